@@ -7,12 +7,13 @@
 
 mod addresses;
 pub mod admission;
-pub mod default;
+mod default;
 mod deletion;
 mod error;
 mod history;
 pub mod http;
 pub mod identity;
+pub mod kinds;
 pub mod node_access;
 mod node_ports;
 mod options;
@@ -44,7 +45,6 @@ pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NA
 pub use error::{ApiError, Cause};
 use node_access::NodeAccess;
 pub use options::{DeleteOptions, Propagation, Selection, WriteOptions};
-pub use select::supported_fields;
 pub use write::Part;
 
 /// What the API needs to know of its cluster.
@@ -90,6 +90,7 @@ struct Inner {
     addresses: addresses::Allocator,
     node_ports: node_ports::NodePorts,
     quotas: quota::Books,
+    kinds: kinds::Registry,
     pod_room: admission::active_pods::Room,
     signer: Arc<identity::Signer>,
     // Single map operations, never held across an await.
@@ -111,6 +112,7 @@ impl Api {
             addresses,
             node_ports: node_ports::NodePorts::default(),
             quotas: quota::Books::default(),
+            kinds: kinds::Registry::default(),
             pod_room: admission::active_pods::Room::default(),
             signer,
             usage: RwLock::default(),

@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{Api, ApiError};
 use crate::object::quantity::{Amount, ResourceList, add_to};
-use crate::object::quota::{covers, kind_using, usage};
+use crate::object::quota::covers;
 use crate::object::{Key, Kind, Shared};
 
 /// Held while a quota's usage is read to be acted upon.
@@ -111,14 +111,15 @@ impl<'a> OpenBooks<'a> {
 /// What the namespace's objects use of everything the quota limits.
 fn count(api: &Api, namespace: Option<&str>, spec: &ResourceQuotaSpec) -> ResourceList {
     let now = api.clock().now();
+    let known = api.kinds();
     let limited: BTreeMap<&String, Option<Kind>> =
-        spec.hard.iter().flatten().map(|(name, _)| (name, kind_using(name))).collect();
+        spec.hard.iter().flatten().map(|(name, _)| (name, known.kind_using(name))).collect();
     // Nothing is zero, and a resource that no kind uses stays so.
     let mut used: ResourceList = limited.keys().map(|name| ((*name).clone(), Quantity("0".into()))).collect();
     let kinds: BTreeSet<Kind> = limited.values().flatten().copied().collect();
     for kind in kinds {
         for object in api.list(kind, namespace).objects.iter().filter(|o| covers(spec, o)) {
-            let mut of_object = usage(object, now);
+            let mut of_object = known.usage(object, now);
             of_object.retain(|name, _| limited.get(name).is_some_and(|k| *k == Some(kind)));
             add_to(&mut used, &of_object);
         }

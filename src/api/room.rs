@@ -34,7 +34,7 @@ pub(super) fn check(api: &Api, part: Part, new: &Object, old: Option<&Object>) -
     if part == Part::Status {
         most = most.saturating_add(most / STATUS_RESERVE);
     }
-    if most > 0 && api.store().bytes(Kind::ALL.iter().copied()) + more > most {
+    if most > 0 && api.store().all_bytes() + more > most {
         return Err(ApiError::Failure("etcdserver: mvcc: database space exceeded".into()));
     }
     if old.is_some() || !TEMPLATE_COPIES.contains(&new.kind()) || limits.template_copy_bytes == Some(0) {

@@ -1,66 +1,12 @@
-//! Defaulting and validation of any object, as errors of the API.
+//! What is wrong with an object, as errors of the API; and how large one may be.
 
 use k8s_openapi::api::core::v1::Binding;
 use serde_json::Value;
 
-use super::validate::{self, FieldError};
-use super::{ApiError, Cause, default};
+use super::kinds::{binding_errors, new_event_errors};
+use super::validate::FieldError;
+use super::{ApiError, Cause};
 use crate::object::{Kind, Object};
-
-/// Fills in what Kubernetes fills in.
-pub(super) fn apply_defaults(object: &mut Object) {
-    default::apply_defaults(object);
-}
-
-/// Gives a new object what follows from its uid and name.
-pub(super) fn give_identity(object: &mut Object) {
-    default::give_identity(object);
-}
-
-/// Gives a new object the status it starts with.
-pub(super) fn first_status(object: &mut Object) {
-    default::first_status(object);
-}
-
-/// Writes out what Kubernetes' encoding of a status always has.
-pub(super) fn complete_status(object: &mut Object) {
-    default::complete_status(object);
-}
-
-/// Keeps what the API gave the object and an update leaves out.
-pub(super) fn keep_what_was_given(new: &mut Object, old: &Object) {
-    default::keep_what_was_given(new, old);
-}
-
-/// Numbers the template of a kind whose changes of it are counted.
-pub(super) fn number_template(new: &mut Object, old: Option<&Object>) {
-    default::number_template(new, old);
-}
-
-/// Refuses a new object that breaks its kind's rules.
-pub(super) fn check_create(object: &Object) -> Result<(), ApiError> {
-    answer(object, validate::validate_create(object))
-}
-
-/// Refuses a change that breaks the kind's rules.
-pub(super) fn check_update(new: &Object, old: &Object) -> Result<(), ApiError> {
-    answer(new, validate::validate_update(new, old))
-}
-
-/// Refuses a status that breaks the kind's rules.
-pub(super) fn check_status_update(new: &Object, old: &Object) -> Result<(), ApiError> {
-    answer(new, validate::validate_status_update(new, old))
-}
-
-/// Refuses ephemeral containers that break the rules.
-pub(super) fn check_ephemeral_containers(new: &Object, old: &Object) -> Result<(), ApiError> {
-    answer(new, validate::validate_ephemeral_containers_update(new, old))
-}
-
-/// Refuses resources that a running pod cannot change to.
-pub(super) fn check_resize(new: &Object, old: &Object) -> Result<(), ApiError> {
-    answer(new, validate::validate_resize(new, old))
-}
 
 /// The most that one object may take as JSON: etcd's request limit, `--max-request-bytes`. A list in a spec may be as
 /// long as fits into it.
@@ -116,15 +62,16 @@ pub(super) fn too_many_parts() -> ApiError {
 
 /// Refuses an assignment of a pod that breaks the rules.
 pub(super) fn check_binding(binding: &Binding, pod: &str) -> Result<(), ApiError> {
-    refuse_if(Kind::Pod, pod, validate::validate_binding(binding))
+    refuse_if(Kind::Pod, pod, binding_errors(binding))
 }
 
 /// Refuses a new event in the form of events.k8s.io that breaks that form's rules.
 pub(super) fn check_new_event(object: &Object) -> Result<(), ApiError> {
-    answer(object, validate::validate_new_event(object))
+    refuse(object, new_event_errors(object))
 }
 
-fn answer(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {
+/// Refuses an object with such errors, if there are any.
+pub(super) fn refuse(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {
     refuse_if(object.kind(), object.name(), errors)
 }
 

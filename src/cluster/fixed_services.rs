@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::api::{AddressRange, Api, ApiError, DeleteOptions};
+use crate::object::well_known::label;
 use crate::object::{Key, Kind, Typed};
 
 /// The address of DNS within the range of services, as kubeadm chooses it.
@@ -91,7 +92,7 @@ impl Fixed {
     fn write(&self, api: &Api) -> Result<(), ApiError> {
         self.write_service(api)?;
         let endpoints = Endpoints {
-            metadata: self.metadata(&[("endpointslice.kubernetes.io/skip-mirror", "true")]),
+            metadata: self.metadata(&[(label::SKIP_MIRROR, "true")]),
             subsets: Some(vec![EndpointSubset {
                 addresses: Some(vec![EndpointAddress {
                     ip: self.served.ip().to_string(),
@@ -113,7 +114,7 @@ impl Fixed {
         };
         write(api, endpoints, |current, wanted| current.subsets.clone_from(&wanted.subsets))?;
         let slice = EndpointSlice {
-            metadata: self.metadata(&[("kubernetes.io/service-name", self.key.name.as_str())]),
+            metadata: self.metadata(&[(label::SERVICE_NAME, self.key.name.as_str())]),
             address_type: "IPv4".into(),
             endpoints: Some(vec![Endpoint {
                 addresses: vec![self.served.ip().to_string()],

@@ -7,9 +7,12 @@ use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::edit::editable;
-use super::journal::EntryId;
+use super::changes::editable;
 use super::resource::ObjectRef;
+
+/// Names a line of the journal for as long as the console runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryId(pub(super) usize);
 
 /// How a patch is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +85,8 @@ pub struct Action {
     /// What takes it back, with its title, where something does.
     pub inverse: Option<Box<Action>>,
     /// The line of the journal it takes back.
-    pub takes_back: Option<EntryId>,
-    /// Whether success is told in a toast; a drain's single evictions are not.
+    pub undoes: Option<EntryId>,
+    /// Whether success shows no toast; a drain's single evictions are not.
     pub quiet: bool,
 }
 
@@ -262,13 +265,13 @@ mod tests {
     use kube::api::Preconditions;
 
     use super::*;
-    use crate::console::resource::Watched;
+    use crate::console::builtin;
 
     /// CON-6: the grace period and the uid of an eviction are under the name the server reads.
     #[test]
     fn an_eviction_carries_its_delete_options() {
         let target = ObjectRef {
-            kind: Watched::Pods.kind(),
+            kind: builtin::kind::<k8s_openapi::api::core::v1::Pod>(),
             namespace: Some("default".to_owned()),
             name: "web-1".to_owned(),
             uid: None,

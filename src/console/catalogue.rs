@@ -1,23 +1,24 @@
 //! The kinds the server has, from discovery, and how a word a user types finds one.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 
-use super::resource::{Kind, KindFacts, Watched};
+use super::builtin;
+use super::resource::{Kind, KindFacts, ResourceKey};
 
 /// The kinds of the server that can be listed.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     kinds: Vec<Kind>,
-    /// Whether the server has answered; before that only the watched kinds are known.
+    /// Whether the server has answered; before that only those of every Kubernetes are known.
     pub discovered: bool,
 }
 
 impl Default for Catalogue {
     fn default() -> Self {
-        Self { kinds: Watched::ALL.into_iter().map(Watched::kind).collect(), discovered: false }
+        Self { kinds: builtin::kinds(), discovered: false }
     }
 }
 
@@ -36,22 +37,34 @@ impl Catalogue {
     pub fn find(&self, word: &str) -> Option<&Kind> {
         let word = word.to_ascii_lowercase();
         let exact = |kind: &&Kind| {
-            kind.plural == word
+            kind.resource.plural == word
                 || kind.singular == word
                 || kind.kind.to_ascii_lowercase() == word
                 || kind.short_names.contains(&word)
         };
         let qualified = |kind: &&Kind| {
             word.split_once('.').is_some_and(|(name, group)| {
-                kind.group == group && (kind.plural == name || kind.singular == name)
+                kind.resource.group == group && (kind.resource.plural == name || kind.singular == name)
             })
         };
-        // A kind with a live store wins over one of the same name in another group (events).
+        // One of every Kubernetes wins over one of the same name in another group (events).
         self.kinds
             .iter()
             .filter(exact)
-            .max_by_key(|kind| kind.watched.is_some())
+            .min_by_key(|kind| !builtin::contains(&kind.resource))
             .or_else(|| self.kinds.iter().find(qualified))
+    }
+
+    /// What the server tells of a resource now; what was known of it, where it tells nothing.
+    pub fn current<'a>(&'a self, kind: &'a Kind) -> &'a Kind {
+        self.kinds.iter().find(|known| known.resource == kind.resource).unwrap_or(kind)
+    }
+
+    /// The kind of a type that the console knows.
+    pub fn kind<K: kube::Resource<DynamicType = ()>>(&self) -> Kind {
+        let resource = ResourceKey::of::<K>();
+        let known = self.kinds.iter().find(|known| known.resource == resource);
+        known.cloned().unwrap_or_else(builtin::kind::<K>)
     }
 
     /// The kind of an owner or of an event's object.
@@ -75,44 +88,50 @@ pub async fn discover(client: &Client) -> Result<Catalogue, kube::Error> {
             Err(error) => tracing::warn!(group = group.name, %error, "discovery of an API group failed"),
         }
     }
-    let have: HashSet<Watched> = kinds.iter().filter_map(|kind| kind.watched).collect();
-    kinds.extend(Watched::ALL.into_iter().filter(|watched| !have.contains(watched)).map(Watched::kind));
+    let missing = |own: &Kind| !kinds.iter().any(|kind| kind.resource == own.resource);
+    let missing: Vec<Kind> = builtin::kinds().into_iter().filter(missing).collect();
+    kinds.extend(missing);
     Ok(Catalogue::of(kinds))
 }
 
 fn take(kinds: &mut Vec<Kind>, group: &str, version: &str, list: &APIResourceList) {
-    let scalable: HashSet<&str> =
-        list.resources.iter().filter_map(|resource| resource.name.strip_suffix("/scale")).collect();
+    let own = builtin::kinds();
+    let mut subresources: BTreeMap<&str, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for resource in &list.resources {
+        if let Some((of, name)) = resource.name.split_once('/') {
+            let verbs = resource.verbs.iter().cloned().collect();
+            subresources.entry(of).or_default().insert(name.to_owned(), verbs);
+        }
+    }
     for resource in &list.resources {
         let listed = resource.verbs.iter().any(|verb| verb == "list");
         if resource.name.contains('/') || !listed {
             continue;
         }
-        let watched = Watched::ALL.into_iter().find(|watched| {
-            let known = watched.kind();
-            known.plural == resource.name && known.group == group && known.version == version
-        });
+        let key = ResourceKey {
+            group: group.to_owned().into(),
+            version: version.to_owned().into(),
+            plural: resource.name.clone().into(),
+        };
         let singular = if resource.singular_name.is_empty() {
             resource.kind.to_ascii_lowercase()
         } else {
             resource.singular_name.clone()
         };
         let mut short_names = resource.short_names.clone().unwrap_or_default();
-        for own in watched.map(Watched::kind).iter().flat_map(|kind| kind.short_names.clone()) {
+        for own in own.iter().filter(|kind| kind.resource == key).flat_map(|kind| kind.short_names.clone()) {
             if !short_names.contains(&own) {
                 short_names.push(own);
             }
         }
         kinds.push(Kind::new(KindFacts {
-            group: group.to_owned(),
-            version: version.to_owned(),
+            resource: key,
             kind: resource.kind.clone(),
-            plural: resource.name.clone(),
             singular,
             namespaced: resource.namespaced,
             short_names,
-            scalable: scalable.contains(resource.name.as_str()),
-            watched,
+            verbs: resource.verbs.iter().cloned().collect(),
+            subresources: subresources.remove(resource.name.as_str()).unwrap_or_default(),
         }));
     }
 }
@@ -138,7 +157,7 @@ mod tests {
         }
         assert!(catalogue.find("widgets").is_none());
         assert_eq!(
-            catalogue.by_gvk("apps/v1", "ReplicaSet").map(|kind| kind.plural.as_str()),
+            catalogue.by_gvk("apps/v1", "ReplicaSet").map(|kind| &*kind.resource.plural),
             Some("replicasets")
         );
     }

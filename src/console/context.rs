@@ -1,4 +1,4 @@
-//! What a screen may look at: everything shared, nothing mutable, and the one clock reading of this turn.
+//! What a screen may read: everything shared, nothing mutable, and the one clock reading of this turn.
 
 use std::cell::Cell;
 
@@ -6,13 +6,16 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::catalogue::Catalogue;
 use super::command::Bindings;
-use super::effect::Scope;
 use super::journal::Journal;
 use super::links::Links;
-use super::message::ScreenId;
+use super::scope::Scope;
 use super::store::Stores;
 use super::text;
 use super::theme::Theme;
+
+/// Names one screen for as long as it lives; never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ScreenId(pub u64);
 
 /// The view of the world of one update or one draw.
 #[derive(Debug)]

@@ -39,10 +39,10 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn lets(&self, row: &Row) -> bool {
+    fn matches(&self, row: &Row) -> bool {
         (!self.faults
-            || row.look.is_some_and(|look| look.is_fault() || look == super::rows::pod_status::Look::Pending))
-            && self.query.lets(row)
+            || row.health.is_some_and(|health| health.is_fault() || health == super::health::Health::Pending))
+            && self.query.matches(row)
     }
 }
 
@@ -128,7 +128,7 @@ impl Index {
     /// Puts a row in or in the place of its older self, which is returned.
     pub fn put(&mut self, row: Row) -> Option<Row> {
         let before = self.take(&row.uid);
-        if self.filter.lets(&row) {
+        if self.filter.matches(&row) {
             let place = self.order.binary_search_by(|other| self.compare(&self.rows[other], &row));
             self.order.insert(place.unwrap_or_else(|place| place), row.uid.clone());
         }
@@ -146,7 +146,7 @@ impl Index {
 
     fn resort(&mut self) {
         let mut order: Vec<Uid> = Vec::with_capacity(self.rows.len());
-        order.extend(self.rows.values().filter(|row| self.filter.lets(row)).map(|row| row.uid.clone()));
+        order.extend(self.rows.values().filter(|row| self.filter.matches(row)).map(|row| row.uid.clone()));
         order.sort_by(|a, b| self.compare(&self.rows[a], &self.rows[b]));
         self.order = order;
     }
@@ -187,7 +187,7 @@ mod tests {
             namespace: None,
             name: format!("row-{}", id % 7),
             cells: vec![Cell::Number(number)],
-            look: None,
+            health: None,
             labels: BTreeMap::new(),
         }
     }

@@ -4,26 +4,22 @@
 //! takes back, so that two entries of one title are never mistaken for each other.
 
 use jiff::Timestamp;
+use kube::Client;
 use serde_json::Value;
 
-use super::action::{Action, Mutation, Outcome, error_text, try_out};
-use super::edit::editable;
-use super::edit::merge::{Change, changes};
-use super::effect::Outbox;
-
-/// Names a line of the journal for as long as the console runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryId(usize);
+use super::action::{Action, EntryId, Mutation, Outcome, error_text, try_out};
+use super::changes::editable;
+use super::changes::merge::{Change, changes};
 
 /// Whether an entry still stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum UndoState {
     /// It does.
-    Stands,
+    InEffect,
     /// What takes it back is on its way.
-    GoingBack,
+    Undoing,
     /// It was taken back.
-    TakenBack,
+    Undone,
 }
 
 /// One line of the journal.
@@ -36,29 +32,25 @@ pub struct Entry {
     /// What, and how it ended.
     pub outcome: Outcome,
     /// Whether it still stands.
-    pub standing: Standing,
+    pub undo_state: UndoState,
 }
 
 impl Entry {
     /// What takes it back, and is itself taken back by doing the change again; why there is none.
     pub fn inverse(&self) -> Result<Action, &'static str> {
         let done = &self.outcome.action;
-        match (self.standing, &self.outcome.error, &done.inverse) {
+        match (self.undo_state, &self.outcome.error, &done.inverse) {
             (_, Some(_), _) => Err("it failed: there is nothing to take back"),
-            (Standing::GoingBack, ..) => Err("it is being taken back"),
-            (Standing::TakenBack, ..) => Err("it was taken back already"),
-            (Standing::Stands, None, None) => Err("it has no inverse"),
-            (Standing::Stands, None, Some(inverse)) => {
+            (UndoState::Undoing, ..) => Err("it is being taken back"),
+            (UndoState::Undone, ..) => Err("it was taken back already"),
+            (UndoState::InEffect, None, None) => Err("it has no inverse"),
+            (UndoState::InEffect, None, Some(inverse)) => {
                 let mut back = (**inverse).clone();
-                back.takes_back = Some(self.id);
+                back.undoes = Some(self.id);
                 // An inverse that says itself how it is undone knows better: a replacement of the whole
                 // object cannot be sent twice.
                 back.inverse = back.inverse.or_else(|| {
-                    Some(Box::new(Action {
-                        inverse: Some(inverse.clone()),
-                        takes_back: None,
-                        ..done.clone()
-                    }))
+                    Some(Box::new(Action { inverse: Some(inverse.clone()), undoes: None, ..done.clone() }))
                 });
                 Ok(back)
             }
@@ -73,12 +65,12 @@ pub struct Journal(Vec<Entry>);
 impl Journal {
     /// Remembers an action.
     pub fn record(&mut self, at: Timestamp, outcome: Outcome) {
-        if let Some(entry) = outcome.action.takes_back.and_then(|id| self.0.get_mut(id.0)) {
+        if let Some(entry) = outcome.action.undoes.and_then(|id| self.0.get_mut(id.0)) {
             // What could not be taken back can be tried again.
-            entry.standing = if outcome.error.is_none() { Standing::TakenBack } else { Standing::Stands };
+            entry.undo_state = if outcome.error.is_none() { UndoState::Undone } else { UndoState::InEffect };
         }
         let id = EntryId(self.0.len());
-        self.0.push(Entry { id, at, outcome, standing: Standing::Stands });
+        self.0.push(Entry { id, at, outcome, undo_state: UndoState::InEffect });
     }
 
     /// Oldest first.
@@ -92,17 +84,17 @@ impl Journal {
     }
 
     /// The inverse of an entry, which is on its way from now on.
-    pub fn take_back(&mut self, id: EntryId) -> Option<Action> {
+    pub fn undo(&mut self, id: EntryId) -> Option<Action> {
         let entry = self.0.get_mut(id.0)?;
         let inverse = entry.inverse().ok()?;
-        entry.standing = Standing::GoingBack;
+        entry.undo_state = UndoState::Undoing;
         Some(inverse)
     }
 }
 
 /// What taking an entry back would change now, as the server says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Look {
+pub struct UndoPreview {
     /// From what it is now to what it would be. Nothing when it is so already; `None` when the server cannot
     /// say beforehand.
     pub changes: Option<Vec<Change>>,
@@ -110,7 +102,7 @@ pub struct Look {
     pub since: Vec<Change>,
 }
 
-impl Look {
+impl UndoPreview {
     /// From the object as it is now, as it would be, and as the change had left it.
     pub fn of(now: &Value, then: Option<&Value>, after: Option<&Value>) -> Self {
         let now = editable::strip(now);
@@ -135,12 +127,16 @@ fn overlap(a: &str, b: &str) -> bool {
 }
 
 /// Asks the server what taking an entry back would change, changing nothing; why it cannot be taken back.
-pub async fn look(out: &Outbox, inverse: &Action, after: Option<&Value>) -> Result<Look, String> {
+pub async fn preview_undo(
+    client: &Client,
+    inverse: &Action,
+    after: Option<&Value>,
+) -> Result<UndoPreview, String> {
     let gone = |error: kube::Error| match &error {
         kube::Error::Api(status) if status.code == 404 => format!("{} is gone", inverse.target.describe()),
         _ => error_text(&error),
     };
-    let api = inverse.target.api(out.client());
+    let api = inverse.target.api(client.clone());
     let name = &inverse.target.name;
     let now = match &inverse.mutation {
         Mutation::Patch { subresource: Some(subresource), .. } => {
@@ -153,8 +149,8 @@ pub async fn look(out: &Outbox, inverse: &Action, after: Option<&Value>) -> Resu
     if inverse.target.uid.as_ref().is_some_and(|known| uid.is_some_and(|uid| uid != known.as_str())) {
         return Err(format!("{} is another object by now", inverse.target.describe()));
     }
-    let then = try_out(&out.client(), &inverse.mutation).await.map_err(gone)?;
-    Ok(Look::of(&now, then.as_ref(), after))
+    let then = try_out(client, &inverse.mutation).await.map_err(gone)?;
+    Ok(UndoPreview::of(&now, then.as_ref(), after))
 }
 
 #[cfg(test)]
@@ -169,11 +165,12 @@ mod tests {
         let after = json!({"spec": {"replicas": 9, "paused": true}});
         let now = json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 5}});
         let then = json!({"metadata": {"resourceVersion": "8"}, "spec": {"replicas": 3}});
-        let look = Look::of(&now, Some(&then), Some(&after));
-        let told = |changes: &[Change]| changes.iter().map(|change| change.path.clone()).collect::<Vec<_>>();
-        assert_eq!(told(look.changes.as_deref().unwrap()), ["spec.replicas"]);
-        assert_eq!(told(&look.since), ["spec.replicas"], "paused is another matter");
-        let same = Look::of(&then, Some(&then), Some(&after));
+        let preview = UndoPreview::of(&now, Some(&then), Some(&after));
+        let described =
+            |changes: &[Change]| changes.iter().map(|change| change.path.clone()).collect::<Vec<_>>();
+        assert_eq!(described(preview.changes.as_deref().unwrap()), ["spec.replicas"]);
+        assert_eq!(described(&preview.since), ["spec.replicas"], "paused is another matter");
+        let same = UndoPreview::of(&then, Some(&then), Some(&after));
         assert_eq!(same.changes, Some(Vec::new()));
         for (a, b, expected) in [
             ("spec", "spec.replicas", true),

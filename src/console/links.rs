@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::resource::Watched;
+use super::resource::ResourceKey;
 
 /// A stumble shorter than this is nobody's business: most watches are back by then.
 const STUMBLE: SignedDuration = SignedDuration::from_secs(1);
@@ -13,18 +13,18 @@ const STUMBLE: SignedDuration = SignedDuration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
     /// The list or watch of this kind works again.
-    Up(Watched),
+    Up(ResourceKey),
     /// It does not.
     Down {
         /// Of what.
-        kind: Watched,
+        resource: ResourceKey,
         /// Why.
         why: String,
         /// When it is tried again.
         retry_at: Timestamp,
     },
     /// The server will not give us this kind; tried again only when the user asks for it.
-    Refused(Watched, Refusal),
+    Refused(ResourceKey, Refusal),
 }
 
 /// Why a kind is not given to us.
@@ -58,7 +58,7 @@ struct Down {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// Which; empty when the server answers nothing at all.
-    pub kinds: Vec<Watched>,
+    pub resources: Vec<ResourceKey>,
     /// Since when.
     pub since: Timestamp,
     /// When the first of them is tried again.
@@ -70,64 +70,77 @@ pub struct Outage {
 /// The state of all connections.
 #[derive(Debug, Default)]
 pub struct Links {
-    down: BTreeMap<Watched, Down>,
-    refused: BTreeMap<Watched, Refusal>,
+    /// What is asked for all the time: when none of it is answered, nothing is.
+    always: Vec<ResourceKey>,
+    down: BTreeMap<ResourceKey, Down>,
+    refused: BTreeMap<ResourceKey, Refusal>,
 }
 
 impl Links {
+    /// Of a console that asks for these all the time.
+    pub fn new(always: Vec<ResourceKey>) -> Self {
+        Self { always, ..Self::default() }
+    }
+
     /// Takes what a watcher tells; whether that is news.
     pub fn take(&mut self, link: Link, now: Timestamp) -> bool {
         match link {
-            Link::Up(kind) => self.is_up(kind),
-            Link::Down { kind, why, retry_at } => {
-                self.refused.remove(&kind);
-                let since = self.down.get(&kind).map_or(now, |down| down.since);
+            Link::Up(resource) => self.is_up(&resource),
+            Link::Down { resource, why, retry_at } => {
+                self.refused.remove(&resource);
+                let since = self.down.get(&resource).map_or(now, |down| down.since);
                 let down = Down { since, retry_at, why };
-                self.down.insert(kind, down.clone()) != Some(down)
+                self.down.insert(resource, down.clone()) != Some(down)
             }
-            Link::Refused(kind, refusal) => {
-                self.down.remove(&kind);
-                self.refused.insert(kind, refusal.clone()) != Some(refusal)
+            Link::Refused(resource, refusal) => {
+                self.down.remove(&resource);
+                self.refused.insert(resource, refusal.clone()) != Some(refusal)
             }
         }
     }
 
-    /// A kind gave an answer; whether that is news.
-    pub fn is_up(&mut self, kind: Watched) -> bool {
-        let was_down = self.down.remove(&kind).is_some();
-        self.refused.remove(&kind).is_some() || was_down
+    /// A resource gave an answer; whether that is news.
+    pub fn is_up(&mut self, resource: &ResourceKey) -> bool {
+        let was_down = self.down.remove(resource).is_some();
+        self.refused.remove(resource).is_some() || was_down
     }
 
-    /// Why the server does not give us a kind.
-    pub fn refused(&self, kind: Watched) -> Option<&Refusal> {
-        self.refused.get(&kind)
+    /// A resource is not asked for any more.
+    pub fn forget(&mut self, resource: &ResourceKey) {
+        self.down.remove(resource);
+        self.refused.remove(resource);
     }
 
-    /// Since when a kind has not been answered.
-    pub fn down(&self, kind: Watched) -> Option<Timestamp> {
-        self.down.get(&kind).map(|down| down.since)
+    /// Why the server does not give us a resource.
+    pub fn refused(&self, resource: &ResourceKey) -> Option<&Refusal> {
+        self.refused.get(resource)
+    }
+
+    /// Since when a resource has not been answered.
+    pub fn down(&self, resource: &ResourceKey) -> Option<Timestamp> {
+        self.down.get(resource).map(|down| down.since)
     }
 
     /// Since when nothing at all has been answered: all that is shown is as old as that.
     pub fn silent_since(&self) -> Option<Timestamp> {
         let all =
-            Watched::ALL.iter().all(|kind| self.down.contains_key(kind) || self.refused.contains_key(kind));
+            self.always.iter().all(|kind| self.down.contains_key(kind) || self.refused.contains_key(kind));
         if all { self.down.values().map(|down| down.since).max() } else { None }
     }
 
     /// The outage to tell of now; or when there would be one, if nothing is answered until then.
     pub fn outage(&self, now: Timestamp) -> Result<Outage, Option<Timestamp>> {
         let Some(since) = self.down.values().map(|down| down.since).min() else { return Err(None) };
-        let told_at = since.saturating_add(STUMBLE).unwrap_or(since);
-        if now < told_at {
-            return Err(Some(told_at));
+        let shown_at = since.saturating_add(STUMBLE).unwrap_or(since);
+        if now < shown_at {
+            return Err(Some(shown_at));
         }
         let last = self.down.values().max_by_key(|down| down.retry_at);
         Ok(Outage {
-            kinds: if self.silent_since().is_some() {
+            resources: if self.silent_since().is_some() {
                 Vec::new()
             } else {
-                self.down.keys().copied().collect()
+                self.down.keys().cloned().collect()
             },
             since,
             retry_at: self.down.values().map(|down| down.retry_at).min().unwrap_or(now),

@@ -1,25 +1,22 @@
-//! Everything that can happen to the console: one closed enum, and what of it a screen hears.
+//! Everything that can happen to the console: one closed enum, and what of it a screen receives.
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::fmt;
 
 use crossterm::event::{KeyEvent, MouseEvent};
 
 use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
+use super::context::ScreenId;
 use super::links::Link;
-use super::resource::Watched;
-use super::screen;
+use super::resource::ResourceKey;
 use super::store::{Delta, Touched, Used};
 use super::toast::Toast;
 
-/// Names one screen for as long as it lives; never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ScreenId(pub u64);
-
 /// What the loop feeds to `Model::update`.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
 pub enum Message {
     /// A key was pressed.
     Key(KeyEvent),
@@ -43,15 +40,14 @@ pub enum Message {
     Acted(Box<Outcome>),
     /// Something to tell.
     Toast(Toast),
-    /// The caller is stopping the cluster: shown in a banner until the console is told to leave.
+    /// The caller is stopping the cluster: shown in a banner until the console is ended.
     Stopping(String),
     /// Time passed that changes what is drawn.
     Tick,
 }
 
-/// What a screen hears.
+/// What a screen receives.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
 pub enum ScreenMessage {
     /// It was just pushed on the stack: the place to start its tasks.
     Opened,
@@ -65,36 +61,33 @@ pub enum ScreenMessage {
     Paste(String),
     /// The mouse, in screen coordinates.
     Mouse(MouseEvent),
-    /// Objects changed. Only the top screen hears it; `Shown` makes up for what was missed.
-    Changed(Watched, Touched),
+    /// Objects changed. Only the top screen receives it; `Shown` makes up for what was missed.
+    Changed(ResourceKey, Touched),
     /// The namespace scope changed.
     Scoped,
     /// What one of its tasks sent.
     Data(Data),
 }
 
-/// What the tasks of screens send them: one variant a screen, each with its own enum.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
-pub enum Data {
-    /// For the generic table of a kind that is not watched.
-    Table(screen::table::Loaded),
-    /// For the YAML view.
-    Yaml(screen::yaml::Loaded),
-    /// For the editor.
-    Edit(super::edit::Loaded),
-    /// For describe.
-    Describe(screen::describe::Loaded),
-    /// For logs.
-    Logs(screen::logs::Loaded),
-    /// For the rollout view.
-    Rollout(screen::rollout::Loaded),
-    /// For a drain.
-    Drain(screen::drain::Loaded),
-    /// For the reasons of a waiting pod.
-    Pending(screen::pending::Loaded),
-    /// For the journal.
-    Journal(screen::journal::Loaded),
-    /// For a terminal pane.
-    Terminal(screen::terminal::Loaded),
+/// What a task of a screen sends it; only the screen knows what that is.
+pub struct Data(Box<dyn Any + Send>);
+
+impl Data {
+    /// Something for a screen.
+    pub fn new<T: Any + Send>(data: T) -> Self {
+        Self(Box::new(data))
+    }
+
+    /// What it is, where it is of this type.
+    pub fn take<T: Any>(self) -> Option<T> {
+        let data = self.0.downcast::<T>().ok();
+        debug_assert!(data.is_some(), "a screen hears only what its own tasks send");
+        data.map(|data| *data)
+    }
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Data").finish_non_exhaustive()
+    }
 }

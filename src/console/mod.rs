@@ -10,57 +10,80 @@
 //!                         └───────┴───────────────────────────────────────┘
 //! ```
 //!
-//! Writing a screen (`screen/*.rs`):
+//! From the bottom up, each row naming only those above it:
+//!
+//! | rooms | what they are |
+//! |---|---|
+//! | [`text`], [`keys`], [`command`], [`toast`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
+//! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
+//! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
+//! | [`context`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
+//! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
+//! | [`feed`], [`ask`], [`related`], [`navigate`] | watchers; questions before a change; ways from object to object |
+//! | [`screen`] | one room a screen, none of which names another |
+//! | [`model`], [`view`], `shell` | the application |
+//!
+//! Writing a screen (`screen/NAME/`):
 //! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is made
 //!   by `new(…)`, without I/O, and starts its tasks on [`message::ScreenMessage::Opened`].
 //! - `update(&mut self, cx, message) -> Vec<Effect>`: keys arrive as [`command::Command`]s of the
-//!   contexts the screen names in `places`; all else as `Key`. `Effect::task("slot", |out| async move {…})`
-//!   runs a future with an [`effect::Outbox`]: `out.client()`, `out.data(Data::Logs(…)).await` (arrives as
+//!   contexts the screen names in `key_contexts`; all else as `Key`. `Effect::task("slot", |out| async move {…})`
+//!   runs a future with an [`effect::Outbox`]: `out.client()`, `out.data(…).await` (arrives as
 //!   `ScreenMessage::Data`), `out.act(action).await` (a change of the cluster: journal and toast come by
 //!   themselves). A task ends with its screen, with `Effect::Cancel("slot")`, or when another takes its slot.
+//! - It opens another screen by [`effect::Route`].
 //! - `view(&self, cx, frame, area)`: reads `cx.stores`, `cx.theme`, `cx.now`. Ages through `cx.age(ts)` and
 //!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else does
 //!   while idle.
+//! - `refuses`: why a command cannot work now; what is refused is not offered ([`offers`]).
 //! - A selection is a uid. Text of the server goes through [`text::clean`].
 //! - Work that should outlive the screen's place on the stack: say so in `background`.
 //! - A change of the cluster is an [`action::Action`] in `Effect::Act`, never a call of the client.
+//!
+//! A kind needs nothing here: it is listed by the server's Table, and discovery says what can be done with it. One
+//! that deserves more gets a [`kind_view::KindView`].
 //!
 //! Architecture invariant: the console names only `object`, `manifest` and `base`. It knows nothing of
 //! the control plane it may share a process with, but what that serves over its API.
 
 pub mod action;
+pub mod ask;
+pub mod builtin;
+pub mod capacity;
 pub mod catalogue;
+pub mod changes;
 pub mod command;
 pub mod config;
+pub mod container;
 pub mod context;
-pub mod describe;
 pub mod dialog;
-pub mod drain;
-pub mod edit;
 pub mod effect;
 pub mod feed;
+pub mod health;
 pub mod index;
 pub mod journal;
 pub mod keys;
+pub mod kind_view;
 pub mod links;
-pub mod logs;
 pub mod memory;
 pub mod message;
 pub mod model;
-pub mod object_commands;
-pub mod palette;
-pub mod pane;
-pub mod pending;
+pub mod navigate;
+pub mod offers;
+pub mod pod_status;
 pub mod prompt;
 pub mod query;
 pub mod read_only;
+pub mod related;
 pub mod resource;
-pub mod rollout;
-pub mod room;
 pub mod rows;
+pub mod scope;
 pub mod screen;
+pub mod search;
+pub mod server_table;
 mod shell;
 pub mod store;
+pub mod template;
 pub mod terminal;
 pub mod text;
 pub mod theme;

@@ -7,14 +7,14 @@ const LONGEST: usize = 1_000;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum PromptKind {
     /// A command.
     Command,
     /// A filter or a search.
     Filter,
 }
 
-impl Ask {
+impl PromptKind {
     /// The sign in front.
     pub fn sign(self) -> char {
         match self {
@@ -28,7 +28,7 @@ impl Ask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// What is asked for.
-    pub ask: Ask,
+    pub kind: PromptKind,
     /// What is typed.
     pub text: String,
     /// What is wrong with it.
@@ -57,9 +57,9 @@ pub enum Reply {
 
 impl Prompt {
     /// A prompt that starts with a text.
-    pub fn new(ask: Ask, text: impl Into<String>) -> Self {
+    pub fn new(kind: PromptKind, text: impl Into<String>) -> Self {
         Self {
-            ask,
+            kind,
             text: text.into(),
             error: None,
             suggestions: Vec::new(),
@@ -88,7 +88,7 @@ impl Prompt {
         let starts_anew = match key.code {
             // What could not be understood is not what the next command begins with.
             KeyCode::Char(':')
-                if self.error.is_some() && self.ask == Ask::Command && !self.text.contains('=') =>
+                if self.error.is_some() && self.kind == PromptKind::Command && !self.text.contains('=') =>
             {
                 true
             }
@@ -100,7 +100,7 @@ impl Prompt {
         };
         if starts_anew {
             self.text.clear();
-            if key.code == KeyCode::Char(self.ask.sign()) {
+            if key.code == KeyCode::Char(self.kind.sign()) {
                 return self.changed();
             }
         }
@@ -192,14 +192,14 @@ mod tests {
     /// CONSOLE-FOUND 30: neither an error nor a filter in force becomes a part of what is typed next.
     #[test]
     fn the_next_command_is_not_appended_to_the_last_one_con_3() {
-        let mut prompt = Prompt::new(Ask::Command, "deploy shop");
+        let mut prompt = Prompt::new(PromptKind::Command, "deploy shop");
         prompt.error = Some("no namespace".into());
         press(&mut prompt, ": p o");
         assert_eq!((prompt.text.as_str(), prompt.error.as_deref()), ("po", None));
         for (keys, text) in
             [("a b", "ab"), ("backspace", "we"), ("/", ""), ("right x", "webx"), ("ctrl-w", "")]
         {
-            let mut prompt = Prompt::new(Ask::Filter, "web").replaceable();
+            let mut prompt = Prompt::new(PromptKind::Filter, "web").replaceable();
             press(&mut prompt, keys);
             assert_eq!(prompt.text, text, "{keys}");
         }
@@ -220,7 +220,7 @@ mod tests {
             ("x", "esc", "x", Reply::Left),
             ("x", "enter", "x", Reply::Done("x".into())),
         ] {
-            let mut prompt = Prompt::new(Ask::Command, before);
+            let mut prompt = Prompt::new(PromptKind::Command, before);
             if before == "de" {
                 prompt.suggestions = vec!["deployments".into()];
             }

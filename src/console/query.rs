@@ -47,7 +47,7 @@ impl Query {
     }
 
     /// Whether a row is let through.
-    pub fn lets(&self, row: &Row) -> bool {
+    pub fn matches(&self, row: &Row) -> bool {
         match self {
             Self::All => true,
             Self::Matching(regex) => matches(regex, row),
@@ -99,10 +99,10 @@ mod tests {
             namespace: Some("shop".into()),
             name: "web-7d9c".into(),
             cells: vec![Cell::Text("web-7d9c".into()), Cell::Text("CrashLoopBackOff".into())],
-            look: None,
+            health: None,
             labels: BTreeMap::from([("app".into(), "web".into())]),
         };
-        for (text, lets) in [
+        for (text, matches) in [
             ("", true),
             ("web", true),
             ("WEB", false),
@@ -118,7 +118,7 @@ mod tests {
             ("-f wb9", true),
             ("-f zz", false),
         ] {
-            assert_eq!(Query::parse(text).expect(text).lets(&row), lets, "{text}");
+            assert_eq!(Query::parse(text).expect(text).matches(&row), matches, "{text}");
         }
         assert_eq!(Query::parse("web(").expect_err("open"), "unclosed group");
         assert!(Query::parse("-l =").is_err());

@@ -1,11 +1,13 @@
 //! What the console calls a kind and an object: names to address them by, never their content.
 //!
-//! Kinds are open: the eight the console watches itself are constants here, all others come from the
-//! server's discovery, so that a custom resource is as good as a Pod.
+//! Kinds are open: they come from the server's discovery, so that a custom resource is as good as a Pod.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Api, Client, Resource};
@@ -35,94 +37,41 @@ impl fmt::Display for Uid {
     }
 }
 
-/// The kinds the console keeps a live typed store of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Watched {
-    /// v1 Pod.
-    Pods,
-    /// apps/v1 Deployment.
-    Deployments,
-    /// apps/v1 ReplicaSet.
-    ReplicaSets,
-    /// v1 Node.
-    Nodes,
-    /// v1 Event.
-    Events,
-    /// v1 Service.
-    Services,
-    /// v1 Namespace.
-    Namespaces,
-    /// policy/v1 PodDisruptionBudget.
-    Budgets,
+/// What discovery, paths and stores call a resource: client-go's GroupVersionResource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ResourceKey {
+    /// API group; empty for the core group.
+    pub group: Cow<'static, str>,
+    /// Version, such as `v1`.
+    pub version: Cow<'static, str>,
+    /// Plural name in paths.
+    pub plural: Cow<'static, str>,
 }
 
-impl Watched {
-    /// All of them, in the order they are asked for.
-    pub const ALL: [Self; 8] = [
-        Self::Namespaces,
-        Self::Nodes,
-        Self::Pods,
-        Self::Deployments,
-        Self::ReplicaSets,
-        Self::Events,
-        Self::Services,
-        Self::Budgets,
-    ];
-
-    /// The kind it is.
-    pub fn kind(self) -> Kind {
-        let (group, kind, plural, singular, namespaced, short): (_, _, _, _, _, &[&str]) = match self {
-            Self::Pods => ("", "Pod", "pods", "pod", true, &["po"]),
-            Self::Deployments => ("apps", "Deployment", "deployments", "deployment", true, &["deploy", "dp"]),
-            Self::ReplicaSets => ("apps", "ReplicaSet", "replicasets", "replicaset", true, &["rs"]),
-            Self::Nodes => ("", "Node", "nodes", "node", false, &["no"]),
-            Self::Events => ("", "Event", "events", "event", true, &["ev"]),
-            Self::Services => ("", "Service", "services", "service", true, &["svc"]),
-            Self::Namespaces => ("", "Namespace", "namespaces", "namespace", false, &["ns"]),
-            Self::Budgets => (
-                "policy",
-                "PodDisruptionBudget",
-                "poddisruptionbudgets",
-                "poddisruptionbudget",
-                true,
-                &["pdb"],
-            ),
-        };
-        Kind::new(KindFacts {
-            group: group.into(),
-            version: "v1".into(),
-            kind: kind.into(),
-            plural: plural.into(),
-            singular: singular.into(),
-            namespaced,
-            short_names: short.iter().map(ToString::to_string).collect(),
-            scalable: matches!(self, Self::Deployments | Self::ReplicaSets),
-            watched: Some(self),
-        })
+impl ResourceKey {
+    /// Of a type of the API.
+    pub fn of<K: Resource<DynamicType = ()>>() -> Self {
+        Self { group: K::group(&()), version: K::version(&()), plural: K::plural(&()) }
     }
 }
 
-/// The facts behind a [`Kind`].
+/// What discovery tells of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KindFacts {
-    /// API group; empty for the core group.
-    pub group: String,
-    /// Version, such as `v1`.
-    pub version: String,
+    /// Group, version and plural name.
+    pub resource: ResourceKey,
     /// Kind, such as `Pod`.
     pub kind: String,
-    /// Plural name in paths.
-    pub plural: String,
     /// Singular name.
     pub singular: String,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
     /// Short names of the server.
     pub short_names: Vec<String>,
-    /// Whether the server has its `scale` subresource.
-    pub scalable: bool,
-    /// The typed store that holds it, when there is one.
-    pub watched: Option<Watched>,
+    /// What can be done with its objects: `get`, `list`, `patch` …
+    pub verbs: BTreeSet<String>,
+    /// Its subresources (`scale`, `log` …), each with its verbs.
+    pub subresources: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// One resource of the server. Cheap to clone.
@@ -139,11 +88,11 @@ impl Kind {
     pub fn api_resource(&self) -> ApiResource {
         let api_version = self.api_version();
         ApiResource {
-            group: self.group.clone(),
-            version: self.version.clone(),
+            group: self.resource.group.to_string(),
+            version: self.resource.version.to_string(),
             api_version,
             kind: self.kind.clone(),
-            plural: self.plural.clone(),
+            plural: self.resource.plural.to_string(),
         }
     }
 
@@ -151,7 +100,7 @@ impl Kind {
     pub fn heading(&self) -> String {
         let kind = &self.kind;
         match () {
-            () if kind.to_lowercase() == self.plural => kind.clone(),
+            () if kind.to_lowercase() == self.resource.plural || kind.ends_with("ics") => kind.clone(),
             () if kind.ends_with('s') => format!("{kind}es"),
             () if kind.ends_with("cy") || kind.ends_with("ry") || kind.ends_with("ty") => {
                 format!("{}ies", &kind[..kind.len() - 1])
@@ -162,20 +111,33 @@ impl Kind {
 
     /// `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        let ResourceKey { group, version, .. } = &self.resource;
+        if group.is_empty() { version.to_string() } else { format!("{group}/{version}") }
     }
 
     /// How kubectl names it on a command line: `pod`, `deployment`, `widget.example.com`.
     pub fn kubectl_name(&self) -> String {
-        if self.watched.is_some()
-            || self.group.is_empty()
-            || self.group.ends_with(".k8s.io")
-            || !self.group.contains('.')
-        {
+        let group = &self.resource.group;
+        if group.is_empty() || group.ends_with(".k8s.io") || !group.contains('.') {
             self.singular.clone()
         } else {
-            format!("{}.{}", self.singular, self.group)
+            format!("{}.{group}", self.singular)
         }
+    }
+
+    /// Whether it is the resource of this type.
+    pub fn is<K: Resource<DynamicType = ()>>(&self) -> bool {
+        self.resource == ResourceKey::of::<K>()
+    }
+
+    /// Whether the server has this verb for its objects.
+    pub fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.contains(verb)
+    }
+
+    /// Whether the server has this subresource of its objects, with this verb.
+    pub fn has_subresource(&self, name: &str, verb: &str) -> bool {
+        self.subresources.get(name).is_some_and(|verbs| verbs.contains(verb))
     }
 
     /// A handle on the objects of one namespace, or on the cluster-wide ones.
@@ -210,11 +172,15 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// A reference to a typed object held in a store.
-    pub fn of<K: Resource<DynamicType = ()>>(watched: Watched, object: &K) -> Self {
-        let meta = object.meta();
+    /// A reference to an object of this kind.
+    pub fn of<K: Resource>(kind: Kind, object: &K) -> Self {
+        Self::named(kind, object.meta())
+    }
+
+    /// A reference to the object of this kind that has this metadata.
+    pub fn named(kind: Kind, meta: &ObjectMeta) -> Self {
         Self {
-            kind: watched.kind(),
+            kind,
             namespace: meta.namespace.clone(),
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.as_deref().map(Uid::from),

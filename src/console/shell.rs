@@ -15,13 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::command::Bindings;
 use super::config;
-use super::edit;
-use super::effect::{Capture, Runner, Scope};
+use super::context::ScreenId;
+use super::effect::{Capture, Runner};
 use super::feed::{self, Feed};
 use super::memory::Memory;
-use super::message::{Data, Message, ScreenId};
+use super::message::{Data, Message};
 use super::model::{Job, Model, Setup};
 use super::read_only;
+use super::scope::Scope;
+use super::screen::edit;
 use super::terminal::{self, Guard};
 use super::theme::depth::Depth;
 use super::theme::{Theme, library};
@@ -139,8 +141,8 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     };
     shell.draw()?;
     shell.work(jobs).await?;
-    let pace = feed::pace(&options.origin);
-    shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, pace));
+    let retry_policy = feed::retry_policy(&options.origin);
+    shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, retry_policy));
     shell.run(inbox, options.progress.take(), &options.shutdown).await
 }
 
@@ -174,9 +176,9 @@ struct Shell {
     feed: Option<Feed>,
 }
 
-enum Turn {
-    Go,
-    Leave,
+enum Flow {
+    Continue,
+    Exit,
 }
 
 impl Shell {
@@ -196,7 +198,7 @@ impl Shell {
                     return Ok(if self.leaving { ExitReason::Quit } else { ExitReason::Cancelled });
                 }
                 event = input.next() => match event {
-                    Some(Ok(event)) => if let Turn::Leave = self.input(event, &mut input).await? { return Ok(ExitReason::Quit) },
+                    Some(Ok(event)) => if let Flow::Exit = self.input(event, &mut input).await? { return Ok(ExitReason::Quit) },
                     Some(Err(_)) | None => return Ok(ExitReason::TerminalLost),
                 },
                 () = tokio::time::sleep_until(next_frame), if self.model.dirty => {
@@ -209,7 +211,7 @@ impl Shell {
                     let mut next = Some(message);
                     let mut left = BURST;
                     while let Some(message) = next.take() {
-                        if let Turn::Leave = self.message(message).await? { return Ok(ExitReason::Quit) }
+                        if let Flow::Exit = self.message(message).await? { return Ok(ExitReason::Quit) }
                         left -= 1;
                         // A frame that is due goes first: a flood of changes must not hide itself.
                         if left > 0 && Instant::now() < next_frame {
@@ -233,13 +235,13 @@ impl Shell {
         Some(crate::base::clock::until(self.clock.now(), at) + Duration::from_millis(5))
     }
 
-    async fn input(&mut self, event: Event, input: &mut EventStream) -> anyhow::Result<Turn> {
+    async fn input(&mut self, event: Event, input: &mut EventStream) -> anyhow::Result<Flow> {
         let message = match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => Message::Key(key),
             Event::Mouse(mouse) => Message::Mouse(mouse),
             Event::Paste(text) => Message::Paste(text),
             Event::Resize(columns, rows) => Message::Resize(columns, rows),
-            _ => return Ok(Turn::Go),
+            _ => return Ok(Flow::Continue),
         };
         let jobs = self.update(message);
         for job in jobs {
@@ -251,16 +253,16 @@ impl Shell {
                     *input = EventStream::new();
                 }
                 job => {
-                    if let Turn::Leave = self.job(job).await? {
-                        return Ok(Turn::Leave);
+                    if let Flow::Exit = self.job(job).await? {
+                        return Ok(Flow::Exit);
                     }
                 }
             }
         }
-        Ok(Turn::Go)
+        Ok(Flow::Continue)
     }
 
-    async fn message(&mut self, message: Message) -> anyhow::Result<Turn> {
+    async fn message(&mut self, message: Message) -> anyhow::Result<Flow> {
         let jobs = self.update(message);
         self.work(jobs).await
     }
@@ -270,16 +272,16 @@ impl Shell {
         terminal::in_loop(|| self.model.update(message, now))
     }
 
-    async fn work(&mut self, jobs: Vec<Job>) -> anyhow::Result<Turn> {
+    async fn work(&mut self, jobs: Vec<Job>) -> anyhow::Result<Flow> {
         for job in jobs {
-            if let Turn::Leave = self.job(job).await? {
-                return Ok(Turn::Leave);
+            if let Flow::Exit = self.job(job).await? {
+                return Ok(Flow::Exit);
             }
         }
-        Ok(Turn::Go)
+        Ok(Flow::Continue)
     }
 
-    async fn job(&mut self, job: Job) -> anyhow::Result<Turn> {
+    async fn job(&mut self, job: Job) -> anyhow::Result<Flow> {
         match job {
             Job::Start(task) => self.runner.start(task),
             Job::Cancel(screen, slot) => self.runner.cancel(screen, slot),
@@ -290,6 +292,16 @@ impl Shell {
             Job::Editor(screen, text) => self.editor(screen, text).await?,
             Job::Mouse(capture) => self.guard.mouse(capture)?,
             Job::Remember(memory) => self.remember(memory).await,
+            Job::Watch(kind, namespace) => {
+                if let Some(feed) = &mut self.feed {
+                    feed.watch(kind, namespace);
+                }
+            }
+            Job::Unwatch(resource) => {
+                if let Some(feed) = &mut self.feed {
+                    feed.unwatch(&resource);
+                }
+            }
             Job::Redraw => {
                 self.screen = terminal::fresh_screen()?;
                 self.model.dirty = true;
@@ -299,16 +311,16 @@ impl Shell {
             }
             Job::Quit => {
                 self.leaving = true;
-                let Some(asked) = &self.quit_requested else { return Ok(Turn::Leave) };
+                let Some(asked) = &self.quit_requested else { return Ok(Flow::Exit) };
                 // A full channel means that the caller has not yet taken the last request.
                 if let Err(mpsc::error::TrySendError::Closed(())) = asked.try_send(()) {
-                    return Ok(Turn::Leave);
+                    return Ok(Flow::Exit);
                 }
                 self.model.stopping.get_or_insert_with(|| "asking every pod to terminate…".into());
                 self.model.dirty = true;
             }
         }
-        Ok(Turn::Go)
+        Ok(Flow::Continue)
     }
 
     fn draw(&mut self) -> std::io::Result<()> {
@@ -346,7 +358,7 @@ impl Shell {
         self.screen = terminal::fresh_screen()?;
         self.model.dirty = true;
         let message = match edited {
-            Ok(text) => Message::Data(screen, Data::Edit(edit::Loaded::External(text))),
+            Ok(text) => Message::Data(screen, Data::new(edit::EditData::External(text))),
             Err(error) => Message::Toast(Toast::failed(error)),
         };
         let now = self.clock.now();

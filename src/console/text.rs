@@ -32,6 +32,11 @@ fn picture(c: char) -> char {
     }
 }
 
+/// Seconds until a moment, never negative, for countdowns.
+pub fn seconds_until(now: Timestamp, at: Timestamp) -> i64 {
+    (at.as_second() - now.as_second()).max(0)
+}
+
 /// The text, cut to so many columns with `…` when it is longer.
 pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {

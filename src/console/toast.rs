@@ -1,10 +1,10 @@
-//! Short news in the corner of the screen.
+//! Toasts: short notices in a corner of the screen.
 
 use jiff::{SignedDuration, Timestamp};
 
 /// How a toast is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
+pub enum Severity {
     /// It worked.
     Done,
     /// Worth knowing.
@@ -19,7 +19,7 @@ pub enum Mood {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
     /// How it is meant.
-    pub mood: Mood,
+    pub severity: Severity,
     /// What it says.
     pub text: String,
 }
@@ -27,29 +27,29 @@ pub struct Toast {
 impl Toast {
     /// It worked.
     pub fn done(text: impl Into<String>) -> Self {
-        Self { mood: Mood::Done, text: text.into() }
+        Self { severity: Severity::Done, text: text.into() }
     }
 
     /// Worth knowing.
     pub fn note(text: impl Into<String>) -> Self {
-        Self { mood: Mood::Note, text: text.into() }
+        Self { severity: Severity::Note, text: text.into() }
     }
 
     /// It is not as one would take it to be.
     pub fn warning(text: impl Into<String>) -> Self {
-        Self { mood: Mood::Warning, text: text.into() }
+        Self { severity: Severity::Warning, text: text.into() }
     }
 
     /// It did not work.
     pub fn failed(text: impl Into<String>) -> Self {
-        Self { mood: Mood::Failed, text: text.into() }
+        Self { severity: Severity::Failed, text: text.into() }
     }
 
     /// How long it stays.
     pub fn lasts(&self) -> SignedDuration {
-        match self.mood {
-            Mood::Done | Mood::Note => SignedDuration::from_secs(4),
-            Mood::Warning | Mood::Failed => SignedDuration::from_secs(15),
+        match self.severity {
+            Severity::Done | Severity::Note => SignedDuration::from_secs(4),
+            Severity::Warning | Severity::Failed => SignedDuration::from_secs(15),
         }
     }
 }
@@ -79,7 +79,7 @@ impl Toasts {
     /// Puts the failures and warnings away; says whether there was one.
     pub fn dismiss(&mut self) -> bool {
         let before = self.0.len();
-        self.0.retain(|(toast, _)| !matches!(toast.mood, Mood::Failed | Mood::Warning));
+        self.0.retain(|(toast, _)| !matches!(toast.severity, Severity::Failed | Severity::Warning));
         self.0.len() != before
     }
 

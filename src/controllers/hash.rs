@@ -1,7 +1,6 @@
 //! How templates get their short names: a hash, spelled in letters that form no words.
 
-/// Letters that form no words and are not mistaken for one another.
-pub(super) const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+use crate::object::names::ALPHABET;
 
 const OFFSET: u32 = 0x811c_9dc5;
 const PRIME: u32 = 0x0100_0193;
@@ -18,7 +17,7 @@ pub(super) fn fnv_1(parts: &[&[u8]]) -> u32 {
 
 /// A hash in Kubernetes' look: in decimal, digit by digit a letter.
 pub(super) fn spelled(hash: u32) -> String {
-    hash.to_string().bytes().map(|digit| char::from(LETTERS[usize::from(digit) % LETTERS.len()])).collect()
+    hash.to_string().bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Controllers: level-triggered loops that bring what is there nearer to what is wanted.
+//! Controllers: level-triggered loops that bring the cluster nearer to its desired state.
 //!
 //! Each one is a directory or file of its own: pure decisions in tables, and a thin shell that reads the
 //! shared caches, decides and writes through the API. They know nothing of one another; what one does
@@ -8,14 +8,14 @@
 //! never removes a pod that has a node — that is the kubelet's alone.
 
 mod autoscaler;
-mod claim;
 mod context;
+mod controller_ref;
 mod cron_job;
 mod daemon_set;
 mod deployment;
 mod disruption;
 mod endpoints;
-mod failures;
+mod failed_pod_back_off;
 mod garbage;
 mod hash;
 mod history;
@@ -24,13 +24,16 @@ mod namespace;
 mod node_lifecycle;
 mod pod_control;
 mod pod_gc;
+mod pod_rank;
+mod registry;
 mod replica_set;
 mod resource_quota;
-mod seen;
 mod stateful_set;
 mod taint_eviction;
 mod ttl_after_finished;
 mod volume;
+mod volume_directory;
 
-pub use context::{Controllers, Settings};
-pub use volume::VolumeDirectory;
+pub use context::Settings;
+pub use registry::Controllers;
+pub use volume_directory::VolumeDirectory;

@@ -1,4 +1,4 @@
-//! Making and removing the pods of an owner: tells of it, and remembers what the cache has not shown yet.
+//! Making and removing the pods of an owner: records events, and remembers what the cache has not shown yet.
 //!
 //! Never decides how many there should be, nor which of them go.
 
@@ -8,12 +8,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::context::Context;
 use crate::api::{Api, ApiError, Change, ChangeKind, DeleteOptions};
 use crate::object::owner::{controller_of, controller_reference, is_terminating};
-use crate::object::readiness::{is_ready, is_terminal, phase, ready_since};
+use crate::object::pod::{Phase, is_ready, is_terminal, phase, ready_since};
 use crate::object::{Kind, Object, Shared, Uid};
 use crate::reconcile::{Cache, Expectations, Recorder};
 
-/// Pods that an owner gets or loses in one turn, as in Kubernetes; the rest follows when those were seen. However
-/// many are asked for, a turn costs no more than this and the pods there are.
+/// Pods that an owner gets or loses in one sync, as in Kubernetes; the rest follows when those were seen. However
+/// many are asked for, a sync costs no more than this and the pods there are.
 pub(super) const BURST: usize = 500;
 
 /// The hand of one controller.
@@ -25,7 +25,7 @@ pub(super) struct PodControl {
 }
 
 impl PodControl {
-    /// Nothing was done yet; events are told in the name of `component`.
+    /// Nothing was done yet; events are recorded for `component`.
     pub(super) fn new(context: &Context, component: &str) -> Self {
         Self {
             api: context.api.clone(),
@@ -35,7 +35,7 @@ impl PodControl {
         }
     }
 
-    /// What tells of things in the controller's name.
+    /// The controller's event recorder.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
     }
@@ -95,7 +95,7 @@ impl PodControl {
         }
     }
 
-    /// Makes one pod and expects to see it; the caller tells of it in its own words.
+    /// Makes one pod and expects to see it; the caller records the event.
     pub(super) fn make(&self, owner: &Object, pod: Pod) -> Result<Shared<Pod>, ApiError> {
         let created = self.api.create_as(pod)?;
         let uid = owner.uid().to_string();
@@ -136,7 +136,7 @@ impl PodControl {
         }
     }
 
-    /// Asks one pod to go and expects to see that; the caller tells of it in its own words. False when it was
+    /// Asks one pod to go and expects to see that; the caller records the event. False when it was
     /// gone already.
     pub(super) fn remove(&self, owner: &Object, pod: &Shared<Pod>) -> Result<bool, ApiError> {
         let uid = owner.uid().to_string();
@@ -153,15 +153,15 @@ impl PodControl {
     }
 }
 
-/// Whether a pod's change can change what its owner does or tells.
+/// Whether a pod's change can change what its owner does or its status.
 pub(super) fn is_relevant(change: &Change) -> bool {
     let (Some(before), Some(after)) =
         (change.previous.as_ref().and_then(|p| p.get::<Pod>()), change.object.get::<Pod>())
     else {
         return true;
     };
-    // A pod serves when it is ready and runs; the two may be told in different writes.
-    let serves = |pod: &Pod| (is_ready(pod), is_ready(pod) && phase(pod) == "Running");
+    // A pod serves when it is ready and runs; the two may come in different writes.
+    let serves = |pod: &Pod| (is_ready(pod), is_ready(pod) && phase(pod) == Phase::Running);
     let facts = |pod: &Pod| (is_terminating(&pod.metadata), is_terminal(pod), serves(pod), ready_since(pod));
     change.kind != ChangeKind::Modified
         || facts(before) != facts(after)

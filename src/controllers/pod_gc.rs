@@ -6,27 +6,27 @@
 //! (`Api::hold_node`): until then its pods stay, though its object is gone.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::{Api, ApiError, DeleteOptions};
+use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
-use crate::object::node::{is_ready, node_of};
+use crate::object::node::is_ready;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::is_terminal;
-use crate::object::{Key, Kind, Shared, Uid};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::object::pod::disruption::Cause;
+use crate::object::pod::{is_terminal, node_name};
+use crate::object::well_known::taint::OUT_OF_SERVICE;
+use crate::object::{Key, Shared, Uid};
+use crate::reconcile::{Cache, Disruption, ReconcileError, Reconciler, WorkQueue, disrupt};
 
 /// Pods that ended are kept up to this number, unless the cluster says otherwise.
 const TERMINATED_THRESHOLD: usize = 12_500;
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// Something to look at.
+/// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum Request {
     /// The pods of a node.
     Node(String),
     /// One pod that goes without a node.
@@ -38,19 +38,19 @@ enum Work {
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(PodGc {
+    let controller = PodGc {
         api: context.api.clone(),
         pods: context.caches.of(),
         nodes: context.caches.of(),
         terminated: Mutex::default(),
         threshold: context.settings.terminated_pod_threshold.unwrap_or(TERMINATED_THRESHOLD),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Pod, _>(&controller, PodGc::pod_changed),
-        context.follow::<Node, _>(&controller, PodGc::node_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Pod, _>(PodGc::pod_changed)
+        .watches::<Node, _>(PodGc::node_changed)
+        .run(&context.tasks);
 }
 
 struct PodGc {
@@ -61,27 +61,27 @@ struct PodGc {
     terminated: Mutex<HashSet<Uid>>,
     /// How many of them are kept; with 0 all are.
     threshold: usize,
-    queue: WorkQueue<Work>,
+    queue: WorkQueue<Request>,
 }
 
 impl Reconciler for PodGc {
-    type Key = Work;
+    type Key = Request;
 
     fn name(&self) -> &'static str {
         "podgc"
     }
 
-    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+    fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {
-            Work::Node(name) => self.look_at_node(name)?,
-            Work::Pod(key) => {
+            Request::Node(name) => self.sync_node(name)?,
+            Request::Pod(key) => {
                 if let Some(pod) =
-                    self.pods.get(key).filter(|p| is_terminating(&p.metadata) && node_of(p).is_none())
+                    self.pods.get(key).filter(|p| is_terminating(&p.metadata) && node_name(p).is_none())
                 {
                     self.remove(&pod, "PodGC: terminating pod was never scheduled")?;
                 }
             }
-            Work::Terminated => self.trim()?,
+            Request::Terminated => self.trim()?,
         }
         Ok(())
     }
@@ -103,16 +103,16 @@ impl PodGc {
         if is_terminal(pod) {
             let mut terminated = self.terminated.lock();
             if terminated.insert(uid.to_string()) && self.threshold > 0 && terminated.len() > self.threshold {
-                self.queue.add(Work::Terminated);
+                self.queue.add(Request::Terminated);
             }
         }
-        match node_of(pod) {
-            None if is_terminating(&pod.metadata) => self.queue.add(Work::Pod(change.object.key())),
+        match node_name(pod) {
+            None if is_terminating(&pod.metadata) => self.queue.add(Request::Pod(change.object.key())),
             None => {}
             Some(name) => match self.nodes.get(&Key::new("", name)) {
                 None => self.check_later(name),
                 Some(node) if is_terminating(&pod.metadata) && is_out_of_service(&node) => {
-                    self.queue.add(Work::Node(name.to_string()));
+                    self.queue.add(Request::Node(name.to_string()));
                 }
                 Some(_) => {}
             },
@@ -124,17 +124,17 @@ impl PodGc {
         if change.kind == ChangeKind::Deleted {
             self.check_later(name);
         } else if change.object.get::<Node>().is_some_and(is_out_of_service) {
-            self.queue.add(Work::Node(name.to_string()));
+            self.queue.add(Request::Node(name.to_string()));
         }
     }
 
     /// A node that is missing may only not have been seen yet.
     fn check_later(&self, node: &str) {
         let quarantine = self.api.timings().missing_node_quarantine.0;
-        self.queue.add_after(Work::Node(node.to_string()), quarantine);
+        self.queue.add_after(Request::Node(node.to_string()), quarantine);
     }
 
-    fn look_at_node(&self, name: &str) -> Result<(), ApiError> {
+    fn sync_node(&self, name: &str) -> Result<(), ApiError> {
         match self.api.get_as::<Node>(&Key::new("", name)) {
             Ok(node) if is_out_of_service(&node) => {
                 for pod in self.pods.on_node(name).iter().filter(|p| is_terminating(&p.metadata)) {
@@ -174,31 +174,7 @@ impl PodGc {
 
     /// Marks a pod that has not ended as Failed, then removes it at once.
     fn remove(&self, pod: &Shared<Pod>, message: &str) -> Result<(), ApiError> {
-        let now = self.api.clock().time();
-        let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(pod.uid()) || is_terminal(fresh) {
-                return Ok(());
-            }
-            let status = fresh.status.get_or_insert_default();
-            status.phase = Some("Failed".into());
-            let conditions = status.conditions.get_or_insert_default();
-            conditions.retain(|c| c.type_ != "DisruptionTarget");
-            conditions.push(PodCondition {
-                type_: "DisruptionTarget".into(),
-                status: "True".into(),
-                reason: Some("DeletionByPodGC".into()),
-                message: Some(message.into()),
-                last_transition_time: Some(now.clone()),
-                ..PodCondition::default()
-            });
-            Ok(())
-        });
-        let gone = |outcome: Result<(), ApiError>| match outcome {
-            Err(error) if !error.is_gone() => Err(error),
-            _ => Ok(()),
-        };
-        gone(marked.map(drop))?;
-        let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
-        gone(self.api.delete(Kind::Pod, &pod.key(), &options).map(drop))
+        let disruption = Disruption { cause: Cause::PodGc, message, fails: true, grace_seconds: Some(0) };
+        disrupt(&self.api, pod, &disruption).map(drop)
     }
 }

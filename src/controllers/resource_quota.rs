@@ -3,7 +3,6 @@
 //! What is added is charged by admission before it is there; this controller only finds what was given up.
 //! It never counts by itself: the API does, while nobody can charge.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ResourceQuota;
@@ -11,9 +10,8 @@ use k8s_openapi::api::core::v1::ResourceQuota;
 use super::context::Context;
 use crate::api::{Api, Change, ChangeKind};
 use crate::object::quantity::{Amount, ResourceList};
-use crate::object::quota::{kind_using, usage};
 use crate::object::{Key, Kind, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
 
 /// Everything is counted this often even when nothing seems to have changed.
 const RESYNC: Duration = Duration::from_mins(5);
@@ -21,22 +19,14 @@ const RESYNC: Duration = Duration::from_mins(5);
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(ResourceQuotas {
-        api: context.api.clone(),
-        quotas: context.caches.of(),
-        queue: queue.clone(),
-    });
-    let mut caches = vec![context.follow::<ResourceQuota, _>(&controller, ResourceQuotas::quota_changed)];
-    for kind in Kind::ALL.iter().filter(|kind| kind.namespaced() && **kind != Kind::Event) {
-        let controller = Arc::downgrade(&controller);
-        context.caches.on_any_change(*kind, move |change| {
-            if let Some(controller) = controller.upgrade() {
-                controller.content_changed(change);
-            }
-        });
-        caches.push(context.synced_kind(*kind));
-    }
-    context.run(controller, queue, caches);
+    let quotas =
+        ResourceQuotas { api: context.api.clone(), quotas: context.caches.of(), queue: queue.clone() };
+    context
+        .controller(quotas, queue)
+        .watches_every_kind(|kind| kind.namespaced() && kind != Kind::Event, ResourceQuotas::content_changed)
+        .watches::<ResourceQuota, _>(ResourceQuotas::quota_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct ResourceQuotas {
@@ -53,10 +43,9 @@ impl Reconciler for ResourceQuotas {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        match self.api.recount_quota(key) {
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error.into()),
-            Ok(_) => Err(ReconcileError::After(RESYNC)),
+        match found(self.api.recount_quota(key))? {
+            None => Ok(()),
+            Some(_) => Err(ReconcileError::After(RESYNC)),
         }
     }
 }
@@ -75,18 +64,18 @@ impl ResourceQuotas {
         if quotas.is_empty() {
             return;
         }
-        let now = self.api.clock().now();
-        let before = change.previous.as_ref().map(|object| usage(object, now)).unwrap_or_default();
+        let (kinds, now) = (self.api.kinds(), self.api.clock().now());
+        let before = change.previous.as_ref().map(|object| kinds.usage(object, now)).unwrap_or_default();
         let after = match change.kind {
             ChangeKind::Deleted => ResourceList::new(),
-            _ => usage(&change.object, now),
+            _ => kinds.usage(&change.object, now),
         };
         if !shrinks(&before, &after) {
             return;
         }
         for quota in quotas {
             let mut limited = quota.spec.iter().flat_map(|s| s.hard.iter().flatten());
-            if limited.any(|(name, _)| kind_using(name) == Some(change.object.kind())) {
+            if limited.any(|(name, _)| kinds.kind_using(name) == Some(change.object.kind())) {
                 self.queue.add(quota.key());
             }
         }

@@ -1,27 +1,26 @@
 //! Taint-based eviction: pods leave a node whose NoExecute taints they do not tolerate, or no longer (NODE-2).
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod, PodCondition, Taint, Toleration};
+use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::{Api, ApiError, DeleteOptions};
+use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
 use crate::base::clock::{saturating_after, until};
-use crate::object::node::node_of;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::is_terminal;
+use crate::object::pod::disruption::Cause;
+use crate::object::pod::{is_terminal, node_name};
 use crate::object::taint::{effect::NO_EXECUTE, tolerates};
-use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::object::{Key, Shared};
+use crate::reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, WorkQueue, disrupt};
 
 /// How long a pod may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stay {
+enum Tolerated {
     /// Nothing drives it away.
     Forever,
     /// It tolerates the taints until then.
@@ -33,19 +32,19 @@ enum Stay {
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Evictions {
+    let controller = Evictions {
         api: context.api.clone(),
         pods: context.caches.of(),
         nodes: context.caches.of(),
         counting_down: Mutex::default(),
         recorder: Recorder::new(&context.api, "taint-eviction-controller"),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Node, _>(&controller, Evictions::node_changed),
-        context.follow::<Pod, _>(&controller, Evictions::pod_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Node, _>(Evictions::node_changed)
+        .watches::<Pod, _>(Evictions::pod_changed)
+        .run(&context.tasks);
 }
 
 struct Evictions {
@@ -74,23 +73,23 @@ impl Reconciler for Evictions {
             self.counting_down.lock().remove(key);
             return Ok(());
         }
-        let Some(node) = node_of(&pod).and_then(|name| self.nodes.get(&Key::new("", name))) else {
+        let Some(node) = node_name(&pod).and_then(|name| self.nodes.get(&Key::new("", name))) else {
             return Ok(());
         };
         let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
         let now = self.api.clock().now();
-        match stay(&no_execute(&node), tolerations, now) {
-            Stay::Forever => {
+        match tolerated(&no_execute(&node), tolerations, now) {
+            Tolerated::Forever => {
                 if self.counting_down.lock().remove(key) {
                     let message = format!("Cancelling deletion of Pod {key}");
                     self.recorder.normal(pod.object(), "TaintManagerEviction", message);
                 }
             }
-            Stay::Until(end) => {
+            Tolerated::Until(end) => {
                 self.counting_down.lock().insert(key.clone());
                 self.queue.add_after(key.clone(), until(now, end).max(Duration::from_millis(1)));
             }
-            Stay::No => self.evict(&pod)?,
+            Tolerated::No => self.evict(&pod)?,
         }
         Ok(())
     }
@@ -103,10 +102,10 @@ fn no_execute(node: &Node) -> Vec<&Taint> {
 
 /// Every taint must be tolerated, and the first toleration that covers it counts, from when it was added; the
 /// pod stays until the first of these times.
-fn stay(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> Stay {
+fn tolerated(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> Tolerated {
     let mut end: Option<Timestamp> = None;
     for taint in taints {
-        let Some(tolerating) = tolerations.iter().find(|t| tolerates(t, taint)) else { return Stay::No };
+        let Some(tolerating) = tolerations.iter().find(|t| tolerates(t, taint)) else { return Tolerated::No };
         let added = taint.time_added.as_ref().map_or(now, |t| t.0);
         if let Some(seconds) = tolerating.toleration_seconds {
             let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
@@ -115,9 +114,9 @@ fn stay(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> Stay {
         }
     }
     match end {
-        None => Stay::Forever,
-        Some(end) if end <= now => Stay::No,
-        Some(end) => Stay::Until(end),
+        None => Tolerated::Forever,
+        Some(end) if end <= now => Tolerated::No,
+        Some(end) => Tolerated::Until(end),
     }
 }
 
@@ -136,7 +135,7 @@ impl Evictions {
 
     fn pod_changed(&self, change: &Change) {
         let Some(pod) = change.object.get::<Pod>() else { return };
-        let Some(node) = node_of(pod).and_then(|name| self.nodes.get(&Key::new("", name))) else { return };
+        let Some(node) = node_name(pod).and_then(|name| self.nodes.get(&Key::new("", name))) else { return };
         if !no_execute(&node).is_empty() || self.counting_down.lock().contains(&change.object.key()) {
             self.queue.add(change.object.key());
         }
@@ -146,31 +145,13 @@ impl Evictions {
         self.counting_down.lock().remove(&pod.key());
         let message = format!("Marking for deletion Pod {}", pod.key());
         self.recorder.normal(pod.object(), "TaintManagerEviction", message);
-        let now = self.api.clock().time();
-        let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(pod.uid()) {
-                return Ok(());
-            }
-            let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
-            if !conditions.iter().any(|c| c.type_ == "DisruptionTarget" && c.status == "True") {
-                conditions.retain(|c| c.type_ != "DisruptionTarget");
-                conditions.push(PodCondition {
-                    type_: "DisruptionTarget".into(),
-                    status: "True".into(),
-                    reason: Some("DeletionByTaintManager".into()),
-                    message: Some("Taint manager: deleting due to NoExecute taint".into()),
-                    last_transition_time: Some(now.clone()),
-                    ..PodCondition::default()
-                });
-            }
-            Ok(())
-        });
-        let gone = |outcome: Result<(), ApiError>| match outcome {
-            Err(error) if !error.is_gone() => Err(error),
-            _ => Ok(()),
+        let disruption = Disruption {
+            cause: Cause::TaintManager,
+            message: "Taint manager: deleting due to NoExecute taint",
+            fails: false,
+            grace_seconds: None,
         };
-        gone(marked.map(drop))?;
-        gone(self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).map(drop))
+        disrupt(&self.api, pod, &disruption).map(drop)
     }
 }
 
@@ -187,25 +168,25 @@ mod tests {
         };
         let (a, b) = (taint("a", "2026-11-21T00:00:00Z"), taint("b", "2026-11-21T00:01:00Z"));
         let now: Timestamp = "2026-11-21T00:02:00Z".parse().unwrap();
-        let at = |text: &str| Stay::Until(text.parse().unwrap());
+        let at = |text: &str| Tolerated::Until(text.parse().unwrap());
         let for_key = |key: &str, seconds: Option<i64>| {
             json!({"key": key, "operator": "Exists",
             "effect": "NoExecute", "tolerationSeconds": seconds})
         };
         for (rule, taints, tolerations, expected) in [
-            ("untainted", vec![], json!([]), Stay::Forever),
-            ("intolerant", vec![&a], json!([]), Stay::No),
-            ("tolerant of one", vec![&a, &b], json!([for_key("a", None)]), Stay::No),
-            ("tolerant", vec![&a], json!([for_key("a", None)]), Stay::Forever),
+            ("untainted", vec![], json!([]), Tolerated::Forever),
+            ("intolerant", vec![&a], json!([]), Tolerated::No),
+            ("tolerant of one", vec![&a, &b], json!([for_key("a", None)]), Tolerated::No),
+            ("tolerant", vec![&a], json!([for_key("a", None)]), Tolerated::Forever),
             ("for a while", vec![&a], json!([for_key("a", Some(300))]), at("2026-11-21T00:05:00Z")),
             (
                 "the first that covers a taint counts",
                 vec![&a],
                 json!([for_key("a", None), for_key("a", Some(0))]),
-                Stay::Forever,
+                Tolerated::Forever,
             ),
-            ("not at all", vec![&a], json!([for_key("a", Some(-1))]), Stay::No),
-            ("time is up", vec![&a], json!([for_key("a", Some(120))]), Stay::No),
+            ("not at all", vec![&a], json!([for_key("a", Some(-1))]), Tolerated::No),
+            ("time is up", vec![&a], json!([for_key("a", Some(120))]), Tolerated::No),
             (
                 "the shortest counts",
                 vec![&a, &b],
@@ -214,7 +195,7 @@ mod tests {
             ),
         ] {
             let tolerations: Vec<Toleration> = serde_json::from_value(tolerations).unwrap();
-            assert_eq!(stay(&taints, &tolerations, now), expected, "{rule}");
+            assert_eq!(tolerated(&taints, &tolerations, now), expected, "{rule}");
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Finished Jobs go when their `ttlSecondsAfterFinished` is over, with their pods first.
 
-use std::sync::Arc;
-
 use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::Job;
 
@@ -11,14 +9,13 @@ use crate::base::clock::until;
 use crate::object::job::finished_at;
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind};
-use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Ttl { api: context.api.clone(), queue: queue.clone() });
-    let caches = vec![context.follow::<Job, _>(&controller, Ttl::job_changed)];
-    context.run(controller, queue, caches);
+    let controller = Ttl { api: context.api.clone(), queue: queue.clone() };
+    context.controller(controller, queue).watches::<Job, _>(Ttl::job_changed).workers(5).run(&context.tasks);
 }
 
 struct Ttl {
@@ -55,10 +52,7 @@ impl Reconciler for Ttl {
             propagation: Some(Propagation::Foreground),
             ..DeleteOptions::uid(job.uid())
         };
-        match self.api.delete(Kind::Job, key, &this) {
-            Err(error) if !error.is_not_found() => Err(error.into()),
-            _ => Ok(()),
-        }
+        Ok(ignore_not_found(self.api.delete(Kind::Job, key, &this))?)
     }
 }
 

@@ -73,7 +73,7 @@ impl Document {
         if name.is_empty() {
             return Err(self.error("kind", "Required value: which kind of object is this?"));
         }
-        let known: Vec<Kind> = Kind::ALL.iter().copied().filter(|k| k.info().name == name).collect();
+        let known: Vec<Kind> = Kind::BUILT_IN.iter().copied().filter(|k| k.info().name == name).collect();
         if !known.is_empty() {
             let versions: Vec<_> = known.iter().map(|k| k.info().api_version()).collect();
             let versions = versions.join(" and ");
@@ -178,6 +178,6 @@ fn nearest_kind(name: &str) -> Option<Kind> {
         return Some(kind);
     }
     let singular = |kind: &Kind| kind.info().singular;
-    let near = nearest(name, Kind::ALL.iter().map(singular))?;
-    Kind::ALL.iter().copied().find(|kind| singular(kind) == near)
+    let near = nearest(name, Kind::BUILT_IN.iter().map(singular))?;
+    Kind::BUILT_IN.iter().copied().find(|kind| singular(kind) == near)
 }

@@ -12,11 +12,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::api::{Change, ChangeKind};
+use crate::object::well_known::label::SERVICE_NAME;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::Caches;
-
-/// The label by which a slice names its service.
-pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// A service as it is now; without [`Service`] it is gone, or was never there.
 #[derive(Clone, Default)]

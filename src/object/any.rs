@@ -2,6 +2,7 @@
 //!
 //! An [`Object`] is never mutated once stored; [`Shared`] is an `Arc<Object>` known to hold one type.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
+use super::custom::CustomObject;
 pub use super::kind::Body;
 use super::{Key, Kind, Revision, ServedKind, numbers};
 
@@ -35,7 +37,7 @@ pub enum DecodeError {
     },
 }
 
-/// A `k8s-openapi` type that is in the Kind table.
+/// A Rust type that is in the table of kinds.
 pub trait Typed:
     Clone
     + fmt::Debug
@@ -61,42 +63,44 @@ macro_rules! bodies {
     ($($kind:ident($ty:ty) $shape:ident),*) => {
         /// The typed content of an object.
         #[derive(Clone, Debug, PartialEq)]
-        #[expect(missing_docs, reason = "one variant a kind, documented there")]
+        #[expect(missing_docs, reason = "one variant a kind of the table, documented there, and one for all others")]
         pub enum Body {
             $($kind(Box<$ty>),)*
+            Custom(Box<super::custom::CustomObject>),
         }
 
         impl Body {
             /// The kind inside.
             pub fn kind(&self) -> Kind {
-                match self { $(Self::$kind(_) => Kind::$kind,)* }
+                match self { $(Self::$kind(_) => Kind::$kind,)* Self::Custom(o) => o.kind(), }
             }
 
             /// The object's metadata.
             pub fn meta(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                match self { $(Self::$kind(o) => &o.metadata,)* }
+                match self { $(Self::$kind(o) => &o.metadata,)* Self::Custom(o) => &o.metadata, }
             }
 
             /// The object's metadata, for changing.
             pub fn meta_mut(&mut self) -> &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                match self { $(Self::$kind(o) => &mut o.metadata,)* }
+                match self { $(Self::$kind(o) => &mut o.metadata,)* Self::Custom(o) => &mut o.metadata, }
             }
 
             pub(super) fn encode(&self) -> serde_json::Result<Vec<u8>> {
-                match self { $(Self::$kind(o) => serde_json::to_vec(o),)* }
+                match self { $(Self::$kind(o) => serde_json::to_vec(o),)* Self::Custom(o) => serde_json::to_vec(o), }
             }
 
             pub(super) fn write_json(&self, out: impl std::io::Write) -> serde_json::Result<()> {
-                match self { $(Self::$kind(o) => serde_json::to_writer(out, o),)* }
+                match self { $(Self::$kind(o) => serde_json::to_writer(out, o),)* Self::Custom(o) => serde_json::to_writer(out, o), }
             }
 
             pub(super) fn to_value(&self) -> serde_json::Result<serde_json::Value> {
-                match self { $(Self::$kind(o) => serde_json::to_value(o),)* }
+                match self { $(Self::$kind(o) => serde_json::to_value(o),)* Self::Custom(o) => serde_json::to_value(o), }
             }
 
             pub(super) fn copy_status_from(&mut self, other: &Self) {
                 match (self, other) {
                     $((Self::$kind(to), Self::$kind(from)) => super::any::copy_status!($shape, to, from),)*
+                    (Self::Custom(to), Self::Custom(from)) => to.copy_status_from(from),
                     _ => {}
                 }
             }
@@ -104,6 +108,7 @@ macro_rules! bodies {
             pub(super) fn copy_spec_from(&mut self, other: &Self) {
                 match (self, other) {
                     $((Self::$kind(to), Self::$kind(from)) => super::any::copy_spec!($shape, to, from),)*
+                    (Self::Custom(to), Self::Custom(from)) => to.copy_spec_from(from),
                     _ => {}
                 }
             }
@@ -111,16 +116,23 @@ macro_rules! bodies {
             pub(super) fn same_spec(&self, other: &Self) -> bool {
                 match (self, other) {
                     $((Self::$kind(a), Self::$kind(b)) => super::any::same_spec!($shape, a, b),)*
+                    (Self::Custom(a), Self::Custom(b)) => a.same_spec(b),
                     _ => false,
                 }
             }
 
             pub(super) fn clear_status(&mut self) {
-                match self { $(Self::$kind(o) => super::any::clear_status!($shape, o),)* }
+                match self {
+                    $(Self::$kind(o) => super::any::clear_status!($shape, o),)*
+                    Self::Custom(o) => o.clear_status(),
+                }
             }
 
             pub(super) fn decode(kind: Kind, value: serde_json::Value) -> serde_json::Result<Self> {
-                match kind { $(Kind::$kind => serde_json::from_value(value).map(|o| Self::$kind(Box::new(o))),)* }
+                match kind {
+                    $(Kind::$kind => serde_json::from_value(value).map(|o| Self::$kind(Box::new(o))),)*
+                    custom => super::custom::CustomObject::decode(custom, value).map(|o| Self::Custom(Box::new(o))),
+                }
             }
         }
 
@@ -198,7 +210,9 @@ impl Object {
 
     /// Reads an object of a known kind from JSON; quantities may be numbers there.
     pub fn from_value(kind: Kind, mut value: Value) -> Result<Self, DecodeError> {
-        numbers::quantities_as_text(kind, &mut value);
+        if !kind.is_custom() {
+            numbers::quantities_as_text(kind, &mut value);
+        }
         Body::decode(kind, value)
             .map(Self::from)
             .map_err(|error| DecodeError::Shape { kind, message: error.to_string() })
@@ -217,6 +231,31 @@ impl Object {
     /// Its kind.
     pub fn kind(&self) -> Kind {
         self.body.kind()
+    }
+
+    /// Group and version it is stored in: `apps/v1`, or `v1` in the core group.
+    pub fn api_version(&self) -> Cow<'_, str> {
+        match &self.body {
+            Body::Custom(object) => object.api_version().into(),
+            body => body.kind().info().api_version().into(),
+        }
+    }
+
+    /// The object of a custom resource, when it is one.
+    pub fn custom(&self) -> Option<&CustomObject> {
+        match &self.body {
+            Body::Custom(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The object of a custom resource for changing it before it is stored, when it is one.
+    pub fn custom_mut(&mut self) -> Option<&mut CustomObject> {
+        self.forget_encoding();
+        match &mut self.body {
+            Body::Custom(object) => Some(object),
+            _ => None,
+        }
     }
 
     /// Its metadata.

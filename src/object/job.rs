@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec};
 
+use super::conditions::{self, Condition};
+
 /// Keeps a pod's object until its end has been counted.
 pub const TRACKING_FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 /// A pod's index, as an annotation and a label.
@@ -42,12 +44,12 @@ pub fn is_managed_elsewhere(spec: &JobSpec) -> bool {
 
 /// The condition of a type, whatever its status.
 pub fn condition<'a>(job: &'a Job, type_: &str) -> Option<&'a JobCondition> {
-    job.status.as_ref()?.conditions.as_ref()?.iter().find(|c| c.type_ == type_)
+    conditions::get(job.status.as_ref()?.conditions.as_ref(), type_)
 }
 
 /// The condition of a type that is True.
 pub fn true_condition<'a>(job: &'a Job, type_: &str) -> Option<&'a JobCondition> {
-    condition(job, type_).filter(|c| c.status == "True")
+    condition(job, type_).filter(|c| c.is_true())
 }
 
 /// The condition that ended it: Complete or Failed.

@@ -1,6 +1,16 @@
-//! The Kind table: one entry a kind. Everything that must know all kinds is driven by it.
+//! Kinds: a handle each, the table of those that are built in, and the registry of those that join at run time.
+//!
+//! A [`Kind`] is an interned number. The first numbers are the rows of the table below; a custom resource gets the
+//! next one when its definition is first seen ([`Kind::custom`]) and keeps it while the process lives, so that stores and
+//! caches can hold objects under it. What a custom resource's versions, columns and rules are is not known here: that
+//! belongs to the cluster that serves it (`api::kinds`).
 
 use std::fmt;
+use std::sync::LazyLock;
+
+use parking_lot::RwLock;
+
+use super::pod_preset;
 
 use k8s_openapi::api::{
     apps, autoscaling, batch, coordination, core, discovery, policy, scheduling, storage,
@@ -67,7 +77,8 @@ impl Subresource {
     }
 }
 
-/// One row of the Kind table.
+/// What a kind is known by: of a built-in one everything that does not depend on its rules, of a custom one what
+/// never changes while there are objects of it.
 #[derive(Debug)]
 pub struct KindInfo {
     /// Which kind this describes.
@@ -76,7 +87,8 @@ pub struct KindInfo {
     pub name: &'static str,
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The group's version.
+    /// The group's version that objects are stored in. Empty for a custom resource, whose definition names the versions:
+    /// its objects carry theirs.
     pub version: &'static str,
     /// The path segment, e.g. `replicasets`.
     pub plural: &'static str,
@@ -129,18 +141,35 @@ impl KindInfo {
     }
 }
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident($ty:ty) = $group:literal, $version:literal, $plural:literal, $singular:literal,
-        short $short:expr, categories $categories:expr, $scope:ident, $shape:ident, subresources $subresources:expr;)*) => {
-        /// Every kind of object the API serves.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Kind {
-            $($(#[$doc])* $kind,)*
-        }
+/// A kind of object: a cheap handle. Those of the table are constants named like the kind ([`Kind::Pod`]).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(u16);
 
+/// How many custom kinds one process may ever know; definitions that come and go under new names each take one.
+const MOST_CUSTOM: usize = 4096;
+
+/// The custom kinds, in the order they joined: theirs are the numbers after the table's.
+static CUSTOM: LazyLock<RwLock<Vec<&'static KindInfo>>> = LazyLock::new(RwLock::default);
+
+/// The process knows so many custom kinds that no other can join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this process has seen {MOST_CUSTOM} kinds of custom resources: no other can join until it is started anew"
+)]
+pub struct TooManyKinds;
+
+macro_rules! kinds {
+    ($d:tt $($(#[$doc:meta])* $kind:ident($ty:ty) = $group:literal, $version:literal, $plural:literal, $singular:literal,
+        short $short:expr, categories $categories:expr, $scope:ident, $shape:ident, subresources $subresources:expr;)*) => {
+        /// Positions in the table.
+        #[derive(Clone, Copy)]
+        enum Row { $($kind,)* }
+
+        #[expect(non_upper_case_globals, reason = "kinds are spelled as Kubernetes spells them")]
         impl Kind {
-            /// All kinds, in the order objects that depend on one another should be applied.
-            pub const ALL: &'static [Kind] = &[$(Kind::$kind),*];
+            $($(#[$doc])* pub const $kind: Self = Self(Row::$kind as u16);)*
+            /// The kinds of the table, in the order objects that depend on one another should be applied.
+            pub const BUILT_IN: &'static [Self] = &[$(Self::$kind),*];
         }
 
         static TABLE: &[KindInfo] = {
@@ -156,13 +185,19 @@ macro_rules! kinds {
         };
 
         super::any::bodies! { $($kind($ty) $shape),* }
+
+        /// Hands the table to another macro: kinds with their types, for whom needs something of each.
+        macro_rules! each_built_in {
+            ($d callback:ident) => { $d callback! { $($kind($ty))* } };
+        }
+        pub(crate) use each_built_in;
     };
 }
 
 // The word before the subresources is the kind's shape: `Plain` (neither spec nor status), `SpecOnly`,
 // `SpecStatus`, or `Generations` (both, and `metadata.generation` counts the changes of the spec).
-kinds! {
-    /// A room for names.
+kinds! { $
+    /// A namespace.
     Namespace(core::v1::Namespace) = "", "v1", "namespaces", "namespace",
         short ["ns"], categories [], Cluster, SpecStatus, subresources [Status, Finalize];
     /// A named priority of pods.
@@ -190,7 +225,7 @@ kinds! {
     ResourceQuota(core::v1::ResourceQuota) = "", "v1", "resourcequotas", "resourcequota",
         short ["quota"], categories [], Namespaced, SpecStatus, subresources [Status];
     /// What pods that match a selector are given when they are created.
-    PodPreset(super::pod_preset::PodPreset) = "settings.k8s.io", "v1alpha1", "podpresets", "podpreset",
+    PodPreset(pod_preset::PodPreset) = "settings.k8s.io", "v1alpha1", "podpresets", "podpreset",
         short [], categories [], Namespaced, SpecOnly, subresources [];
     /// Settings for pods.
     ConfigMap(core::v1::ConfigMap) = "", "v1", "configmaps", "configmap",
@@ -254,36 +289,86 @@ kinds! {
 }
 
 impl Kind {
-    /// How many kinds there are.
-    pub const COUNT: usize = Self::ALL.len();
+    /// The handle of the custom kind with these names, which joins when it is new. The singular name is the kind's in
+    /// lower case; short names and categories are the definition's business.
+    pub fn custom(group: &str, plural: &str, name: &str, scope: Scope) -> Result<Self, TooManyKinds> {
+        let same =
+            |i: &&KindInfo| i.plural == plural && i.group == group && i.name == name && i.scope == scope;
+        let mut custom = CUSTOM.write();
+        if let Some(known) = custom.iter().find(|info| same(info)) {
+            return Ok(known.kind);
+        }
+        if custom.len() >= MOST_CUSTOM {
+            return Err(TooManyKinds);
+        }
+        let kind = Self((TABLE.len() + custom.len()) as u16);
+        let kept = |text: &str| -> &'static str { Box::leak(text.to_string().into_boxed_str()) };
+        custom.push(Box::leak(Box::new(KindInfo {
+            kind,
+            name: kept(name),
+            group: kept(group),
+            version: "",
+            plural: kept(plural),
+            singular: kept(&name.to_lowercase()),
+            short_names: &[],
+            categories: &[],
+            scope,
+            counts_generations: true,
+            subresources: &[],
+        })));
+        Ok(kind)
+    }
 
-    /// This kind's row of the table.
+    /// The name of a version of this kind, kept while the process lives.
+    pub fn version_name(self, name: &str) -> Result<&'static str, TooManyKinds> {
+        static NAMES: LazyLock<RwLock<Vec<&'static str>>> = LazyLock::new(RwLock::default);
+        let mut names = NAMES.write();
+        if let Some(known) = names.iter().find(|known| **known == name) {
+            return Ok(known);
+        }
+        if names.len() >= MOST_CUSTOM {
+            return Err(TooManyKinds);
+        }
+        let kept: &'static str = Box::leak(name.to_string().into_boxed_str());
+        names.push(kept);
+        Ok(kept)
+    }
+
+    /// What this kind is known by.
     pub fn info(self) -> &'static KindInfo {
-        &TABLE[self.index()]
+        match TABLE.get(self.index()) {
+            Some(info) => info,
+            None => CUSTOM.read()[self.index() - TABLE.len()],
+        }
     }
 
-    /// Its position in the table, below [`Kind::COUNT`].
+    /// Whether its definition joined at run time.
+    pub fn is_custom(self) -> bool {
+        self.index() >= TABLE.len()
+    }
+
+    /// Its number: small, and the same while the process lives.
     pub fn index(self) -> usize {
-        self as usize
+        usize::from(self.0)
     }
 
-    /// The kind with this group, version and kind name.
+    /// The built-in kind with this group, version and kind name.
     pub fn from_gvk(group: &str, version: &str, name: &str) -> Option<Self> {
         TABLE.iter().find(|i| i.group == group && i.version == version && i.name == name).map(|i| i.kind)
     }
 
-    /// The kind of a manifest's `apiVersion` and `kind`.
+    /// The built-in kind of a manifest's `apiVersion` and `kind`.
     pub fn from_api_version(api_version: &str, name: &str) -> Option<Self> {
-        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let (group, version) = split_api_version(api_version);
         Self::from_gvk(group, version, name)
     }
 
-    /// The kind served under this path.
+    /// The built-in kind served under this path.
     pub fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         TABLE.iter().find(|i| i.group == group && i.version == version && i.plural == plural).map(|i| i.kind)
     }
 
-    /// The kind a user means by a plural, singular, short or kind name, in any case.
+    /// The built-in kind a user means by a plural, singular, short or kind name, in any case.
     pub fn from_word(word: &str) -> Option<Self> {
         let word = word.to_ascii_lowercase();
         TABLE
@@ -303,6 +388,17 @@ impl Kind {
     }
 }
 
+/// The group and the version of an `apiVersion`: `apps/v1`, or `v1` in the core group.
+pub fn split_api_version(api_version: &str) -> (&str, &str) {
+    api_version.rsplit_once('/').unwrap_or(("", api_version))
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().name)
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info().name)
@@ -312,6 +408,21 @@ impl fmt::Display for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_custom_kind_keeps_its_handle_api_7() {
+        let custom = |plural, scope| Kind::custom("kind.test", plural, "Widget", scope).unwrap();
+        let widget = custom("widgets", Scope::Namespaced);
+        assert_eq!(custom("widgets", Scope::Namespaced), widget);
+        assert_ne!(custom("widgets", Scope::Cluster), widget);
+        assert_ne!(custom("gadgets", Scope::Namespaced), widget);
+        assert!(widget.is_custom() && !Kind::BUILT_IN.contains(&widget));
+        assert_eq!(
+            (widget.to_string(), widget.info().qualified_plural()),
+            ("Widget".into(), "widgets.kind.test".into())
+        );
+        assert_eq!(widget.info().kind, widget);
+    }
 
     #[test]
     fn every_word_finds_one_kind_api_7() {

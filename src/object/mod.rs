@@ -4,7 +4,9 @@
 
 mod any;
 pub mod completion_indexes;
+pub mod conditions;
 pub mod config;
+mod custom;
 pub mod go_text;
 pub mod host_ports;
 pub mod job;
@@ -12,6 +14,7 @@ mod key;
 mod key_map;
 mod kind;
 pub mod low_ports;
+pub mod names;
 pub mod node;
 pub mod node_selector;
 mod numbers;
@@ -21,16 +24,18 @@ pub mod pod;
 pub mod pod_preset;
 pub mod quantity;
 pub mod quota;
-pub mod readiness;
 pub mod resources;
 pub mod selector;
 pub mod storage;
 pub mod taint;
 pub mod time;
 mod versions;
+pub mod well_known;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
+pub use custom::CustomObject;
 pub use key::{Key, Revision, Uid};
 pub use key_map::KeyMap;
-pub use kind::{Kind, KindInfo, Scope, Subresource};
+pub(crate) use kind::each_built_in;
+pub use kind::{Kind, KindInfo, Scope, Subresource, TooManyKinds, split_api_version};
 pub use versions::{OtherVersion, ServedKind};

@@ -16,10 +16,9 @@ pub fn is_controlled_by(meta: &ObjectMeta, uid: &str) -> bool {
 
 /// The reference by which `owner` controls something; it blocks the owner's foreground deletion.
 pub fn controller_reference(owner: &Object) -> OwnerReference {
-    let info = owner.kind().info();
     OwnerReference {
-        api_version: info.api_version(),
-        kind: info.name.to_string(),
+        api_version: owner.api_version().into_owned(),
+        kind: owner.kind().info().name.to_string(),
         name: owner.name().to_string(),
         uid: owner.uid().to_string(),
         controller: Some(true),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus};
 
+use super::conditions::Condition as _;
 use super::quantity::{Amount, ResourceList};
 
 /// Amounts by resource name, read.
@@ -41,9 +42,11 @@ fn told(
 
 /// Whether the node can never give what a resize asks for.
 fn is_infeasible(status: Option<&PodStatus>) -> bool {
-    status.and_then(|s| s.conditions.as_ref()).into_iter().flatten().any(|c| {
-        c.type_ == "PodResizePending" && c.status == "True" && c.reason.as_deref() == Some("Infeasible")
-    })
+    status
+        .and_then(|s| s.conditions.as_ref())
+        .into_iter()
+        .flatten()
+        .any(|c| c.type_ == "PodResizePending" && c.is_true() && c.reason.as_deref() == Some("Infeasible"))
 }
 
 /// What the pod has on its node: what it was given, or asks for while nothing is told of that yet.

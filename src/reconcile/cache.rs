@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
@@ -11,9 +12,11 @@ use crate::api::Api;
 use crate::api::{Change, ChangeKind, Visibility};
 use crate::base::task::Tasks;
 use crate::object::owner::controller_of;
-use crate::object::{Body, Key, KeyMap, Kind, Object, Shared, Typed};
+use crate::object::pod::node_name;
+use crate::object::{Key, KeyMap, Kind, Object, Shared, Typed};
 
-type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
+/// What is called with every change of a kind.
+pub(super) type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
 
 /// The caches of all kinds; each starts when first asked for.
 #[derive(Clone)]
@@ -27,13 +30,33 @@ struct Inner {
     slots: Mutex<HashMap<Kind, Arc<Slot>>>,
 }
 
-/// One kind's objects and who is told of changes.
+/// One kind's objects and the handlers of their changes.
 struct Slot {
     kind: Kind,
     index: RwLock<Index>,
     // Held while an event is applied and handed on, so that a new handler sees each object exactly once.
-    handlers: Mutex<Vec<Handler>>,
+    handlers: Mutex<Handlers>,
     synced: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct Handlers {
+    list: Vec<(u64, Handler)>,
+    /// The next one's number.
+    next: u64,
+}
+
+/// A handler's place in a cache; the handler goes with it.
+#[must_use = "the handler goes with its subscription"]
+pub(super) struct Subscription {
+    slot: Arc<Slot>,
+    number: u64,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.slot.handlers.lock().list.retain(|(number, _)| *number != self.number);
+    }
 }
 
 #[derive(Default)]
@@ -54,6 +77,10 @@ impl Caches {
         Self { inner: Arc::new(inner) }
     }
 
+    pub(super) fn api(&self) -> &Api {
+        &self.inner.api
+    }
+
     /// The cache of `T`s.
     pub fn of<T: Typed>(&self) -> Cache<T> {
         Cache { slot: self.slot(T::ROW), of: PhantomData }
@@ -62,6 +89,13 @@ impl Caches {
     /// Calls `handler` for every object of a kind, now and whenever one changes; see [`Cache::on_change`].
     pub fn on_any_change(&self, kind: Kind, handler: impl Fn(&Change) + Send + Sync + 'static) {
         self.slot(kind).subscribe(Arc::new(handler));
+    }
+
+    /// As [`Caches::on_any_change`], until the subscription is dropped.
+    pub(super) fn watch(&self, kind: Kind, handler: Handler) -> Subscription {
+        let slot = self.slot(kind);
+        let number = slot.subscribe(handler);
+        Subscription { slot, number }
     }
 
     /// Waits until the first list of a kind is in.
@@ -116,7 +150,7 @@ impl Slot {
     fn apply(&self, change: &Change) {
         let handlers = self.handlers.lock();
         self.index.write().apply(change);
-        for handler in handlers.iter() {
+        for (_, handler) in &handlers.list {
             handler(change);
         }
     }
@@ -141,12 +175,16 @@ impl Slot {
         }
     }
 
-    fn subscribe(&self, handler: Handler) {
+    /// The handler's number.
+    fn subscribe(&self, handler: Handler) -> u64 {
         let mut handlers = self.handlers.lock();
         for object in self.index.read().objects.values() {
             handler(&change(ChangeKind::Added, object.clone(), None));
         }
-        handlers.push(handler);
+        let number = handlers.next;
+        handlers.next += 1;
+        handlers.list.push((number, handler));
+        number
     }
 }
 
@@ -154,15 +192,12 @@ fn change(kind: ChangeKind, object: Arc<Object>, previous: Option<Arc<Object>>) 
     Change { revision: object.revision(), kind, object, previous }
 }
 
-fn node_of(object: &Object) -> Option<&String> {
-    match object.body() {
-        Body::Pod(pod) => pod.spec.as_ref()?.node_name.as_ref(),
-        _ => None,
-    }
+fn node_of(object: &Object) -> Option<&str> {
+    node_name(object.get::<Pod>()?)
 }
 
-fn owner_of(object: &Object) -> Option<&String> {
-    controller_of(object.meta()).map(|owner| &owner.uid)
+fn owner_of(object: &Object) -> Option<&str> {
+    controller_of(object.meta()).map(|owner| owner.uid.as_str())
 }
 
 impl Index {
@@ -181,7 +216,7 @@ impl Index {
 
 impl Groups {
     /// The object was in one group and is in another, or the same, or none.
-    fn change(&mut self, old: Option<&String>, new: Option<&String>, key: &Key, object: &Arc<Object>) {
+    fn change(&mut self, old: Option<&str>, new: Option<&str>, key: &Key, object: &Arc<Object>) {
         let left = old.filter(|old| Some(*old) != new);
         if let Some((old, group)) = left.and_then(|old| Some((old, self.0.get_mut(old)?))) {
             group.remove(key);
@@ -192,7 +227,7 @@ impl Groups {
         let Some(new) = new else { return };
         let group = match self.0.get_mut(new) {
             Some(group) => group,
-            None => self.0.entry(new.clone()).or_default(),
+            None => self.0.entry(new.to_string()).or_default(),
         };
         match group.get_mut(key) {
             Some(member) => *member = object.clone(),

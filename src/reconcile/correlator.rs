@@ -1,5 +1,5 @@
-//! Which events are told: similar ones become one, and no component tells of one object without end. The rules and
-//! numbers are those of client-go's `EventCorrelator`.
+//! Which events are recorded: similar ones become one, and no component records events about one object without
+//! end. The rules and numbers are those of client-go's `EventCorrelator`.
 //!
 //! Pure; never looks at the API.
 
@@ -7,14 +7,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 
-use super::recorder::EventType;
 use crate::object::Key;
 
 /// What is remembered of each sort; the oldest half is forgotten beyond that.
 const REMEMBERED: usize = 4096;
-/// What a component of one node remembers: it tells of a hundred pods, and there may be thousands of nodes.
+/// What a component of one node remembers: it records events for a hundred pods, and there may be thousands of nodes.
 const REMEMBERED_ON_A_NODE: usize = 512;
-/// So many events with the same reason, each of another text, are told one by one; then they are combined.
+/// So many events with the same reason, each of another text, are recorded one by one; then they are combined.
 const SIMILAR: usize = 10;
 /// Similar events are those that come within this time of the one before.
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
@@ -24,10 +23,28 @@ const BURST: f64 = 25.0;
 const REFILL: Duration = Duration::from_mins(5);
 const COMBINED: &str = "(combined from similar events): ";
 
+/// Whether an event is good to know or wants attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventType {
+    /// Good to know.
+    Normal,
+    /// Wants attention.
+    Warning,
+}
+
+impl EventType {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
 /// What an event says, and of what.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Said {
-    pub(super) about: About,
+pub(super) struct NewEvent {
+    pub(super) about: InvolvedObject,
     pub(super) field_path: Option<String>,
     pub(super) type_: EventType,
     pub(super) reason: String,
@@ -36,7 +53,7 @@ pub(super) struct Said {
 
 /// The object an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct About {
+pub(super) struct InvolvedObject {
     pub(super) kind: String,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -48,20 +65,20 @@ pub(super) struct About {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Same(u64);
 
-/// An event that is to be told.
+/// An event that is to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Admitted {
     pub(super) same: Same,
     /// Its text.
     pub(super) message: String,
-    /// The Event object that tells of the same already.
-    pub(super) told: Option<Key>,
+    /// The Event object of the same already.
+    pub(super) recorded: Option<Key>,
 }
 
 /// What was said before by one component.
 pub(super) struct Correlator {
     hashes: RandomState,
-    told: Recent<Key>,
+    recorded: Recent<Key>,
     similar: Recent<Texts>,
     budgets: Recent<Budget>,
 }
@@ -73,7 +90,7 @@ struct Texts {
     texts: Vec<u64>,
 }
 
-/// How many more events about an object may be told.
+/// How many more events about an object may be recorded.
 struct Budget {
     left: f64,
     at: Duration,
@@ -85,27 +102,27 @@ impl Correlator {
         let most = if on_a_node { REMEMBERED_ON_A_NODE } else { REMEMBERED };
         Self {
             hashes: RandomState::new(),
-            told: Recent::new(most),
+            recorded: Recent::new(most),
             similar: Recent::new(most),
             budgets: Recent::new(most),
         }
     }
 
-    /// What is to be told of an event at this time of the monotonic clock; nothing when there is too much of it.
-    pub(super) fn admit(&mut self, said: &Said, now: Duration) -> Option<Admitted> {
-        let (same, message) = self.combined(said, now);
-        let about = self.hashes.hash_one(&said.about);
+    /// What is to be recorded of an event at this time of the monotonic clock; nothing when there is too much of it.
+    pub(super) fn admit(&mut self, event_of: &NewEvent, now: Duration) -> Option<Admitted> {
+        let (same, message) = self.combined(event_of, now);
+        let about = self.hashes.hash_one(&event_of.about);
         let budget = self.budgets.get_or_insert(about, || Budget { left: BURST, at: now });
         if !budget.take(now) {
             return None;
         }
-        let told = self.told.get(same.0).cloned();
-        Some(Admitted { same, message, told })
+        let recorded = self.recorded.get(same.0).cloned();
+        Some(Admitted { same, message, recorded })
     }
 
-    fn combined(&mut self, said: &Said, now: Duration) -> (Same, String) {
-        let similar = self.hashes.hash_one((&said.about, said.type_, &said.reason));
-        let text = self.hashes.hash_one(&said.message);
+    fn combined(&mut self, event_of: &NewEvent, now: Duration) -> (Same, String) {
+        let similar = self.hashes.hash_one((&event_of.about, event_of.type_, &event_of.reason));
+        let text = self.hashes.hash_one(&event_of.message);
         let known = self.similar.get_or_insert(similar, Texts::default);
         if now.saturating_sub(known.last) > SIMILAR_WITHIN {
             known.texts.clear();
@@ -115,16 +132,16 @@ impl Correlator {
             known.texts.push(text);
         }
         if known.texts.len() < SIMILAR {
-            return (Same(self.hashes.hash_one(said)), said.message.clone());
+            return (Same(self.hashes.hash_one(event_of)), event_of.message.clone());
         }
         // Room for the next one: there are never more than this.
         known.texts.pop();
-        (Same(similar), format!("{COMBINED}{}", said.message))
+        (Same(similar), format!("{COMBINED}{}", event_of.message))
     }
 
-    /// Such an event is told by this Event object.
-    pub(super) fn told_by(&mut self, same: Same, event: Key) {
-        self.told.insert(same.0, event);
+    /// Such an event is recorded in this Event object.
+    pub(super) fn recorded_as(&mut self, same: Same, event: Key) {
+        self.recorded.insert(same.0, event);
     }
 }
 
@@ -183,10 +200,14 @@ impl<V> Recent<V> {
 mod tests {
     use super::*;
 
-    fn said(name: &str, reason: &str, message: &str) -> Said {
-        let about =
-            About { kind: "Pod".into(), namespace: "default".into(), name: name.into(), uid: name.into() };
-        Said {
+    fn event_of(name: &str, reason: &str, message: &str) -> NewEvent {
+        let about = InvolvedObject {
+            kind: "Pod".into(),
+            namespace: "default".into(),
+            name: name.into(),
+            uid: name.into(),
+        };
+        NewEvent {
             about,
             field_path: None,
             type_: EventType::Warning,
@@ -200,49 +221,53 @@ mod tests {
     #[test]
     fn the_tenth_similar_event_and_those_after_it_are_combined_api_11() {
         let mut correlator = Correlator::new(false);
-        let mut told = Vec::new();
+        let mut recorded = Vec::new();
         for n in 0..14 {
             let admitted =
-                correlator.admit(&said("p", "Failed", &format!("number {n}")), SECOND * n).unwrap();
-            correlator.told_by(admitted.same, Key::new("default", admitted.message.as_str()));
-            told.push(admitted);
+                correlator.admit(&event_of("p", "Failed", &format!("number {n}")), SECOND * n).unwrap();
+            correlator.recorded_as(admitted.same, Key::new("default", admitted.message.as_str()));
+            recorded.push(admitted);
         }
-        assert!(told[..9].iter().all(|event| event.told.is_none() && event.message.starts_with("number")));
-        assert_eq!(told[9].message, "(combined from similar events): number 9");
-        assert_eq!(told[9].told, None, "the first of the combined ones");
-        assert!(told[10..].iter().all(|event| event.same == told[9].same && event.told.is_some()));
-        let other = correlator.admit(&said("p", "Other", "number 20"), SECOND * 20).unwrap();
+        assert!(
+            recorded[..9].iter().all(|event| event.recorded.is_none() && event.message.starts_with("number"))
+        );
+        assert_eq!(recorded[9].message, "(combined from similar events): number 9");
+        assert_eq!(recorded[9].recorded, None, "the first of the combined ones");
+        assert!(
+            recorded[10..].iter().all(|event| event.same == recorded[9].same && event.recorded.is_some())
+        );
+        let other = correlator.admit(&event_of("p", "Other", "number 20"), SECOND * 20).unwrap();
         assert_eq!(other.message, "number 20", "another reason is no similar event");
-        let later = correlator.admit(&said("p", "Failed", "number 21"), SECOND * 14 + SIMILAR_WITHIN * 2);
-        assert_eq!(later.unwrap().message, "number 21", "after a while they are told one by one again");
+        let later = correlator.admit(&event_of("p", "Failed", "number 21"), SECOND * 14 + SIMILAR_WITHIN * 2);
+        assert_eq!(later.unwrap().message, "number 21", "after a while they are recorded one by one again");
     }
 
     #[test]
     fn of_one_object_no_more_is_told_than_its_budget_api_11() {
         let mut correlator = Correlator::new(false);
-        let mut told =
-            |name: &str, now: Duration| correlator.admit(&said(name, "Failed", "no"), now).is_some();
-        assert_eq!((0..100).filter(|_| told("p", SECOND)).count(), 25);
-        assert!(told("q", SECOND), "another object has a budget of its own");
-        assert!(!told("p", SECOND + REFILL / 2));
-        assert!(told("p", SECOND + REFILL));
-        assert!(!told("p", SECOND + REFILL));
+        let mut recorded =
+            |name: &str, now: Duration| correlator.admit(&event_of(name, "Failed", "no"), now).is_some();
+        assert_eq!((0..100).filter(|_| recorded("p", SECOND)).count(), 25);
+        assert!(recorded("q", SECOND), "another object has a budget of its own");
+        assert!(!recorded("p", SECOND + REFILL / 2));
+        assert!(recorded("p", SECOND + REFILL));
+        assert!(!recorded("p", SECOND + REFILL));
     }
 
     #[test]
     fn it_remembers_no_more_than_its_bound_api_11() {
         let mut correlator = Correlator::new(false);
         for n in 0..3 * REMEMBERED {
-            let admitted = correlator.admit(&said(&n.to_string(), "Failed", "no"), SECOND).unwrap();
-            correlator.told_by(admitted.same, Key::new("default", "e"));
+            let admitted = correlator.admit(&event_of(&n.to_string(), "Failed", "no"), SECOND).unwrap();
+            correlator.recorded_as(admitted.same, Key::new("default", "e"));
         }
         let sizes = [
-            correlator.told.entries.len(),
+            correlator.recorded.entries.len(),
             correlator.similar.entries.len(),
             correlator.budgets.entries.len(),
         ];
         assert!(sizes.iter().all(|size| *size <= REMEMBERED), "{sizes:?}");
-        let last = said(&(3 * REMEMBERED - 1).to_string(), "Failed", "no");
-        assert!(correlator.admit(&last, SECOND).unwrap().told.is_some(), "the newest is remembered");
+        let last = event_of(&(3 * REMEMBERED - 1).to_string(), "Failed", "no");
+        assert!(correlator.admit(&last, SECOND).unwrap().recorded.is_some(), "the newest is remembered");
     }
 }

@@ -4,15 +4,24 @@
 //! has not seen come back yet.
 
 mod cache;
+mod controller;
 mod correlator;
+mod disrupt;
 mod expectations;
+mod outcome;
 mod queue;
 mod recorder;
 mod runner;
+mod update_expectations;
 
 pub use crate::api::{Change, ChangeKind};
 pub use cache::{Cache, Caches};
+pub use controller::{Controller, Requests, controller_key, controllers_of};
+pub use correlator::EventType;
+pub use disrupt::{Disruption, disrupt};
 pub use expectations::Expectations;
+pub use outcome::{found, ignore_gone, ignore_not_found};
 pub use queue::{QueueKey, WorkQueue};
-pub use recorder::{EventType, Recorder, reference_to};
-pub use runner::{ReconcileError, Reconciler, run};
+pub use recorder::{Recorder, reference_to};
+pub use runner::{ReconcileError, Reconciler};
+pub use update_expectations::UpdateExpectations;

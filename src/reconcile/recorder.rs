@@ -1,4 +1,4 @@
-//! Events: what actors tell people, deduplicated with a count ([`super::correlator`]).
+//! Events: what components report to people, deduplicated with a count ([`super::correlator`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,30 +7,12 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
-use super::correlator::{About, Admitted, Correlator, Said};
+use super::correlator::{Admitted, Correlator, EventType, InvolvedObject, NewEvent};
 use crate::api::{Api, ApiError};
 use crate::base::quote::printable;
 use crate::object::{Key, Object};
 
-/// Whether an event is good to know or wants attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EventType {
-    /// Good to know.
-    Normal,
-    /// Wants attention.
-    Warning,
-}
-
-impl EventType {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
-    }
-}
-
-/// Tells of things in the name of one component. Never fails: what cannot be stored is logged.
+/// Records events in the name of one component. Never fails: what cannot be stored is logged.
 #[derive(Clone)]
 pub struct Recorder {
     inner: Arc<Inner>,
@@ -40,7 +22,7 @@ struct Inner {
     api: Api,
     component: String,
     host: Option<String>,
-    /// What was told, which no two tasks judge at once.
+    /// What was recorded, which no two tasks judge at once.
     correlator: Mutex<Correlator>,
     /// Makes names unique within one instant.
     turn: AtomicU64,
@@ -87,22 +69,22 @@ impl Recorder {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Tells something good to know about an object.
+    /// Records something good to know about an object.
     pub fn normal(&self, about: &Object, reason: &str, message: impl Into<String>) {
         self.record(reference_to(about), EventType::Normal, reason, message.into());
     }
 
-    /// Tells something that wants attention about an object.
+    /// Records something that wants attention about an object.
     pub fn warning(&self, about: &Object, reason: &str, message: impl Into<String>) {
         self.record(reference_to(about), EventType::Warning, reason, message.into());
     }
 
-    /// Tells something about a part of an object: the reference's `fieldPath` names a container.
+    /// Records something about a part of an object: the reference's `fieldPath` names a container.
     #[expect(clippy::needless_pass_by_value, reason = "most callers have made the text for this")]
     pub fn record(&self, about: ObjectReference, type_: EventType, reason: &str, message: String) {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        let said = Said {
-            about: About {
+        let event_of = NewEvent {
+            about: InvolvedObject {
                 kind: text(&about.kind),
                 namespace: text(&about.namespace),
                 name: text(&about.name),
@@ -114,16 +96,16 @@ impl Recorder {
             message: shortened(&message),
         };
         let now = self.inner.api.clock().monotonic();
-        let Some(mut admitted) = self.inner.correlator.lock().admit(&said, now) else { return };
+        let Some(mut admitted) = self.inner.correlator.lock().admit(&event_of, now) else { return };
         admitted.message = shortened(&admitted.message);
-        let again = admitted.told.as_ref().map(|key| self.count_again(key, &admitted.message));
+        let again = admitted.recorded.as_ref().map(|key| self.count_again(key, &admitted.message));
         let outcome = match again {
             Some(Ok(())) => Ok(()),
-            // The first one has expired: tell anew.
+            // The first one has expired: create another.
             Some(Err(error)) if !error.is_not_found() => Err(error),
-            _ => self.tell(about, type_, reason, admitted),
+            _ => self.create(about, type_, reason, admitted),
         };
-        // Into a namespace that is going nothing can be told.
+        // In a namespace that is going nothing can be created.
         if let Err(error) = outcome
             && !matches!(error, ApiError::Forbidden { .. } | ApiError::NotFound { .. })
         {
@@ -144,7 +126,7 @@ impl Recorder {
             .map(drop)
     }
 
-    fn tell(
+    fn create(
         &self,
         about: ObjectReference,
         type_: EventType,
@@ -172,7 +154,7 @@ impl Recorder {
         let stored = loop {
             let turn = inner.turn.fetch_add(1, Ordering::Relaxed);
             // The time makes the name unique across restarts, the turn within one instant. Another component
-            // may tell of the same object in the same instant: then the next turn is free.
+            // may record an event about the same object in the same instant: then the next turn is free.
             let stamp = now.as_nanosecond().wrapping_add(i128::from(turn));
             let mut event = event.clone();
             let about = event.involved_object.name.clone().unwrap_or_default();
@@ -182,7 +164,7 @@ impl Recorder {
                 outcome => break outcome?,
             }
         };
-        inner.correlator.lock().told_by(admitted.same, stored.key());
+        inner.correlator.lock().recorded_as(admitted.same, stored.key());
         Ok(())
     }
 }
@@ -210,13 +192,13 @@ mod tests {
         for message in ["slow", "slow", "slower"] {
             recorder.warning(pod.object(), "Unhealthy", message);
         }
-        let mut told: Vec<_> = api
+        let mut recorded: Vec<_> = api
             .list_as::<Event>(Some("default"))
             .iter()
             .map(|e| (e.message.clone().unwrap(), e.count.unwrap(), e.type_.clone().unwrap()))
             .collect();
-        told.sort();
-        assert_eq!(told, [("slow".into(), 2, "Warning".into()), ("slower".into(), 1, "Warning".into())]);
+        recorded.sort();
+        assert_eq!(recorded, [("slow".into(), 2, "Warning".into()), ("slower".into(), 1, "Warning".into())]);
         assert_eq!(api.count(Kind::Event), 2);
     }
 

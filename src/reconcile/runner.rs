@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::queue::{QueueKey, WorkQueue};
 use crate::api::ApiError;
 use crate::base::backoff::BackoffPolicy;
-use crate::base::task::{Tasks, panic_text};
+use crate::base::task::panic_text;
 use crate::object::config::Timings;
 
 /// Why a reconcile must be tried again.
@@ -21,7 +21,7 @@ pub enum ReconcileError {
     After(Duration),
 }
 
-/// A level-triggered control loop: brings what a key stands for nearer to what is wanted.
+/// A level-triggered control loop: brings the object behind a key nearer to its desired state.
 pub trait Reconciler: Send + Sync + 'static {
     /// What the queue holds.
     type Key: QueueKey;
@@ -29,6 +29,8 @@ pub trait Reconciler: Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// Looks at everything behind `key` and does the next step. Idempotent.
     fn reconcile(&self, key: &Self::Key) -> Result<(), ReconcileError>;
+    /// The object with this uid, one of those the controller is for, is gone: what is remembered of it goes too.
+    fn forget(&self, _uid: &str) {}
 }
 
 impl<K: QueueKey> WorkQueue<K> {
@@ -41,41 +43,41 @@ impl<K: QueueKey> WorkQueue<K> {
     }
 }
 
-/// Works the queue in a task of `tasks` until that stops.
-pub fn run<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::Key>, tasks: &Tasks) {
-    let name = reconciler.name();
-    tasks.spawn_restarting(name, move || work(reconciler.clone(), queue.clone()));
-}
-
-async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::Key>) {
+/// Works the queue for ever: one key after the other.
+pub(super) async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::Key>) {
     loop {
         let key = queue.next().await;
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| reconciler.reconcile(&key)));
-        let name = reconciler.name();
-        match outcome {
-            Ok(Ok(())) => queue.forget(&key),
-            Ok(Err(ReconcileError::After(delay))) => {
-                queue.forget(&key);
-                queue.add_after(key.clone(), delay);
-            }
-            Ok(Err(ReconcileError::Api(error))) => {
-                if !error.is_conflict() {
-                    tracing::warn!(controller = name, ?key, "reconcile failed, will retry: {error}");
-                }
-                queue.add_rate_limited(key.clone());
-            }
-            Err(panic) => {
-                tracing::error!(
-                    controller = name,
-                    ?key,
-                    "reconcile panicked: {}",
-                    panic_text(panic.as_ref())
-                );
-                queue.add_rate_limited(key.clone());
-            }
-        }
-        queue.done(&key);
+        settle(reconciler.name(), &queue, key, outcome);
         // Reconciles are synchronous: let the caches see what they did.
         tokio::task::yield_now().await;
     }
+}
+
+/// Gives a key back to the queue, with what comes next for it.
+fn settle<K: QueueKey>(
+    name: &str,
+    queue: &WorkQueue<K>,
+    key: K,
+    outcome: std::thread::Result<Result<(), ReconcileError>>,
+) {
+    match outcome {
+        Ok(Ok(())) => queue.forget(&key),
+        Ok(Err(ReconcileError::After(delay))) => {
+            queue.forget(&key);
+            queue.add_after(key.clone(), delay);
+        }
+        Ok(Err(ReconcileError::Api(error))) => {
+            if !error.is_conflict() {
+                tracing::warn!(controller = name, ?key, "reconcile failed, will retry: {error}");
+            }
+            queue.add_rate_limited(key.clone());
+        }
+        Err(panic) => {
+            let text = panic_text(panic.as_ref());
+            tracing::error!(controller = name, ?key, "reconcile panicked: {text}");
+            queue.add_rate_limited(key.clone());
+        }
+    }
+    queue.done(&key);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use fjall::{Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::{Change, ChangeKind};
-use crate::object::{Key, Kind, Object, Revision};
+use crate::object::{Key, Kind, Object, Revision, Scope};
 
 /// Writes the database keeps in memory before it sorts them into a file: little, since everything that is
 /// read is in memory already, and not too little, since each file costs the writers a pause.
@@ -91,7 +91,7 @@ impl Database {
                     break;
                 }
             };
-            match decode(&value) {
+            match decode(&key, &value) {
                 Ok(object) => {
                     content.revision = content.revision.max(object.revision());
                     content.objects.push((object, value.len()));
@@ -138,15 +138,35 @@ impl Database {
     }
 }
 
-fn decode(value: &[u8]) -> Result<Object, String> {
+fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
     let value = serde_json::from_slice(value).map_err(|e| e.to_string())?;
-    Object::from_any_value(value).map_err(|e| e.to_string())
+    match custom_kind(key, &value)? {
+        Some(kind) => Object::from_value(kind, value),
+        None => Object::from_any_value(value),
+    }
+    .map_err(|e| e.to_string())
 }
 
-/// `pods.v1\0namespace\0name`: NUL sorts below everything that names may hold.
+/// `pods.v1\0namespace\0name`: NUL sorts below everything that names may hold. Custom kinds have no version there
+/// (`widgets.example.com.`): their definition may store them in another one tomorrow.
 pub(super) fn record_key(kind: Kind, key: &Key) -> String {
     let info = kind.info();
     format!("{}.{}\0{}\0{}", info.qualified_plural(), info.version, key.namespace, key.name)
+}
+
+/// The custom kind whose record this is, which joins again if its definition was not read yet; none for a built-in.
+fn custom_kind(key: &[u8], value: &serde_json::Value) -> Result<Option<Kind>, String> {
+    let key = std::str::from_utf8(key).map_err(|e| e.to_string())?;
+    let mut parts = key.splitn(3, '\0');
+    let (Some(kind), Some(namespace)) = (parts.next(), parts.next()) else {
+        return Err("its key is not one of ours".into());
+    };
+    let Some((plural, group)) = kind.strip_suffix('.').and_then(|kind| kind.split_once('.')) else {
+        return Ok(None);
+    };
+    let name = value.get("kind").and_then(serde_json::Value::as_str).ok_or("it names no kind")?;
+    let scope = if namespace.is_empty() { Scope::Cluster } else { Scope::Namespaced };
+    Kind::custom(group, plural, name, scope).map(Some).map_err(|e| e.to_string())
 }
 
 /// The operating system's own words where it is the one that refuses.

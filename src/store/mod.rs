@@ -119,7 +119,7 @@ impl Store {
     }
 
     fn in_memory(state: State) -> Self {
-        let (state, signals) = (RwLock::new(state), watch::Signals::new());
+        let (state, signals) = (RwLock::new(state), watch::Signals::default());
         Self { inner: Arc::new(Inner { state, signals, disk: None, fuse: Fuse::default() }) }
     }
 
@@ -130,7 +130,7 @@ impl Store {
 
     /// The state kept in `directory`, which may have lost something if that is accepted.
     pub fn open_with(directory: &Path, loss: Loss) -> Result<Self, StoreError> {
-        let signals = watch::Signals::new();
+        let signals = watch::Signals::default();
         let (disk, state) = Disk::start(open::open(directory, loss)?, directory, signals.clone());
         let (state, disk, fuse) = (RwLock::new(state), Some(disk), Fuse::default());
         Ok(Self { inner: Arc::new(Inner { state, signals, disk, fuse }) })
@@ -166,6 +166,11 @@ impl Store {
     pub fn bytes(&self, kinds: impl IntoIterator<Item = Kind>) -> usize {
         let state = self.inner.state.read();
         kinds.into_iter().map(|kind| state.bytes(kind)).sum()
+    }
+
+    /// How many bytes all objects take as JSON, about.
+    pub fn all_bytes(&self) -> usize {
+        self.inner.state.read().all_bytes()
     }
 
     /// Stores a new object.

@@ -20,10 +20,22 @@ struct KindState {
     ring: Ring,
 }
 
+impl KindState {
+    /// No object, and no history of what was up to `compacted`.
+    fn new(bounds: Bounds, compacted: Revision) -> Self {
+        Self { objects: KeyMap::default(), bytes: 0, ring: Ring::new(bounds, compacted) }
+    }
+}
+
 pub(super) struct State {
     revision: Revision,
+    /// By the kinds' numbers, as far as there were writes; kinds join at run time.
     kinds: Vec<KindState>,
     bounds: Bounds,
+    /// The history of a kind that has none yet begins after it.
+    compacted: Revision,
+    /// Invariant: the sum of the kinds' bytes.
+    bytes: usize,
     /// Invariant: the sum of what the rings take.
     history_memory: usize,
 }
@@ -37,8 +49,7 @@ impl Default for State {
 impl State {
     /// No object, and no history of what was before.
     pub(super) fn new(revision: Revision, bounds: Bounds) -> Self {
-        let kind = |_| KindState { objects: KeyMap::default(), bytes: 0, ring: Ring::new(bounds, revision) };
-        Self { revision, kinds: (0..Kind::COUNT).map(kind).collect(), bounds, history_memory: 0 }
+        Self { revision, kinds: Vec::new(), bounds, compacted: revision, bytes: 0, history_memory: 0 }
     }
 
     /// A state read back from disk: its objects as they were, with the sizes of their records, without history.
@@ -50,35 +61,54 @@ impl State {
         state
     }
 
+    fn of(&self, kind: Kind) -> Option<&KindState> {
+        self.kinds.get(kind.index())
+    }
+
+    fn of_mut(&mut self, kind: Kind) -> &mut KindState {
+        let (bounds, compacted) = (self.bounds, self.compacted);
+        if self.kinds.len() <= kind.index() {
+            self.kinds.resize_with(kind.index() + 1, || KindState::new(bounds, compacted));
+        }
+        &mut self.kinds[kind.index()]
+    }
+
     pub(super) fn revision(&self) -> Revision {
         self.revision
     }
 
     pub(super) fn get(&self, kind: Kind, key: &Key) -> Option<Arc<Object>> {
-        self.kinds[kind.index()].objects.get(key).map(|stored| stored.object.clone())
+        self.of(kind)?.objects.get(key).map(|stored| stored.object.clone())
     }
 
     pub(super) fn count(&self, kind: Kind) -> usize {
-        self.kinds[kind.index()].objects.len()
+        self.of(kind).map_or(0, |of_kind| of_kind.objects.len())
     }
 
     /// How many bytes the objects of a kind take as JSON, about.
     pub(super) fn bytes(&self, kind: Kind) -> usize {
-        self.kinds[kind.index()].bytes
+        self.of(kind).map_or(0, |of_kind| of_kind.bytes)
+    }
+
+    /// How many bytes all objects take as JSON, about.
+    pub(super) fn all_bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn list(&self, kind: Kind, namespace: Option<&str>) -> Snapshot {
-        let objects = &self.kinds[kind.index()].objects;
-        let objects = match namespace {
-            None => objects.values().map(|stored| stored.object.clone()).collect(),
-            Some(namespace) => objects.in_namespace(namespace).map(|stored| stored.object.clone()).collect(),
+        let objects = match (self.of(kind).map(|of_kind| &of_kind.objects), namespace) {
+            (None, _) => Vec::new(),
+            (Some(all), None) => all.values().map(|stored| stored.object.clone()).collect(),
+            (Some(all), Some(namespace)) => {
+                all.in_namespace(namespace).map(|stored| stored.object.clone()).collect()
+            }
         };
         Snapshot { revision: self.revision, objects }
     }
 
     /// Stores a new object of so many bytes.
     pub(super) fn create(&mut self, object: Object, bytes: usize) -> Result<Change, WriteError> {
-        if self.kinds[object.kind().index()].objects.contains(&object.key()) {
+        if self.of(object.kind()).is_some_and(|of_kind| of_kind.objects.contains(&object.key())) {
             return Err(WriteError::Exists);
         }
         Ok(self.put(object, bytes, ChangeKind::Added, None))
@@ -97,9 +127,10 @@ impl State {
 
     pub(super) fn remove(&mut self, kind: Kind, key: &Key, expected: Revision) -> Result<Change, WriteError> {
         let previous = self.expect(kind, key, expected)?;
-        let of_kind = &mut self.kinds[kind.index()];
+        let of_kind = self.of_mut(kind);
         let bytes = of_kind.objects.remove(key).map_or(0, |stored| stored.bytes);
         of_kind.bytes -= bytes;
+        self.bytes -= bytes;
         let last = self.stamp(Object::clone(&previous));
         Ok(self.record(ChangeKind::Deleted, last, bytes, Some(previous)))
     }
@@ -126,10 +157,11 @@ impl State {
     }
 
     fn keep(&mut self, stored: Stored) {
-        let of_kind = &mut self.kinds[stored.object.kind().index()];
-        of_kind.bytes += stored.bytes;
-        let replaced = of_kind.objects.insert(stored.object.key(), stored);
-        of_kind.bytes -= replaced.map_or(0, |stored| stored.bytes);
+        let added = stored.bytes;
+        let of_kind = self.of_mut(stored.object.kind());
+        let replaced = of_kind.objects.insert(stored.object.key(), stored).map_or(0, |stored| stored.bytes);
+        of_kind.bytes = of_kind.bytes + added - replaced;
+        self.bytes = self.bytes + added - replaced;
     }
 
     /// Gives the object the next revision.
@@ -147,10 +179,13 @@ impl State {
         previous: Option<Arc<Object>>,
     ) -> Change {
         let change = Change { revision: self.revision, kind, object, previous };
-        self.change_ring(change.object.kind().index(), |ring| ring.push(change.clone(), bytes));
+        let of_kind = change.object.kind().index();
+        self.of_mut(change.object.kind());
+        self.change_ring(of_kind, |ring| ring.push(change.clone(), bytes));
         while self.history_memory > self.bounds.memory {
             let oldest = |kind: &usize| self.kinds[*kind].ring.spare();
-            let Some(kind) = (0..Kind::COUNT).filter(|kind| oldest(kind).is_some()).min_by_key(oldest) else {
+            let Some(kind) = (0..self.kinds.len()).filter(|kind| oldest(kind).is_some()).min_by_key(oldest)
+            else {
                 break;
             };
             self.change_ring(kind, Ring::forget_oldest);
@@ -173,11 +208,15 @@ impl State {
         until: Revision,
         limit: usize,
     ) -> Result<Vec<Change>, Expired> {
-        self.kinds[kind.index()].ring.between(after, until, limit)
+        match self.of(kind) {
+            Some(of_kind) => of_kind.ring.between(after, until, limit),
+            None => Ring::new(self.bounds, self.compacted).between(after, until, limit),
+        }
     }
 
     pub(super) fn compact(&mut self, revision: Revision) {
-        for kind in 0..Kind::COUNT {
+        self.compacted = self.compacted.max(revision);
+        for kind in 0..self.kinds.len() {
             self.change_ring(kind, |ring| ring.compact(revision));
         }
     }
@@ -191,6 +230,6 @@ impl State {
     /// How many bytes of a kind's objects the history holds.
     #[cfg(test)]
     pub(super) fn history_bytes(&self, kind: Kind) -> usize {
-        self.kinds[kind.index()].ring.bytes()
+        self.of(kind).map_or(0, |of_kind| of_kind.ring.bytes())
     }
 }

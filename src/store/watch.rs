@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::Store;
@@ -57,21 +58,39 @@ pub enum Visibility {
 }
 
 /// Wakes watchers of a kind.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Signals {
-    applied: Arc<[watch::Sender<()>]>,
-    durable: Arc<[watch::Sender<()>]>,
+    applied: Signal,
+    durable: Signal,
+}
+
+/// A sender a kind, by the kinds' numbers, for those that somebody has watched.
+#[derive(Clone, Default)]
+struct Signal(Arc<RwLock<Vec<watch::Sender<()>>>>);
+
+impl Signal {
+    fn send(&self, kind: Kind) {
+        if let Some(sender) = self.0.read().get(kind.index()) {
+            sender.send_replace(());
+        }
+    }
+
+    fn subscribe(&self, kind: Kind) -> watch::Receiver<()> {
+        if let Some(sender) = self.0.read().get(kind.index()) {
+            return sender.subscribe();
+        }
+        let mut senders = self.0.write();
+        if senders.len() <= kind.index() {
+            senders.resize_with(kind.index() + 1, || watch::Sender::new(()));
+        }
+        senders[kind.index()].subscribe()
+    }
 }
 
 impl Signals {
-    pub(super) fn new() -> Self {
-        let senders = || (0..Kind::COUNT).map(|_| watch::Sender::new(())).collect();
-        Self { applied: senders(), durable: senders() }
-    }
-
     /// A change of this kind was applied (and, without a disk, is as durable as it gets).
     pub(super) fn written(&self, kind: Kind, and_durable: bool) {
-        self.applied[kind.index()].send_replace(());
+        self.applied.send(kind);
         if and_durable {
             self.made_durable(kind);
         }
@@ -79,13 +98,13 @@ impl Signals {
 
     /// Changes of this kind became durable.
     pub(super) fn made_durable(&self, kind: Kind) {
-        self.durable[kind.index()].send_replace(());
+        self.durable.send(kind);
     }
 
     fn subscribe(&self, kind: Kind, visibility: Visibility) -> watch::Receiver<()> {
         match visibility {
-            Visibility::Applied => self.applied[kind.index()].subscribe(),
-            Visibility::Durable => self.durable[kind.index()].subscribe(),
+            Visibility::Applied => self.applied.subscribe(kind),
+            Visibility::Durable => self.durable.subscribe(kind),
         }
     }
 }

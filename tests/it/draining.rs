@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use podium::console::drain::driver::{self, Told};
-use podium::console::drain::{Fate, Options};
+use podium::console::builtin;
+use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
-use podium::console::message::{Data, Message, ScreenId};
-use podium::console::resource::{ObjectRef, Watched};
+use podium::console::message::Message;
+use podium::console::resource::ObjectRef;
+use podium::console::screen::drain::{EvictionState, Options, Progress, driver};
 
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::needs;
@@ -73,20 +74,25 @@ fn settled(instance: &Instance) {
 }
 
 /// What the console's drain says at last of each pod, and of the node.
-async fn console_drain(instance: &Instance, node: &str, options: Options) -> (Vec<Fate>, Result<(), String>) {
+async fn console_drain(
+    instance: &Instance,
+    node: &str,
+    options: Options,
+) -> (Vec<EvictionState>, Result<(), String>) {
     let client = instance.client().await;
     let object = Api::<Node>::all(client.clone()).get(node).await.unwrap();
-    let target = ObjectRef::of(Watched::Nodes, &object);
+    let target = ObjectRef::of(builtin::kind::<Node>(), &object);
     let (sender, mut messages) = tokio::sync::mpsc::channel(16);
     let out = Outbox::new(client, sender, ScreenId(1));
     tokio::spawn(driver::run(out, vec![target], 0, options, BTreeSet::new()));
     let (mut fates, mut ended) = (std::collections::BTreeMap::new(), Ok(()));
     while let Some(message) = messages.recv().await {
-        match message {
-            Message::Data(_, Data::Drain(Told::Fates { fates: news, .. })) => fates.extend(news),
-            Message::Data(_, Data::Drain(Told::Ended { result, .. })) => ended = result,
-            Message::Data(_, Data::Drain(Told::Over)) => break,
-            _ => {}
+        let Message::Data(_, data) = message else { continue };
+        match data.take() {
+            Some(Progress::Fates { fates: news, .. }) => fates.extend(news),
+            Some(Progress::Ended { result, .. }) => ended = result,
+            Some(Progress::Over) => break,
+            Some(Progress::Began { .. }) | None => {}
         }
     }
     (fates.into_values().collect(), ended)
@@ -138,7 +144,7 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     let careful = Options { timeout: Some(Duration::from_secs(2)), ..Options::default() };
     let (fates, ended) = console_drain(&instance, two, careful.clone()).await;
     assert_eq!(ended, Ok(()));
-    assert!(!fates.iter().any(|fate| matches!(fate, Fate::Gone { .. })), "{fates:?}");
+    assert!(!fates.iter().any(|fate| matches!(fate, EvictionState::Gone { .. })), "{fates:?}");
     assert_eq!(apps(&instance, two), "agent cache lonely web", "a budget, data, and nobody who replaces it");
     let (_, ended) = console_drain(
         &instance,
@@ -151,7 +157,7 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     let ruthless = Options { disable_eviction: true, timeout: None, ..careful };
     let (fates, ended) = console_drain(&instance, two, ruthless).await;
     assert_eq!(ended, Ok(()));
-    assert!(fates.iter().all(|fate| matches!(fate, Fate::Gone { .. })), "{fates:?}");
+    assert!(fates.iter().all(|fate| matches!(fate, EvictionState::Gone { .. })), "{fates:?}");
     assert_eq!(apps(&instance, two), "agent");
     settled(&instance);
     tokio::task::spawn_blocking(move || instance.stop()).await.unwrap();

@@ -5,14 +5,20 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use podium::console::pending::verdict::{Advice, Answer, Verdict, ask};
-use podium::console::resource::{ObjectRef, Watched};
+use podium::console::builtin;
+use podium::console::resource::ObjectRef;
+use podium::console::screen::pending::verdict::{Hint, Verdict, VerdictResponse, ask};
 use serde_json::json;
 
 use crate::instance::Home;
 
 fn reference(name: &str) -> ObjectRef {
-    ObjectRef { kind: Watched::Pods.kind(), namespace: Some("default".into()), name: name.into(), uid: None }
+    ObjectRef {
+        kind: builtin::kind::<Pod>(),
+        namespace: Some("default".into()),
+        name: name.into(),
+        uid: None,
+    }
 }
 
 /// The verdict on a pod, once the scheduler has tried it.
@@ -20,8 +26,8 @@ async fn verdict(client: &kube::Client, name: &str) -> Verdict {
     let start = Instant::now();
     loop {
         match ask(client.clone(), &reference(name)).await {
-            Answer::Verdict(verdict) => return *verdict,
-            Answer::Untried if start.elapsed() < Duration::from_secs(30) => {
+            VerdictResponse::Verdict(verdict) => return *verdict,
+            VerdictResponse::Untried if start.elapsed() < Duration::from_secs(30) => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             other => panic!("{other:?}"),
@@ -38,7 +44,11 @@ async fn the_console_reads_the_verdict_that_the_api_serves_con_9_sch_9() {
     let huge: Pod = serde_json::from_value(json!({"metadata": {"name": "huge"}, "spec": {"containers": [
         {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "4000"}}}]}}))
     .unwrap();
-    assert_eq!(ask(client.clone(), &reference("huge")).await, Answer::Untried, "there is no such pod");
+    assert_eq!(
+        ask(client.clone(), &reference("huge")).await,
+        VerdictResponse::Untried,
+        "there is no such pod"
+    );
     pods.create(&PostParams::default(), &huge).await.unwrap();
 
     let verdict = verdict(&client, "huge").await;
@@ -56,9 +66,9 @@ async fn the_console_reads_the_verdict_that_the_api_serves_con_9_sch_9() {
         assert!(verdict.total(node).is_some_and(|total| total > 0), "{node:?}");
     }
     // All three are alike: the advice is given once.
-    let [Advice { alike: 2, changes, .. }] = &verdict.advice[..] else { panic!("{:?}", verdict.advice) };
+    let [Hint { alike: 2, changes, .. }] = &verdict.hints[..] else { panic!("{:?}", verdict.hints) };
     assert!(changes[0].starts_with("request at most "), "{changes:?}");
     pods.delete("huge", &DeleteParams::default().grace_period(0)).await.unwrap();
-    assert_eq!(ask(client, &reference("huge")).await, Answer::Untried);
+    assert_eq!(ask(client, &reference("huge")).await, VerdictResponse::Untried);
     instance.stop();
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::Request;
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{Api, ApiError, room};
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::{Kind, Object};
 
 /// What a cluster takes beyond what its nodes could run, so that one without nodes can be tried as well.
@@ -43,7 +43,10 @@ impl Room {
     }
 }
 
-pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
+    if request.old.is_some() {
+        return Ok(());
+    }
     let Some(pod) = object.get::<Pod>() else { return Ok(()) };
     // A static pod runs already, whatever the API says of it.
     if pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR_ANNOTATION)) {

@@ -8,7 +8,7 @@ use crate::api::{Api, ApiError};
 use crate::object::storage::{claim_class, claim_phase, claim_size};
 use crate::object::{Key, Kind, Object};
 
-pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let old = request.old.and_then(|old| old.get::<PersistentVolumeClaim>());
     let (Some(new), Some(old)) = (object.get::<PersistentVolumeClaim>(), old) else { return Ok(()) };
     if claim_size(new) <= claim_size(old) {

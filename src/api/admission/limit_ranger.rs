@@ -14,21 +14,28 @@ use crate::object::{Kind, Object, Shared};
 /// Tells what was filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+/// Fills in what the containers of a new pod leave open.
+pub(super) fn fill_in_defaults(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    if request.old.is_some() || object.kind() != Kind::Pod {
+        return Ok(());
+    }
+    let ranges = request.api.list_as::<LimitRange>(Some(object.namespace()));
+    if let Some(pod) = object.get_mut::<Pod>().filter(|_| !ranges.is_empty()) {
+        for range in &ranges {
+            fill_in(pod, range);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what asks for more or less than it may.
+pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let concerned = matches!(object.kind(), Kind::Pod | Kind::PersistentVolumeClaim);
     let same = request.old.is_some_and(|old| old.same_spec(object));
     if !concerned || same || is_terminating(object.meta()) {
         return Ok(());
     }
-    let ranges = request.api.list_as::<LimitRange>(Some(object.namespace()));
-    if request.old.is_none()
-        && let Some(pod) = object.get_mut::<Pod>()
-    {
-        for range in &ranges {
-            fill_in(pod, range);
-        }
-    }
-    for range in &ranges {
+    for range in &request.api.list_as::<LimitRange>(Some(object.namespace())) {
         let broken: Vec<String> = items(range).flat_map(|item| bounds::broken(item, object)).collect();
         if !broken.is_empty() {
             return Err(ApiError::forbidden(object.kind(), object.name(), together(&broken)));

@@ -30,46 +30,49 @@ struct Request<'a> {
     events: Vec<Event>,
 }
 
-type Admit = fn(&mut Request<'_>, &mut Object) -> Result<(), ApiError>;
+/// May change the object.
+type Mutate = fn(&mut Request<'_>, &mut Object) -> Result<(), ApiError>;
+/// Only lets it through or refuses it, as it will be stored.
+type Validate = fn(&Request<'_>, &Object) -> Result<(), ApiError>;
 
-/// When a plugin is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum On {
-    Create,
-    CreateAndUpdate,
-    /// It holds its books open from before the write until it is made: see [`charge`].
-    TheWriteItself,
-}
-
-/// One plugin.
+/// One plugin: what it does in either phase. What concerns new objects alone looks at [`Request::old`].
 struct Plugin {
     /// As `--disable` takes it.
     name: &'static str,
-    on: On,
-    admit: Admit,
+    mutate: Option<Mutate>,
+    validate: Option<Validate>,
 }
 
-const fn plugin(name: &'static str, on: On, admit: Admit) -> Plugin {
-    Plugin { name, on, admit }
+const fn mutating(name: &'static str, mutate: Mutate) -> Plugin {
+    Plugin { name, mutate: Some(mutate), validate: None }
+}
+
+const fn validating(name: &'static str, validate: Validate) -> Plugin {
+    Plugin { name, mutate: None, validate: Some(validate) }
 }
 
 const RESOURCE_QUOTA: &str = "ResourceQuota";
 
 /// In the order of SPEC API-9; `ActivePods` is ours and comes when all else has been said.
-const PLUGINS: [Plugin; 13] = [
-    plugin("NamespaceLifecycle", On::Create, namespace_lifecycle::admit),
-    plugin("PodPreset", On::Create, pod_preset::admit),
-    plugin("ServiceAccount", On::Create, service_account::admit),
-    plugin("LimitRanger", On::CreateAndUpdate, limit_ranger::admit),
-    plugin("Priority", On::CreateAndUpdate, priority::admit),
-    plugin("DefaultTolerationSeconds", On::Create, default_toleration_seconds::admit),
-    plugin("PodNodeSelector", On::Create, pod_node_selector::admit),
-    plugin("DefaultStorageClass", On::Create, default_storage_class::admit),
-    plugin("StorageObjectInUseProtection", On::Create, storage_protection::admit),
-    plugin("PersistentVolumeClaimResize", On::CreateAndUpdate, claim_resize::admit),
-    plugin("RuntimeClass", On::Create, runtime_class::admit),
-    plugin("ActivePods", On::Create, active_pods::admit),
-    plugin(RESOURCE_QUOTA, On::TheWriteItself, |_, _| Ok(())),
+static PLUGINS: [Plugin; 13] = [
+    mutating("NamespaceLifecycle", namespace_lifecycle::admit),
+    mutating("PodPreset", pod_preset::admit),
+    mutating("ServiceAccount", service_account::admit),
+    Plugin {
+        name: "LimitRanger",
+        mutate: Some(limit_ranger::fill_in_defaults),
+        validate: Some(limit_ranger::validate),
+    },
+    Plugin { name: "Priority", mutate: Some(priority::resolve), validate: Some(priority::validate) },
+    mutating("DefaultTolerationSeconds", default_toleration_seconds::admit),
+    mutating("PodNodeSelector", pod_node_selector::admit),
+    mutating("DefaultStorageClass", default_storage_class::admit),
+    mutating("StorageObjectInUseProtection", storage_protection::admit),
+    validating("PersistentVolumeClaimResize", claim_resize::validate),
+    mutating("RuntimeClass", runtime_class::admit),
+    validating("ActivePods", active_pods::validate),
+    // It holds its books open from before the write until it is made: see `charge`.
+    Plugin { name: RESOURCE_QUOTA, mutate: None, validate: None },
 ];
 
 /// The names of all plugins.
@@ -77,19 +80,29 @@ pub fn plugin_names() -> impl Iterator<Item = &'static str> {
     PLUGINS.iter().map(|plugin| plugin.name)
 }
 
-/// Runs every enabled plugin on a new object; returns what to tell once it is stored.
-pub(super) fn admit_create(api: &Api, object: &mut Object) -> Result<Vec<Event>, ApiError> {
-    let mut request = Request { api, old: None, events: Vec::new() };
-    run(&mut request, object, &[On::Create, On::CreateAndUpdate])?;
+/// Lets every enabled plugin change a new object, or the next version of one; returns what to tell once it is stored.
+pub(super) fn mutate(
+    api: &Api,
+    part: Part,
+    old: Option<&Object>,
+    object: &mut Object,
+) -> Result<Vec<Event>, ApiError> {
+    let mut request = Request { api, old, events: Vec::new() };
+    if asks_for_more(part) {
+        for mutate in enabled(api).filter_map(|plugin| plugin.mutate) {
+            mutate(&mut request, object)?;
+        }
+    }
     Ok(request.events)
 }
 
-/// Runs every enabled plugin that has a say in changes on the next version of an object.
-pub(super) fn admit_update(api: &Api, part: Part, old: &Object, new: &mut Object) -> Result<(), ApiError> {
+/// Asks every enabled plugin whether the object may be stored as it is now.
+pub(super) fn validate(api: &Api, part: Part, old: Option<&Object>, object: &Object) -> Result<(), ApiError> {
     if !asks_for_more(part) {
         return Ok(());
     }
-    run(&mut Request { api, old: Some(old), events: Vec::new() }, new, &[On::CreateAndUpdate])
+    let request = Request { api, old, events: Vec::new() };
+    enabled(api).filter_map(|plugin| plugin.validate).try_for_each(|validate| validate(&request, object))
 }
 
 /// Charges the quotas of the object's namespace with the write; the charge is held until it is made.
@@ -116,13 +129,8 @@ fn is_enabled(api: &Api, name: &str) -> bool {
     !api.inner.config.disabled_admission.iter().any(|disabled| disabled == name)
 }
 
-fn run(request: &mut Request<'_>, object: &mut Object, when: &[On]) -> Result<(), ApiError> {
-    for plugin in PLUGINS.iter().filter(|plugin| when.contains(&plugin.on)) {
-        if is_enabled(request.api, plugin.name) {
-            (plugin.admit)(request, object)?;
-        }
-    }
-    Ok(())
+fn enabled(api: &Api) -> impl Iterator<Item = &'static Plugin> {
+    PLUGINS.iter().filter(|plugin| is_enabled(api, plugin.name))
 }
 
 #[cfg(test)]

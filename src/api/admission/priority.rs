@@ -7,13 +7,17 @@ use super::Request;
 use crate::api::{Api, ApiError};
 use crate::object::{Key, Kind, Object};
 
-pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    match object.kind() {
-        // A pod keeps the priority it was given.
-        Kind::Pod if request.old.is_none() => admit_pod(request.api, object),
-        Kind::PriorityClass => admit_class(request.api, object),
-        _ => Ok(()),
+/// Gives a new pod the number of its class; an old one keeps what it was given.
+pub(super) fn resolve(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    if request.old.is_none() && object.kind() == Kind::Pod {
+        return admit_pod(request.api, object);
     }
+    Ok(())
+}
+
+/// Refuses a second global default.
+pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
+    if object.kind() == Kind::PriorityClass { validate_class(request.api, object) } else { Ok(()) }
 }
 
 fn admit_pod(api: &Api, object: &mut Object) -> Result<(), ApiError> {
@@ -49,7 +53,7 @@ fn admit_pod(api: &Api, object: &mut Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn admit_class(api: &Api, object: &mut Object) -> Result<(), ApiError> {
+fn validate_class(api: &Api, object: &Object) -> Result<(), ApiError> {
     let wants_default = object.get::<PriorityClass>().is_some_and(|c| c.global_default == Some(true));
     if !wants_default {
         return Ok(());

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{Pod, ResourceQuota, ResourceQuotaSpec};
 use crate::api::quota::{Charge, OpenBooks};
 use crate::api::{Api, ApiError};
 use crate::object::quantity::{Amount, ResourceList};
-use crate::object::quota::{covers, kind_using, named_resources, usage};
-use crate::object::{Kind, Object, Shared};
+use crate::object::quota::{covers, named_resources};
+use crate::object::{Object, Shared};
 
 /// A quota of these makes every container say how much it takes. Kubernetes calls it a mistake and keeps it.
 const MUST_BE_NAMED: [&str; 6] =
@@ -22,7 +22,8 @@ pub(super) fn charge<'a>(
     new: &Object,
     dry_run: bool,
 ) -> Result<Charge<'a>, ApiError> {
-    if new.namespace().is_empty() || new.kind() == Kind::Event {
+    let kinds = api.kinds();
+    if new.namespace().is_empty() || !kinds.strategy(new).is_counted() {
         return Ok(Charge::default());
     }
     let namespace = Some(new.namespace());
@@ -31,13 +32,14 @@ pub(super) fn charge<'a>(
         return Ok(Charge::default());
     }
     let now = api.clock().now();
-    let (used_before, used_after) = (old.map(|o| usage(o, now)).unwrap_or_default(), usage(new, now));
+    let (used_before, used_after) =
+        (old.map(|o| kinds.usage(o, now)).unwrap_or_default(), kinds.usage(new, now));
     let books = api.open_quotas();
     let mut asked = Vec::new();
     for quota in api.list_as::<ResourceQuota>(namespace) {
         let spec = quota.spec.clone().unwrap_or_default();
         let counts = |object: &Object| covers(&spec, object);
-        if !counts(new) || !limits(&spec).any(|name| kind_using(name) == Some(new.kind())) {
+        if !counts(new) || !limits(&spec).any(|name| kinds.kind_using(name) == Some(new.kind())) {
             continue;
         }
         if let Some(missing) = new.get::<Pod>().and_then(|pod| missing(&spec, pod)) {

@@ -7,7 +7,10 @@ use crate::object::storage::{CLAIM_PROTECTION, VOLUME_PROTECTION, has_finalizer}
 use crate::object::{Kind, Object};
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
-pub(super) fn admit(_request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    if request.old.is_some() {
+        return Ok(());
+    }
     let finalizer = match object.kind() {
         Kind::PersistentVolume => VOLUME_PROTECTION,
         Kind::PersistentVolumeClaim => CLAIM_PROTECTION,

@@ -1,5 +1,6 @@
 //! Defaults of pod specs, in pods and in the templates of workloads.
 
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::api::core::v1::{
     Container, ContainerPort, EnvVar, HTTPGetAction, Lifecycle, PodSpec, Probe, ResourceRequirements,
 };
@@ -7,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 use super::{set, set_text, volumes};
 
 /// Defaults of a pod spec wherever one stands: in a Pod and in every workload's template.
-pub fn apply_pod_spec_defaults(spec: &mut PodSpec) {
+pub(in crate::api) fn apply_pod_spec_defaults(spec: &mut PodSpec) {
     set_text(&mut spec.dns_policy, "ClusterFirst");
     set_text(&mut spec.restart_policy, "Always");
     spec.security_context.get_or_insert_default();
@@ -30,7 +31,7 @@ pub fn apply_pod_spec_defaults(spec: &mut PodSpec) {
 }
 
 /// Defaults that a Pod gets and a template does not.
-pub(super) fn apply_pod_only_defaults(spec: &mut PodSpec) {
+pub(in crate::api) fn apply_pod_only_defaults(spec: &mut PodSpec) {
     set(&mut spec.enable_service_links, true);
     for container in spec.init_containers.iter_mut().flatten().chain(&mut spec.containers) {
         if let Some(resources) = &mut container.resources {
@@ -128,7 +129,7 @@ fn http_get(get: &mut HTTPGetAction) {
     set_text(&mut get.scheme, "HTTP");
 }
 
-pub(super) fn env(variable: &mut EnvVar) {
+pub(in crate::api) fn env(variable: &mut EnvVar) {
     if let Some(source) = &mut variable.value_from {
         if let Some(field) = &mut source.field_ref {
             set_text(&mut field.api_version, "v1");
@@ -137,6 +138,11 @@ pub(super) fn env(variable: &mut EnvVar) {
             volumes::divisor(resource);
         }
     }
+}
+
+/// Fills in what the template of a pod leaves out.
+pub(in crate::api) fn template(template: &mut PodTemplateSpec) {
+    apply_pod_spec_defaults(template.spec.get_or_insert_default());
 }
 
 #[cfg(test)]

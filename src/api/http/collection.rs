@@ -19,7 +19,7 @@ use super::negotiate::Form;
 use super::pieces::Pieces;
 use super::request::Wanted;
 use super::respond::Answer;
-use super::table::{self, TableMeta};
+use super::table::{TAIL, Table, TableMeta};
 use super::{Server, resource};
 use crate::object::{Object, ServedKind};
 
@@ -31,10 +31,10 @@ pub(super) fn answer(server: &Server, served: ServedKind, page: Page, wanted: &W
     let count = page.objects.len() as u64;
     let (head, encode, tail): (String, Encode, &'static str) = match wanted.form() {
         Form::Object => {
-            let (name, version) = (served.kind().info().name, served.api_version());
+            let (name, version) = (server.api().kinds().list_kind(served.kind()), served.api_version());
             let metadata = list::metadata(&page);
             let head = format!(
-                "{{\"kind\":\"{name}List\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":["
+                "{{\"kind\":\"{name}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":["
             );
             (head, Box::new(move |object, pieces| pieces.share(served.json(object))), "]}")
         }
@@ -45,10 +45,12 @@ pub(super) fn answer(server: &Server, served: ServedKind, page: Page, wanted: &W
                 remaining_item_count: page.next.as_ref().map(|_| page.remaining as i64),
             };
             let (include, now) = (wanted.query.include_object(), server.api().clock().now());
+            let strategy = server.api().kinds().strategy_in(served);
+            let head = Table::new(&*strategy, served, version, include, now).head(&metadata);
             let row = move |object: &Arc<Object>, pieces: &mut Pieces| {
-                pieces.share(table::row(served, object, include, version, now).into());
+                pieces.share(Table::new(&*strategy, served, version, include, now).row(object).into());
             };
-            (table::head(served, &metadata, version), Box::new(row), table::TAIL)
+            (head, Box::new(row), TAIL)
         }
         Form::Metadata(version) => {
             let api_version = version.api_version();

@@ -8,10 +8,11 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
+use super::discovery::{self, Served};
 use super::negotiate::Offer;
 use super::request::{Wanted, not_allowed};
 use super::respond::Answer;
-use super::{Server, discovery, health, openapi, review};
+use super::{Server, health, openapi, review};
 use crate::api::ApiError;
 
 /// What may be read without a credential: that of Kubernetes' role `system:public-info-viewer`.
@@ -35,7 +36,7 @@ fn find(server: &Server, request: &Request, wanted: &mut Wanted) -> Result<Respo
         return Ok(answer);
     }
     match path {
-        "/" => return Answer::json(StatusCode::OK, &json!({"paths": paths()})),
+        "/" => return Answer::json(StatusCode::OK, &json!({"paths": paths(server.documents().served())})),
         "/statusz" => return Ok(health::status_page(server)),
         "/flagz" => return Ok(health::flag_page(server)),
         "/openid/v1/jwks" => {
@@ -51,7 +52,9 @@ fn find(server: &Server, request: &Request, wanted: &mut Wanted) -> Result<Respo
         return schemas(server, name, request.headers(), wanted);
     }
     let accept = wanted.accept().to_string();
-    let document = discovery::document(path, &accept, &server.address()).ok_or(ApiError::NoSuchResource)?;
+    let documents = server.documents();
+    let document = discovery::document(documents.served(), path, &accept, &server.address())
+        .ok_or(ApiError::NoSuchResource)?;
     if document.content_type == "application/json" {
         wanted.settle(Offer::Plain)?;
     }
@@ -61,16 +64,19 @@ fn find(server: &Server, request: &Request, wanted: &mut Wanted) -> Result<Respo
 /// An OpenAPI document: kept by clients under its hash, so that they load it once.
 fn schemas(server: &Server, name: &str, headers: &HeaderMap, wanted: &Wanted) -> Result<Response, ApiError> {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let documents = server.documents();
     let (type_, body, hash): (&'static str, &Bytes, &str) = match name {
-        "v3" => ("application/json", openapi::index(), openapi::index_hash()),
         "v2" if accept.contains(openapi::PROTOBUF_2) => {
-            (openapi::PROTOBUF_2_ANSWER, openapi::version_2_protobuf(), openapi::version_2_hash())
+            (openapi::PROTOBUF_2_ANSWER, documents.version_2_protobuf(), &documents.version_2().hash)
         }
-        "v2" => ("application/json", openapi::version_2(), openapi::version_2_hash()),
         name => {
-            let document = name.strip_prefix("v3/").and_then(openapi::version_3);
-            let (body, hash) = document.ok_or(ApiError::NoSuchResource)?;
-            ("application/json", body, hash)
+            let found = match name {
+                "v3" => Some(documents.index()),
+                "v2" => Some(documents.version_2()),
+                name => name.strip_prefix("v3/").and_then(|path| documents.version_3(path)),
+            };
+            let document = found.ok_or(ApiError::NoSuchResource)?;
+            ("application/json", &document.body, &document.hash)
         }
     };
     let asked = wanted.query.get("hash");
@@ -115,7 +121,7 @@ fn in_a_year(now: Timestamp) -> String {
 }
 
 /// Every path that can be read by itself.
-fn paths() -> Vec<String> {
+fn paths(served: &[Served]) -> Vec<String> {
     let fixed = [
         "/.well-known/openid-configuration",
         "/api",
@@ -129,7 +135,7 @@ fn paths() -> Vec<String> {
     ];
     let mut paths: Vec<String> = fixed.iter().map(ToString::to_string).collect();
     paths.extend(health::paths());
-    for served in discovery::served() {
+    for served in served {
         paths.push(format!("/{}", served.path()));
         paths.push(format!("/openapi/v3/{}", served.path()));
         if !served.is_core() {

@@ -4,22 +4,25 @@ use std::fmt::Write as _;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::api::kinds::Kinds;
+
 use super::request::{Query, ResourceTarget, Target};
 
 /// A path and a query, divided by `?`.
 pub(crate) fn request(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
-    let target = Target::parse(path);
+    let kinds = Kinds::default();
+    let target = Target::parse(&kinds, path);
     if let Ok(Target::Resource(resource)) = &target {
         let written = write(resource);
-        assert_eq!(Target::parse(&written).ok().as_ref(), target.as_ref().ok(), "{written:?}");
+        assert_eq!(Target::parse(&kinds, &written).ok().as_ref(), target.as_ref().ok(), "{written:?}");
         assert_eq!(resource.key().is_some(), resource.name.is_some());
     }
     let query = Query::parse(query);
     let _ = (query.include_object(), query.number::<u64>("limit"));
     if let Ok(Target::Resource(resource)) = target
-        && let Ok(selection) = query.selection(resource.served)
+        && let Ok(selection) = query.selection(&kinds, resource.served)
     {
         assert!(selection.fields.len() <= text.len() && selection.labels.requirements().len() <= text.len());
     }

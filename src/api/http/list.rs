@@ -67,7 +67,7 @@ impl Pages {
         query: &Query,
     ) -> Result<Page, ApiError> {
         let options = ListOptions::of_list(query)?;
-        let selection = query.selection(served)?;
+        let selection = query.selection(&api.kinds(), served)?;
         let question = question(served, namespace, query);
         if let Some(token) = &options.continue_token {
             let token = read_token(token)?;

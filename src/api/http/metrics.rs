@@ -60,7 +60,7 @@ pub(super) fn answer(
     wanted.only_reads(method)?;
     let measured = match &target.name {
         Some(name) => vec![one(server, target, name)?],
-        None => all(server, target, &wanted.query.selection(target.of.into())?),
+        None => all(server, target, &wanted.query.selection(&server.api().kinds(), target.of.into())?),
     };
     let single = target.name.is_some();
     let body = match wanted.form() {

@@ -55,6 +55,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use http::Method;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
@@ -76,6 +77,8 @@ struct Inner {
     api: Api,
     credentials: Credentials,
     pages: list::Pages,
+    /// Discovery and schemas, with the generation of the kinds they are of.
+    documents: Mutex<(u64, Arc<openapi::Documents>)>,
     /// Long requests (watches, logs) end when the server stops.
     stopping: CancellationToken,
     config: ServerConfig,
@@ -101,8 +104,9 @@ impl Server {
         config: ServerConfig,
     ) -> Self {
         let (load, started) = (Arc::new(Load::new(config.limits)), api.clock().now());
-        let pages = list::Pages::default();
-        Self { inner: Arc::new(Inner { api, credentials, pages, stopping, config, load, started }) }
+        let (pages, documents) = (list::Pages::default(), Mutex::new((0, openapi::built_in().clone())));
+        let inner = Inner { api, credentials, pages, documents, stopping, config, load, started };
+        Self { inner: Arc::new(inner) }
     }
 
     fn api(&self) -> &Api {
@@ -113,6 +117,16 @@ impl Server {
     fn address(&self) -> String {
         let address = self.inner.config.address;
         address.map_or_else(|| "kubernetes.default.svc:443".into(), |address| address.to_string())
+    }
+
+    /// Discovery and schemas of what is served now.
+    fn documents(&self) -> Arc<openapi::Documents> {
+        let kinds = self.api().kinds();
+        let mut documents = self.inner.documents.lock();
+        if documents.0 != kinds.generation() {
+            *documents = (kinds.generation(), Arc::new(openapi::Documents::of(&kinds)));
+        }
+        documents.1.clone()
     }
 
     fn load(&self) -> &Arc<Load> {
@@ -143,7 +157,7 @@ impl Server {
         }
         let user = self.inner.credentials.identify(self.api(), &request)?;
         auth::refuse_impersonation(&user, request.headers())?;
-        let target = Target::parse(request.uri().path())?;
+        let target = Target::parse(&self.api().kinds(), request.uri().path())?;
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } => Some(Offer::Plain),

@@ -13,6 +13,7 @@ use super::negotiate::{Accepted, Form, Offer, negotiate};
 use super::table::IncludeObject;
 use super::verdicts::{self, VerdictTarget};
 use super::write_options::options_kind;
+use crate::api::kinds::Kinds;
 use crate::api::{ApiError, Selection};
 use crate::base::quote::quote;
 use crate::object::selector::{Selector, parse_fields};
@@ -92,7 +93,7 @@ pub(super) enum Review {
 }
 
 impl Target {
-    pub(super) fn parse(path: &str) -> Result<Self, ApiError> {
+    pub(super) fn parse(kinds: &Kinds, path: &str) -> Result<Self, ApiError> {
         let decoded = percent_encoding::percent_decode_str(path)
             .decode_utf8()
             .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?;
@@ -115,8 +116,8 @@ impl Target {
             ("", "v1", ["namespaces", namespace, "bindings"]) => {
                 Ok(Self::Bindings { namespace: (*namespace).into() })
             }
-            (_, _, ["watch", rest @ ..]) => watched(group, version, rest).map(Self::Resource),
-            _ => resource(group, version, rest).map(Self::Resource),
+            (_, _, ["watch", rest @ ..]) => watched(kinds, group, version, rest).map(Self::Resource),
+            _ => resource(kinds, group, version, rest).map(Self::Resource),
         }
     }
 }
@@ -136,14 +137,14 @@ fn review(group: &str, version: &str, rest: &[&str]) -> Option<Review> {
 }
 
 /// What one of the old paths follows: a collection or an object.
-fn watched(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
-    match resource(group, version, rest)? {
+fn watched(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
+    match resource(kinds, group, version, rest)? {
         ResourceTarget { subresource: Some(_), .. } => Err(ApiError::NoSuchResource),
         target => Ok(ResourceTarget { watched: true, ..target }),
     }
 }
 
-fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
+fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
     // `namespaces/x/pods` is in a namespace; `namespaces/x` and `namespaces/x/status` are about one.
     let (namespace, rest) = match rest {
         ["namespaces", namespace, rest @ ..]
@@ -161,16 +162,14 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget,
         [plural, name, "proxy", ..] => (plural, Some(*name), Some("proxy")),
         _ => return Err(ApiError::NoSuchResource),
     };
-    let served = ServedKind::from_path(group, version, plural).ok_or(ApiError::NoSuchResource)?;
+    let served = kinds.from_path(group, version, plural).ok_or(ApiError::NoSuchResource)?;
     let kind = served.kind();
     if kind.namespaced() != namespace.is_some() && (namespace.is_some() || name.is_some()) {
         return Err(ApiError::NoSuchResource);
     }
     let subresource = match sub {
         None => None,
-        Some(sub) => {
-            Some(*kind.info().subresources.iter().find(|s| s.path() == sub).ok_or(ApiError::NoSuchResource)?)
-        }
+        Some(sub) => Some(kinds.subresource(served, sub).ok_or(ApiError::NoSuchResource)?),
     };
     Ok(ResourceTarget { served, namespace, name: name.map(Into::into), subresource, watched: false })
 }
@@ -279,14 +278,14 @@ impl Query {
     }
 
     /// The objects asked for by label and field selectors.
-    pub(super) fn selection(&self, served: ServedKind) -> Result<Selection, ApiError> {
+    pub(super) fn selection(&self, kinds: &Kinds, served: ServedKind) -> Result<Selection, ApiError> {
         let bad = |e: crate::object::selector::SelectorError| ApiError::BadRequest(e.to_string());
         let labels = Selector::parse(self.get("labelSelector").unwrap_or("")).map_err(bad)?;
         let mut fields = parse_fields(self.get("fieldSelector").unwrap_or("")).map_err(bad)?;
         for field in &mut fields {
             field.path = served.stored_field(std::mem::take(&mut field.path));
         }
-        crate::api::select::check_fields(served.kind(), &fields)?;
+        crate::api::select::check_fields(served.kind(), &*kinds.strategy_in(served), &fields)?;
         Ok(Selection { labels, fields })
     }
 }
@@ -302,7 +301,7 @@ mod tests {
 
     #[test]
     fn paths_name_what_kubernetes_paths_name_api_2() {
-        let resource = |path: &str| match Target::parse(path) {
+        let resource = |path: &str| match Target::parse(&Kinds::default(), path) {
             Ok(Target::Resource(t)) => Some((t.kind(), t.namespace, t.name, t.subresource)),
             _ => None,
         };
@@ -354,7 +353,7 @@ mod tests {
             ("/api/v1/watch/namespaces/a/pods/b/status", None),
             ("/api/v1/watch", None),
         ] {
-            let found = match Target::parse(path) {
+            let found = match Target::parse(&Kinds::default(), path) {
                 Ok(Target::Resource(target)) if target.watched => Some(target),
                 _ => None,
             };

@@ -6,7 +6,6 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
@@ -16,13 +15,14 @@ use super::negotiate::{Form, MetaVersion};
 use super::request::{ResourceTarget, Wanted, not_allowed};
 use super::respond::Answer;
 use super::shown::Shown;
-use super::table::{self, IncludeObject, TableMeta};
+use super::table::{IncludeObject, Table, TableMeta};
 use super::{
     Server, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch, write_options,
 };
+use crate::api::kinds::{Kinds, Strategy};
 use crate::api::warnings::warnings_of;
 use crate::api::write::Part;
-use crate::api::{ApiError, DeleteOptions, Deleted, Propagation, WriteOptions, rules};
+use crate::api::{Api, ApiError, DeleteOptions, Deleted, WriteOptions, rules};
 use crate::object::{Key, Kind, Object, ServedKind, Subresource};
 
 /// Events written in their new form have rules of their own.
@@ -108,10 +108,10 @@ async fn subresource(
 
 /// One object in the form asked for.
 pub(super) fn encode_one(
+    api: &Api,
     served: ServedKind,
     form: Form,
     include: IncludeObject,
-    now: Timestamp,
     object: &Arc<Object>,
 ) -> Bytes {
     match form {
@@ -119,7 +119,10 @@ pub(super) fn encode_one(
         Form::Table(version) => {
             let metadata =
                 TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
-            table::table_in(version, served, [&**object], include, &metadata, now).into()
+            let strategy = api.kinds().strategy_in(served);
+            Table::new(&*strategy, served, version, include, api.clock().now())
+                .whole([&**object], &metadata)
+                .into()
         }
         Form::Metadata(version) => partial(version, object).to_string().into(),
     }
@@ -137,8 +140,7 @@ fn answer_one(
     wanted: &Wanted,
     object: &Arc<Object>,
 ) -> Response {
-    let now = server.api().clock().now();
-    let bytes = encode_one(served, wanted.form(), wanted.query.include_object(), now, object);
+    let bytes = encode_one(server.api(), served, wanted.form(), wanted.query.include_object(), object);
     Shown::up_to(object.revision(), Answer::bytes(status, bytes))
 }
 
@@ -156,6 +158,7 @@ fn list_answer(server: &Server, target: &ResourceTarget, wanted: &Wanted) -> Res
 
 /// The object a request carries, checked against its path, with warnings for the client.
 fn read_object(
+    kinds: &Kinds,
     target: &ResourceTarget,
     mut read: body::ReadValue,
     wanted: &Wanted,
@@ -190,7 +193,7 @@ fn read_object(
     fields.insert("apiVersion".into(), expected.into());
     fields.insert("kind".into(), info.name.into());
     place(target, fields)?;
-    let (object, warnings) = super::strict::object(target.served, read, wanted)?;
+    let (object, warnings) = super::strict::object(kinds, target.served, read, wanted)?;
     Ok((object, warnings))
 }
 
@@ -234,7 +237,7 @@ async fn create(
     }
     let options = write_options::of_write(wanted)?;
     let read = body::read_value(request).await?;
-    let (object, mut warnings) = read_object(target, read, wanted)?;
+    let (object, mut warnings) = read_object(&server.api().kinds(), target, read, wanted)?;
     if target.served.group() == EVENTS_GROUP {
         rules::check_new_event(&object)?;
     }
@@ -253,7 +256,7 @@ async fn replace(
 ) -> Result<Response, ApiError> {
     let options = write_options::of_write(wanted)?;
     let read = body::read_value(request).await?;
-    let (object, mut warnings) = read_object(target, read, wanted)?;
+    let (object, mut warnings) = read_object(&server.api().kinds(), target, read, wanted)?;
     let mut before = None;
     let stored = server.api().change(target.kind(), key, part, &options, |current| {
         before = Some(current.clone());
@@ -278,7 +281,7 @@ async fn patch(
         before = Some(current.clone());
         let value = patch.apply(target.served, &target.served.value(current))?;
         let read = body::ReadValue { value, duplicates: Vec::new() };
-        let (object, warned) = read_object(target, read, wanted)?;
+        let (object, warned) = read_object(&server.api().kinds(), target, read, wanted)?;
         warnings = warned;
         Ok(object)
     })?;
@@ -312,7 +315,9 @@ async fn delete(
     request: Request,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    let (options, warnings) = with_default_propagation(target.kind(), delete_options(request, wanted).await?);
+    let options = delete_options(request, wanted).await?;
+    let (options, warnings) =
+        with_default_propagation(&*server.api().kinds().strategy_in(target.served), options);
     let deleted = server.api().delete(target.kind(), key, &options)?;
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     server.settle(deleted.object(), &writes).await?;
@@ -328,19 +333,17 @@ async fn delete(
     Ok(Answer::warn(answer, &warnings))
 }
 
-/// A client that does not say what becomes of the pods of these older kinds keeps them, as it always did.
-fn with_default_propagation(kind: Kind, mut options: DeleteOptions) -> (DeleteOptions, Vec<String>) {
+/// What becomes of dependants when the client does not say, as the kind has it; with what the client should hear.
+fn with_default_propagation(
+    strategy: &dyn Strategy,
+    mut options: DeleteOptions,
+) -> (DeleteOptions, Vec<String>) {
     let mut warnings = Vec::new();
-    if options.propagation.is_none() && matches!(kind, Kind::Job | Kind::ReplicationController) {
-        options.propagation = Some(Propagation::Orphan);
-        if kind == Kind::Job {
-            warnings.push(
-                "child pods are preserved by default when jobs are deleted; set \
-                 propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
-                 this warning"
-                    .to_string(),
-            );
-        }
+    if options.propagation.is_none()
+        && let Some((propagation, warning)) = strategy.default_propagation()
+    {
+        options.propagation = Some(propagation);
+        warnings.extend(warning.map(Into::into));
     }
     (options, warnings)
 }
@@ -368,8 +371,10 @@ async fn delete_collection(
     if target.kind().namespaced() && target.namespace.is_none() {
         return Err(not_allowed());
     }
-    let selection = wanted.query.selection(target.served)?;
-    let (options, warnings) = with_default_propagation(target.kind(), delete_options(request, wanted).await?);
+    let selection = wanted.query.selection(&server.api().kinds(), target.served)?;
+    let options = delete_options(request, wanted).await?;
+    let (options, warnings) =
+        with_default_propagation(&*server.api().kinds().strategy_in(target.served), options);
     let deleted =
         server.api().delete_collection(target.kind(), target.namespace.as_deref(), &selection, &options)?;
     let revision = server.api().revision();
@@ -431,10 +436,7 @@ pub(super) async fn bind(
             return Err(ApiError::BadRequest("name in URL does not match name in Binding object".into()));
         }
     };
-    rules::check_binding(&binding, name)?;
-    let node = binding.target.name.as_deref().unwrap_or_default();
-    let uid = binding.metadata.uid.as_deref().unwrap_or_default();
-    let bound = server.api().bind(&Key::new(namespace, name), uid, node)?;
+    let bound = server.api().bind_to(&Key::new(namespace, name), &binding)?;
     server.api().durable(bound.object().revision()).await?;
     Answer::json(StatusCode::CREATED, &done(201))
 }
@@ -496,12 +498,14 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Propagation;
+    use crate::api::kinds::built_in;
 
     #[test]
     fn jobs_leave_their_pods_to_a_client_that_says_nothing_job_1() {
         let told = |kind, propagation| {
             let options = DeleteOptions { propagation, ..DeleteOptions::default() };
-            let (options, warnings) = with_default_propagation(kind, options);
+            let (options, warnings) = with_default_propagation(built_in(kind), options);
             (options.propagation, warnings.len())
         };
         let background = Some(Propagation::Background);

@@ -2,13 +2,15 @@
 
 use super::body::ReadValue;
 use super::request::Wanted;
-use crate::api::schema::{fill_nulls, schema_check};
+use crate::api::kinds::Kinds;
+use crate::api::schema::{SchemaReport, fill_nulls, schema_check};
 use crate::api::{ApiError, rules};
 use crate::base::quote::quote;
 use crate::object::{Object, ServedKind};
 
 /// The typed object, and what its author should hear.
 pub(super) fn object(
+    kinds: &Kinds,
     served: ServedKind,
     mut read: ReadValue,
     wanted: &Wanted,
@@ -17,7 +19,12 @@ pub(super) fn object(
     let name = kind.info().name;
     rules::check_parts(&read.value)?;
     fill_nulls(served.group(), version, name, &mut read.value);
-    let report = schema_check(served.group(), version, name, &read.value);
+    let report = match (kinds.schema(served), read.value.as_object_mut()) {
+        (Some(schema), Some(fields)) => {
+            SchemaReport { unknown: schema.prune(fields), ..SchemaReport::default() }
+        }
+        _ => schema_check(served.group(), version, name, &read.value),
+    };
     let unreadable = |reason: String| {
         ApiError::BadRequest(format!(
             "{name} in version \"{version}\" cannot be handled as a {name}: {reason}"

@@ -62,7 +62,7 @@ pub(super) fn answer(
             || ApiError::NotKnown { resource: PLURAL, group: GROUP, name: format!("{namespace}/{name}") };
         vec![verdict.ok_or_else(missing)?]
     } else {
-        let selection = wanted.query.selection(Kind::Pod.into())?;
+        let selection = wanted.query.selection(&server.api().kinds(), Kind::Pod.into())?;
         let pods = api.list_as::<Pod>(target.namespace.as_deref());
         let selected = pods.into_iter().filter(|pod| selection.matches(pod.object()));
         selected.filter_map(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?))).collect()

@@ -1,5 +1,6 @@
 //! Watches: a stream of events, one JSON document a line (API-4).
 
+use crate::api::Api;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,6 @@ use super::respond::Answer;
 use super::shown::Shown;
 use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
-use crate::base::clock::Clock;
 use crate::object::{Object, Revision, ServedKind};
 use crate::store::{Change, ChangeKind, Expired, Visibility, Watcher};
 
@@ -35,7 +35,7 @@ pub(super) fn answer(
 ) -> Result<Response, ApiError> {
     let query = &wanted.query;
     let kind = target.kind();
-    let mut selection = query.selection(target.served)?;
+    let mut selection = query.selection(&server.api().kinds(), target.served)?;
     if let Some(name) = &target.name {
         selection.fields.push(crate::object::selector::FieldRequirement {
             path: "metadata.name".into(),
@@ -53,7 +53,7 @@ pub(super) fn answer(
         selection,
         form: wanted.form(),
         include: query.include_object(),
-        clock: api.clock().clone(),
+        api: api.clone(),
     };
     let lists_first = send_initial || (from == 0 && query.get("sendInitialEvents").is_none());
     // A plain watch waits for a revision that lies ahead; the state as of then cannot be sent first.
@@ -131,7 +131,7 @@ struct View {
     selection: Selection,
     form: Form,
     include: IncludeObject,
-    clock: Clock,
+    api: Api,
 }
 
 impl View {
@@ -154,8 +154,7 @@ impl View {
     }
 
     fn encode(&self, out: &mut Pieces, type_: &str, object: &Arc<Object>) {
-        let body =
-            super::resource::encode_one(self.served, self.form, self.include, self.clock.now(), object);
+        let body = super::resource::encode_one(&self.api, self.served, self.form, self.include, object);
         put_event(out, type_, body);
     }
 

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value};
 
 use super::merge_keys::{MapType, MergeRule, atomic_type, merge_rule};
-use super::roots::{self, ROOTS};
+use super::roots;
 
 /// A type of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,13 +97,13 @@ pub struct Graph {
 /// The one graph; the first call makes it (some milliseconds).
 pub fn graph() -> &'static Graph {
     static GRAPH: OnceLock<Graph> = OnceLock::new();
-    GRAPH.get_or_init(|| Graph::read(&roots::definitions(ROOTS)))
+    GRAPH.get_or_init(|| Graph::read(&roots::definitions(roots::all())))
 }
 
 impl Graph {
     /// The type of a top-level kind.
     pub fn root(&self, group: &str, version: &str, kind: &str) -> Option<TypeId> {
-        let at = ROOTS.iter().position(|r| r.kind == kind && r.version == version && r.group == group)?;
+        let at = roots::all().position(|r| r.kind == kind && r.version == version && r.group == group)?;
         self.roots[at]
     }
 
@@ -154,8 +154,7 @@ impl Graph {
                 ObjectType { name: name.clone(), fields, map }
             })
             .collect();
-        let roots = ROOTS
-            .iter()
+        let roots = roots::all()
             .map(|r| match shapes.get(&(r.schema)()) {
                 Some(Shape::Object(id)) => Some(*id),
                 _ => None,

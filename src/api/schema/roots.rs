@@ -1,6 +1,6 @@
 //! Which top-level types the API speaks, and their whole schemas.
 //!
-//! The list is longer than the Kind table: reviews and other answers that are never stored are here too.
+//! Those of the table of kinds, and reviews and other answers that are never stored.
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
@@ -12,6 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
+
+use crate::object::pod_preset;
 
 /// One top-level type.
 pub struct Root {
@@ -42,42 +44,21 @@ macro_rules! roots {
     ($($ty:ty),* $(,)?) => { &[$(root::<$ty>()),*] };
 }
 
-/// Every top-level type.
-pub const ROOTS: &[Root] = roots![
-    core::v1::Namespace,
-    core::v1::Pod,
-    core::v1::PodTemplate,
-    core::v1::Node,
-    core::v1::Event,
-    core::v1::Service,
-    core::v1::Endpoints,
-    core::v1::ConfigMap,
-    core::v1::Secret,
-    core::v1::ServiceAccount,
-    core::v1::ReplicationController,
-    core::v1::ResourceQuota,
-    core::v1::LimitRange,
-    crate::object::pod_preset::PodPreset,
-    core::v1::PersistentVolume,
-    core::v1::PersistentVolumeClaim,
+/// The types of the built-in kinds.
+const STORED: &[Root] = {
+    macro_rules! stored {
+        ($($kind:ident($ty:ty))*) => { roots![$($ty),*] };
+    }
+    crate::object::each_built_in!(stored)
+};
+
+/// Other versions of them, and what is answered and never stored.
+const OTHERS: &[Root] = roots![
     core::v1::Binding,
-    apps::v1::Deployment,
-    apps::v1::ReplicaSet,
-    apps::v1::StatefulSet,
-    apps::v1::DaemonSet,
-    apps::v1::ControllerRevision,
-    batch::v1::Job,
-    batch::v1::CronJob,
-    policy::v1::PodDisruptionBudget,
     policy::v1::Eviction,
-    scheduling::v1::PriorityClass,
     autoscaling::v1::HorizontalPodAutoscaler,
     autoscaling::v1::Scale,
-    autoscaling::v2::HorizontalPodAutoscaler,
-    discovery::v1::EndpointSlice,
     events::v1::Event,
-    coordination::v1::Lease,
-    storage::v1::StorageClass,
     storage::v1::VolumeAttachment,
     storage::v1::CSINode,
     networking::v1::Ingress,
@@ -95,6 +76,11 @@ pub const ROOTS: &[Root] = roots![
     authorization::v1::LocalSubjectAccessReview,
     meta::v1::Status,
 ];
+
+/// Every top-level type.
+pub fn all() -> impl Iterator<Item = &'static Root> {
+    STORED.iter().chain(OTHERS)
+}
 
 /// The name of the schema of the request body of a DELETE.
 pub const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -114,5 +100,5 @@ pub fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String,
 
 /// The root of a group, version and kind.
 pub fn root_of(group: &str, version: &str, kind: &str) -> Option<&'static Root> {
-    ROOTS.iter().find(|r| r.kind == kind && r.version == version && r.group == group)
+    all().find(|r| r.kind == kind && r.version == version && r.group == group)
 }

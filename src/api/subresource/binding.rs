@@ -1,14 +1,21 @@
 //! Binding: assigns a pod to a node, once.
 
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::{Binding, Pod, PodCondition};
 
 use crate::api::write::Part;
-use crate::api::{Api, ApiError};
+use crate::api::{Api, ApiError, rules};
 use crate::base::quote::quote;
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Shared};
 
 impl Api {
+    /// Assigns a pod to the node that a binding names, if the binding is one.
+    pub fn bind_to(&self, pod: &Key, binding: &Binding) -> Result<Shared<Pod>, ApiError> {
+        rules::check_binding(binding, &pod.name)?;
+        let node = binding.target.name.as_deref().unwrap_or_default();
+        self.bind(pod, binding.metadata.uid.as_deref().unwrap_or_default(), node)
+    }
+
     /// Assigns the pod with this uid (any, when empty) to a node.
     pub fn bind(&self, pod: &Key, uid: &str, node: &str) -> Result<Shared<Pod>, ApiError> {
         let refuse = |message: String| Err(ApiError::conflict(Kind::Pod, &pod.name, message));

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::api::write::Part;
 use crate::api::{Api, ApiError, Cause, DeleteOptions};
 use crate::object::owner::is_terminating;
-use crate::object::readiness::is_ready;
+use crate::object::pod::is_ready;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared};
 

@@ -2,30 +2,33 @@
 
 use std::collections::HashSet;
 
-use k8s_openapi::api::core::v1::{Container, ContainerPort, SecurityContext};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, ContainerResizePolicy, SecurityContext};
 
 use super::field::{FieldErrors, Path};
-use super::{environment, names, pod_resize, probe, resources, volumes};
+use super::{environment, names, probe, resources, volumes};
 
+/// What can be resized.
+pub(in crate::api) const RESIZABLE: [&str; 2] = ["cpu", "memory"];
+const RESIZE_POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 /// What a container's rules need to know of its pod.
-pub(super) struct Surroundings<'a> {
+pub(in crate::api) struct Surroundings<'a> {
     /// The names of the pod's volumes.
-    pub(super) volumes: HashSet<&'a str>,
+    pub(in crate::api) volumes: HashSet<&'a str>,
     /// The pod uses the node's network.
-    pub(super) host_network: bool,
+    pub(in crate::api) host_network: bool,
     /// The pod's grace period.
-    pub(super) grace_seconds: i64,
+    pub(in crate::api) grace_seconds: i64,
     /// When the pod's containers are started again.
-    pub(super) restart_policy: Option<&'a str>,
+    pub(in crate::api) restart_policy: Option<&'a str>,
     /// The system the pod is for (`spec.os.name`).
-    pub(super) os: Option<&'a str>,
+    pub(in crate::api) os: Option<&'a str>,
 }
 
 /// The app's containers; returns their names.
-pub(super) fn app_containers<'a>(
+pub(in crate::api) fn app_containers<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &'a [Container],
@@ -54,7 +57,7 @@ pub(super) fn app_containers<'a>(
 }
 
 /// Init containers; sidecars among them may have hooks and probes. Adds their names to `seen`.
-pub(super) fn init_containers<'a>(
+pub(in crate::api) fn init_containers<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &'a [Container],
@@ -113,7 +116,7 @@ fn probes(errors: &mut FieldErrors, path: &Path<'_>, container: &Container) {
 }
 
 /// What holds for containers of all sorts, ephemeral ones too.
-pub(super) fn any_container(
+pub(in crate::api) fn any_container(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     container: &Container,
@@ -144,7 +147,7 @@ pub(super) fn any_container(
         resources::requirements(errors, &path.child("resources"), requirements);
     }
     let policies = container.resize_policy.as_deref().unwrap_or_default();
-    pod_resize::policies(errors, &path.child("resizePolicy"), policies, pod.restart_policy);
+    resize_policies(errors, &path.child("resizePolicy"), policies, pod.restart_policy);
     if let Some(context) = &container.security_context {
         security_context(errors, &path.child("securityContext"), context);
     }
@@ -157,7 +160,7 @@ pub(super) fn any_container(
 }
 
 /// An image reference; also where an update changes it.
-pub(super) fn image(errors: &mut FieldErrors, path: &Path<'_>, image: &str) {
+pub(in crate::api) fn image(errors: &mut FieldErrors, path: &Path<'_>, image: &str) {
     if image.is_empty() {
         errors.required(path, "");
     } else if image.trim() != image {
@@ -247,10 +250,31 @@ fn security_context(errors: &mut FieldErrors, path: &Path<'_>, context: &Securit
 }
 
 /// A user's or group's number.
-pub(super) fn user_or_group(errors: &mut FieldErrors, path: &Path<'_>, id: Option<i64>) {
+pub(in crate::api) fn user_or_group(errors: &mut FieldErrors, path: &Path<'_>, id: Option<i64>) {
     if let Some(id) = id
         && !(0..=i64::from(i32::MAX)).contains(&id)
     {
         errors.invalid(path, &id, "must be between 0 and 2147483647, inclusive");
+    }
+}
+
+/// `resizePolicy` of a container: what a change of each resource asks of it.
+fn resize_policies(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    list: &[ContainerResizePolicy],
+    pod_restart_policy: Option<&str>,
+) {
+    let mut seen = std::collections::HashSet::new();
+    for (i, policy) in list.iter().enumerate() {
+        let (resource, restart) = (policy.resource_name.as_str(), policy.restart_policy.as_str());
+        if !seen.insert(resource) {
+            errors.duplicate(&path.index(i), resource);
+        }
+        errors.required_one_of(path, Some(resource), &RESIZABLE);
+        errors.required_one_of(path, Some(restart), RESIZE_POLICIES);
+        if pod_restart_policy == Some("Never") && restart != "NotRequired" {
+            errors.invalid(path, restart, "must be 'NotRequired' when `restartPolicy` is 'Never'");
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::field::{FieldErrors, Path};
 const NOT_HERE: &str = "cannot be set for an Ephemeral Container";
 
 /// The ephemeral containers of a pod spec at `path`, beside the containers with the names `others`.
-pub(super) fn containers(
+pub(in crate::api) fn containers(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     spec: &PodSpec,
@@ -79,7 +79,7 @@ fn as_container(given: &EphemeralContainer) -> Container {
 }
 
 /// An update through the ephemeralcontainers subresource: what was there stays as it was.
-pub(super) fn update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
+pub(in crate::api) fn update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
     let of = |pod: &Pod| pod.spec.as_ref().and_then(|s| s.ephemeral_containers.clone()).unwrap_or_default();
     let (new, old) = (of(new), of(old));
     let path = Path::root("spec.ephemeralContainers");

@@ -17,6 +17,8 @@ pub enum FieldErrorReason {
     Required,
     /// The value breaks a rule.
     Invalid,
+    /// The value is of another type.
+    TypeInvalid,
     /// The value is not one of a closed set.
     NotSupported,
     /// The value occurs twice where it may once.
@@ -37,6 +39,7 @@ impl FieldErrorReason {
         match self {
             Self::Required => "FieldValueRequired",
             Self::Invalid => "FieldValueInvalid",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::NotSupported => "FieldValueNotSupported",
             Self::Duplicate => "FieldValueDuplicate",
             Self::Forbidden => "FieldValueForbidden",
@@ -49,7 +52,7 @@ impl FieldErrorReason {
     fn words(self) -> &'static str {
         match self {
             Self::Required => "Required value",
-            Self::Invalid => "Invalid value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
             Self::NotSupported => "Unsupported value",
             Self::Duplicate => "Duplicate value",
             Self::Forbidden => "Forbidden",
@@ -110,29 +113,29 @@ enum Part<'a> {
 
 /// The way to a field. Lives on the stack and is written out only when something is wrong there.
 #[derive(Clone, Copy)]
-pub(super) struct Path<'a> {
+pub(in crate::api) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
     part: Part<'a>,
 }
 
 impl<'a> Path<'a> {
     /// A field of the object itself; may hold dots, `spec.template`.
-    pub(super) fn root(field: &'a str) -> Self {
+    pub(in crate::api) fn root(field: &'a str) -> Self {
         Self { parent: None, part: Part::Field(field) }
     }
 
     /// A field of what is here; may hold dots.
-    pub(super) fn child(&'a self, field: &'a str) -> Self {
+    pub(in crate::api) fn child(&'a self, field: &'a str) -> Self {
         Self { parent: Some(self), part: Part::Field(field) }
     }
 
     /// An item of the list that is here.
-    pub(super) fn index(&'a self, index: usize) -> Self {
+    pub(in crate::api) fn index(&'a self, index: usize) -> Self {
         Self { parent: Some(self), part: Part::Index(index) }
     }
 
     /// An entry of the map that is here.
-    pub(super) fn key(&'a self, key: &'a str) -> Self {
+    pub(in crate::api) fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), part: Part::Key(key) }
     }
 }
@@ -158,7 +161,7 @@ const MOST_TEXT: usize = 1 << 20;
 
 /// Collects the faults of an object.
 #[derive(Debug, Default)]
-pub(super) struct FieldErrors {
+pub(in crate::api) struct FieldErrors {
     errors: Vec<FieldError>,
     /// Bytes of what they show and say.
     text: usize,
@@ -168,7 +171,7 @@ pub(super) struct FieldErrors {
 
 impl FieldErrors {
     /// What was found.
-    pub(super) fn into_vec(mut self) -> Vec<FieldError> {
+    pub(in crate::api) fn into_vec(mut self) -> Vec<FieldError> {
         if let Some((path, count)) = self.more {
             let detail = format!("this and {} more faults are not told", count - 1);
             self.errors.push(FieldError { path, reason: FieldErrorReason::Invalid, value: None, detail });
@@ -177,7 +180,7 @@ impl FieldErrors {
     }
 
     /// How many faults there are so far.
-    pub(super) fn count(&self) -> usize {
+    pub(in crate::api) fn count(&self) -> usize {
         self.errors.len() + self.more.as_ref().map_or(0, |(_, count)| *count)
     }
 
@@ -201,12 +204,12 @@ impl FieldErrors {
     }
 
     /// The field is missing.
-    pub(super) fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub(in crate::api) fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Required, || None, || detail);
     }
 
     /// The value breaks a rule.
-    pub(super) fn invalid(
+    pub(in crate::api) fn invalid(
         &mut self,
         path: &Path<'_>,
         value: &(impl Shown + ?Sized),
@@ -215,13 +218,18 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::Invalid, || value.shown(), || detail);
     }
 
+    /// The value, of the type `found`, is not of the field's type.
+    pub(in crate::api) fn wrong_type(&mut self, path: &Path<'_>, found: &str, detail: impl Into<String>) {
+        self.add(path, FieldErrorReason::TypeInvalid, || found.shown(), || detail);
+    }
+
     /// What is here breaks a rule, and is too much to be shown.
-    pub(super) fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub(in crate::api) fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Invalid, || None, || detail);
     }
 
     /// The value breaks each of these rules.
-    pub(super) fn invalid_each(
+    pub(in crate::api) fn invalid_each(
         &mut self,
         path: &Path<'_>,
         value: &(impl Shown + ?Sized),
@@ -233,12 +241,12 @@ impl FieldErrors {
     }
 
     /// The value is not one of the set, which is listed as given.
-    pub(super) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+    pub(in crate::api) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         self.unsupported_shown(path, value, supported);
     }
 
     /// The value, which need not be a text, is not one of the set.
-    pub(super) fn unsupported_shown(
+    pub(in crate::api) fn unsupported_shown(
         &mut self,
         path: &Path<'_>,
         value: &(impl Shown + ?Sized),
@@ -248,19 +256,24 @@ impl FieldErrors {
     }
 
     /// A value that is no text is not one of the set.
-    pub(super) fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
+    pub(in crate::api) fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
         self.add(path, FieldErrorReason::NotSupported, || value.to_string(), || among(supported));
     }
 
     /// Checks a text against a closed set.
-    pub(super) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+    pub(in crate::api) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.unsupported(path, value, supported);
         }
     }
 
     /// Checks a text that must be given against a closed set.
-    pub(super) fn required_one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
+    pub(in crate::api) fn required_one_of(
+        &mut self,
+        path: &Path<'_>,
+        value: Option<&str>,
+        supported: &[&str],
+    ) {
         match value {
             None | Some("") => self.required(path, ""),
             Some(value) => self.one_of(path, value, supported),
@@ -268,12 +281,12 @@ impl FieldErrors {
     }
 
     /// The value occurs twice.
-    pub(super) fn duplicate(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized)) {
+    pub(in crate::api) fn duplicate(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized)) {
         self.add(path, FieldErrorReason::Duplicate, || value.shown(), String::new);
     }
 
     /// The value occurs twice where a rule says it may not.
-    pub(super) fn duplicate_because(
+    pub(in crate::api) fn duplicate_because(
         &mut self,
         path: &Path<'_>,
         value: &(impl Shown + ?Sized),
@@ -283,17 +296,17 @@ impl FieldErrors {
     }
 
     /// The field may not be given or changed.
-    pub(super) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub(in crate::api) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Forbidden, || None, || detail);
     }
 
     /// What the value names is not there.
-    pub(super) fn not_found(&mut self, path: &Path<'_>, value: &str) {
+    pub(in crate::api) fn not_found(&mut self, path: &Path<'_>, value: &str) {
         self.add(path, FieldErrorReason::NotFound, || quote(value), String::new);
     }
 
     /// The value has too many bytes.
-    pub(super) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
+    pub(in crate::api) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
         self.add(
             path,
             FieldErrorReason::TooLong,
@@ -303,7 +316,7 @@ impl FieldErrors {
     }
 
     /// The list has too many items.
-    pub(super) fn too_many(&mut self, path: &Path<'_>, items: usize, max_items: usize) {
+    pub(in crate::api) fn too_many(&mut self, path: &Path<'_>, items: usize, max_items: usize) {
         self.add(
             path,
             FieldErrorReason::TooMany,
@@ -313,7 +326,7 @@ impl FieldErrors {
     }
 
     /// Checks a number that counts or measures something.
-    pub(super) fn non_negative(&mut self, path: &Path<'_>, value: impl Into<i64>) {
+    pub(in crate::api) fn non_negative(&mut self, path: &Path<'_>, value: impl Into<i64>) {
         let value = value.into();
         if value < 0 {
             self.invalid(path, &value, "must be greater than or equal to 0");
@@ -321,7 +334,7 @@ impl FieldErrors {
     }
 
     /// Checks that a field did not change.
-    pub(super) fn immutable<T: PartialEq + Shown>(&mut self, path: &Path<'_>, new: &T, old: &T) {
+    pub(in crate::api) fn immutable<T: PartialEq + Shown>(&mut self, path: &Path<'_>, new: &T, old: &T) {
         if new != old {
             self.invalid(path, new, "field is immutable");
         }
@@ -335,7 +348,7 @@ fn among(supported: &[&str]) -> String {
 }
 
 /// A value as error messages show it.
-pub(super) trait Shown {
+pub(in crate::api) trait Shown {
     /// The text.
     fn shown(&self) -> String;
 }

@@ -21,9 +21,11 @@ const MANAGED_SUBRESOURCE_MAX_BYTES: usize = 256;
 /// Finalizers that need no domain.
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "foregroundDeletion", "orphan"];
 
-pub(super) fn validate_meta(errors: &mut FieldErrors, kind: Kind, meta: &ObjectMeta) {
+/// What names of a kind must look like: the faults of one.
+pub(in crate::api) type NameRule = fn(&str) -> Vec<String>;
+
+pub(in crate::api) fn validate_meta(errors: &mut FieldErrors, kind: Kind, rule: NameRule, meta: &ObjectMeta) {
     let path = Path::root("metadata");
-    let rule = name_rule(kind);
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let generate = text(&meta.generate_name);
     if !generate.is_empty() {
@@ -54,7 +56,13 @@ pub(super) fn validate_meta(errors: &mut FieldErrors, kind: Kind, meta: &ObjectM
     managed_fields(errors, &path.child("managedFields"), meta.managed_fields.as_deref().unwrap_or_default());
 }
 
-pub(super) fn validate_meta_update(errors: &mut FieldErrors, kind: Kind, new: &ObjectMeta, old: &ObjectMeta) {
+pub(in crate::api) fn validate_meta_update(
+    errors: &mut FieldErrors,
+    kind: Kind,
+    rule: NameRule,
+    new: &ObjectMeta,
+    old: &ObjectMeta,
+) {
     let path = Path::root("metadata");
     if old.deletion_timestamp.is_some() {
         let before: HashSet<&String> = old.finalizers.iter().flatten().collect();
@@ -81,57 +89,22 @@ pub(super) fn validate_meta_update(errors: &mut FieldErrors, kind: Kind, new: &O
     if after < before {
         errors.invalid(&path.child("generation"), &after, "must not be decremented");
     }
-    validate_meta(errors, kind, new);
-}
-
-/// What names of a kind must look like.
-fn name_rule(kind: Kind) -> fn(&str) -> Vec<String> {
-    match kind {
-        Kind::Namespace => names::dns_1123_label,
-        Kind::Service => names::dns_1035_label,
-        Kind::PriorityClass
-        | Kind::Node
-        | Kind::Lease
-        | Kind::ServiceAccount
-        | Kind::ConfigMap
-        | Kind::Secret
-        | Kind::Endpoints
-        | Kind::EndpointSlice
-        | Kind::PodDisruptionBudget
-        | Kind::Pod
-        | Kind::ReplicaSet
-        | Kind::Deployment
-        | Kind::StorageClass
-        | Kind::PersistentVolume
-        | Kind::PersistentVolumeClaim
-        | Kind::LimitRange
-        | Kind::PodPreset
-        | Kind::ResourceQuota
-        | Kind::ReplicationController
-        | Kind::PodTemplate
-        | Kind::ControllerRevision
-        | Kind::StatefulSet
-        | Kind::DaemonSet
-        | Kind::Job
-        | Kind::CronJob
-        | Kind::HorizontalPodAutoscaler
-        | Kind::Event => names::dns_1123_subdomain,
-    }
+    validate_meta(errors, kind, rule, new);
 }
 
 /// Labels of an object or template.
-pub(super) fn labels(errors: &mut FieldErrors, path: &Path<'_>, labels: Option<&Labels>) {
+pub(in crate::api) fn labels(errors: &mut FieldErrors, path: &Path<'_>, labels: Option<&Labels>) {
     for (key, value) in labels.into_iter().flatten() {
         label_key(errors, path, key);
         errors.invalid_each(&path.key(key), value, names::label_value(value));
     }
 }
 
-pub(super) fn label_key(errors: &mut FieldErrors, path: &Path<'_>, key: &str) {
+pub(in crate::api) fn label_key(errors: &mut FieldErrors, path: &Path<'_>, key: &str) {
     errors.invalid_each(path, key, names::qualified_name(key));
 }
 
-pub(super) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations: Option<&Labels>) {
+pub(in crate::api) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations: Option<&Labels>) {
     let mut bytes = 0;
     for (key, value) in annotations.into_iter().flatten() {
         // Annotation keys may be written in capitals, for history's sake.

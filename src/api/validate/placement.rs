@@ -8,11 +8,11 @@ use super::field::{FieldErrors, Path};
 use super::{affinity, metadata, names, selector};
 
 /// What a taint does to pods that do not tolerate it.
-pub(super) const TAINT_EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+pub(in crate::api) const TAINT_EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 const POLICIES: &[&str] = &["Honor", "Ignore"];
 
-pub(super) fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: &Toleration) {
+pub(in crate::api) fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: &Toleration) {
     let key = toleration.key.as_deref().unwrap_or_default();
     let operator = toleration.operator.as_deref().unwrap_or_default();
     let value = toleration.value.as_deref().unwrap_or_default();
@@ -47,7 +47,7 @@ pub(super) fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: 
     }
 }
 
-pub(super) fn spread_constraints(
+pub(in crate::api) fn spread_constraints(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &[TopologySpreadConstraint],
@@ -132,7 +132,7 @@ fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, constraint: &Topo
 }
 
 /// Readiness gates and scheduling gates.
-pub(super) fn gates(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+pub(in crate::api) fn gates(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let list = path.child("readinessGates");
     for (i, gate) in spec.readiness_gates.iter().flatten().enumerate() {
         let path = list.index(i);

@@ -5,20 +5,23 @@ use std::collections::HashSet;
 use k8s_openapi::api::core::v1::{HostAlias, PodDNSConfig, PodSecurityContext, PodSpec, PodTemplateSpec};
 
 use super::field::{FieldErrors, Path};
-use super::{affinity, container, ephemeral, metadata, names, placement, pod, resources, volumes};
+use super::{affinity, container, ephemeral, metadata, names, placement, resources, volumes};
 
 const DNS_POLICIES: &[&str] = &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
 
 const ACTIVE_DEADLINE: &str = "must be between 1 and 2147483647, inclusive";
 
+/// What a pod without a spec is taken for.
+pub(in crate::api) static EMPTY: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
+
 /// A workload's template: labels, annotations and spec.
-pub(super) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &PodTemplateSpec) {
+pub(in crate::api) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &PodTemplateSpec) {
     if let Some(meta) = &template.metadata {
         let path = path.child("metadata");
         metadata::labels(errors, &path.child("labels"), meta.labels.as_ref());
         metadata::annotations(errors, &path.child("annotations"), meta.annotations.as_ref());
     }
-    let spec = template.spec.as_ref().unwrap_or(&pod::EMPTY);
+    let spec = template.spec.as_ref().unwrap_or(&EMPTY);
     let path = path.child("spec");
     pod_spec(errors, &path, spec);
     if spec.ephemeral_containers.as_ref().is_some_and(|e| !e.is_empty()) {
@@ -30,7 +33,7 @@ pub(super) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &Pod
 }
 
 /// A pod spec anywhere.
-pub(super) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+pub(in crate::api) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let list = spec.volumes.as_deref().unwrap_or_default();
     let pod = container::Surroundings {
         volumes: volumes::volumes(errors, &path.child("volumes"), list),

@@ -1,22 +1,21 @@
-//! Rules of volumes, claims and storage classes.
+//! Rules that persistent volumes and their claims share.
 
-mod claim;
-mod class;
-mod volume;
+use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
 
 use super::field::{FieldErrors, Path};
-use super::names;
-
-pub(super) use claim::{claim, claim_spec, claim_status, claim_update};
-pub(super) use class::{class, class_update};
-pub(super) use volume::{volume, volume_update};
+use super::{names, resources, selector};
+use crate::object::quantity::{Amount, ResourceList};
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
-const BETA_CLASS: &str = crate::object::storage::BETA_CLASS;
 
 /// The ways in which a volume is used; `detail` is what is said when none is given.
-fn access_modes(errors: &mut FieldErrors, path: &Path<'_>, modes: Option<&[String]>, detail: &str) {
+pub(in crate::api) fn access_modes(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    modes: Option<&[String]>,
+    detail: &str,
+) {
     let modes = modes.unwrap_or_default();
     if modes.is_empty() {
         errors.required(path, detail);
@@ -30,15 +29,59 @@ fn access_modes(errors: &mut FieldErrors, path: &Path<'_>, modes: Option<&[Strin
     }
 }
 
-fn volume_mode(errors: &mut FieldErrors, path: &Path<'_>, mode: Option<&str>) {
+pub(in crate::api) fn volume_mode(errors: &mut FieldErrors, path: &Path<'_>, mode: Option<&str>) {
     if let Some(mode) = mode {
         errors.one_of(path, mode, VOLUME_MODES);
     }
 }
 
 /// The name of a storage class or the like; none at all is fine.
-fn class_name(errors: &mut FieldErrors, path: &Path<'_>, name: Option<&str>) {
+pub(in crate::api) fn class_name(errors: &mut FieldErrors, path: &Path<'_>, name: Option<&str>) {
     if let Some(name) = name.filter(|name| !name.is_empty()) {
         errors.invalid_each(path, name, names::dns_1123_subdomain(name));
     }
+}
+
+/// What a claim asks for; also in the templates of claims.
+pub(in crate::api) fn claim_spec(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    spec: &PersistentVolumeClaimSpec,
+) {
+    let modes = spec.access_modes.as_deref();
+    access_modes(errors, &path.child("accessModes"), modes, "at least 1 access mode is required");
+    if let Some(labels) = &spec.selector {
+        selector::label_selector(errors, &path.child("selector"), labels);
+    }
+    let resources_path = path.child("resources");
+    let storage = resources_path.key("storage");
+    match requests(spec).and_then(|list| list.get("storage")) {
+        None => errors.required(&storage, ""),
+        Some(size) => {
+            if resources::quantity(errors, &storage, size).is_some_and(Amount::is_zero) {
+                errors.invalid(&storage, size, "must be greater than zero");
+            }
+        }
+    }
+    class_name(errors, &path.child("storageClassName"), spec.storage_class_name.as_deref());
+    volume_mode(errors, &path.child("volumeMode"), spec.volume_mode.as_deref());
+    if let Some(source) = &spec.data_source {
+        let path = path.child("dataSource");
+        for (field, text) in [("name", &source.name), ("kind", &source.kind)] {
+            if text.is_empty() {
+                errors.required(&path.child(field), "");
+            }
+        }
+        let group = source.api_group.as_deref().unwrap_or_default();
+        if group.is_empty() && source.kind != "PersistentVolumeClaim" {
+            errors.invalid(&path, &source.kind, "");
+        }
+    }
+    let attributes = spec.volume_attributes_class_name.as_deref();
+    class_name(errors, &path.child("volumeAttributesClassName"), attributes);
+}
+
+/// What a claim asks for, by resource.
+pub(in crate::api) fn requests(spec: &PersistentVolumeClaimSpec) -> Option<&ResourceList> {
+    spec.resources.as_ref().and_then(|resources| resources.requests.as_ref())
 }

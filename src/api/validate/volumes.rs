@@ -18,7 +18,11 @@ const BOTH: &str = "fieldRef and resourceFieldRef can not be specified simultane
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// Checks a pod's volumes and returns their names.
-pub(super) fn volumes<'a>(errors: &mut FieldErrors, path: &Path<'_>, list: &'a [Volume]) -> HashSet<&'a str> {
+pub(in crate::api) fn volumes<'a>(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    list: &'a [Volume],
+) -> HashSet<&'a str> {
     let mut seen = HashSet::new();
     for (i, volume) in list.iter().enumerate() {
         let path = path.index(i);
@@ -94,7 +98,7 @@ fn sources(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume) {
 }
 
 /// A path of the machine's.
-pub(super) fn host_path(errors: &mut FieldErrors, path: &Path<'_>, source: &HostPathVolumeSource) {
+pub(in crate::api) fn host_path(errors: &mut FieldErrors, path: &Path<'_>, source: &HostPathVolumeSource) {
     if source.path.is_empty() {
         errors.required(&path.child("path"), "");
     } else {
@@ -236,7 +240,7 @@ fn local_file(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     }
 }
 
-pub(super) fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
+pub(in crate::api) fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if text.split('/').any(|part| part == "..") {
         errors.invalid(path, text, "must not contain '..'");
     }
@@ -246,7 +250,7 @@ pub(super) fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, text: &str
     }
 }
 
-pub(super) fn mounts(
+pub(in crate::api) fn mounts(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &[VolumeMount],

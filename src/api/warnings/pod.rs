@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 
-use crate::api::validate::is_dns_label;
+use crate::api::validate::names::dns_1123_label;
 use crate::base::quote::quote;
 use crate::object::quantity::Amount;
 
@@ -19,7 +19,7 @@ const OLD_NODE_LABELS: [(&str, &str, &str); 5] = [
 
 /// A pod's own name.
 pub(super) fn name(warnings: &mut Vec<String>, name: &str) {
-    if !name.is_empty() && !is_dns_label(name) {
+    if !name.is_empty() && !dns_1123_label(name).is_empty() {
         warnings.push(
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS \
              label is recommended"

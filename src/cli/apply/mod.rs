@@ -18,11 +18,10 @@ use super::runtime::runtime;
 use crate::cluster::default_data_dir;
 use crate::manifest::{self, Document};
 use crate::object::ServedKind;
+use crate::object::well_known::annotation::LAST_APPLIED;
 
 /// The namespace of objects that name none.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
-/// Where kubectl keeps what was applied last.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Whether directories below are looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

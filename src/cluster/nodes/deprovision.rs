@@ -12,8 +12,8 @@ use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{ApiError, DeleteOptions};
 use crate::base::backoff::BackoffPolicy;
 use crate::kubelet::runtime::ProcessRuntime;
-use crate::object::node::node_of;
 use crate::object::owner::controller_of;
+use crate::object::pod::node_name;
 use crate::object::{Key, Kind, Shared};
 
 /// How often the end of a node's host is tried.
@@ -106,7 +106,7 @@ fn announce(context: &NodeContext, node: &Running) {
 
 fn pods_of(context: &NodeContext, name: &str) -> Vec<Shared<Pod>> {
     let mut pods = context.api.list_as::<Pod>(None);
-    pods.retain(|pod| node_of(pod) == Some(name));
+    pods.retain(|pod| node_name(pod) == Some(name));
     pods
 }
 

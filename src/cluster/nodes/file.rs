@@ -5,7 +5,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::desired::counted_name;
-use crate::api::validate::{FieldError, validate_create};
+use crate::api::kinds::validate_create;
+use crate::api::validate::FieldError;
 use crate::cluster::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES};
 use crate::cluster::node_settings::{NodeCounts, NodeSettings, REGION, ZONE};
 use crate::manifest::{ConfigText, ManifestError};

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Command, TABLE, Where};
+use super::{Command, KeyContext, TABLE};
 use crate::console::keys::Key;
 
 /// The keys in force: the table's with the user's on top.
 #[derive(Clone, Debug)]
 pub struct Bindings {
     keys: BTreeMap<Command, Vec<Key>>,
-    lookup: HashMap<(Where, Key), Command>,
+    lookup: HashMap<(KeyContext, Key), Command>,
 }
 
 impl Default for Bindings {
@@ -22,7 +22,7 @@ impl Default for Bindings {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BindError {
     /// Two commands of one place would have the same key.
-    #[error("key {key} means both {first} and {second} in {place}")]
+    #[error("key {key} means both {first} and {second} in {context}")]
     Conflict {
         /// The key.
         key: String,
@@ -31,7 +31,7 @@ pub enum BindError {
         /// The command that wants it.
         second: &'static str,
         /// The context.
-        place: &'static str,
+        context: &'static str,
     },
 }
 
@@ -39,19 +39,19 @@ impl Bindings {
     /// The table's keys, with those of `own` in their place.
     pub fn with(own: &BTreeMap<Command, Vec<Key>>) -> Result<Self, BindError> {
         let mut keys = BTreeMap::new();
-        let mut lookup: HashMap<(Where, Key), Command> = HashMap::new();
+        let mut lookup: HashMap<(KeyContext, Key), Command> = HashMap::new();
         for entry in TABLE {
             let bound = match own.get(&entry.command) {
                 Some(bound) => bound.clone(),
                 None => entry.keys.iter().filter_map(|key| Key::parse(key)).collect(),
             };
             for key in &bound {
-                if let Some(first) = lookup.insert((entry.place, *key), entry.command) {
+                if let Some(first) = lookup.insert((entry.context, *key), entry.command) {
                     return Err(BindError::Conflict {
                         key: key.to_string(),
                         first: first.entry().name,
                         second: entry.name,
-                        place: entry.place.title(),
+                        context: entry.context.title(),
                     });
                 }
             }
@@ -61,8 +61,8 @@ impl Bindings {
     }
 
     /// What a key means in these contexts, most particular first.
-    pub fn command(&self, places: &[Where], key: Key) -> Option<Command> {
-        places.iter().find_map(|place| self.lookup.get(&(*place, key)).copied())
+    pub fn command(&self, contexts: &[KeyContext], key: Key) -> Option<Command> {
+        contexts.iter().find_map(|context| self.lookup.get(&(*context, key)).copied())
     }
 
     /// The first key of a command, for footers.
@@ -84,8 +84,9 @@ mod tests {
     fn keys_mean_what_the_place_says_and_can_be_moved_con_3() {
         let bindings = Bindings::default();
         let s = Key::parse("s").expect("a key");
-        let pods = [Where::Pods, Where::Objects, Where::List, Where::Everywhere];
-        let workloads = [Where::Workloads, Where::Objects, Where::List, Where::Everywhere];
+        let pods = [KeyContext::Pods, KeyContext::Objects, KeyContext::List, KeyContext::Everywhere];
+        let workloads =
+            [KeyContext::Workloads, KeyContext::Objects, KeyContext::List, KeyContext::Everywhere];
         assert_eq!(bindings.command(&pods, s), Some(Command::Shell));
         assert_eq!(bindings.command(&workloads, s), Some(Command::Scale));
 
@@ -95,8 +96,8 @@ mod tests {
         assert_eq!(moved.command(&pods, ctrl_x), Some(Command::Delete));
         assert_eq!(moved.command(&pods, Key::parse("ctrl-d").expect("a key")), None);
 
-        let clash = BTreeMap::from([(Command::Delete, vec![Key::parse("d").expect("a key")])]);
-        let error = Bindings::with(&clash).expect_err("d is describe");
+        let conflict = BTreeMap::from([(Command::Delete, vec![Key::parse("d").expect("a key")])]);
+        let error = Bindings::with(&conflict).expect_err("d is describe");
         assert_eq!(error.to_string(), "key d means both describe and delete in Any table");
     }
 }

@@ -12,7 +12,7 @@ use crate::console::context::Context;
 use crate::console::text::clean;
 
 /// Draws it over what is there, and says where.
-pub fn draw(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Rect) -> Rect {
+pub fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Rect) -> Rect {
     let theme = cx.theme;
     let width = screen.width.saturating_sub(4).min(72);
     let inner_width = usize::from(width.saturating_sub(4)).max(1);
@@ -82,7 +82,7 @@ fn field_line<'a>(field: &Field, focused: bool, labels: usize, cx: &Context<'_>)
     ])
 }
 
-fn button_line<'a>(dialog: &Dialog, cx: &Context<'_>) -> Line<'a> {
+fn button_line<'a, E>(dialog: &Dialog<E>, cx: &Context<'_>) -> Line<'a> {
     let theme = cx.theme;
     let button = |text: &str, focused: bool| {
         let style = if focused { theme.dialog.focus } else { theme.dialog.button };

@@ -1,5 +1,7 @@
 //! The fields of a dialog: text, number, switch, choice.
 
+use std::marker::PhantomData;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::console::text::grouped;
@@ -10,9 +12,62 @@ const LARGEST: i32 = i32::MAX;
 /// means more digits than this.
 const DIGITS: usize = 40;
 
-/// Names one field of a dialog, whatever its label says: two fields may be called alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FieldId(pub(super) usize);
+/// A field that holds any text.
+#[derive(Clone, Copy, Debug)]
+pub struct Text;
+/// A field that holds a whole number.
+#[derive(Clone, Copy, Debug)]
+pub struct Number;
+/// A field that is on or off.
+#[derive(Clone, Copy, Debug)]
+pub struct Switch;
+/// A field that holds one of several texts.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice;
+
+/// Names one field of a dialog and what it holds, whatever its label says: two fields may be called alike.
+#[derive(Debug)]
+pub struct FieldId<K> {
+    pub(super) index: usize,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for FieldId<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for FieldId<K> {}
+
+/// A field to be.
+#[derive(Debug)]
+pub struct NewField<K>(Field, PhantomData<fn() -> K>);
+
+impl<K> NewField<K> {
+    fn new(label: &str, value: Value) -> Self {
+        let field = Field { label: label.to_owned(), value, hint: String::new(), untouched: true };
+        Self(field, PhantomData)
+    }
+
+    /// With a hint behind it.
+    #[must_use]
+    pub fn hint(mut self, hint: &str) -> Self {
+        hint.clone_into(&mut self.0.hint);
+        self
+    }
+}
+
+impl NewField<Choice> {
+    /// With the option of this text picked.
+    #[must_use]
+    pub fn picking(mut self, wanted: &str) -> Self {
+        if let Value::Choice { options, picked } = &mut self.0.value {
+            *picked = options.iter().position(|option| option == wanted).unwrap_or(*picked);
+        }
+        self
+    }
+}
 
 /// The fields of a dialog to be.
 #[derive(Debug, Default)]
@@ -20,9 +75,9 @@ pub struct Fields(pub(super) Vec<Field>);
 
 impl Fields {
     /// Adds a field below the others; the name is good for the dialog these fields are given to.
-    pub fn add(&mut self, field: Field) -> FieldId {
-        self.0.push(field);
-        FieldId(self.0.len() - 1)
+    pub fn add<K>(&mut self, field: NewField<K>) -> FieldId<K> {
+        self.0.push(field.0);
+        FieldId { index: self.0.len() - 1, kind: PhantomData }
     }
 }
 
@@ -70,13 +125,9 @@ pub struct Field {
 }
 
 impl Field {
-    fn new(label: &str, value: Value) -> Self {
-        Self { label: label.to_owned(), value, hint: String::new(), untouched: true }
-    }
-
     /// A text, prefilled.
-    pub fn text(label: &str, value: impl Into<String>) -> Self {
-        Self::new(label, Value::Text(value.into()))
+    pub fn text(label: &str, value: impl Into<String>) -> NewField<Text> {
+        NewField::new(label, Value::Text(value.into()))
     }
 
     /// A number, prefilled.
@@ -84,39 +135,23 @@ impl Field {
         clippy::needless_pass_by_value,
         reason = "numbers and text alike, at each call without a borrow"
     )]
-    pub fn number(label: &str, value: impl ToString) -> Self {
-        Self::new(label, Value::Number(value.to_string()))
+    pub fn number(label: &str, value: impl ToString) -> NewField<Number> {
+        NewField::new(label, Value::Number(value.to_string()))
     }
 
     /// A number that is empty: the default named in the hint.
-    pub fn number_or(label: &str, hint: &str) -> Self {
-        Self::new(label, Value::Number(String::new())).hint(hint)
+    pub fn number_or(label: &str, hint: &str) -> NewField<Number> {
+        NewField::new(label, Value::Number(String::new())).hint(hint)
     }
 
     /// On or off; off at first.
-    pub fn switch(label: &str) -> Self {
-        Self::new(label, Value::Switch(false))
+    pub fn switch(label: &str) -> NewField<Switch> {
+        NewField::new(label, Value::Switch(false))
     }
 
     /// One of several; the first at first.
-    pub fn choice(label: &str, options: Vec<String>) -> Self {
-        Self::new(label, Value::Choice { options, picked: 0 })
-    }
-
-    /// With the option of this text picked.
-    #[must_use]
-    pub fn picking(mut self, wanted: &str) -> Self {
-        if let Value::Choice { options, picked } = &mut self.value {
-            *picked = options.iter().position(|option| option == wanted).unwrap_or(*picked);
-        }
-        self
-    }
-
-    /// With a hint behind it.
-    #[must_use]
-    pub fn hint(mut self, hint: &str) -> Self {
-        hint.clone_into(&mut self.hint);
-        self
+    pub fn choice(label: &str, options: Vec<String>) -> NewField<Choice> {
+        NewField::new(label, Value::Choice { options, picked: 0 })
     }
 
     /// Takes a key; says whether the value changed.

@@ -1,27 +1,21 @@
-//! Dialogs: one form with fields, live notes and two buttons, made by the files beside this one.
+//! Dialogs: one form with fields, live notes and two buttons, made in `ask` and by the screens.
+//!
+//! `E` is what an answer asks for; nothing here knows what that is.
 //!
 //! Cancel comes first and has the focus first where something would be lost. A form holds no cluster
 //! state: what it says about the cluster is computed anew from the context at each draw.
 
-pub mod add_node;
-pub mod delete;
 mod draw;
 mod field;
-pub mod label;
-pub mod node;
-pub mod scale;
-mod words;
-pub mod workload;
 
 use std::fmt;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 pub use draw::draw;
-pub use field::{Field, FieldId, Fields, Value};
+pub use field::{Choice, Field, FieldId, Fields, NewField, Number, Switch, Text, Value};
 
 use super::context::Context;
-use super::effect::Effect;
 
 /// A note under the fields, in words and how it is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +26,9 @@ pub enum Note {
     Warning(String),
 }
 
-type Notes = Box<dyn Fn(&Dialog, &Context<'_>) -> Vec<Note> + Send>;
-type Submit = Box<dyn Fn(&Dialog, &Context<'_>) -> Result<Vec<Effect>, String> + Send>;
-type Preview = Box<dyn Fn(&Dialog, &Context<'_>) -> Vec<Effect> + Send>;
+type Notes<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Vec<Note> + Send>;
+type Submit<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Result<Vec<E>, String> + Send>;
+type Preview<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Vec<E> + Send>;
 
 /// Which part of a dialog has the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +51,7 @@ pub enum Interrupt {
 }
 
 /// A question to the user.
-pub struct Dialog {
+pub struct Dialog<E> {
     /// In the frame.
     pub title: String,
     /// What it is about, above the fields.
@@ -72,13 +66,13 @@ pub struct Dialog {
     pub error: Option<String>,
     /// What ctrl-c means.
     pub interrupt: Interrupt,
-    notes: Notes,
-    submit: Submit,
-    changed: Preview,
-    cancelled: Preview,
+    notes: Notes<E>,
+    submit: Submit<E>,
+    changed: Preview<E>,
+    cancelled: Preview<E>,
 }
 
-impl fmt::Debug for Dialog {
+impl<E> fmt::Debug for Dialog<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dialog")
             .field("title", &self.title)
@@ -89,19 +83,19 @@ impl fmt::Debug for Dialog {
 
 /// What a key did to a dialog.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Reply<E> {
     /// It stays open.
-    Open(Vec<Effect>),
+    Open(Vec<E>),
     /// It is over.
-    Closed(Vec<Effect>),
+    Closed(Vec<E>),
 }
 
-impl Dialog {
+impl<E> Dialog<E> {
     /// A dialog that does `submit` when its second button, called `verb`, is pressed.
     pub fn new(
         title: impl Into<String>,
         verb: impl Into<String>,
-        submit: impl Fn(&Self, &Context<'_>) -> Result<Vec<Effect>, String> + Send + 'static,
+        submit: impl Fn(&Self, &Context<'_>) -> Result<Vec<E>, String> + Send + 'static,
     ) -> Self {
         Self {
             title: title.into(),
@@ -158,37 +152,40 @@ impl Dialog {
 
     /// With effects on each change of a field: a preview.
     #[must_use]
-    pub fn on_change(
-        mut self,
-        changed: impl Fn(&Self, &Context<'_>) -> Vec<Effect> + Send + 'static,
-    ) -> Self {
+    pub fn on_change(mut self, changed: impl Fn(&Self, &Context<'_>) -> Vec<E> + Send + 'static) -> Self {
         self.changed = Box::new(changed);
         self
     }
 
     /// With effects when it is left without doing anything.
     #[must_use]
-    pub fn on_cancel(
-        mut self,
-        cancelled: impl Fn(&Self, &Context<'_>) -> Vec<Effect> + Send + 'static,
-    ) -> Self {
+    pub fn on_cancel(mut self, cancelled: impl Fn(&Self, &Context<'_>) -> Vec<E> + Send + 'static) -> Self {
         self.cancelled = Box::new(cancelled);
         self
     }
 
     /// Whether this switch is on.
-    pub fn is_on(&self, field: FieldId) -> bool {
-        matches!(self.fields.get(field.0).map(|field| &field.value), Some(Value::Switch(true)))
+    pub fn is_on(&self, field: FieldId<Switch>) -> bool {
+        matches!(self.value(field), Value::Switch(true))
     }
 
-    /// The text of this field or choice.
-    pub fn text(&self, field: FieldId) -> &str {
-        self.fields.get(field.0).map_or("", |field| field.value.text())
+    /// The text in this field.
+    pub fn text(&self, field: FieldId<Text>) -> &str {
+        self.value(field).text()
+    }
+
+    /// What is chosen in this field.
+    pub fn choice(&self, field: FieldId<Choice>) -> &str {
+        self.value(field).text()
     }
 
     /// The number in this field, none when it is empty; why it cannot be taken.
-    pub fn number(&self, field: FieldId) -> Result<Option<i32>, String> {
-        self.fields.get(field.0).map_or(Ok(None), Field::as_number)
+    pub fn number(&self, field: FieldId<Number>) -> Result<Option<i32>, String> {
+        self.fields[field.index].as_number()
+    }
+
+    fn value<K>(&self, field: FieldId<K>) -> &Value {
+        &self.fields[field.index].value
     }
 
     pub(super) fn current_notes(&self, cx: &Context<'_>) -> Vec<Note> {
@@ -204,7 +201,7 @@ impl Dialog {
     }
 
     /// Takes a key.
-    pub fn key(&mut self, cx: &Context<'_>, key: KeyEvent) -> Answer {
+    pub fn key(&mut self, cx: &Context<'_>, key: KeyEvent) -> Reply<E> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if let (KeyCode::Char(_), false, true, Some(index)) =
             (key.code, control, self.on_button(), self.text_field())
@@ -212,16 +209,16 @@ impl Dialog {
             self.focus = Focus::Field(index);
         }
         match key.code {
-            KeyCode::Esc => return Answer::Closed((self.cancelled)(self, cx)),
+            KeyCode::Esc => return Reply::Closed((self.cancelled)(self, cx)),
             KeyCode::Char('c') if control => {
                 if self.interrupt == Interrupt::Cancels {
-                    return Answer::Closed((self.cancelled)(self, cx));
+                    return Reply::Closed((self.cancelled)(self, cx));
                 }
                 self.focus = Focus::Submit;
                 return self.enter(cx);
             }
-            KeyCode::Tab | KeyCode::Down => self.step(Step::Forward),
-            KeyCode::BackTab | KeyCode::Up => self.step(Step::Backward),
+            KeyCode::Tab | KeyCode::Down => self.move_focus(1),
+            KeyCode::BackTab | KeyCode::Up => self.move_focus(-1),
             KeyCode::Enter => return self.enter(cx),
             KeyCode::Left | KeyCode::Right | KeyCode::Char('h' | 'l') if self.on_button() => {
                 self.focus = if self.focus == Focus::Cancel { Focus::Submit } else { Focus::Cancel };
@@ -231,7 +228,7 @@ impl Dialog {
                 return self.enter(cx);
             }
             KeyCode::Char('n' | 'q') if self.on_button() => {
-                return Answer::Closed((self.cancelled)(self, cx));
+                return Reply::Closed((self.cancelled)(self, cx));
             }
             _ => {
                 if let Focus::Field(index) = self.focus
@@ -239,11 +236,11 @@ impl Dialog {
                     && field.key(key)
                 {
                     self.error = None;
-                    return Answer::Open((self.changed)(self, cx));
+                    return Reply::Open((self.changed)(self, cx));
                 }
             }
         }
-        Answer::Open(Vec::new())
+        Reply::Open(Vec::new())
     }
 
     /// Takes pasted text into the field with the focus.
@@ -259,38 +256,29 @@ impl Dialog {
         !matches!(self.focus, Focus::Field(_))
     }
 
-    fn enter(&mut self, cx: &Context<'_>) -> Answer {
+    fn enter(&mut self, cx: &Context<'_>) -> Reply<E> {
         match self.focus {
-            Focus::Cancel => Answer::Closed((self.cancelled)(self, cx)),
+            Focus::Cancel => Reply::Closed((self.cancelled)(self, cx)),
             // Enter in the only field means to do it; with several it goes on to the next.
             Focus::Field(index) if index + 1 < self.fields.len() => {
-                self.step(Step::Forward);
-                Answer::Open(Vec::new())
+                self.move_focus(1);
+                Reply::Open(Vec::new())
             }
             Focus::Field(_) | Focus::Submit => match (self.submit)(self, cx) {
-                Ok(effects) => Answer::Closed(effects),
+                Ok(effects) => Reply::Closed(effects),
                 Err(error) => {
                     self.error = Some(error);
-                    Answer::Open(Vec::new())
+                    Reply::Open(Vec::new())
                 }
             },
         }
     }
 
-    fn step(&mut self, step: Step) {
+    /// Moves the focus by so many places, around the ends.
+    fn move_focus(&mut self, by: isize) {
         let mut order: Vec<Focus> = (0..self.fields.len()).map(Focus::Field).collect();
         order.extend([Focus::Cancel, Focus::Submit]);
         let at = order.iter().position(|focus| *focus == self.focus).unwrap_or(0);
-        let next = match step {
-            Step::Forward => (at + 1) % order.len(),
-            Step::Backward => (at + order.len() - 1) % order.len(),
-        };
-        self.focus = order[next];
+        self.focus = order[(at as isize + by).rem_euclid(order.len() as isize) as usize];
     }
-}
-
-#[derive(Clone, Copy)]
-enum Step {
-    Forward,
-    Backward,
 }

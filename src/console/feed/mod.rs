@@ -4,15 +4,21 @@
 //! watch is read later.
 
 mod opened;
+mod table;
 mod usage;
 
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
-use kube::runtime::watcher::{self, Event, watcher};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, mpsc};
@@ -22,8 +28,8 @@ use super::action::error_text;
 use super::catalogue;
 use super::links::{Link, Refusal};
 use super::message::Message;
-use super::resource::Watched;
-use super::store::{Change, Delta};
+use super::resource::{Kind, ResourceKey};
+use super::store::{Change, Delta, Object};
 use crate::base::backoff::BackoffPolicy;
 use crate::base::clock::{Clock, saturating_after};
 
@@ -39,7 +45,7 @@ const NEAR: BackoffPolicy =
 const FAR: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 
 /// How often what does not answer is tried, by where it is: `in process`, `127.0.0.1:6443`, a host.
-pub fn pace(origin: &str) -> BackoffPolicy {
+pub fn retry_policy(origin: &str) -> BackoffPolicy {
     let host = origin.rsplit_once(':').map_or(origin, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let loopback = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
@@ -48,18 +54,20 @@ pub fn pace(origin: &str) -> BackoffPolicy {
 
 /// The running watches. They end when it is dropped.
 pub struct Feed {
-    line: Line,
+    context: FeedContext,
     _watches: JoinSet<()>,
+    /// Of the resources that a table is open of.
+    tables: HashMap<ResourceKey, JoinSet<()>>,
     discovery: JoinSet<()>,
 }
 
 /// What every watch needs: the way to the server and to the loop, and when to try again.
 #[derive(Clone)]
-struct Line {
+struct FeedContext {
     client: Client,
     messages: mpsc::Sender<Message>,
     clock: Clock,
-    pace: BackoffPolicy,
+    retry_policy: BackoffPolicy,
     /// Told when the user does not want to wait for the next try.
     retry: Arc<Notify>,
 }
@@ -72,74 +80,73 @@ impl Feed {
         fallback: &str,
         messages: &mpsc::Sender<Message>,
         clock: &Clock,
-        pace: BackoffPolicy,
+        retry_policy: BackoffPolicy,
     ) -> Self {
-        let line = Line {
+        let context = FeedContext {
             client: client.clone(),
             messages: messages.clone(),
             clock: clock.clone(),
-            pace,
+            retry_policy,
             retry: Arc::new(Notify::new()),
         };
         let mut watches = JoinSet::new();
-        macro_rules! follow {
-            ($kind:ident, namespaced) => {{
-                let fallback = fallback.to_owned();
-                let one: Reach<_> = Box::new(move |client| Api::namespaced(client, &fallback));
-                watches.spawn(follow(
-                    line.clone(),
-                    Watched::$kind,
-                    vec![Box::new(Api::all), one],
-                    Delta::$kind,
-                ));
-            }};
-            ($kind:ident) => {
-                watches.spawn(follow(line.clone(), Watched::$kind, vec![Box::new(Api::all)], Delta::$kind));
-            };
-        }
-        follow!(Namespaces);
-        follow!(Nodes);
-        follow!(Pods, namespaced);
-        follow!(Deployments, namespaced);
-        follow!(ReplicaSets, namespaced);
-        follow!(Events, namespaced);
-        follow!(Services, namespaced);
-        follow!(Budgets, namespaced);
-        watches.spawn(usage::follow(line.clone()));
-        let mut feed = Self { line, _watches: watches, discovery: JoinSet::new() };
+        everywhere::<Namespace>(&context, &mut watches);
+        everywhere::<Node>(&context, &mut watches);
+        by_namespace::<Pod>(&context, fallback, &mut watches);
+        by_namespace::<Deployment>(&context, fallback, &mut watches);
+        by_namespace::<ReplicaSet>(&context, fallback, &mut watches);
+        by_namespace::<Event>(&context, fallback, &mut watches);
+        by_namespace::<Service>(&context, fallback, &mut watches);
+        by_namespace::<PodDisruptionBudget>(&context, fallback, &mut watches);
+        watches.spawn(usage::follow(context.clone()));
+        let mut feed = Self { context, _watches: watches, tables: HashMap::new(), discovery: JoinSet::new() };
         feed.discover();
         feed
     }
 
+    /// Watches a resource as the server's Table, in one namespace or in all, until it is let go.
+    pub fn watch(&mut self, kind: Kind, namespace: Option<String>) {
+        let mut watch = JoinSet::new();
+        let resource = kind.resource.clone();
+        watch.spawn(table::follow(self.context.clone(), kind, namespace));
+        // The old watch ends with its set.
+        self.tables.insert(resource, watch);
+    }
+
+    /// Ends the watch of a resource.
+    pub fn unwatch(&mut self, resource: &ResourceKey) {
+        self.tables.remove(resource);
+    }
+
     /// Asks for the server's kinds again, and for all that waits for its next try at once.
     pub fn retry(&mut self) {
-        self.line.retry.notify_waiters();
+        self.context.retry.notify_waiters();
         self.discover();
     }
 
     fn discover(&mut self) {
         self.discovery.abort_all();
         while self.discovery.try_join_next().is_some() {}
-        self.discovery.spawn(discover(self.line.clone()));
+        self.discovery.spawn(discover(self.context.clone()));
     }
 }
 
 /// Asks for the kinds of the server until it answers.
-async fn discover(line: Line) {
+async fn discover(context: FeedContext) {
     for failures in 1.. {
-        match catalogue::discover(&line.client).await {
+        match catalogue::discover(&context.client).await {
             Ok(found) => {
                 // The loop's end is also ours.
-                let _ = line.messages.send(Message::Catalogue(found)).await;
+                let _ = context.messages.send(Message::Catalogue(found)).await;
                 return;
             }
             Err(error) => tracing::debug!(%error, "discovery failed"),
         }
-        line.wait(line.pace.delay(failures)).await;
+        context.wait(context.retry_policy.delay(failures)).await;
     }
 }
 
-impl Line {
+impl FeedContext {
     /// Waits for the next try; no longer than the user wants to.
     async fn wait(&self, delay: Duration) {
         tokio::select! {
@@ -148,31 +155,47 @@ impl Line {
         }
     }
 
-    async fn tell(&self, link: Link) -> Result<(), End> {
+    async fn report(&self, link: Link) -> Result<(), End> {
         self.messages.send(Message::Link(link)).await.map_err(|_| End::LoopGone)
     }
 }
 
 /// A way to the objects of a kind: all of them, or those of one namespace.
-type Reach<K> = Box<dyn Fn(Client) -> Api<K> + Send + Sync>;
+type MakeApi<K> = Box<dyn Fn(Client) -> Api<K> + Send + Sync>;
+
+/// What the feed can watch.
+trait Watched: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug {}
+
+impl<K: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug> Watched for K {}
+
+fn everywhere<K: Watched<Scope = ClusterResourceScope>>(context: &FeedContext, watches: &mut JoinSet<()>) {
+    watches.spawn(follow::<K>(context.clone(), vec![Box::new(Api::all)]));
+}
+
+fn by_namespace<K: Watched<Scope = NamespaceResourceScope>>(
+    context: &FeedContext,
+    fallback: &str,
+    watches: &mut JoinSet<()>,
+) {
+    let fallback = fallback.to_owned();
+    let one: MakeApi<K> = Box::new(move |client| Api::namespaced(client, &fallback));
+    watches.spawn(follow::<K>(context.clone(), vec![Box::new(Api::all), one]));
+}
 
 /// Watches a kind by the first way the server allows. What it refuses is asked for again only when the user
 /// wants that.
-async fn follow<K>(line: Line, kind: Watched, ways: Vec<Reach<K>>, wrap: fn(Vec<Change<K>>) -> Delta)
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
+async fn follow<K: Watched>(context: FeedContext, ways: Vec<MakeApi<K>>) {
     loop {
         let mut refusal = None;
         for way in &ways {
-            match watch(&line, kind, way, wrap).await {
+            match watch(&context, way).await {
                 End::Refused(why) => refusal = Some(why),
                 End::LoopGone => return,
             }
         }
         let Some(refusal) = refusal else { return };
-        let asked_again = line.retry.notified();
-        if line.tell(Link::Refused(kind, refusal)).await.is_err() {
+        let asked_again = context.retry.notified();
+        if context.report(Link::Refused(ResourceKey::of::<K>(), refusal)).await.is_err() {
             return;
         }
         asked_again.await;
@@ -184,19 +207,17 @@ enum End {
     LoopGone,
 }
 
-async fn watch<K>(line: &Line, kind: Watched, way: &Reach<K>, wrap: fn(Vec<Change<K>>) -> Delta) -> End
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
+async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
+    let resource = ResourceKey::of::<K>();
     let opened = Arc::new(Notify::new());
-    let api = way(opened::client(line.client.clone(), opened.clone()));
+    let api = way(opened::client(context.client.clone(), opened.clone()));
     let mut stream = std::pin::pin!(watcher(api, watcher::Config::default()));
     let mut listing: Option<Vec<Arc<K>>> = None;
     let mut failures = 0;
     loop {
         let first = tokio::select! {
             () = opened.notified() => {
-                if std::mem::take(&mut failures) > 0 && let Err(end) = line.tell(Link::Up(kind)).await {
+                if std::mem::take(&mut failures) > 0 && let Err(end) = context.report(Link::Up(resource.clone())).await {
                     return end;
                 }
                 continue;
@@ -210,11 +231,11 @@ where
         // What is there already goes in one message; an error ends it, for what follows it has to wait.
         while let Some(event) = next.take() {
             match event {
-                Ok(Event::Init) => listing = Some(Vec::new()),
-                Ok(Event::InitApply(object)) => listing.get_or_insert_default().push(slim(object)),
-                Ok(Event::InitDone) => batch.push(Change::Reset(listing.take().unwrap_or_default())),
-                Ok(Event::Apply(object)) => batch.push(Change::Applied(slim(object))),
-                Ok(Event::Delete(object)) => batch.push(Change::Deleted(slim(object))),
+                Ok(watcher::Event::Init) => listing = Some(Vec::new()),
+                Ok(watcher::Event::InitApply(object)) => listing.get_or_insert_default().push(slim(object)),
+                Ok(watcher::Event::InitDone) => batch.push(Change::Reset(listing.take().unwrap_or_default())),
+                Ok(watcher::Event::Apply(object)) => batch.push(Change::Applied(slim(object))),
+                Ok(watcher::Event::Delete(object)) => batch.push(Change::Deleted(slim(object))),
                 Err(error) => {
                     failed = Some(error);
                     break;
@@ -227,11 +248,11 @@ where
         if !batch.is_empty() {
             // Whatever came, the server has spoken.
             if std::mem::take(&mut failures) > 0
-                && let Err(end) = line.tell(Link::Up(kind)).await
+                && let Err(end) = context.report(Link::Up(resource.clone())).await
             {
                 return end;
             }
-            if line.messages.send(Message::Feed(wrap(batch))).await.is_err() {
+            if context.messages.send(Message::Feed(Delta::of(batch))).await.is_err() {
                 return End::LoopGone;
             }
         }
@@ -241,12 +262,12 @@ where
             Err(refusal) => return End::Refused(refusal),
         };
         failures += 1;
-        let delay = line.pace.delay(failures);
-        let retry_at = saturating_after(line.clock.now(), delay);
-        if let Err(end) = line.tell(Link::Down { kind, why, retry_at }).await {
+        let delay = context.retry_policy.delay(failures);
+        let retry_at = saturating_after(context.clock.now(), delay);
+        if let Err(end) = context.report(Link::Down { resource: resource.clone(), why, retry_at }).await {
             return end;
         }
-        line.wait(delay).await;
+        context.wait(delay).await;
     }
 }
 
@@ -265,10 +286,14 @@ fn explain(error: &watcher::Error) -> Result<String, Refusal> {
         | watcher::Error::WatchFailed(error) => error,
         other => return Ok(other.to_string()),
     };
-    match inner {
-        kube::Error::Api(status) if status.code == 403 => Err(Refusal::NotAllowed(error_text(inner))),
+    explain_one(inner)
+}
+
+fn explain_one(error: &kube::Error) -> Result<String, Refusal> {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => Err(Refusal::NotAllowed(error_text(error))),
         kube::Error::Api(status) if status.code == 404 => Err(Refusal::Absent),
-        _ => Ok(error_text(inner)),
+        _ => Ok(error_text(error)),
     }
 }
 
@@ -288,7 +313,7 @@ mod tests {
             ("api.example.com", false),
             ("api.example.com:6443", false),
         ] {
-            assert_eq!(pace(origin).max <= Duration::from_secs(4), near, "{origin}");
+            assert_eq!(retry_policy(origin).max <= Duration::from_secs(4), near, "{origin}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A client that tells when a watch is open: the server has answered it, though nothing may change for hours.
+//! A client that notifies when a watch is open: the server has answered it, though nothing may change for hours.
 //! The watcher around it is silent about that.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kube::client::Body;
 use tokio::sync::Notify;
 use tower::Service;
 
-/// The client, with `opened` told of each watch that the server answers.
+/// The client, with `opened` notified of each watch that the server answers.
 pub(super) fn client(inner: Client, opened: Arc<Notify>) -> Client {
     let namespace = inner.default_namespace().to_owned();
     Client::new(Observed { inner, opened }, namespace)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::Line;
+use super::FeedContext;
 use crate::console::message::Message;
 use crate::console::store::Used;
 use crate::object::quantity::Amount;
@@ -33,21 +33,21 @@ struct Named {
 }
 
 /// Asks forever; what is not known any more is not shown any more.
-pub(super) async fn follow(line: Line) {
+pub(super) async fn follow(context: FeedContext) {
     loop {
-        let answer = ask(&line).await;
+        let answer = ask(&context).await;
         let wait = if answer.is_ok() { RESOLUTION } else { ABSENT };
-        if line.messages.send(Message::Usage(answer.ok())).await.is_err() {
+        if context.messages.send(Message::Usage(answer.ok())).await.is_err() {
             return;
         }
-        line.wait(wait).await;
+        context.wait(wait).await;
     }
 }
 
-async fn ask(line: &Line) -> Result<HashMap<String, Used>, kube::Error> {
+async fn ask(context: &FeedContext) -> Result<HashMap<String, Used>, kube::Error> {
     let request = http::Request::get("/apis/metrics.k8s.io/v1beta1/nodes");
     let request = request.body(Vec::new()).map_err(kube::Error::HttpError)?;
-    let list: List = line.client.request(request).await?;
+    let list: List = context.client.request(request).await?;
     Ok(list.items.into_iter().map(|item| (item.metadata.name, used(&item.usage))).collect())
 }
 

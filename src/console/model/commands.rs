@@ -2,13 +2,14 @@
 
 use jiff::Timestamp;
 
-use super::{Job, Model};
+use super::{Job, Model, palette};
 use crate::console::command::{Command, TABLE, Touches};
-use crate::console::dialog::{Dialog, Focus, Interrupt};
-use crate::console::effect::{Effect, Scope};
-use crate::console::message::{ScreenId, ScreenMessage};
-use crate::console::palette;
-use crate::console::prompt::Ask;
+use crate::console::context::ScreenId;
+use crate::console::dialog::{Focus, Interrupt};
+use crate::console::effect::{Dialog, Effect};
+use crate::console::message::ScreenMessage;
+use crate::console::prompt::PromptKind;
+use crate::console::scope::Scope;
 use crate::console::screen::{Screen, View, help::Help, journal::JournalScreen, kinds::Kinds};
 use crate::console::toast::Toast;
 
@@ -27,13 +28,13 @@ impl Model {
             return Vec::new();
         }
         match command {
-            Command::Prompt => self.open_prompt(Ask::Command, String::new()),
+            Command::Prompt => self.open_prompt(PromptKind::Command, String::new()),
             Command::Filter => {
                 let text = self.top().1.query().to_owned();
-                self.open_prompt(Ask::Filter, text);
+                self.open_prompt(PromptKind::Filter, text);
             }
             Command::Help => {
-                let places = self.places(now);
+                let places = self.key_contexts(now);
                 let hidden = |command: &Command| !self.offers(*command, now);
                 let hidden = TABLE.iter().map(|entry| entry.command).filter(hidden).collect();
                 return self.open(Help::new(places, hidden).into(), now);
@@ -69,7 +70,7 @@ impl Model {
             Command::ToggleHeader => self.header = !self.header,
             Command::Refresh => {
                 let mut jobs = vec![Job::Redraw];
-                jobs.extend(self.tell_top(now, ScreenMessage::Command(command)));
+                jobs.extend(self.deliver_to_top(now, ScreenMessage::Command(command)));
                 return jobs;
             }
             Command::AllNamespaces => return self.rescope(Scope::All, now),
@@ -78,7 +79,7 @@ impl Model {
                     let Some(name) = self.shared.favourites.get(index).cloned() else { return Vec::new() };
                     return self.rescope(Scope::One(name), now);
                 }
-                return self.tell_top(now, ScreenMessage::Command(command));
+                return self.deliver_to_top(now, ScreenMessage::Command(command));
             }
         }
         Vec::new()

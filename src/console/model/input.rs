@@ -3,13 +3,12 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Job, Model};
+use super::{Job, Model, palette};
 use crate::console::command::Command;
-use crate::console::dialog::{Answer, Interrupt};
+use crate::console::dialog::{self, Interrupt};
 use crate::console::keys::Key;
 use crate::console::message::ScreenMessage;
-use crate::console::palette;
-use crate::console::prompt::{Ask, Prompt, Reply};
+use crate::console::prompt::{Prompt, PromptKind, Reply};
 use crate::console::screen::View;
 use crate::console::toast::Toast;
 
@@ -65,7 +64,7 @@ impl Model {
         self.settling.map(|settling| settling.ends)
     }
 
-    /// Whether something typed now is the rest of what a dialog was told, which is over.
+    /// Whether something typed now is the rest of what was typed into a dialog that has closed.
     fn is_settling(&mut self, key: Option<KeyEvent>, now: Timestamp) -> bool {
         let swallows = self.settling.as_mut().is_some_and(|settling| settling.swallows(key, now));
         if !swallows {
@@ -93,11 +92,11 @@ impl Model {
         if let Some((id, mut dialog)) = self.dialog.take() {
             let cx = self.shared.context(id, now);
             return match dialog.key(&cx, key) {
-                Answer::Open(effects) => {
+                dialog::Reply::Open(effects) => {
                     self.dialog = Some((id, dialog));
                     self.apply(id, effects, now)
                 }
-                Answer::Closed(effects) => {
+                dialog::Reply::Closed(effects) => {
                     self.settling = Some(Settling::from(now));
                     self.apply(id, effects, now)
                 }
@@ -107,10 +106,10 @@ impl Model {
             let reply = prompt.key(key, &self.history);
             return self.prompted(prompt, reply, now);
         }
-        let places = self.places(now);
+        let places = self.key_contexts(now);
         match self.shared.bindings.command(&places, Key::of(key)) {
             Some(command) => self.command(command, now),
-            None => self.tell_top(now, ScreenMessage::Key(key)),
+            None => self.deliver_to_top(now, ScreenMessage::Key(key)),
         }
     }
 
@@ -130,42 +129,42 @@ impl Model {
             let reply = prompt.paste(text);
             return self.prompted(prompt, reply, now);
         }
-        self.tell_top(now, ScreenMessage::Paste(text.to_owned()))
+        self.deliver_to_top(now, ScreenMessage::Paste(text.to_owned()))
     }
 
-    pub(super) fn open_prompt(&mut self, ask: Ask, text: String) {
+    pub(super) fn open_prompt(&mut self, ask: PromptKind, text: String) {
         let mut prompt = Prompt::new(ask, text);
-        if ask == Ask::Filter {
+        if ask == PromptKind::Filter {
             prompt = prompt.replaceable();
         }
-        if ask == Ask::Command {
+        if ask == PromptKind::Command {
             prompt.suggestions = palette::suggest(&prompt.text, self);
         }
         self.prompt = Some(prompt);
     }
 
     pub(super) fn prompted(&mut self, mut prompt: Prompt, reply: Reply, now: Timestamp) -> Vec<Job> {
-        match (prompt.ask, reply) {
+        match (prompt.kind, reply) {
             (_, Reply::Same) => self.prompt = Some(prompt),
-            (Ask::Command, Reply::Changed) => {
+            (PromptKind::Command, Reply::Changed) => {
                 prompt.suggestions = palette::suggest(&prompt.text, self);
                 self.prompt = Some(prompt);
             }
-            (Ask::Filter, Reply::Changed) => {
+            (PromptKind::Filter, Reply::Changed) => {
                 prompt.error = self.query(&prompt.text, now).err();
                 self.prompt = Some(prompt);
             }
-            (Ask::Filter, Reply::Done(text)) => {
+            (PromptKind::Filter, Reply::Done(text)) => {
                 if let Err(error) = self.query(&text, now) {
                     prompt.error = Some(error);
                     self.prompt = Some(prompt);
                 }
             }
-            (Ask::Filter, Reply::Left) => {
+            (PromptKind::Filter, Reply::Left) => {
                 let _ = self.query("", now);
             }
-            (Ask::Command, Reply::Left) => {}
-            (Ask::Command, Reply::Done(text)) => {
+            (PromptKind::Command, Reply::Left) => {}
+            (PromptKind::Command, Reply::Done(text)) => {
                 let text = text.trim().to_owned();
                 if text.is_empty() {
                     return Vec::new();

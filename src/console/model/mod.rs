@@ -1,27 +1,32 @@
-//! The state of the console, and what each message does to it. No I/O: what must reach the world is
-//! returned as jobs.
+//! The state of the console, and what each message does to it. What must reach the world is returned as jobs;
+//! the one thing it reads by itself are theme files, so that one that is being edited is seen.
 
 mod commands;
 mod input;
+pub mod palette;
 mod stack;
+mod watches;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Node};
 
 use super::action::Action;
+use super::builtin;
 use super::catalogue::Catalogue;
-use super::command::{Bindings, Command, Touches, Where};
-use super::context::Context;
-use super::dialog::Dialog;
-use super::effect::{Capture, Scope, Task};
+use super::command::{Bindings, Command, KeyContext, Touches};
+use super::context::{Context, ScreenId};
+use super::effect::{Capture, Dialog, Task};
 use super::journal::Journal;
 use super::links::Links;
 use super::memory::Memory;
-use super::message::{Message, ScreenId, ScreenMessage};
+use super::message::{Message, ScreenMessage};
 use super::prompt::Prompt;
-use super::resource::Watched;
+use super::resource::{Kind, ResourceKey};
+use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
 use super::store::{Stores, Touched};
 use super::theme::Theme;
@@ -50,6 +55,10 @@ pub enum Job {
     Mouse(Capture),
     /// Keep something for the next run.
     Remember(Memory),
+    /// Watch a resource as the server's Table, in one namespace or in all.
+    Watch(Kind, Option<String>),
+    /// Nothing shows that resource any more.
+    Unwatch(ResourceKey),
     /// Draw everything anew, discover anew.
     Redraw,
     /// The user wants to leave.
@@ -157,6 +166,8 @@ pub struct Model {
     /// The commands that led to the view now shown, and to the one before.
     current_view: Option<String>,
     last_view: Option<String>,
+    /// The resources that are watched for tables on the stack, and in which namespace.
+    watched: BTreeMap<ResourceKey, Option<String>>,
     next_id: u64,
 }
 
@@ -173,7 +184,7 @@ impl Model {
                 theme: setup.theme.clone().in_depth(setup.depth),
                 catalogue: Catalogue::default(),
                 bindings: setup.bindings.clone(),
-                links: Links::default(),
+                links: Links::new(builtin::resources()),
                 journal: Journal::default(),
                 scope: setup.scope.clone(),
                 favourites,
@@ -195,9 +206,10 @@ impl Model {
             history_at: 0,
             current_view: None,
             last_view: None,
+            watched: BTreeMap::new(),
             next_id: 1,
         };
-        let jobs = model.tell_top(now, ScreenMessage::Opened);
+        let jobs = model.deliver_to_top(now, ScreenMessage::Opened);
         (model, jobs)
     }
 
@@ -207,12 +219,12 @@ impl Model {
     }
 
     /// The contexts keys are looked up in now.
-    pub fn places(&self, now: Timestamp) -> Vec<Where> {
+    pub fn key_contexts(&self, now: Timestamp) -> Vec<KeyContext> {
         let (id, screen) = self.top();
         let cx = self.shared.context(*id, now);
-        let mut places = screen.places(&cx);
+        let mut places = screen.key_contexts(&cx);
         if !screen.takes_all_keys() {
-            places.push(Where::Everywhere);
+            places.push(KeyContext::Everywhere);
         }
         places
     }
@@ -238,22 +250,32 @@ impl Model {
 
     /// Takes a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
+        let mut jobs = self.take(message, now);
+        jobs.extend(self.watch_what_is_shown());
+        jobs
+    }
+
+    fn take(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         match message {
             Message::Feed(delta) => {
-                let (kind, touched) = self.shared.stores.apply(delta);
-                self.shared.links.is_up(kind);
-                if kind == Watched::Namespaces {
+                // A watch that was just ended may have sent something before.
+                if !builtin::contains(&delta.resource) && !self.watched.contains_key(&delta.resource) {
+                    return Vec::new();
+                }
+                let (resource, touched) = self.shared.stores.apply(delta);
+                self.shared.links.is_up(&resource);
+                if resource == ResourceKey::of::<Namespace>() {
                     self.learn_namespaces();
                 }
                 self.dirty = true;
-                return self.tell_top(now, ScreenMessage::Changed(kind, touched));
+                return self.deliver_to_top(now, ScreenMessage::Changed(resource, touched));
             }
             Message::Key(key) => return self.key(key, now),
             Message::Paste(text) => return self.paste(&text, now),
             Message::Mouse(event) => {
                 if self.dialog.is_none() && self.prompt.is_none() && !self.shared.cramped.get() {
                     self.dirty = true;
-                    return self.tell_top(now, ScreenMessage::Mouse(event));
+                    return self.deliver_to_top(now, ScreenMessage::Mouse(event));
                 }
             }
             Message::Resize(..) | Message::Tick => self.dirty = true,
@@ -261,7 +283,10 @@ impl Model {
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {
                     self.dirty = true;
-                    return self.tell_top(now, ScreenMessage::Changed(Watched::Nodes, Touched::All));
+                    return self.deliver_to_top(
+                        now,
+                        ScreenMessage::Changed(ResourceKey::of::<Node>(), Touched::All),
+                    );
                 }
             }
             Message::Catalogue(catalogue) => {
@@ -270,7 +295,7 @@ impl Model {
             }
             Message::Data(id, data) => {
                 self.dirty = true;
-                return self.tell(id, now, ScreenMessage::Data(data));
+                return self.deliver(id, now, ScreenMessage::Data(data));
             }
             Message::Acted(outcome) => {
                 let toast = match &outcome.error {
@@ -299,7 +324,7 @@ impl Model {
     }
 
     fn learn_namespaces(&mut self) {
-        let names = self.shared.stores.namespaces.iter();
+        let names = self.shared.stores.namespaces().iter();
         let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
         // The system's own come last: few people look there often.
         names.sort_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));

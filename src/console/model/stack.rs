@@ -1,12 +1,14 @@
-//! The stack of screens: what they are told, what they ask for, and where they go when they are left.
+//! The stack of screens: messages to them, effects from them, and where a screen goes when it is left.
 
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::console::effect::{Effect, Scope};
+use crate::console::context::ScreenId;
+use crate::console::effect::Effect;
 use crate::console::memory::Memory;
-use crate::console::message::{ScreenId, ScreenMessage};
-use crate::console::prompt::Ask;
+use crate::console::message::ScreenMessage;
+use crate::console::prompt::PromptKind;
+use crate::console::scope::Scope;
 use crate::console::screen::{Screen, View};
 use crate::console::toast::Toast;
 
@@ -14,12 +16,12 @@ use crate::console::toast::Toast;
 const RESULTS: usize = 8;
 
 impl Model {
-    pub(super) fn tell_top(&mut self, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
+    pub(super) fn deliver_to_top(&mut self, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
         let id = self.top().0;
-        self.tell(id, now, message)
+        self.deliver(id, now, message)
     }
 
-    pub(super) fn tell(&mut self, id: ScreenId, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
+    pub(super) fn deliver(&mut self, id: ScreenId, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
         let cx = self.shared.context(id, now);
         let mut all = self.screens.iter_mut().chain(self.parked.iter_mut());
         let Some((_, screen)) = all.find(|(known, _)| *known == id) else { return Vec::new() };
@@ -33,12 +35,13 @@ impl Model {
         for effect in effects {
             self.dirty = true;
             match effect {
-                Effect::Open(screen) => jobs.extend(self.open(*screen, now)),
+                Effect::Open(route) => jobs.extend(self.open(route.into(), now)),
+                Effect::Send(data) => jobs.extend(self.deliver(id, now, ScreenMessage::Data(data))),
                 Effect::Back => jobs.extend(self.back(now)),
-                Effect::Ask(dialog) => self.dialog = Some((id, dialog)),
+                Effect::ShowDialog(dialog) => self.dialog = Some((id, dialog)),
                 Effect::Toast(toast) => self.toast(toast, now),
-                Effect::News(toast) if self.top().0 != id => self.toast(toast, now),
-                Effect::News(_) => {}
+                Effect::BackgroundToast(toast) if self.top().0 != id => self.toast(toast, now),
+                Effect::BackgroundToast(_) => {}
                 Effect::Scope(scope) => jobs.extend(self.rescope(scope, now)),
                 Effect::Resume(parked) => jobs.extend(self.resume(parked, now)),
                 Effect::Task(mut task) => {
@@ -68,12 +71,12 @@ impl Model {
                         jobs.push(Job::Remember(Memory { theme: Some(name), theme_over }));
                     }
                 }
-                Effect::Prompt(text) => self.open_prompt(Ask::Command, text),
-                Effect::TakeBack(_) if self.shared.read_only => {
+                Effect::Prompt(text) => self.open_prompt(PromptKind::Command, text),
+                Effect::Undo(_) if self.shared.read_only => {
                     self.toast(Toast::failed("read-only: nothing was changed"), now);
                 }
-                Effect::TakeBack(id) => {
-                    let back = self.shared.journal.take_back(id);
+                Effect::Undo(id) => {
+                    let back = self.shared.journal.undo(id);
                     jobs.extend(back.map(|action| Job::Act(Box::new(action))));
                 }
                 Effect::Command(command) => jobs.extend(self.command(command, now)),
@@ -94,7 +97,7 @@ impl Model {
             let (gone, _) = self.screens.remove(1);
             jobs.push(Job::Close(gone));
         }
-        jobs.extend(self.tell(id, now, ScreenMessage::Opened));
+        jobs.extend(self.deliver(id, now, ScreenMessage::Opened));
         jobs
     }
 
@@ -118,7 +121,7 @@ impl Model {
                 None => jobs.push(Job::Close(id)),
             }
         }
-        jobs.extend(self.tell_top(now, ScreenMessage::Shown));
+        jobs.extend(self.deliver_to_top(now, ScreenMessage::Shown));
         jobs
     }
 
@@ -152,7 +155,7 @@ impl Model {
             (None, None) => return Vec::new(),
         };
         self.screens.push(screen);
-        self.tell_top(now, ScreenMessage::Shown)
+        self.deliver_to_top(now, ScreenMessage::Shown)
     }
 
     pub(super) fn rescope(&mut self, scope: Scope, now: Timestamp) -> Vec<Job> {
@@ -163,6 +166,6 @@ impl Model {
             self.shared.favourites.truncate(9);
         }
         self.shared.scope = scope;
-        self.tell_top(now, ScreenMessage::Scoped)
+        self.deliver_to_top(now, ScreenMessage::Scoped)
     }
 }

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 
-use super::pod_status::Look;
 use crate::console::context::Context;
+use crate::console::health::Health;
 use crate::console::text::clean;
 
 /// Where a column's text stands.
@@ -86,8 +86,8 @@ impl Column {
 pub enum Cell {
     /// Text.
     Text(String),
-    /// Text with a look: a status.
-    Status(String, Look),
+    /// Text with a health: a status.
+    Status(String, Health),
     /// Text that warns.
     Warning(String),
     /// Text that matters less.

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
-use super::pod_status::Look;
 use super::{Cell, Column, Row};
+use crate::console::health::Health;
 use crate::console::text::clean;
 
 /// LAST SEEN, TYPE, REASON, OBJECT, MESSAGE of kubectl, and COUNT.
@@ -60,5 +60,5 @@ pub fn row(event: &Event) -> Option<Row> {
         Cell::Number(i64::from(count(event))),
         Cell::said(&message),
     ];
-    Row::of(event, warning.then_some(Look::Pending), cells)
+    Row::of(event, warning.then_some(Health::Pending), cells)
 }

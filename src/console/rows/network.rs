@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::pod_status::Look;
 use super::{Cell, Column, Row};
+use crate::console::health::Health;
 
 /// As kubectl has them.
 pub fn service_columns() -> Vec<Column> {
@@ -74,13 +74,13 @@ pub fn namespace_columns() -> Vec<Column> {
 /// A namespace's row.
 pub fn namespace_row(namespace: &Namespace) -> Option<Row> {
     let phase = namespace.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Active");
-    let look = if phase == "Active" { Look::Running } else { Look::Terminating };
+    let health = if phase == "Active" { Health::Running } else { Health::Terminating };
     let cells = vec![
         Cell::said(namespace.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Status(crate::console::text::clean(phase).into_owned(), look),
+        Cell::Status(crate::console::text::clean(phase).into_owned(), health),
         Cell::Age(namespace.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
-    Row::of(namespace, Some(look), cells)
+    Row::of(namespace, Some(health), cells)
 }
 
 /// As kubectl has them, with what they count.
@@ -105,7 +105,7 @@ pub fn budget_row(budget: &PodDisruptionBudget) -> Option<Row> {
         None => Cell::Dim("N/A".into()),
     };
     let allowed = status.and_then(|s| s.disruptions_allowed).unwrap_or(0);
-    let look = if allowed > 0 { Look::Running } else { Look::Pending };
+    let health = if allowed > 0 { Health::Running } else { Health::Pending };
     let cells = vec![
         Cell::said(budget.metadata.name.as_deref().unwrap_or_default()),
         number(spec.and_then(|s| s.min_available.as_ref())),
@@ -117,5 +117,5 @@ pub fn budget_row(budget: &PodDisruptionBudget) -> Option<Row> {
         ),
         Cell::Age(budget.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
-    Row::of(budget, Some(look), cells)
+    Row::of(budget, Some(health), cells)
 }

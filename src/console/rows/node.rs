@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::pod_status::Look;
 use super::{Cell, Column, Row};
+use crate::console::health::Health;
 use crate::console::store::Stores;
 use crate::object::node::condition_status;
 pub use crate::object::node::is_ready;
@@ -35,19 +35,19 @@ pub fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
 }
 
-/// STATUS as kubectl prints it, and the look.
-pub fn status(node: &Node) -> (String, Look) {
-    let (word, look) = match condition_status(node, "Ready") {
-        Some("True") => ("Ready", Look::Running),
-        Some("False") => ("NotReady", Look::Failed),
-        Some(_) => ("NotReady", Look::Unknown),
-        None => ("Unknown", Look::Unknown),
+/// STATUS as kubectl prints it, and the health.
+pub fn status(node: &Node) -> (String, Health) {
+    let (word, health) = match condition_status(node, "Ready") {
+        Some("True") => ("Ready", Health::Running),
+        Some("False") => ("NotReady", Health::Failed),
+        Some(_) => ("NotReady", Health::Unknown),
+        None => ("Unknown", Health::Unknown),
     };
     if is_cordoned(node) {
-        let look = if look == Look::Running { Look::Terminating } else { look };
-        return (format!("{word},SchedulingDisabled"), look);
+        let health = if health == Health::Running { Health::Terminating } else { health };
+        return (format!("{word},SchedulingDisabled"), health);
     }
-    (word.into(), look)
+    (word.into(), health)
 }
 
 /// What the pods of a node ask for, of what it can give.
@@ -110,7 +110,7 @@ pub fn zone(node: &Node) -> Option<&str> {
 
 /// A node's row.
 pub fn row(node: &Node, stores: &Stores) -> Option<Row> {
-    let (word, look) = status(node);
+    let (word, health) = status(node);
     let requested = requested(node, stores);
     let labels = node.metadata.labels.iter().flatten();
     let roles: BTreeSet<&str> = labels
@@ -135,7 +135,7 @@ pub fn row(node: &Node, stores: &Stores) -> Option<Row> {
     let unknown = || Cell::Dim("?".into());
     let cells = vec![
         Cell::said(node.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Status(word, look),
+        Cell::Status(word, health),
         Cell::or_none(Some(&roles.join(","))),
         Cell::Number(requested.pods as i64),
         percent(requested.cpu),
@@ -148,5 +148,5 @@ pub fn row(node: &Node, stores: &Stores) -> Option<Row> {
         Cell::or_none(Some(&taints.join(","))),
         Cell::Age(node.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
-    Row::of(node, Some(look), cells)
+    Row::of(node, Some(health), cells)
 }

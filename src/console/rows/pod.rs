@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::pod_status;
 use super::{Cell, Column, Row};
+use crate::console::pod_status;
 
 /// NAME READY STATUS RESTARTS AGE of kubectl, with IP and NODE always.
 pub fn columns() -> Vec<Column> {
@@ -31,7 +31,7 @@ pub fn row(pod: &Pod) -> Option<Row> {
     let cells = vec![
         Cell::said(pod.metadata.name.as_deref().unwrap_or_default()),
         Cell::Ratio(seen.ready as i64, seen.total as i64),
-        Cell::Status(crate::console::text::clean(&seen.status).into_owned(), seen.look),
+        Cell::Status(crate::console::text::clean(&seen.status).into_owned(), seen.health),
         Cell::Restarts(i64::from(seen.restarts), seen.last_restart),
         Cell::or_none(spec.and_then(|spec| spec.node_name.as_deref())),
         Cell::or_none(status.and_then(|status| status.pod_ip.as_deref())),
@@ -39,5 +39,5 @@ pub fn row(pod: &Pod) -> Option<Row> {
         Cell::said(&images.join(",")),
         Cell::Age(pod.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
-    Row::of(pod, Some(seen.look), cells)
+    Row::of(pod, Some(seen.health), cells)
 }

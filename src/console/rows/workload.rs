@@ -4,8 +4,8 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::pod_status::Look;
 use super::{Cell, Column, Row};
+use crate::console::health::Health;
 
 /// As kubectl has them, with a STATUS in words.
 pub fn deployment_columns() -> Vec<Column> {
@@ -36,8 +36,8 @@ pub fn replica_set_columns() -> Vec<Column> {
     ]
 }
 
-/// How a deployment is: a word as `kubectl rollout status` would find it, and its look.
-pub fn deployment_state(deployment: &Deployment) -> (&'static str, Look) {
+/// How a deployment is: a word as `kubectl rollout status` would find it, and its health.
+pub fn deployment_state(deployment: &Deployment) -> (&'static str, Health) {
     let spec = &deployment.spec;
     let status = deployment.status.as_ref();
     let want = spec.replicas.unwrap_or(1);
@@ -50,20 +50,20 @@ pub fn deployment_state(deployment: &Deployment) -> (&'static str, Look) {
     let total = status.and_then(|s| s.replicas).unwrap_or(0);
     let available = status.and_then(|s| s.available_replicas).unwrap_or(0);
     match () {
-        () if deployment.metadata.deletion_timestamp.is_some() => ("Terminating", Look::Terminating),
-        () if spec.paused == Some(true) => ("Paused", Look::Terminating),
+        () if deployment.metadata.deletion_timestamp.is_some() => ("Terminating", Health::Terminating),
+        () if spec.paused == Some(true) => ("Paused", Health::Terminating),
         () if condition("Progressing")
             .is_some_and(|c| c.reason.as_deref() == Some("ProgressDeadlineExceeded")) =>
         {
-            ("Stuck", Look::Failed)
+            ("Stuck", Health::Failed)
         }
         () if condition("ReplicaFailure").is_some_and(|c| c.status.as_deref() == Some("True")) => {
-            ("ReplicaFailure", Look::Failed)
+            ("ReplicaFailure", Health::Failed)
         }
-        () if !observed || updated < want || total > updated => ("Progressing", Look::Pending),
-        () if available < want => ("Unavailable", Look::Pending),
-        () if want == 0 => ("Scaled to 0", Look::Succeeded),
-        () => ("Available", Look::Running),
+        () if !observed || updated < want || total > updated => ("Progressing", Health::Pending),
+        () if available < want => ("Unavailable", Health::Pending),
+        () if want == 0 => ("Scaled to 0", Health::Succeeded),
+        () => ("Available", Health::Running),
     }
 }
 
@@ -73,12 +73,12 @@ pub fn deployment_row(deployment: &Deployment) -> Option<Row> {
     let status = deployment.status.as_ref();
     let count = |number: Option<i32>| i64::from(number.unwrap_or(0));
     let want = i64::from(spec.replicas.unwrap_or(1));
-    let (word, look) = deployment_state(deployment);
+    let (word, health) = deployment_state(deployment);
     let (containers, images) = template(Some(&spec.template));
     let cells = vec![
         Cell::said(deployment.metadata.name.as_deref().unwrap_or_default()),
         Cell::Ratio(count(status.and_then(|s| s.ready_replicas)), want),
-        Cell::Status(word.into(), look),
+        Cell::Status(word.into(), health),
         Cell::Number(count(status.and_then(|s| s.updated_replicas))),
         Cell::Number(count(status.and_then(|s| s.available_replicas))),
         Cell::said(&images),
@@ -86,7 +86,7 @@ pub fn deployment_row(deployment: &Deployment) -> Option<Row> {
         Cell::said(&selector(&spec.selector)),
         Cell::Age(deployment.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
-    Row::of(deployment, Some(look), cells)
+    Row::of(deployment, Some(health), cells)
 }
 
 /// A replica set's row.
@@ -96,11 +96,11 @@ pub fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
     let want = spec.replicas.unwrap_or(1);
     let ready = status.and_then(|s| s.ready_replicas).unwrap_or(0);
     let current = status.map_or(0, |s| s.replicas);
-    let look = match () {
-        () if set.metadata.deletion_timestamp.is_some() => Look::Terminating,
-        () if want == 0 && current == 0 => Look::Succeeded,
-        () if ready < want || current != want => Look::Pending,
-        () => Look::Running,
+    let health = match () {
+        () if set.metadata.deletion_timestamp.is_some() => Health::Terminating,
+        () if want == 0 && current == 0 => Health::Succeeded,
+        () if ready < want || current != want => Health::Pending,
+        () => Health::Running,
     };
     let revision =
         set.metadata.annotations.as_ref().and_then(|all| all.get("deployment.kubernetes.io/revision"));
@@ -115,7 +115,7 @@ pub fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
         Cell::said(&selector(&spec.selector)),
         Cell::Age(set.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
-    Row::of(set, Some(look), cells)
+    Row::of(set, Some(health), cells)
 }
 
 fn template(template: Option<&PodTemplateSpec>) -> (String, String) {

@@ -10,18 +10,17 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::console::command::{Command, TABLE, Touches, Where};
+use crate::console::command::{Command, KeyContext, TABLE, Touches, WORDS};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::message::ScreenMessage;
-use crate::console::palette::WORDS;
 use crate::console::query;
 use crate::console::widget::scroll::Scroll;
 
 /// The screen.
 #[derive(Debug)]
 pub struct Help {
-    places: Vec<Where>,
+    contexts: Vec<KeyContext>,
     /// What cannot work on what was selected, or in this mode.
     hidden: BTreeSet<Command>,
     query: String,
@@ -38,11 +37,11 @@ struct Tip {
 
 impl Help {
     /// For the contexts of the screen below, without the commands that cannot work there.
-    pub fn new(mut places: Vec<Where>, hidden: BTreeSet<Command>) -> Self {
-        if !places.contains(&Where::Everywhere) {
-            places.push(Where::Everywhere);
+    pub fn new(mut contexts: Vec<KeyContext>, hidden: BTreeSet<Command>) -> Self {
+        if !contexts.contains(&KeyContext::Everywhere) {
+            contexts.push(KeyContext::Everywhere);
         }
-        Self { places, hidden, query: String::new(), scroll: Scroll::default() }
+        Self { contexts, hidden, query: String::new(), scroll: Scroll::default() }
     }
 
     fn sections(&self, cx: &Context<'_>) -> Vec<(&'static str, Vec<Tip>)> {
@@ -52,12 +51,12 @@ impl Help {
             wanted.as_ref().is_none_or(|regex| regex.is_match(&line))
         };
         let mut sections: Vec<(&str, Vec<Tip>)> = self
-            .places
+            .contexts
             .iter()
             .map(|place| {
                 let entries = TABLE
                     .iter()
-                    .filter(|entry| entry.place == *place && !self.hidden.contains(&entry.command));
+                    .filter(|entry| entry.context == *place && !self.hidden.contains(&entry.command));
                 let tips = entries.map(|entry| {
                     let keys = cx.bindings.keys(entry.command).iter().map(ToString::to_string);
                     let keys = keys.collect::<Vec<_>>().join(" ");
@@ -150,8 +149,8 @@ impl View for Help {
         "Help".into()
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::List]
     }
 
     fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -10,21 +10,21 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::View;
-use crate::console::command::{Command, Where};
+use crate::console::action::EntryId;
+use crate::console::changes::merge::{Change, plain};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
-use crate::console::dialog::Dialog;
-use crate::console::edit::merge::{Change, plain};
-use crate::console::effect::Effect;
-use crate::console::journal::{Entry, EntryId, Look, Standing, look};
-use crate::console::message::{Data, ScreenMessage};
+use crate::console::effect::{Dialog, Effect};
+use crate::console::journal::{Entry, UndoPreview, UndoState, preview_undo};
+use crate::console::message::ScreenMessage;
 use crate::console::text::{clean, fit};
 use crate::console::toast::Toast;
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum JournalData {
     /// What taking an entry back would change; why it cannot be taken back.
-    Looked(EntryId, Result<Look, String>),
+    Previewed(EntryId, Result<UndoPreview, String>),
 }
 
 /// Most changes and most later changes that a question lists.
@@ -56,14 +56,14 @@ impl JournalScreen {
             Command::Bottom => self.cursor = Some(0),
             Command::Top => self.cursor = None,
             Command::JournalCopy => return vec![Effect::Copy(entry.outcome.action.kubectl.clone())],
-            Command::JournalUndo => return vec![self.look(entry)],
+            Command::JournalUndo => return vec![self.ask_server(entry)],
             _ => {}
         }
         Vec::new()
     }
 
     /// Asks the server what taking the entry back would change.
-    fn look(&mut self, entry: &Entry) -> Effect {
+    fn ask_server(&mut self, entry: &Entry) -> Effect {
         let inverse = match entry.inverse() {
             Ok(inverse) => inverse,
             Err(why_not) => return Effect::Toast(Toast::note(why_not)),
@@ -71,12 +71,12 @@ impl JournalScreen {
         self.asking = Some(entry.id);
         let (id, after) = (entry.id, entry.outcome.after.clone());
         Effect::task("look", move |out| async move {
-            let seen = look(&out, &inverse, after.as_ref()).await;
-            out.data(Data::Journal(Loaded::Looked(id, seen))).await;
+            let seen = preview_undo(&out.client(), &inverse, after.as_ref()).await;
+            out.data(JournalData::Previewed(id, seen)).await;
         })
     }
 
-    fn looked(&mut self, cx: &Context<'_>, id: EntryId, seen: Result<Look, String>) -> Vec<Effect> {
+    fn previewed(&mut self, cx: &Context<'_>, id: EntryId, seen: Result<UndoPreview, String>) -> Vec<Effect> {
         if self.asking != Some(id) {
             return Vec::new();
         }
@@ -86,28 +86,28 @@ impl JournalScreen {
             Err(why_not) => {
                 vec![Effect::failed(format!("not taken back: {why_not}"))]
             }
-            Ok(Look { changes: Some(changes), .. }) if changes.is_empty() => {
+            Ok(UndoPreview { changes: Some(changes), .. }) if changes.is_empty() => {
                 let object = entry.outcome.action.target.describe();
                 vec![Effect::Toast(Toast::note(format!(
                     "{object} is so already: there is nothing to take back"
                 )))]
             }
-            Ok(seen) => vec![Effect::Ask(Box::new(question(cx, entry, &seen)))],
+            Ok(seen) => vec![Effect::ShowDialog(Box::new(question(cx, entry, &seen)))],
         }
     }
 }
 
 /// Taking back what took something back is doing it again.
 fn verb(entry: &Entry) -> &'static str {
-    if entry.outcome.action.takes_back.is_some() { "Redo" } else { "Undo" }
+    if entry.outcome.action.undoes.is_some() { "Redo" } else { "Undo" }
 }
 
 /// Asks whether to take an entry back, with what that changes of what is there now.
-fn question(cx: &Context<'_>, entry: &Entry, seen: &Look) -> Dialog {
+fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
     let done = &entry.outcome.action;
     let id = entry.id;
     let title = format!("{} in {}", verb(entry), done.target.describe());
-    let mut dialog = Dialog::new(title, verb(entry), move |_, _| Ok(vec![Effect::TakeBack(id)]))
+    let mut dialog = Dialog::new(title, verb(entry), move |_, _| Ok(vec![Effect::Undo(id)]))
         .line(format!("{} ago: {}", cx.age(entry.at), done.title))
         .line("");
     match &seen.changes {
@@ -146,14 +146,17 @@ impl View for JournalScreen {
         "Journal".into()
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Journal, Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Journal, KeyContext::List]
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Command(command) => self.command(cx, command),
-            ScreenMessage::Data(Data::Journal(Loaded::Looked(id, seen))) => self.looked(cx, id, seen),
+            ScreenMessage::Data(data) => match data.take() {
+                Some(JournalData::Previewed(id, seen)) => self.previewed(cx, id, seen),
+                None => Vec::new(),
+            },
             _ => Vec::new(),
         }
     }
@@ -185,16 +188,16 @@ impl View for JournalScreen {
                 None => ("✔", theme.toast.done),
                 Some(_) => ("✖", theme.toast.failed),
             };
-            let back = match entry.standing {
-                Standing::TakenBack => "taken back".to_owned(),
-                Standing::GoingBack => "going back".to_owned(),
-                Standing::Stands if self.asking == Some(entry.id) => "asking…".to_owned(),
-                Standing::Stands if entry.inverse().is_ok() => {
+            let back = match entry.undo_state {
+                UndoState::Undone => "taken back".to_owned(),
+                UndoState::Undoing => "going back".to_owned(),
+                UndoState::InEffect if self.asking == Some(entry.id) => "asking…".to_owned(),
+                UndoState::InEffect if entry.inverse().is_ok() => {
                     let key =
                         cx.bindings.key(Command::JournalUndo).map(|key| key.to_string()).unwrap_or_default();
                     format!("<{key}> {}", verb(entry).to_lowercase())
                 }
-                Standing::Stands => String::new(),
+                UndoState::InEffect => String::new(),
             };
             let room = usize::from(inner.width).saturating_sub(24);
             let title = fit(&clean(&entry.outcome.action.title), room).into_owned();

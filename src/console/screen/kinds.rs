@@ -7,10 +7,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use super::table::Table;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
-use crate::console::effect::Effect;
+use crate::console::effect::{Effect, TableRoute};
 use crate::console::message::ScreenMessage;
 use crate::console::query;
 use crate::console::resource::Kind;
@@ -28,8 +27,8 @@ impl Kinds {
         let wanted = query::pattern(&self.query).ok();
         let hit = |kind: &&Kind| {
             wanted.as_ref().is_none_or(|regex| {
-                regex.is_match(&kind.plural)
-                    || regex.is_match(&kind.group)
+                regex.is_match(&kind.resource.plural)
+                    || regex.is_match(&kind.resource.group)
                     || kind.short_names.iter().any(|s| regex.is_match(s))
             })
         };
@@ -42,8 +41,8 @@ impl View for Kinds {
         "Kinds".into()
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::List]
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -59,7 +58,7 @@ impl View for Kinds {
             Command::Bottom => last,
             Command::Enter => {
                 let kind = shown.get(self.cursor.min(last));
-                return kind.map(|kind| Effect::open(Table::of((*kind).clone()))).into_iter().collect();
+                return kind.map(|kind| Effect::open(TableRoute::of((*kind).clone()))).into_iter().collect();
             }
             _ => self.cursor,
         };
@@ -86,7 +85,7 @@ impl View for Kinds {
             let lead = if at == cursor { "▸ " } else { "  " };
             let text = format!(
                 "{lead}{:<34}{:<12}{:<34}{}",
-                clean(&kind.plural),
+                clean(&kind.resource.plural),
                 clean(&kind.short_names.join(",")),
                 clean(&kind.api_version()),
                 if kind.namespaced { "yes" } else { "no" }

@@ -2,35 +2,27 @@
 
 pub mod describe;
 pub mod drain;
-mod drain_view;
 pub mod edit;
-mod edit_view;
 pub mod help;
 pub mod journal;
 pub mod kinds;
 pub mod logs;
-mod logs_view;
+pub mod object_commands;
 pub mod overview;
 pub mod pending;
-mod pending_told;
-mod pending_view;
 pub mod rollout;
-mod rollout_panels;
-mod rollout_view;
 pub mod table;
 pub mod terminal;
-mod terminal_ask;
-mod terminal_view;
 pub mod yaml;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::command::{Command, Where};
+use super::command::{Command, KeyContext};
 use super::context::Context;
-use super::effect::Effect;
+use super::effect::{Effect, Route};
 use super::message::ScreenMessage;
-use super::resource::Watched;
+use super::resource::Kind;
 
 /// What every screen can do. `update` decides, `view` draws; neither does I/O.
 pub trait View {
@@ -39,7 +31,7 @@ pub trait View {
 
     /// The contexts its keys are looked up in, most particular first. `Everywhere` comes last by
     /// itself, unless the screen takes all keys.
-    fn places(&self, cx: &Context<'_>) -> Vec<Where>;
+    fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext>;
 
     /// Takes what happened and says what should.
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect>;
@@ -89,17 +81,17 @@ pub trait View {
 }
 
 /// What of the cluster a screen shows live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// Objects of this kind.
-    Kind(Watched),
+    Kind(Kind),
     /// This and that, or by asking the server itself.
     Cluster,
 }
 
-/// A corner for the news, on the right.
+/// Where toasts are drawn, on the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Corner {
+pub enum ToastArea {
     /// Under the header.
     Top,
     /// Above the footer.
@@ -166,8 +158,8 @@ impl View for Screen {
     fn title(&self, cx: &Context<'_>) -> String {
         self.as_view().title(cx)
     }
-    fn places(&self, cx: &Context<'_>) -> Vec<Where> {
-        self.as_view().places(cx)
+    fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
+        self.as_view().key_contexts(cx)
     }
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         self.as_view_mut().update(cx, message)
@@ -202,7 +194,7 @@ impl Screen {
     /// What goes stale on it while the server does not answer; nothing where one types, or reads what stays true.
     pub fn follows(&self) -> Option<Follows> {
         match self {
-            Self::Table(table) => Some(table.kind.watched.map_or(Follows::Cluster, Follows::Kind)),
+            Self::Table(table) => Some(Follows::Kind(table.kind.clone())),
             Self::Overview(_)
             | Self::Yaml(_)
             | Self::Describe(_)
@@ -218,21 +210,30 @@ impl Screen {
         }
     }
 
-    /// Where the news may cover it for a moment.
-    pub fn corner(&self) -> Corner {
+    /// Where toasts may cover it for a moment.
+    pub fn toast_area(&self) -> ToastArea {
         match self {
             // Their last lines hold the prompt or the newest line.
-            Self::Terminal(_) | Self::Logs(_) | Self::Rollout(_) | Self::Edit(_) => Corner::Top,
+            Self::Terminal(_) | Self::Logs(_) | Self::Rollout(_) | Self::Edit(_) => ToastArea::Top,
             // Between its pods, of which there are rarely that many, and its options.
-            Self::Drain(drain) => Corner::Above(drain.foot.get()),
-            _ => Corner::Bottom,
+            Self::Drain(drain) => ToastArea::Above(drain.foot.get()),
+            _ => ToastArea::Bottom,
         }
     }
 }
 
-impl Effect {
-    /// Opens a screen.
-    pub fn open(screen: impl Into<Screen>) -> Self {
-        Self::Open(Box::new(screen.into()))
+impl From<Route> for Screen {
+    fn from(route: Route) -> Self {
+        match route {
+            Route::Table(table) => table::Table::new(table).into(),
+            Route::Describe(object) => describe::Describe::new(object).into(),
+            Route::Yaml(object) => yaml::Yaml::new(object).into(),
+            Route::Edit(object) => edit::Edit::new(object).into(),
+            Route::Logs(object, run) => logs::Logs::new(object, run).into(),
+            Route::Rollout(object) => rollout::Rollout::new(object).into(),
+            Route::Drain(nodes) => drain::Drain::new(nodes).into(),
+            Route::Pending(pod) => pending::Pending::new(pod).into(),
+            Route::Terminal(pod, purpose) => terminal::Terminal::new(pod, purpose).into(),
+        }
     }
 }

@@ -9,11 +9,11 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::View;
-use super::edit::Edit;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
-use crate::console::effect::Effect;
-use crate::console::message::{Data, ScreenMessage};
+use crate::console::effect::{Effect, Route};
+use crate::console::message::ScreenMessage;
+use crate::console::offers;
 use crate::console::query;
 use crate::console::resource::{ObjectRef, Uid};
 use crate::console::store::Touched;
@@ -23,7 +23,7 @@ use crate::console::yaml_text;
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum YamlData {
     /// The object.
     Object(Box<Value>),
     /// It could not be had.
@@ -68,10 +68,10 @@ impl Yaml {
         let target = self.target.clone();
         Effect::task("load", move |out| async move {
             let loaded = match out.fetch(&target).await {
-                Ok(object) => Loaded::Object(Box::new(object)),
-                Err(error) => Loaded::Failed(error),
+                Ok(object) => YamlData::Object(Box::new(object)),
+                Err(error) => YamlData::Failed(error),
             };
-            out.data(Data::Yaml(loaded)).await;
+            out.data(loaded).await;
         })
     }
 
@@ -105,29 +105,36 @@ impl View for Yaml {
         format!("{} · yaml", self.target.name)
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Yaml, Where::Text, Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Yaml, KeyContext::Text, KeyContext::List]
     }
 
     fn full_screen(&self) -> bool {
         self.full
     }
 
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        offers::refuses(cx.catalogue, &self.target.kind, command, 0)
+    }
+
     fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown => return vec![self.load()],
-            ScreenMessage::Changed(kind, touched) if self.target.kind.watched == Some(kind) => {
+            ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
                 let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
                 if matches!(&touched, Touched::Some(uids) if ours(uids)) {
                     return vec![self.load()];
                 }
             }
-            ScreenMessage::Data(Data::Yaml(Loaded::Object(object))) => {
-                self.object = Some(*object);
-                self.failed = None;
-                self.write();
-            }
-            ScreenMessage::Data(Data::Yaml(Loaded::Failed(why))) => self.failed = Some(why),
+            ScreenMessage::Data(data) => match data.take() {
+                Some(YamlData::Object(object)) => {
+                    self.object = Some(*object);
+                    self.failed = None;
+                    self.write();
+                }
+                Some(YamlData::Failed(why)) => self.failed = Some(why),
+                None => {}
+            },
             ScreenMessage::Mouse(event) => self.scroll.mouse(event),
             ScreenMessage::Command(command) => {
                 if self.scroll.command(command) {
@@ -138,7 +145,7 @@ impl View for Yaml {
                         self.managed = !self.managed;
                         self.write();
                     }
-                    Command::YamlEdit => return vec![Effect::open(Edit::new(self.target.clone()))],
+                    Command::YamlEdit => return vec![Effect::open(Route::Edit(self.target.clone()))],
                     Command::Wrap => self.wrap = !self.wrap,
                     Command::FullScreen => self.full = !self.full,
                     Command::Copy => return vec![Effect::Copy(self.lines.join("\n"))],

@@ -57,7 +57,7 @@ pub fn all(config_dir: Option<&Path>) -> Vec<(String, Result<Theme, ThemeError>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::rows::pod_status::Look;
+    use crate::console::health::Health;
     use crate::console::theme::depth::{Depth, contrast, rgb};
     use ratatui::style::{Color, Modifier, Style};
 
@@ -94,7 +94,7 @@ mod tests {
 
     fn check_all(name: &str, mut theme: Theme, factor: f64) {
         let body = theme.body.text;
-        for (section, keys) in super::super::KEYS {
+        for (section, keys) in crate::console::theme::KEYS {
             let ground = ground(&theme, section);
             for key in *keys {
                 let Some(least) = least(section, key) else { continue };
@@ -111,13 +111,13 @@ mod tests {
         // These are drawn over other grounds too.
         check(name, "dim in the header", theme.body.dim.fg, theme.header.bar.bg, 3.0);
         check(name, "dim in a dialog", theme.body.dim.fg, theme.dialog.text.bg, 3.0);
-        for look in Look::ALL {
-            let style = theme.look(look);
-            check(name, &format!("{} in the header", look.word()), style.fg, theme.header.bar.bg, 3.0);
+        for health in Health::ALL {
+            let style = theme.health(health);
+            check(name, &format!("{} in the header", health.word()), style.fg, theme.header.bar.bg, 3.0);
             if !theme.table.cursor.add_modifier.contains(Modifier::REVERSED) {
                 check(
                     name,
-                    &format!("{} under the cursor", look.word()),
+                    &format!("{} under the cursor", health.word()),
                     style.fg,
                     theme.table.cursor.bg,
                     3.0,

@@ -13,7 +13,7 @@ use ratatui::widgets::{Block, BorderType, Borders, Padding};
 
 pub use parse::ThemeError;
 
-use super::rows::pod_status::Look;
+use super::health::Health;
 use depth::Depth;
 
 macro_rules! theme {
@@ -214,7 +214,7 @@ impl Theme {
             self.settle_on_sixteen(depth::plain_ground(ground));
         }
         if depth == Depth::None {
-            // Without colour these are told by attribute alone.
+            // Without colour these differ by attribute alone.
             self.table.cursor = self.table.cursor.add_modifier(ratatui::style::Modifier::REVERSED);
             self.dialog.focus = self.dialog.focus.add_modifier(ratatui::style::Modifier::REVERSED);
             self.table.mark = self.table.mark.add_modifier(ratatui::style::Modifier::BOLD);
@@ -245,16 +245,16 @@ impl Theme {
         self.table.cursor = cursor.add_modifier(Modifier::REVERSED);
     }
 
-    /// The style of a look.
-    pub fn look(&self, look: Look) -> Style {
-        match look {
-            Look::Running => self.status.running,
-            Look::Pending => self.status.pending,
-            Look::Succeeded => self.status.succeeded,
-            Look::Crashing => self.status.crashing,
-            Look::Failed => self.status.failed,
-            Look::Terminating => self.status.terminating,
-            Look::Unknown => self.status.unknown,
+    /// The style of a health.
+    pub fn health(&self, health: Health) -> Style {
+        match health {
+            Health::Running => self.status.running,
+            Health::Pending => self.status.pending,
+            Health::Succeeded => self.status.succeeded,
+            Health::Crashing => self.status.crashing,
+            Health::Failed => self.status.failed,
+            Health::Terminating => self.status.terminating,
+            Health::Unknown => self.status.unknown,
         }
     }
 

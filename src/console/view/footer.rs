@@ -7,20 +7,20 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
-use crate::console::command::{Command, TABLE, Where};
+use crate::console::command::{Command, KeyContext, TABLE};
 use crate::console::context::Context;
 use crate::console::model::Model;
-use crate::console::prompt::Ask;
+use crate::console::prompt::PromptKind;
 use crate::console::screen::View;
 use crate::console::text::{clean, tail};
 
 pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut keys: Vec<(String, &str)> = Vec::new();
-    let mut places = model.places(cx.now);
+    let mut contexts = model.key_contexts(cx.now);
     // What holds everywhere is known after a day; it comes last but for the three ways on.
-    places.retain(|place| *place != Where::Everywhere);
-    for place in places {
-        for entry in TABLE.iter().filter(|entry| entry.place == place && !entry.short.is_empty()) {
+    contexts.retain(|place| *place != KeyContext::Everywhere);
+    for place in contexts {
+        for entry in TABLE.iter().filter(|entry| entry.context == place && !entry.short.is_empty()) {
             if let Some(key) = cx.bindings.key(entry.command).filter(|_| model.offers(entry.command, cx.now))
             {
                 keys.push((key.to_string(), entry.short));
@@ -63,7 +63,7 @@ pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
     let typed = tail(&clean_text, room);
     let column = area.x + 2 + typed.width() as u16;
     let mut spans = vec![
-        Span::styled(format!(" {}", prompt.ask.sign()), theme.body.accent),
+        Span::styled(format!(" {}", prompt.kind.sign()), theme.body.accent),
         Span::styled(
             typed.into_owned(),
             if prompt.replaceable {
@@ -76,7 +76,7 @@ pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
     spans.push(Span::styled(clean(prompt.ghost()).into_owned(), theme.prompt.suggestion));
     if let Some(error) = &prompt.error {
         spans.push(Span::styled(format!("   ✖ {}", clean(error)), theme.prompt.error));
-    } else if prompt.ask == Ask::Filter {
+    } else if prompt.kind == PromptKind::Filter {
         spans.push(Span::styled("   regex · !not · -l label=value · -f fuzzy", theme.prompt.suggestion));
     }
     frame.render_widget(Line::from(spans), area);

@@ -1,15 +1,16 @@
 //! The line at the top: the way to the screen, and the cluster in a few numbers.
 
+use k8s_openapi::api::core::v1::{Node, Pod};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
 use crate::console::context::Context;
+use crate::console::health::Health;
 use crate::console::model::Model;
-use crate::console::resource::Watched;
-use crate::console::rows::pod_status::Look;
-use crate::console::rows::{self, node};
+use crate::console::resource::ResourceKey;
+use crate::console::rows::node;
 use crate::console::screen::View;
 use crate::console::text::{clean, fit, grouped};
 
@@ -76,22 +77,23 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     left
 }
 
-/// Nodes and pods by look, what is broken first; and the revision.
+/// Nodes and pods by health, what is broken first; and the revision.
 fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>) {
     let theme = cx.theme;
     let stores = cx.stores;
     let mut spans = Vec::new();
-    let missing = |kind| !rows::synced(stores, kind) && cx.links.refused(kind).is_none();
-    if missing(Watched::Nodes) || missing(Watched::Pods) {
+    let (nodes_resource, pods_resource) = (ResourceKey::of::<Node>(), ResourceKey::of::<Pod>());
+    let missing = |resource| !stores.synced(resource) && cx.links.refused(resource).is_none();
+    if missing(&nodes_resource) || missing(&pods_resource) {
         spans.push(Span::styled("◐ connecting… ", theme.status.pending));
         return (spans, Vec::new());
     }
     // What we may not see is said in a word, and the rest as usual.
-    match cx.links.refused(Watched::Nodes) {
+    match cx.links.refused(&nodes_resource) {
         Some(refusal) => spans.push(Span::styled(format!("nodes {} ", refusal.words()), theme.body.dim)),
         None => spans.extend(nodes(cx)),
     }
-    match cx.links.refused(Watched::Pods) {
+    match cx.links.refused(&pods_resource) {
         Some(refusal) => spans.push(Span::styled(format!("  pods {} ", refusal.words()), theme.body.dim)),
         None => spans.extend(pods(cx)),
     }
@@ -109,7 +111,7 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
 }
 
 fn nodes<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
-    let (theme, nodes) = (cx.theme, &cx.stores.nodes);
+    let (theme, nodes) = (cx.theme, cx.stores.nodes());
     let ready = nodes.iter().filter(|(_, node)| node::is_ready(node)).count();
     let mut spans = vec![
         Span::styled(format!("{} ", nodes.len()), theme.header.value),
@@ -125,14 +127,14 @@ fn nodes<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
 fn pods<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     let (theme, stores) = (cx.theme, cx.stores);
     let mut spans = vec![
-        Span::styled(format!("  {} ", grouped(stores.pods.len() as u64)), theme.header.value),
+        Span::styled(format!("  {} ", grouped(stores.pods().len() as u64)), theme.header.value),
         Span::styled("pods ", theme.body.dim),
     ];
-    for look in Look::ALL {
-        if let Some(count) = stores.looks().get(&look) {
+    for health in Health::ALL {
+        if let Some(count) = stores.pod_health_counts().get(&health) {
             spans.push(Span::styled(
-                format!("{} {} ", look.glyph(), grouped(*count as u64)),
-                theme.look(look),
+                format!("{} {} ", health.glyph(), grouped(*count as u64)),
+                theme.health(health),
             ));
         }
     }

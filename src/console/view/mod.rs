@@ -25,7 +25,7 @@ use unicode_width::UnicodeWidthStr;
 use super::context::Context;
 use super::dialog;
 use super::model::Model;
-use super::screen::{Corner, Follows, Screen, View};
+use super::screen::{Follows, Screen, ToastArea, View};
 use super::text::clean;
 
 /// The smallest terminal the views are drawn in.
@@ -71,16 +71,16 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     if let Some(stopping) = &model.stopping {
         draw_stopping(stopping, &cx, frame, body);
     }
-    let (corner, room) = match &model.dialog {
+    let (toast_area, room) = match &model.dialog {
         Some((asker, dialog)) => {
             let taken = dialog::draw(dialog, &model.shared.context(*asker, now), frame, body);
             let below = body.bottom().saturating_sub(taken.bottom()).saturating_sub(1);
-            (Corner::Bottom, Rect { y: taken.bottom(), height: below, ..body })
+            (ToastArea::Bottom, Rect { y: taken.bottom(), height: below, ..body })
         }
         // Inside the frame of the screen, so that its corners stay whole.
-        None => (screen.corner(), Rect { y: body.y + 1, height: body.height.saturating_sub(2), ..body }),
+        None => (screen.toast_area(), Rect { y: body.y + 1, height: body.height.saturating_sub(2), ..body }),
     };
-    toasts::draw(model.toasts.iter(), corner, &cx, frame, room);
+    toasts::draw(model.toasts.iter(), toast_area, &cx, frame, room);
     if foot > 0 {
         if model.prompt.is_some() {
             footer::draw_prompt(model, &cx, frame, footer, body);
@@ -94,7 +94,7 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
 fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
     let links = &model.shared.links;
     match screen.follows()? {
-        Follows::Kind(kind) => links.down(kind),
+        Follows::Kind(kind) => links.down(&kind.resource),
         Follows::Cluster => links.silent_since(),
     }
 }

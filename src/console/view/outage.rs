@@ -10,17 +10,16 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::console::command::Command;
 use crate::console::context::Context;
-use crate::console::drain::driver::seconds_until;
 use crate::console::links::Outage;
 use crate::console::model::Model;
-use crate::console::text::{age, clean, tail};
+use crate::console::text::{age, clean, seconds_until, tail};
 
 /// The outage to tell of, if there is one; the loop is woken when there will be.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
     match model.shared.links.outage(cx.now) {
         Ok(outage) => Some(outage),
-        Err(told_at) => {
-            if let Some(at) = told_at {
+        Err(shown_at) => {
+            if let Some(at) = shown_at {
                 cx.redraw_at(at);
             }
             None
@@ -46,7 +45,7 @@ fn end_of(why: &str, columns: usize) -> Cow<'_, str> {
 /// What matters most first; of the reason its end, which says what happened, as far as there is room.
 fn words(outage: &Outage, model: &Model, cx: &Context<'_>, room: usize) -> String {
     let elapsed = age(seconds_until(outage.since, cx.now));
-    let kinds: Vec<String> = outage.kinds.iter().map(|kind| kind.kind().plural.clone()).collect();
+    let kinds: Vec<String> = outage.resources.iter().map(|resource| resource.plural.to_string()).collect();
     let of = if kinds.is_empty() { String::new() } else { format!("{}: ", kinds.join(", ")) };
     let wait = match seconds_until(cx.now, outage.retry_at) {
         0 => "trying again".to_owned(),

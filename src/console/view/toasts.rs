@@ -1,4 +1,4 @@
-//! The news: boxes in a corner, over the screen but never over a dialog or over what a screen tells in its
+//! Toasts: boxes in a corner, over the screen but never over a dialog or over what a screen shows in its
 //! own last lines.
 
 use jiff::Timestamp;
@@ -10,9 +10,9 @@ use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::console::context::Context;
-use crate::console::screen::Corner;
+use crate::console::screen::ToastArea;
 use crate::console::text::clean;
-use crate::console::toast::{Mood, Toast};
+use crate::console::toast::{Severity, Toast};
 
 /// The widest box.
 const WIDEST: u16 = 76;
@@ -22,23 +22,23 @@ const AROUND: u16 = 4;
 /// Draws the newest that fit, the newest nearest to the edge.
 pub(super) fn draw<'a>(
     toasts: impl DoubleEndedIterator<Item = &'a (Toast, Timestamp)>,
-    corner: Corner,
+    toast_area: ToastArea,
     cx: &Context<'_>,
     frame: &mut Frame<'_>,
     room: Rect,
 ) {
-    let room = match corner {
-        Corner::Above(lines) => Rect { height: room.height.saturating_sub(lines), ..room },
-        Corner::Top | Corner::Bottom => room,
+    let room = match toast_area {
+        ToastArea::Above(lines) => Rect { height: room.height.saturating_sub(lines), ..room },
+        ToastArea::Top | ToastArea::Bottom => room,
     };
     let mut free = room;
     for (toast, ends) in toasts.rev() {
         cx.redraw_at(*ends);
-        let (glyph, style) = match toast.mood {
-            Mood::Done => ("✔", cx.theme.toast.done),
-            Mood::Note => ("·", cx.theme.toast.note),
-            Mood::Warning => ("⚠", cx.theme.dialog.warning),
-            Mood::Failed => ("✖", cx.theme.toast.failed),
+        let (glyph, style) = match toast.severity {
+            Severity::Done => ("✔", cx.theme.toast.done),
+            Severity::Note => ("·", cx.theme.toast.note),
+            Severity::Warning => ("⚠", cx.theme.dialog.warning),
+            Severity::Failed => ("✖", cx.theme.toast.failed),
         };
         let widest = free.width.saturating_sub(AROUND).min(WIDEST).saturating_sub(AROUND + 2);
         let mut lines = lines(&toast.text, usize::from(widest).max(1));
@@ -52,11 +52,11 @@ pub(super) fn draw<'a>(
         if height > free.height || width > free.width {
             break;
         }
-        let y = match corner {
-            Corner::Top => free.y,
-            Corner::Bottom | Corner::Above(_) => free.bottom() - height,
+        let y = match toast_area {
+            ToastArea::Top => free.y,
+            ToastArea::Bottom | ToastArea::Above(_) => free.bottom() - height,
         };
-        if corner == Corner::Top {
+        if toast_area == ToastArea::Top {
             free.y += height;
         }
         free.height -= height;
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_message_is_told_whole_con_15() {
-        for (text, columns, told) in [
+        for (text, columns, described) in [
             ("saved", 10, vec!["saved"]),
             ("no room for one", 7, vec!["no room", "for one"]),
             ("abcdefghij", 4, vec!["abcd", "efgh", "ij"]),
@@ -126,7 +126,7 @@ mod tests {
             ("漢字漢字", 3, vec!["漢", "字", "漢", "字"]),
             ("漢", 1, vec!["漢", ""]),
         ] {
-            assert_eq!(lines(text, columns), told, "{text}");
+            assert_eq!(lines(text, columns), described, "{text}");
         }
     }
 }

@@ -20,34 +20,35 @@ pub(super) struct Past {
 }
 
 /// A condition's reason and message.
-pub(super) type Told = (&'static str, &'static str);
+pub(super) type ReasonAndMessage = (&'static str, &'static str);
 
 /// What comes of a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) replicas: i32,
-    pub(super) able: Told,
+    pub(super) able: ReasonAndMessage,
     pub(super) limited: bool,
-    pub(super) limit: Told,
+    pub(super) limit: ReasonAndMessage,
 }
 
-const READY: Told = ("ReadyForNewScale", "recommended size matches current size");
-const DOWN_STABILIZED: Told = (
+const READY: ReasonAndMessage = ("ReadyForNewScale", "recommended size matches current size");
+const DOWN_STABILIZED: ReasonAndMessage = (
     "ScaleDownStabilized",
     "recent recommendations were higher than current one, applying the highest recent recommendation",
 );
-const UP_STABILIZED: Told = (
+const UP_STABILIZED: ReasonAndMessage = (
     "ScaleUpStabilized",
     "recent recommendations were lower than current one, applying the lowest recent recommendation",
 );
-const TOO_FAST_UP: Told =
+const TOO_FAST_UP: ReasonAndMessage =
     ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate");
-const TOO_FAST_DOWN: Told =
+const TOO_FAST_DOWN: ReasonAndMessage =
     ("ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate");
-const TOO_MANY: Told =
+const TOO_MANY: ReasonAndMessage =
     ("TooManyReplicas", "the desired replica count is more than the maximum replica count");
-const TOO_FEW: Told = ("TooFewReplicas", "the desired replica count is less than the minimum replica count");
-const WITHIN: Told = ("DesiredWithinRange", "the desired count is within the acceptable range");
+const TOO_FEW: ReasonAndMessage =
+    ("TooFewReplicas", "the desired replica count is less than the minimum replica count");
+const WITHIN: ReasonAndMessage = ("DesiredWithinRange", "the desired count is within the acceptable range");
 
 impl Past {
     /// The first size that was seen counts as recommended: a new controller does not shrink at once.
@@ -118,7 +119,7 @@ impl Past {
         wanted: i32,
         least: i32,
         most: i32,
-    ) -> (i32, Told) {
+    ) -> (i32, ReasonAndMessage) {
         if wanted > current {
             let limit = self.limit(up, now, current, Direction::Up).max(current);
             let (allowed, why) = if most > limit { (limit, TOO_FAST_UP) } else { (most, TOO_MANY) };
@@ -199,7 +200,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-fn bounded_without_rules(current: i32, wanted: i32, least: i32, most: i32) -> (i32, Told) {
+fn bounded_without_rules(current: i32, wanted: i32, least: i32, most: i32) -> (i32, ReasonAndMessage) {
     let limit = current.saturating_mul(2).max(FIRST_STEP);
     let (allowed, why) = if most > limit { (limit, TOO_FAST_UP) } else { (most, TOO_MANY) };
     if wanted < least {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 
 use crate::base::clock::time;
+use crate::object::conditions::{self, ConditionStatus};
 
 /// What an autoscaler says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,23 +41,15 @@ impl Conditions {
 
     /// Sets one; its time is that of the last change between True and False.
     pub(super) fn set(&mut self, aspect: Aspect, holds: bool, reason: &str, message: impl Into<String>) {
-        let status = if holds { "True" } else { "False" };
         let condition = HorizontalPodAutoscalerCondition {
             type_: aspect.text().into(),
-            status: status.into(),
+            status: ConditionStatus::from(holds).into(),
             reason: Some(reason.into()),
             message: Some(message.into()),
             last_transition_time: Some(time(self.now)),
             observed_generation: None,
         };
-        match self.list.iter_mut().find(|c| c.type_ == condition.type_) {
-            Some(known) if known.status == status => {
-                let since = known.last_transition_time.clone();
-                *known = HorizontalPodAutoscalerCondition { last_transition_time: since, ..condition };
-            }
-            Some(known) => *known = condition,
-            None => self.list.push(condition),
-        }
+        conditions::set(&mut self.list, condition);
     }
 
     pub(super) fn into_list(self) -> Option<Vec<HorizontalPodAutoscalerCondition>> {

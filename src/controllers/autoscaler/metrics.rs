@@ -1,7 +1,7 @@
 //! What the metrics of an autoscaler ask for, from what the kubelets measured of its pods.
 //!
 //! Podium measures cpu and memory of containers. There is no server of custom or external metrics, and that
-//! is what an autoscaler on those is told, in the words of Kubernetes' clients.
+//! is what an autoscaler on those gets as error, in the words of Kubernetes' clients.
 
 use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::{
@@ -10,7 +10,7 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::api::core::v1::Pod;
 
-use super::replicas::{Goal, Measured, Metrics, Proposal, Question, Tolerance, propose};
+use super::replicas::{Goal, Measured, MetricQuery, Metrics, Proposal, Tolerance, propose};
 use crate::api::Api;
 use crate::api::usage::ResourceUsage;
 use crate::object::quantity::Amount;
@@ -26,7 +26,7 @@ pub(super) struct Target<'a> {
 }
 
 /// What one metric says.
-pub(super) struct Answer {
+pub(super) struct MetricRecommendation {
     pub(super) replicas: i32,
     /// What is measured, as reasons name it.
     pub(super) name: String,
@@ -37,14 +37,18 @@ pub(super) struct Answer {
 pub(super) struct Failure {
     /// The condition's and the event's reason.
     pub(super) reason: &'static str,
-    /// What the event tells.
+    /// The event's message.
     pub(super) event: String,
     /// The same as part of a list of metrics.
     pub(super) error: String,
 }
 
 /// Asks one metric.
-pub(super) fn ask(api: &Api, target: &Target<'_>, metric: &MetricSpec) -> Result<Answer, Failure> {
+pub(super) fn ask(
+    api: &Api,
+    target: &Target<'_>,
+    metric: &MetricSpec,
+) -> Result<MetricRecommendation, Failure> {
     match metric.type_.as_str() {
         "Resource" => {
             let source = metric.resource.clone().unwrap_or_default();
@@ -55,7 +59,7 @@ pub(super) fn ask(api: &Api, target: &Target<'_>, metric: &MetricSpec) -> Result
                 event,
             })?;
             let resource = Some(ResourceMetricStatus { name: source.name, current });
-            Ok(Answer {
+            Ok(MetricRecommendation {
                 replicas,
                 name,
                 status: MetricStatus { type_: "Resource".into(), resource, ..MetricStatus::default() },
@@ -73,7 +77,7 @@ pub(super) fn ask(api: &Api, target: &Target<'_>, metric: &MetricSpec) -> Result
             let of_container = Some(ContainerResourceMetricStatus { name: name_, container, current });
             let type_ = "ContainerResource".into();
             let status = MetricStatus { type_, container_resource: of_container, ..MetricStatus::default() };
-            Ok(Answer { replicas, name, status })
+            Ok(MetricRecommendation { replicas, name, status })
         }
         _ => Err(unmeasured(target.namespace, metric)),
     }
@@ -139,7 +143,7 @@ fn resource(
     let failed = |why: String| format!("failed to get {name} {of}: {why}");
     let metrics = measure(api, target, name, container)
         .map_err(|why| failed(format!("unable to get metrics for resource {name}: {why}")))?;
-    let question = Question {
+    let query = MetricQuery {
         resource: name,
         container,
         goal,
@@ -148,7 +152,7 @@ fn resource(
         now: target.now,
     };
     let pods = target.pods.iter().map(|pod| &**pod);
-    let proposal = propose(&question, pods, metrics).map_err(failed)?;
+    let proposal = propose(&query, pods, metrics).map_err(failed)?;
     Ok((proposal.replicas, called, value_status(&proposal)))
 }
 

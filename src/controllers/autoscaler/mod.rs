@@ -13,7 +13,6 @@ mod target;
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v1::Scale;
@@ -26,7 +25,7 @@ use parking_lot::Mutex;
 use super::context::Context;
 use crate::api::{Api, ApiError, Change, ChangeKind, WriteOptions};
 use crate::object::{Key, Kind, Shared, Uid};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 use behavior::Past;
 use conditions::{Aspect, Conditions};
 
@@ -36,19 +35,20 @@ const SYNC: Duration = Duration::from_secs(15);
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Autoscalers {
+    let controller = Autoscalers {
         api: context.api.clone(),
         scalers: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "horizontal-pod-autoscaler"),
         past: Mutex::default(),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<HorizontalPodAutoscaler, _>(&controller, Autoscalers::autoscaler_changed),
-        context.synced::<Pod>(),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<HorizontalPodAutoscaler, _>(Autoscalers::autoscaler_changed)
+        .reads::<Pod>()
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct Autoscalers {
@@ -61,8 +61,8 @@ struct Autoscalers {
     queue: WorkQueue<Key>,
 }
 
-/// What is known of an autoscaler's target while it is reconsidered, and told of it afterwards.
-struct Turn<'a> {
+/// What is known of an autoscaler's target while it is synced, for the status afterwards.
+struct SyncContext<'a> {
     autoscaler: &'a Shared<HorizontalPodAutoscaler>,
     conditions: Conditions,
     /// None until the target's scale is known.
@@ -72,8 +72,8 @@ struct Turn<'a> {
     metrics: Option<Vec<MetricStatus>>,
 }
 
-/// A size that is wanted, and why.
-struct Wish {
+/// A size that the target is to have, and why.
+struct Rescale {
     replicas: i32,
     reason: String,
 }
@@ -88,7 +88,7 @@ impl Reconciler for Autoscalers {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(autoscaler) = self.scalers.get(key) else { return Ok(()) };
         let before = autoscaler.status.as_ref().and_then(|s| s.conditions.clone());
-        let mut turn = Turn {
+        let mut context = SyncContext {
             autoscaler: &autoscaler,
             conditions: Conditions::new(before, self.api.clock().now()),
             current: None,
@@ -96,8 +96,8 @@ impl Reconciler for Autoscalers {
             rescaled: false,
             metrics: None,
         };
-        self.turn(&mut turn);
-        self.tell(turn)?;
+        self.context(&mut context);
+        self.update_status(context)?;
         Err(ReconcileError::After(SYNC))
     }
 }
@@ -112,60 +112,62 @@ impl Autoscalers {
         }
     }
 
-    /// Everything but telling: what goes wrong is said in the conditions and events, and tried again.
-    fn turn(&self, turn: &mut Turn<'_>) {
-        let autoscaler = turn.autoscaler;
+    /// Everything but the status: what goes wrong is said in the conditions and events, and tried again.
+    fn context(&self, context: &mut SyncContext<'_>) {
+        let autoscaler = context.autoscaler;
         let (kind, scale) = match target::scale_of(&self.api, autoscaler) {
             Ok(found) => found,
             Err(why) => {
-                self.warn(turn, "FailedGetScale", &why);
+                self.warn(context, "FailedGetScale", &why);
                 let message =
                     format!("the HPA controller was unable to get the target's current scale: {why}");
-                turn.conditions.set(Aspect::AbleToScale, false, "FailedGetScale", message);
+                context.conditions.set(Aspect::AbleToScale, false, "FailedGetScale", message);
                 return;
             }
         };
         let message = "the HPA controller was able to get the target's current scale";
-        turn.conditions.set(Aspect::AbleToScale, true, "SucceededGetScale", message);
+        context.conditions.set(Aspect::AbleToScale, true, "SucceededGetScale", message);
         let current = scale.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0);
-        turn.current = Some(current);
+        context.current = Some(current);
         let now = self.api.clock().monotonic();
         self.with_past(autoscaler, |past| past.begin(now, current));
-        match self.wish(turn, &scale, current) {
-            Some(wish) if wish.replicas != current => self.rescale(turn, kind, scale, current, &wish),
-            Some(_) => turn.desired = Some(current),
+        match self.desired_size(context, &scale, current) {
+            Some(desired_size) if desired_size.replicas != current => {
+                self.rescale(context, kind, scale, current, &desired_size)
+            }
+            Some(_) => context.desired = Some(current),
             None => {}
         }
     }
 
     /// The size the target should have; none when that cannot be said.
-    fn wish(&self, turn: &mut Turn<'_>, scale: &Scale, current: i32) -> Option<Wish> {
-        let autoscaler = turn.autoscaler;
+    fn desired_size(&self, context: &mut SyncContext<'_>, scale: &Scale, current: i32) -> Option<Rescale> {
+        let autoscaler = context.autoscaler;
         let spec = &autoscaler.spec;
         let (least, most) = (spec.min_replicas.unwrap_or(1), spec.max_replicas);
-        let wish = |replicas, reason: &str| Some(Wish { replicas, reason: reason.into() });
+        let desired_size = |replicas, reason: &str| Some(Rescale { replicas, reason: reason.into() });
         if current == 0 && least != 0 {
             let message = "scaling is disabled since the replica count of the target is zero";
-            turn.conditions.set(Aspect::ScalingActive, false, "ScalingDisabled", message);
-            return wish(0, "");
+            context.conditions.set(Aspect::ScalingActive, false, "ScalingDisabled", message);
+            return desired_size(0, "");
         }
         if current > most {
-            return wish(most, "Current number of replicas above Spec.MaxReplicas");
+            return desired_size(most, "Current number of replicas above Spec.MaxReplicas");
         }
         if current < least {
-            return wish(least, "Current number of replicas below Spec.MinReplicas");
+            return desired_size(least, "Current number of replicas below Spec.MinReplicas");
         }
-        let (recommended, metric) = match self.recommend(turn, scale, current) {
+        let (recommended, metric) = match self.recommend(context, scale, current) {
             Ok(recommendation) => recommendation,
             Err(why) => {
-                self.warn(turn, "FailedComputeMetricsReplicas", &why);
+                self.warn(context, "FailedComputeMetricsReplicas", &why);
                 return None;
             }
         };
         let now = self.api.clock().monotonic();
         let outcome = self.with_past(autoscaler, |past| past.take(spec, now, current, recommended));
-        turn.conditions.set(Aspect::AbleToScale, true, outcome.able.0, outcome.able.1);
-        turn.conditions.set(Aspect::ScalingLimited, outcome.limited, outcome.limit.0, outcome.limit.1);
+        context.conditions.set(Aspect::AbleToScale, true, outcome.able.0, outcome.able.1);
+        context.conditions.set(Aspect::ScalingLimited, outcome.limited, outcome.limit.0, outcome.limit.1);
         // Earlier recommendations may move the target when this one does not: Kubernetes then names no
         // reason.
         let reason = match recommended.cmp(&current) {
@@ -173,37 +175,44 @@ impl Autoscalers {
             Ordering::Less => "All metrics below target".into(),
             Ordering::Equal => String::new(),
         };
-        Some(Wish { replicas: outcome.replicas, reason })
+        Some(Rescale { replicas: outcome.replicas, reason })
     }
 
-    fn rescale(&self, turn: &mut Turn<'_>, kind: Kind, mut scale: Scale, current: i32, wish: &Wish) {
-        let autoscaler = turn.autoscaler;
-        let Wish { replicas, reason } = wish;
+    fn rescale(
+        &self,
+        context: &mut SyncContext<'_>,
+        kind: Kind,
+        mut scale: Scale,
+        current: i32,
+        desired_size: &Rescale,
+    ) {
+        let autoscaler = context.autoscaler;
+        let Rescale { replicas, reason } = desired_size;
         let key = Key::of(&scale.metadata);
         scale.spec.get_or_insert_default().replicas = Some(*replicas);
         let set = self.api.change_scale(kind, &key, &WriteOptions::default(), |_| Ok(scale.clone()));
         if let Err(error) = set {
             self.warn(
-                turn,
+                context,
                 "FailedRescale",
                 &format!("New size: {replicas}; reason: {reason}; error: {error}"),
             );
             let message = format!("the HPA controller was unable to update the target scale: {error}");
-            turn.conditions.set(Aspect::AbleToScale, false, "FailedUpdateScale", message);
+            context.conditions.set(Aspect::AbleToScale, false, "FailedUpdateScale", message);
             return;
         }
         let message = format!("the HPA controller was able to update the target scale to {replicas}");
-        turn.conditions.set(Aspect::AbleToScale, true, "SucceededRescale", message);
+        context.conditions.set(Aspect::AbleToScale, true, "SucceededRescale", message);
         let message = format!("New size: {replicas}; reason: {reason}");
         self.recorder.normal(autoscaler.object(), "SuccessfulRescale", message);
         let now = self.api.clock().monotonic();
         self.with_past(autoscaler, |past| past.scaled(now, current, *replicas));
-        turn.desired = Some(*replicas);
-        turn.rescaled = true;
+        context.desired = Some(*replicas);
+        context.rescaled = true;
     }
 
-    fn warn(&self, turn: &Turn<'_>, reason: &str, message: &str) {
-        self.recorder.warning(turn.autoscaler.object(), reason, message);
+    fn warn(&self, context: &SyncContext<'_>, reason: &str, message: &str) {
+        self.recorder.warning(context.autoscaler.object(), reason, message);
     }
 
     fn with_past<T>(
@@ -215,28 +224,25 @@ impl Autoscalers {
     }
 
     /// Writes the status, when it is another.
-    fn tell(&self, turn: Turn<'_>) -> Result<(), ApiError> {
-        let (autoscaler, now) = (turn.autoscaler, self.api.clock().time());
-        let conditions = turn.conditions.into_list();
+    fn update_status(&self, context: SyncContext<'_>) -> Result<(), ApiError> {
+        let (autoscaler, now) = (context.autoscaler, self.api.clock().time());
+        let conditions = context.conditions.into_list();
         let written = self.api.modify_status::<HorizontalPodAutoscaler>(&autoscaler.key(), |fresh| {
             if fresh.metadata.uid.as_deref() != Some(autoscaler.uid()) {
                 return Err(ApiError::not_found(Kind::HorizontalPodAutoscaler, &autoscaler.key()));
             }
             let before = fresh.status.take().unwrap_or_default();
-            let known = turn.current.is_some();
+            let known = context.current.is_some();
             fresh.status = Some(HorizontalPodAutoscalerStatus {
                 conditions: conditions.clone(),
-                current_replicas: turn.current.or(before.current_replicas),
-                desired_replicas: turn.desired.unwrap_or(before.desired_replicas),
-                current_metrics: if known { turn.metrics.clone() } else { before.current_metrics },
-                last_scale_time: if turn.rescaled { Some(now.clone()) } else { before.last_scale_time },
+                current_replicas: context.current.or(before.current_replicas),
+                desired_replicas: context.desired.unwrap_or(before.desired_replicas),
+                current_metrics: if known { context.metrics.clone() } else { before.current_metrics },
+                last_scale_time: if context.rescaled { Some(now.clone()) } else { before.last_scale_time },
                 observed_generation: before.observed_generation,
             });
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::conditions::Aspect;
 use super::replicas::Tolerance;
-use super::{Autoscalers, Turn, metrics, target};
+use super::{Autoscalers, SyncContext, metrics, target};
 use crate::object::Shared;
 use crate::object::quantity::Amount;
 
@@ -17,12 +17,12 @@ impl Autoscalers {
     /// The largest size that any metric asks for, and what that metric is called.
     pub(super) fn recommend(
         &self,
-        turn: &mut Turn<'_>,
+        context: &mut SyncContext<'_>,
         scale: &Scale,
         current: i32,
     ) -> Result<(i32, String), String> {
-        let autoscaler = turn.autoscaler;
-        let pods = self.pods_of(turn, scale)?;
+        let autoscaler = context.autoscaler;
+        let pods = self.pods_of(context, scale)?;
         let behavior = autoscaler.spec.behavior.as_ref();
         let tolerance = |rules: Option<&HPAScalingRules>| {
             rules.and_then(|r| r.tolerance.as_ref()).map_or(TOLERANCE, |q| Amount::of(q).as_f64())
@@ -48,25 +48,25 @@ impl Autoscalers {
                     }
                 }
                 Err(failure) => {
-                    self.warn(turn, failure.reason, &failure.event);
+                    self.warn(context, failure.reason, &failure.event);
                     // Its place stays, empty, as in Kubernetes.
                     statuses.push(MetricStatus::default());
                     failures.push(failure);
                 }
             }
         }
-        turn.metrics = Some(statuses);
+        context.metrics = Some(statuses);
         // Half the picture may let the target grow, but not shrink.
         match (best, failures.first()) {
             (Some((replicas, name)), first) if first.is_none() || replicas >= current => {
                 let message =
                     format!("the HPA was able to successfully calculate a replica count from {name}");
-                turn.conditions.set(Aspect::ScalingActive, true, "ValidMetricFound", message);
+                context.conditions.set(Aspect::ScalingActive, true, "ValidMetricFound", message);
                 Ok((replicas, name))
             }
             (_, Some(first)) => {
                 let message = format!("the HPA was unable to compute the replica count: {}", first.event);
-                turn.conditions.set(Aspect::ScalingActive, false, first.reason, message);
+                context.conditions.set(Aspect::ScalingActive, false, first.reason, message);
                 Err(format!(
                     "invalid metrics ({} invalid out of {}), first error is: {}",
                     failures.len(),
@@ -80,13 +80,13 @@ impl Autoscalers {
     }
 
     /// The pods of the target, which nobody else may scale.
-    fn pods_of(&self, turn: &mut Turn<'_>, scale: &Scale) -> Result<Vec<Shared<Pod>>, String> {
+    fn pods_of(&self, context: &mut SyncContext<'_>, scale: &Scale) -> Result<Vec<Shared<Pod>>, String> {
         let text = scale.status.as_ref().and_then(|s| s.selector.clone()).unwrap_or_default();
         if text.is_empty() {
             let why = "selector is required";
-            self.warn(turn, "SelectorRequired", why);
+            self.warn(context, "SelectorRequired", why);
             let message = "the HPA target's scale is missing a selector";
-            turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", message);
+            context.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", message);
             return Err(why.into());
         }
         let selector = match target::selector_of(scale) {
@@ -95,12 +95,12 @@ impl Autoscalers {
                 let why = format!(
                     "couldn't convert selector into a corresponding internal selector object: {error}"
                 );
-                self.warn(turn, "InvalidSelector", &why);
-                turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", why.as_str());
+                self.warn(context, "InvalidSelector", &why);
+                context.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", why.as_str());
                 return Err(why);
             }
         };
-        let autoscaler = turn.autoscaler;
+        let autoscaler = context.autoscaler;
         let mut pods = self.pods.in_namespace(autoscaler.namespace());
         pods.retain(|pod| selector.matches(pod.metadata.labels.as_ref()));
         let all = self.scalers.in_namespace(autoscaler.namespace());
@@ -110,8 +110,8 @@ impl Autoscalers {
                 rivals.iter().map(|key| format!("{{{} {}}}", key.name, key.namespace)).collect();
             let why =
                 format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
-            self.warn(turn, "AmbiguousSelector", &why);
-            turn.conditions.set(Aspect::ScalingActive, false, "AmbiguousSelector", why.as_str());
+            self.warn(context, "AmbiguousSelector", &why);
+            context.conditions.set(Aspect::ScalingActive, false, "AmbiguousSelector", why.as_str());
             return Err(why);
         }
         Ok(pods)

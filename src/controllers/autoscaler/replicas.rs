@@ -11,10 +11,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::base::clock::saturating_after;
+use crate::object::conditions::{Condition as _, ConditionStatus};
 use crate::object::owner::is_terminating;
+use crate::object::pod::{Phase, condition, phase};
 use crate::object::quantity::Amount;
-use crate::object::readiness::{condition, phase};
 use crate::object::resources::is_sidecar;
+use crate::object::well_known::condition::READY;
 
 /// For this long after its start a pod's cpu says little: it is counted only while it is ready.
 const CPU_INITIALIZATION: Duration = Duration::from_mins(5);
@@ -65,9 +67,9 @@ pub(super) struct Proposal {
     pub(super) average_millis: i64,
 }
 
-/// The metric that is looked at.
+/// The metric in question.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question<'a> {
+pub(super) struct MetricQuery<'a> {
     pub(super) resource: &'a str,
     /// Of this container alone.
     pub(super) container: Option<&'a str>,
@@ -79,36 +81,36 @@ pub(super) struct Question<'a> {
 
 /// What the pods' measurements ask for, or why that cannot be said.
 pub(super) fn propose<'a>(
-    question: &Question<'_>,
+    query: &MetricQuery<'_>,
     pods: impl Iterator<Item = &'a Pod> + Clone,
     mut metrics: Metrics,
 ) -> Result<Proposal, String> {
     if pods.clone().next().is_none() {
         return Err("no pods returned by selector while calculating replica count".into());
     }
-    let groups = group(question, pods.clone(), &metrics);
+    let groups = group(query, pods.clone(), &metrics);
     metrics.retain(|name, _| !groups.ignored.contains(name) && !groups.unready.contains(name));
     if metrics.is_empty() {
         return Err("did not receive metrics for targeted pods (pods might be unready)".into());
     }
-    let requests = match question.goal {
-        Goal::Utilization(_) => requests(question, pods)?,
+    let requests = match query.goal {
+        Goal::Utilization(_) => requests(query, pods)?,
         Goal::AverageValue(_) => BTreeMap::new(),
     };
     let mut values: BTreeMap<String, i64> = metrics.into_iter().map(|(name, m)| (name, m.millis)).collect();
-    let measured = usage(question.goal, &values, &requests)?;
+    let measured = usage(query.goal, &values, &requests)?;
     let proposal =
         |replicas| Proposal { replicas, utilization: measured.percent, average_millis: measured.average };
     let unready_matter = !groups.unready.is_empty() && measured.ratio > 1.0;
     if !unready_matter && groups.missing.is_empty() {
-        if question.tolerance.holds(measured.ratio) {
-            return Ok(proposal(question.current));
+        if query.tolerance.holds(measured.ratio) {
+            return Ok(proposal(query.current));
         }
         return Ok(proposal(ceil(measured.ratio, groups.ready)));
     }
     for name in &groups.missing {
         if measured.ratio < 1.0 {
-            values.insert(name.clone(), fully_used(question.goal, requests.get(name).copied()));
+            values.insert(name.clone(), fully_used(query.goal, requests.get(name).copied()));
         } else if measured.ratio > 1.0 {
             values.insert(name.clone(), 0);
         }
@@ -116,13 +118,13 @@ pub(super) fn propose<'a>(
     if unready_matter {
         values.extend(groups.unready.iter().map(|name| (name.clone(), 0)));
     }
-    let careful = usage(question.goal, &values, &requests)?.ratio;
+    let careful = usage(query.goal, &values, &requests)?.ratio;
     let turned = (measured.ratio < 1.0 && careful > 1.0) || (measured.ratio > 1.0 && careful < 1.0);
     let replicas = ceil(careful, values.len());
     let backwards =
-        (careful < 1.0 && replicas > question.current) || (careful > 1.0 && replicas < question.current);
-    if turned || backwards || question.tolerance.holds(careful) {
-        return Ok(proposal(question.current));
+        (careful < 1.0 && replicas > query.current) || (careful > 1.0 && replicas < query.current);
+    if turned || backwards || query.tolerance.holds(careful) {
+        return Ok(proposal(query.current));
     }
     Ok(proposal(replicas))
 }
@@ -180,17 +182,17 @@ struct Groups {
     ignored: BTreeSet<String>,
 }
 
-fn group<'a>(question: &Question<'_>, pods: impl Iterator<Item = &'a Pod>, metrics: &Metrics) -> Groups {
+fn group<'a>(query: &MetricQuery<'_>, pods: impl Iterator<Item = &'a Pod>, metrics: &Metrics) -> Groups {
     let mut groups = Groups::default();
     for pod in pods {
         let name = pod.metadata.name.clone().unwrap_or_default();
         let measured = metrics.get(&name);
-        if is_terminating(&pod.metadata) || phase(pod) == "Failed" {
+        if is_terminating(&pod.metadata) || phase(pod) == Phase::Failed {
             groups.ignored.insert(name);
-        } else if phase(pod) == "Pending" {
+        } else if phase(pod) == Phase::Pending {
             groups.unready.insert(name);
         } else if let Some(measured) = measured {
-            if question.resource == "cpu" && starts_up(pod, measured, question.now) {
+            if query.resource == "cpu" && starts_up(pod, measured, query.now) {
                 groups.unready.insert(name);
             } else {
                 groups.ready += 1;
@@ -205,8 +207,8 @@ fn group<'a>(question: &Question<'_>, pods: impl Iterator<Item = &'a Pod>, metri
 /// Whether a pod's cpu is that of its start, which says nothing of its load.
 fn starts_up(pod: &Pod, measured: &Measured, now: Timestamp) -> bool {
     let started = pod.status.as_ref().and_then(|s| s.start_time.as_ref());
-    let (Some(ready), Some(started)) = (condition(pod, "Ready"), started) else { return true };
-    let unready = ready.status == "False";
+    let (Some(ready), Some(started)) = (condition(pod, READY), started) else { return true };
+    let unready = ready.is(ConditionStatus::False);
     let since = ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |t| t.0);
     if saturating_after(started.0, CPU_INITIALIZATION) > now {
         // A measurement that reaches back to before the change speaks of another state.
@@ -218,18 +220,18 @@ fn starts_up(pod: &Pod, measured: &Measured, now: Timestamp) -> bool {
 
 /// What each pod asks for, in thousandths.
 fn requests<'a>(
-    question: &Question<'_>,
+    query: &MetricQuery<'_>,
     pods: impl Iterator<Item = &'a Pod>,
 ) -> Result<BTreeMap<String, i64>, String> {
     pods.map(|pod| {
         let name = pod.metadata.name.clone().unwrap_or_default();
-        request_of(question, pod, &name).map(|millis| (name, millis))
+        request_of(query, pod, &name).map(|millis| (name, millis))
     })
     .collect()
 }
 
-fn request_of(question: &Question<'_>, pod: &Pod, name: &str) -> Result<i64, String> {
-    let (resource, only) = (question.resource, question.container);
+fn request_of(query: &MetricQuery<'_>, pod: &Pod, name: &str) -> Result<i64, String> {
+    let (resource, only) = (query.resource, query.container);
     let Some(spec) = &pod.spec else { return Ok(0) };
     let whole = spec.resources.as_ref().and_then(|r| r.requests.as_ref()).filter(|r| !r.is_empty());
     if only.is_none() && whole.is_some() {

@@ -21,8 +21,7 @@ pub(super) fn scale_of(
         _ => return Err(format!("unexpected GroupVersion string: {version}")),
     };
     // Any version of the group will do.
-    let is_it = |kind: &&Kind| (kind.info().group, kind.info().name) == (group, reference.kind.as_str());
-    let Some(kind) = Kind::ALL.iter().find(is_it).copied() else {
+    let Some(kind) = api.kinds().in_group(group, &reference.kind) else {
         return Err(format!("no matches for kind \"{}\" in group \"{group}\"", reference.kind));
     };
     let key = Key::new(autoscaler.namespace(), reference.name.as_str());

@@ -79,7 +79,7 @@ impl CronJobs {
     ) {
         for job in jobs::beyond_history(cron_job, jobs) {
             if !is_terminating(&job.metadata) {
-                // Told as an event; it is tried again with the next change.
+                // Recorded as an event; it is tried again with the next change.
                 let _ = self.delete_job(cron_job, job, status);
             }
         }

@@ -1,13 +1,12 @@
 //! CronJobs: Jobs at set times.
 //!
-//! Nothing is polled: a CronJob is looked at when it or one of its Jobs changes, and at its next time. A
+//! Nothing is polled: a CronJob is synced when it or one of its Jobs changes, and at its next time. A
 //! Job's name says the time it is for, so that a controller that comes back never makes it twice.
 
 mod active;
 mod jobs;
 mod schedule;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -19,27 +18,30 @@ use crate::api::{Api, ApiError, Change, ChangeKind, Part, WriteOptions};
 use crate::base::clock::time;
 use crate::base::cron::CronSchedule;
 use crate::base::time_zone::time_zone;
-use crate::object::owner::{controller_of, is_controlled_by, is_terminating};
+use crate::object::owner::{is_controlled_by, is_terminating};
 use crate::object::{Key, Object, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
+use crate::reconcile::{
+    Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, reference_to,
+};
 use active::is_active;
 use schedule::Times;
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(CronJobs {
+    let controller = CronJobs {
         api: context.api.clone(),
         jobs: context.caches.of(),
         recorder: Recorder::new(&context.api, "cronjob-controller"),
         zone: context.settings.time_zone.clone().unwrap_or(TimeZone::UTC),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<CronJob, _>(&controller, CronJobs::cron_job_changed),
-        context.follow::<Job, _>(&controller, CronJobs::job_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<CronJob, _>(CronJobs::cron_job_changed)
+        .owns::<Job, CronJob>()
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct CronJobs {
@@ -99,13 +101,6 @@ impl CronJobs {
         Times { cron_job, schedule: &schedule, zone: &zone }.until_next(self.api.clock().now())
     }
 
-    fn job_changed(&self, change: &Change) {
-        let job = &change.object;
-        if let Some(owner) = controller_of(job.meta()).filter(|r| r.kind == "CronJob") {
-            self.queue.add(Key::new(job.namespace(), owner.name.as_str()));
-        }
-    }
-
     /// The wall clock that the schedule means.
     fn zone_of(&self, cron_job: &CronJob) -> Result<TimeZone, String> {
         match cron_job.spec.time_zone.as_deref() {
@@ -114,7 +109,7 @@ impl CronJobs {
         }
     }
 
-    /// Brings the list of active Jobs up to date and makes the Job that is due; tells when to look again.
+    /// Brings the list of active Jobs up to date and makes the Job that is due; says when to sync again.
     fn sync(
         &self,
         cron_job: &Shared<CronJob>,
@@ -255,9 +250,6 @@ impl CronJobs {
         }
         let mut next = CronJob::clone(cron_job);
         next.status = Some(status);
-        match self.api.update(&Object::new(next), Part::Status, &WriteOptions::default()) {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(self.api.update(&Object::new(next), Part::Status, &WriteOptions::default()))
     }
 }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     /// `day-time` of the due time, `!` when too many were missed, and the seconds until the next.
-    fn told(schedule: &str, created: &str, last: Option<&str>, deadline: Option<i64>, now: &str) -> String {
+    fn text(schedule: &str, created: &str, last: Option<&str>, deadline: Option<i64>, now: &str) -> String {
         let cron_job: CronJob = serde_json::from_value(json!({
             "metadata": {"creationTimestamp": at(created)},
             "spec": {"schedule": schedule, "startingDeadlineSeconds": deadline, "jobTemplate": {}},
@@ -183,15 +183,15 @@ mod tests {
             ),
         ] {
             let now_and_last = (schedule, last, deadline, now);
-            assert_eq!(told(schedule, start, last, deadline, now), expected, "{now_and_last:?}");
+            assert_eq!(text(schedule, start, last, deadline, now), expected, "{now_and_last:?}");
         }
     }
 
     #[test]
     fn a_hundred_missed_times_are_not_too_many_cj_1() {
         // 00:01 to 01:40 are a hundred times.
-        assert_eq!(told("* * * * *", "21T00:00:00", None, None, "21T01:40:30"), "21T01:40:00 then 30");
-        assert_eq!(told("* * * * *", "21T00:00:00", None, None, "21T01:41:00"), "21T01:41:00! then 60");
+        assert_eq!(text("* * * * *", "21T00:00:00", None, None, "21T01:40:30"), "21T01:40:00 then 30");
+        assert_eq!(text("* * * * *", "21T00:00:00", None, None, "21T01:41:00"), "21T01:41:00! then 60");
     }
 
     /// Issue 10: half a year of minutes was missed; the latest is found without going through them.

@@ -5,19 +5,19 @@
 
 use std::time::Duration;
 
-use super::fleet::{Daemon, Fleet, Place, State};
+use super::node_view::{DaemonPod, NodePods, NodeView, State};
 use super::placement::Fit;
 
 /// What is to be done next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct Actions {
     /// Nodes that get a pod.
     pub(super) create: Vec<String>,
     /// Pods that are asked to go.
     pub(super) delete: Vec<String>,
     /// Pods among them that had ended.
     pub(super) ended: Vec<Ended>,
-    /// When to look again at failed pods that are not yet removed.
+    /// When to sync again for failed pods that are not yet removed.
     pub(super) look_again: Option<Duration>,
 }
 
@@ -31,47 +31,47 @@ pub(super) struct Ended {
 
 /// The next step; `wait` says how long a node's failed pods are left alone yet, so that a kubelet that
 /// refuses a pod and the controller that makes it do not chase one another.
-pub(super) fn next_step(fleet: &Fleet, surges: bool, wait: impl Fn(&str) -> Duration) -> Step {
-    let mut step = Step::default();
-    for place in &fleet.places {
-        match place.fit {
-            Fit::Run if place.daemons.is_empty() => step.create.push(place.node.clone()),
+pub(super) fn next_step(node_view: &NodeView, surges: bool, wait: impl Fn(&str) -> Duration) -> Actions {
+    let mut actions = Actions::default();
+    for node_pods in &node_view.nodes {
+        match node_pods.fit {
+            Fit::Run if node_pods.daemons.is_empty() => actions.create.push(node_pods.node.clone()),
             Fit::Run | Fit::Keep => {
-                let alive = remove_ended(&mut step, place, wait(&place.node));
+                let alive = remove_ended(&mut actions, node_pods, wait(&node_pods.node));
                 if surges {
-                    surging(&mut step, place, &alive);
+                    surging(&mut actions, node_pods, &alive);
                 } else {
-                    step.delete.extend(alive.iter().skip(1).map(|d| d.name.clone()));
+                    actions.delete.extend(alive.iter().skip(1).map(|d| d.name.clone()));
                 }
             }
             Fit::Never => {
-                let there = place.daemons.iter().filter(|d| d.state != State::Going);
-                step.delete.extend(there.map(|d| d.name.clone()));
+                let there = node_pods.daemons.iter().filter(|d| d.state != State::Going);
+                actions.delete.extend(there.map(|d| d.name.clone()));
             }
         }
     }
-    step.delete.extend(fleet.stranded.iter().cloned());
-    step
+    actions.delete.extend(node_view.stranded.iter().cloned());
+    actions
 }
 
 /// Removes the place's pods that ended; returns those that live. A removed one is replaced when it is gone.
-fn remove_ended<'p>(step: &mut Step, place: &'p Place, wait: Duration) -> Vec<&'p Daemon> {
+fn remove_ended<'p>(actions: &mut Actions, node_pods: &'p NodePods, wait: Duration) -> Vec<&'p DaemonPod> {
     let mut alive = Vec::new();
     let mut one_failed = false;
-    for daemon in &place.daemons {
+    for daemon in &node_pods.daemons {
         let failed = daemon.state == State::Failed;
         match daemon.state {
             State::Going => {}
             State::Alive => alive.push(daemon),
-            // One at a time: the next one's turn comes when this one is seen to go.
+            // One at a time: the next one follows when this one is seen to go.
             State::Failed if one_failed => {}
             State::Failed if !wait.is_zero() => {
-                step.look_again = Some(step.look_again.map_or(wait, |sooner| sooner.min(wait)));
+                actions.look_again = Some(actions.look_again.map_or(wait, |sooner| sooner.min(wait)));
             }
             State::Failed | State::Succeeded => {
                 one_failed |= failed;
-                step.delete.push(daemon.name.clone());
-                step.ended.push(Ended { pod: daemon.name.clone(), node: place.node.clone(), failed });
+                actions.delete.push(daemon.name.clone());
+                actions.ended.push(Ended { pod: daemon.name.clone(), node: node_pods.node.clone(), failed });
             }
         }
     }
@@ -79,20 +79,20 @@ fn remove_ended<'p>(step: &mut Step, place: &'p Place, wait: Duration) -> Vec<&'
 }
 
 /// Two pods may live here if the old one serves and the new one does not yet; all others go.
-fn surging(step: &mut Step, place: &Place, alive: &[&Daemon]) {
+fn surging(actions: &mut Actions, node_pods: &NodePods, alive: &[&DaemonPod]) {
     match alive {
-        [] if place.fit == Fit::Run => step.create.push(place.node.clone()),
+        [] if node_pods.fit == Fit::Run => actions.create.push(node_pods.node.clone()),
         [] | [_] => {}
         _ => {
             let new = alive.iter().find(|d| d.updated);
             // The oldest is the one that serves, as a rule; where two are of one age, it is this one.
             let old = alive.iter().filter(|d| !d.updated).min_by_key(|d| !d.ready);
-            let kept = |d: &Daemon| [new, old].into_iter().flatten().any(|kept| kept.name == d.name);
-            step.delete.extend(alive.iter().filter(|d| !kept(d)).map(|d| d.name.clone()));
+            let kept = |d: &DaemonPod| [new, old].into_iter().flatten().any(|kept| kept.name == d.name);
+            actions.delete.extend(alive.iter().filter(|d| !kept(d)).map(|d| d.name.clone()));
             if let (Some(new), Some(old)) = (new, old)
                 && (!old.ready || new.is_available())
             {
-                step.delete.push(old.name.clone());
+                actions.delete.push(old.name.clone());
             }
         }
     }
@@ -100,13 +100,13 @@ fn surging(step: &mut Step, place: &Place, alive: &[&Daemon]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fleet::tests::fleet;
     use super::*;
+    use crate::controllers::daemon_set::node_view::tests::node_view;
 
-    fn told(nodes: &str, surges: bool, waiting: u64) -> String {
-        let step = next_step(&fleet(nodes), surges, |_| Duration::from_secs(waiting));
-        let again = step.look_again.map(|d| format!(" again {}", d.as_secs())).unwrap_or_default();
-        format!("+[{}] -[{}]{again}", step.create.join(" "), step.delete.join(" "))
+    fn text(nodes: &str, surges: bool, waiting: u64) -> String {
+        let actions = next_step(&node_view(nodes), surges, |_| Duration::from_secs(waiting));
+        let again = actions.look_again.map(|d| format!(" again {}", d.as_secs())).unwrap_or_default();
+        format!("+[{}] -[{}]{again}", actions.create.join(" "), actions.delete.join(" "))
     }
 
     #[test]
@@ -131,13 +131,13 @@ mod tests {
             ("surge: two old ones, one serves", "Run a:ou b:o c:u", true, 0, "+[] -[a]"),
             ("surge: the last one goes", "Run a:g, Keep b:g", true, 0, "+[n1] -[]"),
         ] {
-            assert_eq!(told(nodes, surges, waiting), expected, "{rule}");
+            assert_eq!(text(nodes, surges, waiting), expected, "{rule}");
         }
     }
 
     #[test]
     fn pods_made_for_a_node_that_went_are_removed_ds_1() {
-        let fleet = Fleet { stranded: vec!["lost".into()], ..fleet("Run a") };
-        assert_eq!(next_step(&fleet, false, |_| Duration::ZERO).delete, ["lost"]);
+        let node_view = NodeView { stranded: vec!["lost".into()], ..node_view("Run a") };
+        assert_eq!(next_step(&node_view, false, |_| Duration::ZERO).delete, ["lost"]);
     }
 }

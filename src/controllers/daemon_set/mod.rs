@@ -1,11 +1,11 @@
 //! DaemonSets: one pod on every node that is eligible, bound there by the scheduler.
 //!
-//! [`fleet`] is what the decisions see, with [`placement`] saying which nodes are eligible; [`manage`] and
+//! [`node_view`] is what the decisions see, with [`placement`] saying which nodes are eligible; [`manage`] and
 //! [`rolling`] decide which pods come and go, [`status`] counts; [`pod`] is a daemon's template made for its
 //! node; [`sync`] carries it out.
 
-mod fleet;
 mod manage;
+mod node_view;
 mod placement;
 mod pod;
 mod revisions;
@@ -13,29 +13,26 @@ mod rolling;
 mod status;
 mod sync;
 
-use std::sync::Arc;
-
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::claim::Orphans;
 use super::context::Context;
-use super::failures::Failures;
+use super::controller_ref::{Orphans, owners_concerned};
+use super::failed_pod_back_off::FailedPodBackOff;
 use super::history::{History, POD_REVISION_LABEL};
 use super::pod_control::PodControl;
 use crate::api::{Api, Change, ChangeKind};
 use crate::base::backoff::BackoffPolicy;
-use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::object::{Key, Kind, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
 use placement::{Fit, Placement};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let timings = context.api.timings();
-    let controller = Arc::new(DaemonSets {
+    let controller = DaemonSets {
         api: context.api.clone(),
         sets: context.caches.of(),
         nodes: context.caches.of(),
@@ -43,19 +40,20 @@ pub(super) fn start(context: &Context) {
         orphans: Orphans::default(),
         history: History::new(context, POD_REVISION_LABEL),
         control: PodControl::new(context, "daemonset-controller"),
-        failures: Failures::new(BackoffPolicy {
+        failures: FailedPodBackOff::new(BackoffPolicy {
             initial: timings.daemon_pod_back_off_initial.0,
             max: timings.daemon_pod_back_off_max.0,
         }),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<DaemonSet, _>(&controller, DaemonSets::set_changed),
-        context.follow::<Node, _>(&controller, DaemonSets::node_changed),
-        context.follow::<Pod, _>(&controller, DaemonSets::pod_changed),
-        context.follow::<ControllerRevision, _>(&controller, DaemonSets::revision_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .for_::<DaemonSet>()
+        .watches::<Node, _>(DaemonSets::node_changed)
+        .watches::<Pod, _>(DaemonSets::pod_changed)
+        .watches::<ControllerRevision, _>(DaemonSets::revision_changed)
+        .workers(2)
+        .run(&context.tasks);
 }
 
 struct DaemonSets {
@@ -67,7 +65,7 @@ struct DaemonSets {
     orphans: Orphans,
     history: History,
     control: PodControl,
-    failures: Failures,
+    failures: FailedPodBackOff,
     queue: WorkQueue<Key>,
 }
 
@@ -80,25 +78,19 @@ impl Reconciler for DaemonSets {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: pods of an older template would only have to be replaced.
-        match self.api.get_as::<DaemonSet>(key) {
-            Ok(set) => Ok(self.sync(&set)?),
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let Some(set) = found(self.api.get_as::<DaemonSet>(key))? else { return Ok(()) };
+        Ok(self.sync(&set)?)
+    }
+
+    fn forget(&self, uid: &str) {
+        self.control.forget(uid);
+        self.failures.forget(uid);
     }
 }
 
 impl DaemonSets {
-    fn set_changed(&self, change: &Change) {
-        if change.kind == ChangeKind::Deleted {
-            self.control.forget(change.object.uid());
-            self.failures.forget(change.object.uid());
-        }
-        self.queue.add(change.object.key());
-    }
-
     /// Only what can make a node eligible, or no longer, is of interest: nodes report all the time.
-    fn node_changed(&self, change: &Change) {
+    fn node_changed(&self, change: &Change) -> Vec<Key> {
         let node = change.object.get::<Node>();
         let before = change.previous.as_ref().and_then(|b| b.get::<Node>());
         let facts = |node: &Node| {
@@ -106,49 +98,29 @@ impl DaemonSets {
         };
         let is_modified = change.kind == ChangeKind::Modified;
         if is_modified && node.map(facts) == before.map(facts) {
-            return;
+            return Vec::new();
         }
-        for set in self.sets.list() {
-            let placement = Placement::of(&set);
+        let concerned = |set: &Shared<DaemonSet>| {
+            let placement = Placement::of(set);
             let fit = |node: Option<&Node>| node.map_or(Fit::Never, |node| placement.fit(node));
             let concerns = if is_modified { fit(node) != fit(before) } else { fit(node) != Fit::Never };
-            if concerns || change.kind == ChangeKind::Deleted {
-                self.queue.add(set.key());
-            }
-        }
+            concerns || change.kind == ChangeKind::Deleted
+        };
+        self.sets.list().iter().filter(|set| concerned(set)).map(Shared::key).collect()
     }
 
-    fn pod_changed(&self, change: &Change) {
+    fn pod_changed(&self, change: &Change) -> Vec<Key> {
         self.orphans.observe(change);
         self.control.observe(change, Kind::DaemonSet);
-        let before = change.previous.as_ref().and_then(|p| owner_key(p));
-        self.queue_owners(change, before);
+        self.sets_concerned(change)
     }
 
-    fn revision_changed(&self, change: &Change) {
+    fn revision_changed(&self, change: &Change) -> Vec<Key> {
         self.history.observe(change);
-        let before = change.previous.as_ref().and_then(|p| owner_key(p));
-        self.queue_owners(change, before);
+        self.sets_concerned(change)
     }
 
-    /// The set an object belongs to and belonged to; of an orphan those that may want it.
-    fn queue_owners(&self, change: &Change, before: Option<Key>) {
-        let object = &change.object;
-        for owner in owner_key(object).into_iter().chain(before) {
-            self.queue.add(owner);
-        }
-        if controller_of(object.meta()).is_none() && change.kind != ChangeKind::Deleted {
-            for set in self.sets.in_namespace(object.namespace()) {
-                if Selector::from_field(&set.spec.selector).matches(object.meta().labels.as_ref()) {
-                    self.queue.add(set.key());
-                }
-            }
-        }
+    fn sets_concerned(&self, change: &Change) -> Vec<Key> {
+        owners_concerned(change, &self.sets, |set| Selector::from_field(&set.spec.selector))
     }
-}
-
-/// The DaemonSet that controls an object.
-fn owner_key(object: &Object) -> Option<Key> {
-    let owner = controller_of(object.meta()).filter(|r| r.kind == Kind::DaemonSet.info().name)?;
-    Some(Key::new(object.namespace(), owner.name.as_str()))
 }

@@ -8,27 +8,28 @@ use k8s_openapi::api::core::v1::{
 use crate::controllers::history::POD_REVISION_LABEL;
 use crate::controllers::pod_control;
 use crate::object::Shared;
-use crate::object::node::node_of;
+use crate::object::pod::node_name;
 use crate::object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
+use crate::object::well_known::taint;
 
 /// The field by which a pod names its node before the scheduler has bound it.
 const NODE_NAME_FIELD: &str = "metadata.name";
 
-/// Where a DaemonSet tells how often its template was changed, and its pods which of those they are of.
+/// Where a DaemonSet says how often its template was changed, and its pods which of those they are of.
 const TEMPLATE_GENERATION: (&str, &str) =
     ("deprecated.daemonset.template.generation", "pod-template-generation");
 
 /// What every daemon tolerates: it belongs to its node, in good days and bad.
 const AUTOMATIC: [(&str, &str); 6] = [
-    ("node.kubernetes.io/not-ready", NO_EXECUTE),
-    ("node.kubernetes.io/unreachable", NO_EXECUTE),
-    ("node.kubernetes.io/disk-pressure", NO_SCHEDULE),
-    ("node.kubernetes.io/memory-pressure", NO_SCHEDULE),
-    ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
-    ("node.kubernetes.io/unschedulable", NO_SCHEDULE),
+    (taint::NOT_READY, NO_EXECUTE),
+    (taint::UNREACHABLE, NO_EXECUTE),
+    (taint::DISK_PRESSURE, NO_SCHEDULE),
+    (taint::MEMORY_PRESSURE, NO_SCHEDULE),
+    (taint::PID_PRESSURE, NO_SCHEDULE),
+    (taint::UNSCHEDULABLE, NO_SCHEDULE),
 ];
 /// What a daemon on the host's network tolerates besides: it may be what brings the network.
-const ON_HOST_NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE);
+const ON_HOST_NETWORK: (&str, &str) = (taint::NETWORK_UNAVAILABLE, NO_SCHEDULE);
 
 /// The tolerations of the template with the automatic ones; one of the same key, effect, operator and value is
 /// replaced, so that no `tolerationSeconds` ends it.
@@ -77,7 +78,7 @@ pub(super) fn pod_for(set: &Shared<DaemonSet>, node: &str, hash: &str) -> Pod {
     let mut pod = pod_control::pod_of(set.object(), &set.spec.template);
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(POD_REVISION_LABEL.to_string(), hash.to_string());
-    // For old clients; which pods are up to date is told by the hash alone.
+    // For old clients; the hash alone says which pods are up to date.
     let generation = set.metadata.annotations.as_ref().and_then(|a| a.get(TEMPLATE_GENERATION.0));
     labels.extend(generation.map(|number| (TEMPLATE_GENERATION.1.to_string(), number.clone())));
     let spec = pod.spec.get_or_insert_default();
@@ -88,7 +89,7 @@ pub(super) fn pod_for(set: &Shared<DaemonSet>, node: &str, hash: &str) -> Pod {
 
 /// The node a pod runs on, or was made for; none when nothing says so.
 pub(super) fn target_node(pod: &Pod) -> Option<&str> {
-    node_of(pod).or_else(|| {
+    node_name(pod).or_else(|| {
         let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
         let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
         let fields = required.node_selector_terms.iter().flat_map(|term| term.match_fields.iter().flatten());
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_daemon_tolerates_the_troubles_of_its_node_ds_1() {
-        let told = |spec: &Value| -> Vec<String> {
+        let text = |spec: &Value| -> Vec<String> {
             let pod = pod_for(&set(spec), "n1", "abc");
             let all = pod.spec.unwrap().tolerations.unwrap();
             let text = |o: &Option<String>| o.clone().unwrap_or_default();
@@ -135,17 +136,17 @@ mod tests {
             "pid-pressure:NoSchedule",
             "unschedulable:NoSchedule",
         ];
-        assert_eq!(told(&json!({"containers": []})), automatic);
+        assert_eq!(text(&json!({"containers": []})), automatic);
         let mut with_network = automatic.to_vec();
         with_network.push("network-unavailable:NoSchedule");
-        assert_eq!(told(&json!({"containers": [], "hostNetwork": true})), with_network);
+        assert_eq!(text(&json!({"containers": [], "hostNetwork": true})), with_network);
         let given = json!({"containers": [], "tolerations": [
             {"key": "mine", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5},
             {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
                 "tolerationSeconds": 30}]});
         let mut replaced = vec!["mine:NoExecute 5", "unreachable:NoExecute", "not-ready:NoExecute"];
         replaced.extend(&automatic[2..]);
-        assert_eq!(told(&given), replaced, "nothing ends it");
+        assert_eq!(text(&given), replaced, "nothing ends it");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::DaemonSets;
 use crate::api::{ApiError, DeleteOptions};
 use crate::controllers::history::{Latest, POD_REVISION_LABEL, equal_to};
 use crate::object::{Kind, Shared};
+use crate::reconcile::ignore_gone;
 
 /// The hash by which pods of a revision are known; an adopted revision without one goes by its name.
 pub(super) fn hash_of(revision: &Shared<ControllerRevision>) -> &str {
@@ -42,11 +43,12 @@ impl DaemonSets {
                     Ok(())
                 })?;
             }
-            match self.api.delete(Kind::ControllerRevision, &double.key(), &DeleteOptions::uid(double.uid()))
-            {
-                Err(error) if !error.is_gone() => return Err(error),
-                _ => revisions.retain(|r| r.uid() != double.uid()),
-            }
+            ignore_gone(self.api.delete(
+                Kind::ControllerRevision,
+                &double.key(),
+                &DeleteOptions::uid(double.uid()),
+            ))?;
+            revisions.retain(|r| r.uid() != double.uid());
         }
         Ok(())
     }

@@ -2,35 +2,35 @@
 //!
 //! Relies on [`super::manage`], which makes the pods that are missing and removes those that are too many.
 
-use super::fleet::{Daemon, Fleet, Place, State, Strategy};
-use super::manage::Step;
+use super::manage::Actions;
+use super::node_view::{DaemonPod, NodePods, NodeView, State, Strategy};
 use super::placement::Fit;
 
 /// The next step of an update.
-pub(super) fn next_step(fleet: &Fleet, strategy: Strategy) -> Step {
+pub(super) fn next_step(node_view: &NodeView, strategy: Strategy) -> Actions {
     match strategy {
-        Strategy::OnDelete => Step::default(),
-        Strategy::RollingUpdate { max_surge: 0, max_unavailable } => replace(fleet, max_unavailable),
-        Strategy::RollingUpdate { max_surge, .. } => surge(fleet, max_surge),
+        Strategy::OnDelete => Actions::default(),
+        Strategy::RollingUpdate { max_surge: 0, max_unavailable } => replace(node_view, max_unavailable),
+        Strategy::RollingUpdate { max_surge, .. } => surge(node_view, max_surge),
     }
 }
 
 /// The pods of a node that live.
 enum There<'p> {
     Nothing,
-    Old(&'p Daemon),
-    New(&'p Daemon),
+    Old(&'p DaemonPod),
+    New(&'p DaemonPod),
     Both {
-        old: &'p Daemon,
-        new: &'p Daemon,
+        old: &'p DaemonPod,
+        new: &'p DaemonPod,
     },
     /// More than one of a kind: the surplus must go first.
     Surplus,
 }
 
-fn there(place: &Place) -> There<'_> {
+fn there(node_pods: &NodePods) -> There<'_> {
     // A pod that ended is still there: it is replaced by another rule than this one.
-    let mut living = place.daemons.iter().filter(|d| d.state != State::Going);
+    let mut living = node_pods.daemons.iter().filter(|d| d.state != State::Going);
     match (living.next(), living.next(), living.next()) {
         (None, ..) => There::Nothing,
         (Some(new), None, _) if new.updated => There::New(new),
@@ -50,11 +50,11 @@ fn room(bound: i32, used: usize) -> usize {
 
 /// Old pods are removed, as many as may be unavailable; those that are already go at once. Nodes where a pod
 /// only may stay take part as long as they have one.
-fn replace(fleet: &Fleet, max_unavailable: i32) -> Step {
+fn replace(node_view: &NodeView, max_unavailable: i32) -> Actions {
     let mut unavailable = 0;
     let (mut useless, mut candidates) = (Vec::new(), Vec::new());
-    for place in fleet.places.iter().filter(|p| p.fit == Fit::Run || !p.daemons.is_empty()) {
-        match there(place) {
+    for node_pods in node_view.nodes.iter().filter(|p| p.fit == Fit::Run || !p.daemons.is_empty()) {
+        match there(node_pods) {
             There::Nothing | There::Both { .. } | There::Surplus => unavailable += 1,
             There::New(new) => unavailable += usize::from(!new.is_available()),
             There::Old(old) if old.is_available() => candidates.push(old.name.clone()),
@@ -65,29 +65,29 @@ fn replace(fleet: &Fleet, max_unavailable: i32) -> Step {
         }
     }
     candidates.truncate(room(max_unavailable, unavailable));
-    Step { delete: [useless, candidates].concat(), ..Step::default() }
+    Actions { delete: [useless, candidates].concat(), ..Actions::default() }
 }
 
 /// New pods are made beside old ones, as many as may surge; an old one goes when its successor serves. Where
 /// the set no longer belongs, a pod that serves stays until there are enough elsewhere.
-fn surge(fleet: &Fleet, max_surge: i32) -> Step {
+fn surge(node_view: &NodeView, max_surge: i32) -> Actions {
     let (mut surging, mut available) = (0, 0);
     let (mut delete, mut misplaced) = (Vec::new(), Vec::new());
     let (mut create, mut candidates) = (Vec::new(), Vec::new());
-    for place in &fleet.places {
-        match there(place) {
+    for node_pods in &node_view.nodes {
+        match there(node_pods) {
             There::Nothing => {}
             There::Surplus => surging += 1,
             There::New(new) => available += usize::from(new.is_available()),
             There::Old(old) if old.is_available() => {
                 available += 1;
-                match place.fit {
-                    Fit::Run => candidates.push(place.node.clone()),
+                match node_pods.fit {
+                    Fit::Run => candidates.push(node_pods.node.clone()),
                     _ => misplaced.push(old.name.clone()),
                 }
             }
-            There::Old(old) => match place.fit {
-                Fit::Run => create.push(place.node.clone()),
+            There::Old(old) => match node_pods.fit {
+                Fit::Run => create.push(node_pods.node.clone()),
                 _ => delete.push(old.name.clone()),
             },
             There::Both { old, new } => {
@@ -100,20 +100,20 @@ fn surge(fleet: &Fleet, max_surge: i32) -> Step {
             }
         }
     }
-    let desired = usize::try_from(fleet.desired()).unwrap_or(0);
+    let desired = usize::try_from(node_view.desired()).unwrap_or(0);
     delete.extend(misplaced.into_iter().take(available.saturating_sub(desired)));
     create.extend(candidates.into_iter().take(room(max_surge, surging)));
-    Step { create, delete, ..Step::default() }
+    Actions { create, delete, ..Actions::default() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fleet::tests::fleet;
     use super::*;
+    use crate::controllers::daemon_set::node_view::tests::node_view;
 
-    fn told(nodes: &str, max_surge: i32, max_unavailable: i32) -> String {
-        let step = next_step(&fleet(nodes), Strategy::RollingUpdate { max_surge, max_unavailable });
-        format!("+[{}] -[{}]", step.create.join(" "), step.delete.join(" "))
+    fn text(nodes: &str, max_surge: i32, max_unavailable: i32) -> String {
+        let actions = next_step(&node_view(nodes), Strategy::RollingUpdate { max_surge, max_unavailable });
+        format!("+[{}] -[{}]", actions.create.join(" "), actions.delete.join(" "))
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             ("where it is not, it does not count", "Keep, Never, Run b:o", 1, "+[] -[b]"),
             ("all done", "Run a, Run b", 1, "+[] -[]"),
         ] {
-            assert_eq!(told(nodes, 0, max_unavailable), expected, "{rule}");
+            assert_eq!(text(nodes, 0, max_unavailable), expected, "{rule}");
         }
     }
 
@@ -151,12 +151,12 @@ mod tests {
             ("misplaced, and no use", "Keep a:ou, Run b:u", 1, "+[] -[a]"),
             ("surplus counts", "Run a:o b:o, Run c:o", 1, "+[] -[]"),
         ] {
-            assert_eq!(told(nodes, max_surge, 0), expected, "{rule}");
+            assert_eq!(text(nodes, max_surge, 0), expected, "{rule}");
         }
     }
 
     #[test]
     fn on_delete_leaves_it_to_others_ds_1() {
-        assert_eq!(next_step(&fleet("Run a:o"), Strategy::OnDelete), Step::default());
+        assert_eq!(next_step(&node_view("Run a:o"), Strategy::OnDelete), Actions::default());
     }
 }

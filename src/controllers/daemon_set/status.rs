@@ -1,21 +1,21 @@
-//! What a DaemonSet tells of its nodes.
+//! A DaemonSet's status, counted from its nodes.
 
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::DaemonSetStatus;
 
-use super::fleet::Fleet;
+use super::node_view::NodeView;
 use super::placement::Fit;
-use crate::object::readiness::Availability;
+use crate::object::pod::Availability;
 
 /// The counts in the status; generation and collisions stay as they were.
-pub(super) fn count(fleet: &Fleet, before: Option<&DaemonSetStatus>) -> DaemonSetStatus {
+pub(super) fn count(node_view: &NodeView, before: Option<&DaemonSetStatus>) -> DaemonSetStatus {
     let (mut desired, mut current, mut misscheduled, mut ready) = (0, 0, 0, 0);
     let (mut updated, mut available) = (0, 0);
-    for place in &fleet.places {
+    for node_pods in &node_view.nodes {
         // The oldest is the one that counts: a surging one may yet come to nothing.
-        let first = place.daemons.first();
-        if place.fit != Fit::Run {
+        let first = node_pods.daemons.first();
+        if node_pods.fit != Fit::Run {
             misscheduled += i32::from(first.is_some());
             continue;
         }
@@ -40,8 +40,8 @@ pub(super) fn count(fleet: &Fleet, before: Option<&DaemonSetStatus>) -> DaemonSe
 }
 
 /// When a ready pod becomes available next, should it stay ready.
-pub(super) fn next_available(fleet: &Fleet) -> Option<Duration> {
-    let daemons = fleet.places.iter().flat_map(|place| &place.daemons);
+pub(super) fn next_available(node_view: &NodeView) -> Option<Duration> {
+    let daemons = node_view.nodes.iter().flat_map(|node_pods| &node_pods.daemons);
     daemons
         .filter_map(|daemon| match daemon.availability {
             Availability::In(left) => Some(left),
@@ -52,8 +52,8 @@ pub(super) fn next_available(fleet: &Fleet) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fleet::tests::fleet;
     use super::*;
+    use crate::controllers::daemon_set::node_view::tests::node_view;
 
     #[test]
     fn nodes_are_counted_by_their_oldest_pod_ds_1() {
@@ -64,25 +64,25 @@ mod tests {
             ("Run a:o b:u", [1, 1, 0, 1, 0, 1, 0]),
             ("Keep a, Never b:g, Keep, Never", [0, 0, 2, 0, 0, 0, 0]),
         ] {
-            let told = count(&fleet(nodes), None);
+            let actual = count(&node_view(nodes), None);
             let or_zero = |n: Option<i32>| n.unwrap_or(0);
             assert_eq!(
                 [
-                    told.desired_number_scheduled,
-                    told.current_number_scheduled,
-                    told.number_misscheduled,
-                    told.number_ready,
-                    or_zero(told.updated_number_scheduled),
-                    or_zero(told.number_available),
-                    or_zero(told.number_unavailable),
+                    actual.desired_number_scheduled,
+                    actual.current_number_scheduled,
+                    actual.number_misscheduled,
+                    actual.number_ready,
+                    or_zero(actual.updated_number_scheduled),
+                    or_zero(actual.number_available),
+                    or_zero(actual.number_unavailable),
                 ],
                 expected,
                 "{nodes}"
             );
         }
         let before = DaemonSetStatus { collision_count: Some(2), ..DaemonSetStatus::default() };
-        assert_eq!(count(&fleet("Run"), Some(&before)).collision_count, Some(2));
-        assert_eq!(next_available(&fleet("Run a, Keep b:w")), Some(Duration::from_secs(3)));
-        assert_eq!(next_available(&fleet("Run a, Keep b:u")), None);
+        assert_eq!(count(&node_view("Run"), Some(&before)).collision_count, Some(2));
+        assert_eq!(next_available(&node_view("Run a, Keep b:w")), Some(Duration::from_secs(3)));
+        assert_eq!(next_available(&node_view("Run a, Keep b:u")), None);
     }
 }

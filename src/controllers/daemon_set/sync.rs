@@ -4,19 +4,20 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::fleet::{Fleet, Strategy};
-use super::manage::Step;
+use super::manage::Actions;
+use super::node_view::{NodeView, Strategy};
 use super::{DaemonSets, manage, pod, revisions, rolling, status};
 use crate::api::ApiError;
-use crate::controllers::claim::claim;
+use crate::controllers::controller_ref::claim;
 use crate::object::owner::is_terminating;
 use crate::object::selector::Selector;
 use crate::object::{Kind, Shared};
+use crate::reconcile::ignore_not_found;
 
-/// Pods made or asked to go in one turn, as in Kubernetes; the rest follows when those were seen.
+/// Pods made or asked to go in one sync, as in Kubernetes; the rest follows when those were seen.
 const BURST: usize = 250;
 
-/// Whether a turn acted on the set as it is, so that its generation counts as observed.
+/// Whether a sync acted on the set as it is, so that its generation counts as observed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Acted {
     Yes,
@@ -45,18 +46,18 @@ impl DaemonSets {
 
         let hash = revisions::hash_of(&latest.revision);
         let now = self.api.clock().now();
-        let fleet = Fleet::of(set, hash, &self.nodes.list(), &pods, now);
-        if let Some(left) = status::next_available(&fleet) {
+        let node_view = NodeView::of(set, hash, &self.nodes.list(), &pods, now);
+        if let Some(left) = status::next_available(&node_view) {
             self.queue.add_after(set.key(), left);
         }
         // What was done last has not come back yet: deciding now would decide it twice. It comes with an
         // event of its own.
         if !self.control.is_caught_up(set.uid()) {
-            return self.tell(set, &fleet, latest.collisions, Acted::No);
+            return self.update_status(set, &node_view, latest.collisions, Acted::No);
         }
-        let outcome = self.act(set, &fleet, hash, &pods);
+        let outcome = self.act(set, &node_view, hash, &pods);
         let tidied = outcome.and_then(|()| self.forget_old(set, &latest, &revisions, &pods));
-        self.tell(set, &fleet, latest.collisions, Acted::Yes)?;
+        self.update_status(set, &node_view, latest.collisions, Acted::Yes)?;
         tidied
     }
 
@@ -64,26 +65,26 @@ impl DaemonSets {
     fn act(
         &self,
         set: &Shared<DaemonSet>,
-        fleet: &Fleet,
+        node_view: &NodeView,
         hash: &str,
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
         let monotonic = self.api.clock().monotonic();
         let wait = |node: &str| self.failures.wait(set.uid(), node, monotonic);
-        let step = manage::next_step(fleet, Strategy::surges(set), wait);
-        self.tell_of_ended(set, &step);
-        if let Some(delay) = step.look_again {
+        let actions = manage::next_step(node_view, Strategy::surges(set), wait);
+        self.record_ended(set, &actions);
+        if let Some(delay) = actions.look_again {
             self.queue.add_after(set.key(), delay);
         }
-        self.take(set, &step, hash, pods)?;
+        self.take(set, &actions, hash, pods)?;
         if !self.control.is_caught_up(set.uid()) {
             return Ok(());
         }
-        self.take(set, &rolling::next_step(fleet, Strategy::of(set, fleet.desired())), hash, pods)
+        self.take(set, &rolling::next_step(node_view, Strategy::of(set, node_view.desired())), hash, pods)
     }
 
-    fn tell_of_ended(&self, set: &Shared<DaemonSet>, step: &Step) {
-        for ended in &step.ended {
+    fn record_ended(&self, set: &Shared<DaemonSet>, actions: &Actions) {
+        for ended in &actions.ended {
             let pod = format!("daemon pod {}/{} on node {}", set.namespace(), ended.pod, ended.node);
             let recorder = self.control.recorder();
             if ended.failed {
@@ -100,21 +101,21 @@ impl DaemonSets {
     fn take(
         &self,
         set: &Shared<DaemonSet>,
-        step: &Step,
+        actions: &Actions,
         hash: &str,
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
-        let new = step.create.iter().take(BURST).map(|node| pod::pod_for(set, node, hash));
+        let new = actions.create.iter().take(BURST).map(|node| pod::pod_for(set, node, hash));
         let made = self.control.create_all(set.object(), new);
-        let names = step.delete.iter().take(BURST);
+        let names = actions.delete.iter().take(BURST);
         let gone = names.filter_map(|name| pods.iter().find(|pod| pod.name() == name));
         made.and(self.control.delete_all(set.object(), gone))
     }
 
-    fn tell(
+    fn update_status(
         &self,
         set: &Shared<DaemonSet>,
-        fleet: &Fleet,
+        node_view: &NodeView,
         collisions: i32,
         acted: Acted,
     ) -> Result<(), ApiError> {
@@ -122,7 +123,7 @@ impl DaemonSets {
             if fresh.metadata.uid.as_deref() != Some(set.uid()) {
                 return Err(ApiError::not_found(Kind::DaemonSet, &set.key()));
             }
-            let mut status = status::count(fleet, fresh.status.as_ref());
+            let mut status = status::count(node_view, fresh.status.as_ref());
             if acted == Acted::Yes {
                 status.observed_generation = set.metadata.generation;
             }
@@ -132,9 +133,6 @@ impl DaemonSets {
             fresh.status = Some(status);
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }

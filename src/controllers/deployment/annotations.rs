@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Which change of the template an object belongs to.
-pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
+pub(super) use crate::object::well_known::annotation::DEPLOYMENT_REVISION as REVISION;
+use crate::object::well_known::annotation::LAST_APPLIED;
+
 /// Earlier revisions of a ReplicaSet that was rolled back to.
 pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 /// The Deployment's replicas when the ReplicaSet was last sized.
@@ -14,7 +15,6 @@ pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-repl
 pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 /// The revision asked for by the old rollback API; "0" is the previous one.
 pub(super) const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// A ReplicaSet's history annotation grows no longer than this.
 const HISTORY_CHARACTERS: usize = 2000;

@@ -4,9 +4,7 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::controllers::hash::{fnv_1a, spelled};
-
-/// The label that tells pods of different templates apart.
-pub(super) const HASH_LABEL: &str = "pod-template-hash";
+use crate::object::well_known::label::POD_TEMPLATE_HASH;
 
 /// The hash of a template in Kubernetes' look: FNV-1a (32 bits) in decimal, letter by letter.
 ///
@@ -28,7 +26,7 @@ pub(super) fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
     let mut template = template.clone();
     if let Some(meta) = &mut template.metadata {
         if let Some(labels) = &mut meta.labels {
-            labels.remove(HASH_LABEL);
+            labels.remove(POD_TEMPLATE_HASH);
         }
         meta.labels = meta.labels.take().filter(|l| !l.is_empty());
         meta.annotations = meta.annotations.take().filter(|a| !a.is_empty());
@@ -43,7 +41,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controllers::hash::LETTERS;
+    use crate::object::names::ALPHABET;
 
     fn template(image: &str, labels: serde_json::Value) -> PodTemplateSpec {
         serde_json::from_value(json!({"metadata": {"labels": labels},
@@ -54,7 +52,7 @@ mod tests {
     #[test]
     fn a_hash_looks_like_kubernetes_and_follows_the_template_dep_1() {
         let one = template_hash(&template("nginx:1.7.9", json!({"a": "b"})), None);
-        assert!((1..=10).contains(&one.len()) && one.bytes().all(|b| LETTERS.contains(&b)), "{one}");
+        assert!((1..=10).contains(&one.len()) && one.bytes().all(|b| ALPHABET.contains(&b)), "{one}");
         assert_eq!(one, template_hash(&template("nginx:1.7.9", json!({"a": "b"})), None));
         assert_ne!(one, template_hash(&template("nginx:1.9.1", json!({"a": "b"})), None));
         assert_ne!(one, template_hash(&template("nginx:1.7.9", json!({"a": "b"})), Some(1)));
@@ -63,7 +61,7 @@ mod tests {
     #[test]
     fn the_hash_label_makes_no_other_template_dep_1() {
         let plain = template("nginx", json!({}));
-        assert!(same_template(&plain, &template("nginx", json!({(HASH_LABEL): "x"}))));
+        assert!(same_template(&plain, &template("nginx", json!({(POD_TEMPLATE_HASH): "x"}))));
         assert!(!same_template(&plain, &template("nginx", json!({"a": "b"}))));
     }
 }

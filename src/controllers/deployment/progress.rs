@@ -1,4 +1,4 @@
-//! What a Deployment tells of itself: counts, Available, Progressing and its deadline, ReplicaFailure.
+//! A Deployment's status: counts, Available, Progressing and its deadline, ReplicaFailure.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet, ReplicaSetCondition,
 };
 
-use super::fleet::Budget;
+use super::view::Budget;
 use crate::base::clock::{saturating_after, time, until};
 use crate::object::Shared;
+use crate::object::conditions::{self, Condition as _, ConditionStatus};
+use crate::object::well_known::condition::REPLICA_FAILURE;
 
 pub(super) const AVAILABLE: &str = "Available";
 pub(super) const PROGRESSING: &str = "Progressing";
-pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// Reasons of the Progressing condition.
 pub(super) mod reason {
@@ -34,7 +35,7 @@ pub(super) fn deadline(deployment: &Deployment) -> Option<Duration> {
 }
 
 pub(super) fn condition<'a>(status: &'a DeploymentStatus, type_: &str) -> Option<&'a DeploymentCondition> {
-    status.conditions.as_ref()?.iter().find(|c| c.type_.as_deref() == Some(type_))
+    conditions::get(status.conditions.as_ref(), type_)
 }
 
 fn reason_of(condition: &DeploymentCondition) -> &str {
@@ -44,14 +45,14 @@ fn reason_of(condition: &DeploymentCondition) -> &str {
 /// A condition that begins now.
 pub(super) fn new_condition(
     type_: &str,
-    status: &str,
+    status: ConditionStatus,
     reason: &str,
     message: impl Into<String>,
     now: Timestamp,
 ) -> DeploymentCondition {
     DeploymentCondition {
         type_: Some(type_.into()),
-        status: Some(status.into()),
+        status: status.into(),
         reason: Some(reason.into()),
         message: Some(message.into()),
         last_update_time: Some(time(now)),
@@ -59,33 +60,11 @@ pub(super) fn new_condition(
     }
 }
 
-/// Puts a condition in place; one with the same status and reason stands, and the time of the last
-/// transition is kept while the status stays.
-pub(super) fn set_condition(status: &mut DeploymentStatus, mut condition: DeploymentCondition) {
-    let type_ = condition.type_.clone().unwrap_or_default();
-    if let Some(current) = self::condition(status, &type_)
-        && current.status == condition.status
-    {
-        if current.reason == condition.reason {
-            return;
-        }
-        condition.last_transition_time.clone_from(&current.last_transition_time);
-    }
-    replace_condition(status, condition);
-}
-
-fn replace_condition(status: &mut DeploymentStatus, condition: DeploymentCondition) {
-    let type_ = condition.type_.clone().unwrap_or_default();
-    remove_condition(status, &type_);
-    status.conditions.get_or_insert_default().push(condition);
-}
-
-fn remove_condition(status: &mut DeploymentStatus, type_: &str) {
-    if let Some(conditions) = &mut status.conditions {
-        conditions.retain(|c| c.type_.as_deref() != Some(type_));
-        if conditions.is_empty() {
-            status.conditions = None;
-        }
+/// Puts a condition in place; one with the same status and reason stands.
+pub(super) fn set_condition(status: &mut DeploymentStatus, next: DeploymentCondition) {
+    let stands = |c: &DeploymentCondition| c.status == next.status && c.reason == next.reason;
+    if !condition(status, next.type_()).is_some_and(stands) {
+        conditions::set_last(status.conditions.get_or_insert_default(), next);
     }
 }
 
@@ -104,7 +83,7 @@ pub(super) fn note_pause(deployment: &Deployment, status: &mut DeploymentStatus,
         (false, true) => (reason::RESUMED, "Deployment is resumed"),
         _ => return,
     };
-    set_condition(status, new_condition(PROGRESSING, "Unknown", reason, message, now));
+    set_condition(status, new_condition(PROGRESSING, ConditionStatus::Unknown, reason, message, now));
 }
 
 /// The counts and the Available condition.
@@ -135,9 +114,13 @@ pub(super) fn counted(
         conditions: previous.conditions.clone(),
     };
     let condition = if i64::from(available) >= Budget::of(deployment).min_available() {
-        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        (ConditionStatus::True, "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
-        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+        (
+            ConditionStatus::False,
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        )
     };
     set_condition(&mut status, new_condition(AVAILABLE, condition.0, condition.1, condition.2, now));
     status
@@ -149,11 +132,11 @@ fn actual(set: &ReplicaSet) -> i32 {
 
 /// Whether every pod is new and available.
 pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
-    let wanted = deployment.spec.replicas.unwrap_or(1);
-    let is_wanted = |count: Option<i32>| count.unwrap_or(0) == wanted;
-    is_wanted(status.updated_replicas)
-        && is_wanted(status.replicas)
-        && is_wanted(status.available_replicas)
+    let desired = deployment.spec.replicas.unwrap_or(1);
+    let is_desired = |count: Option<i32>| count.unwrap_or(0) == desired;
+    is_desired(status.updated_replicas)
+        && is_desired(status.replicas)
+        && is_desired(status.available_replicas)
         && status.observed_generation >= deployment.metadata.generation
 }
 
@@ -181,7 +164,7 @@ fn timed_out(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> b
 
 /// The whole status of a Deployment whose rollout goes on.
 ///
-/// `previous` is the stored status, by which progress is told from standstill.
+/// `previous` is the stored status, which shows progress from standstill.
 pub(super) fn rolled_out(
     deployment: &Deployment,
     previous: &DeploymentStatus,
@@ -191,12 +174,12 @@ pub(super) fn rolled_out(
 ) -> DeploymentStatus {
     let mut status = counted(deployment, previous, replica_sets, new, now);
     match deadline(deployment) {
-        None => remove_condition(&mut status, PROGRESSING),
+        None => conditions::remove(&mut status.conditions, PROGRESSING),
         Some(deadline) => note_progress(&mut status, deployment, previous, new, deadline, now),
     }
     match replica_failure(replica_sets, new) {
         Some(failure) => set_condition(&mut status, failure),
-        None => remove_condition(&mut status, REPLICA_FAILURE),
+        None => conditions::remove(&mut status.conditions, REPLICA_FAILURE),
     }
     status
 }
@@ -220,22 +203,25 @@ fn note_progress(
     };
     if is_complete(deployment, status) {
         let message = format!("{subject} has successfully progressed.");
-        set_condition(status, new_condition(PROGRESSING, "True", reason::AVAILABLE, message, now));
+        set_condition(
+            status,
+            new_condition(PROGRESSING, ConditionStatus::True, reason::AVAILABLE, message, now),
+        );
     } else if progressed(previous, status) {
         let message = format!("{subject} is progressing.");
-        let mut condition = new_condition(PROGRESSING, "True", reason::UPDATED, message, now);
+        let next = new_condition(PROGRESSING, ConditionStatus::True, reason::UPDATED, message, now);
         // Any progress moves the update time, which the deadline counts from, even for the same reason.
-        if let Some(current) = current.filter(|c| c.status.as_deref() == Some("True")) {
-            condition.last_transition_time = current.last_transition_time;
-        }
-        replace_condition(status, condition);
+        conditions::set_last(status.conditions.get_or_insert_default(), next);
     } else if timed_out(status, deadline, now) {
         let message = format!("{subject} has timed out progressing.");
-        set_condition(status, new_condition(PROGRESSING, "False", reason::TIMED_OUT, message, now));
+        set_condition(
+            status,
+            new_condition(PROGRESSING, ConditionStatus::False, reason::TIMED_OUT, message, now),
+        );
     }
 }
 
-/// When to look again at a rollout that may stand still.
+/// When to sync again a rollout that may stand still.
 pub(super) fn check_after(
     deployment: &Deployment,
     status: &DeploymentStatus,
@@ -257,8 +243,7 @@ fn replica_failure(
     new: Option<&Shared<ReplicaSet>>,
 ) -> Option<DeploymentCondition> {
     let of = |set: &Shared<ReplicaSet>| -> Option<ReplicaSetCondition> {
-        let conditions = set.status.as_ref()?.conditions.as_ref()?;
-        conditions.iter().find(|c| c.type_.as_deref() == Some(REPLICA_FAILURE)).cloned()
+        conditions::get(set.status.as_ref()?.conditions.as_ref(), REPLICA_FAILURE).cloned()
     };
     let failure = new.and_then(of).or_else(|| replica_sets.iter().find_map(of))?;
     Some(DeploymentCondition {

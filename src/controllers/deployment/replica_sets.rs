@@ -5,12 +5,14 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use super::fleet::{Budget, Fleet, Member, Resize, in_api};
-use super::{DeploymentController, annotations, hash, history};
+use super::view::{Budget, ReplicaSetView, Resize, View, in_api};
+use super::{DeploymentController, annotations, history};
 use crate::api::{ApiError, DeleteOptions};
 use crate::object::owner::controller_reference;
 use crate::object::selector::Labels;
+use crate::object::well_known::label::POD_TEMPLATE_HASH;
 use crate::object::{Kind, Shared};
+use crate::reconcile::ignore_gone;
 
 /// A Deployment's ReplicaSets: the one with its template, if there is one, and the others.
 pub(super) struct Sets {
@@ -26,11 +28,11 @@ impl Sets {
     }
 
     /// Their numbers.
-    pub(super) fn fleet(&self, deployment: &Deployment) -> Fleet {
+    pub(super) fn view(&self, deployment: &Deployment) -> View {
         let new = self.new.as_ref().map(Shared::uid);
-        Fleet {
+        View {
             budget: Budget::of(deployment),
-            members: self.all.iter().map(|set| Member::of(set, Some(set.uid()) == new)).collect(),
+            members: self.all.iter().map(|set| ReplicaSetView::of(set, Some(set.uid()) == new)).collect(),
             status_replicas: deployment.status.as_ref().and_then(|s| s.replicas).map_or(0, i64::from),
         }
     }
@@ -89,7 +91,7 @@ impl DeploymentController {
         after: &Shared<ReplicaSet>,
     ) {
         if before.object().revision() != after.object().revision() {
-            self.written.note(deployment.uid(), after);
+            self.updates.expect(deployment.uid(), after);
         }
     }
 
@@ -100,11 +102,8 @@ impl DeploymentController {
                 resource_version: Some(set.object().revision()),
                 ..DeleteOptions::uid(set.uid())
             };
-            match self.api.delete(Kind::ReplicaSet, &set.key(), &options) {
-                // Changed since: it is looked at again when the cache shows the change.
-                Err(error) if !error.is_gone() => return Err(error),
-                _ => {}
-            }
+            // Changed since: the cache's event brings it back to the queue.
+            ignore_gone(self.api.delete(Kind::ReplicaSet, &set.key(), &options))?;
         }
         Ok(())
     }
@@ -125,7 +124,7 @@ pub(super) fn new_replica_set(
 ) -> ReplicaSet {
     let with_hash = |labels: Option<&Labels>| {
         let mut labels = labels.cloned().unwrap_or_default();
-        labels.insert(hash::HASH_LABEL.to_string(), hash.to_string());
+        labels.insert(POD_TEMPLATE_HASH.to_string(), hash.to_string());
         Some(labels)
     };
     let mut template = deployment.spec.template.clone();

@@ -1,48 +1,48 @@
 //! RollingUpdate: the next sizes of the ReplicaSets, within the budget.
 
-use super::fleet::{Fleet, Member, Resize};
+use super::view::{ReplicaSetView, Resize, View};
 
 /// The next step of a rollout whose new ReplicaSet exists; empty when there is nothing to do now.
 ///
 /// Either the new ReplicaSet moves or the old ones do, never both: each step is judged on what the last
 /// one led to.
-pub(super) fn next_step(fleet: &Fleet) -> Vec<Resize> {
-    let Some(new) = fleet.new_member() else { return Vec::new() };
-    let size = new_size(fleet, new.size);
-    if size == new.size { shrink_old(fleet, new) } else { vec![Resize::new(new, size)] }
+pub(super) fn next_step(view: &View) -> Vec<Resize> {
+    let Some(new) = view.new_member() else { return Vec::new() };
+    let size = new_size(view, new.size);
+    if size == new.size { shrink_old(view, new) } else { vec![Resize::new(new, size)] }
 }
 
 /// The size of the new ReplicaSet that has `size` now (0 when it is about to be created).
-pub(super) fn new_size(fleet: &Fleet, size: i64) -> i64 {
-    let budget = &fleet.budget;
+pub(super) fn new_size(view: &View, size: i64) -> i64 {
+    let budget = &view.budget;
     if size >= budget.replicas {
         return budget.replicas;
     }
-    if fleet.old_members().any(|m| !m.observed) {
+    if view.old_members().any(|m| !m.observed) {
         return size;
     }
-    let total: i64 = fleet.members.iter().map(Member::occupied).sum();
+    let total: i64 = view.members.iter().map(ReplicaSetView::occupied).sum();
     let room = (budget.max_replicas() - total).max(0);
     size + room.min(budget.replicas - size)
 }
 
 /// Takes pods from the old ReplicaSets, unavailable ones first.
-fn shrink_old(fleet: &Fleet, new: &Member) -> Vec<Resize> {
-    let min_available = fleet.budget.min_available();
-    let total: i64 = fleet.members.iter().map(|m| m.size).sum();
+fn shrink_old(view: &View, new: &ReplicaSetView) -> Vec<Resize> {
+    let min_available = view.budget.min_available();
+    let total: i64 = view.members.iter().map(|m| m.size).sum();
     let new_unavailable = (new.size - new.available).max(0);
     let mut may_go = total - min_available - new_unavailable;
     if may_go <= 0 {
         return Vec::new();
     }
-    let mut resizes: Vec<Resize> = fleet.active_old().into_iter().map(|m| Resize::new(m, m.size)).collect();
+    let mut resizes: Vec<Resize> = view.active_old().into_iter().map(|m| Resize::new(m, m.size)).collect();
     // Pods that serve nobody go first: they could block the rollout for ever.
-    for (resize, member) in resizes.iter_mut().zip(fleet.active_old()) {
+    for (resize, member) in resizes.iter_mut().zip(view.active_old()) {
         let unavailable = (member.size - member.available).max(0).min(may_go);
         resize.to -= unavailable;
         may_go -= unavailable;
     }
-    let available: i64 = fleet.members.iter().map(Member::available_within_size).sum();
+    let available: i64 = view.members.iter().map(ReplicaSetView::available_within_size).sum();
     let mut spare = (available - min_available).max(0);
     for resize in &mut resizes {
         let going = spare.min(resize.to);
@@ -55,8 +55,8 @@ fn shrink_old(fleet: &Fleet, new: &Member) -> Vec<Resize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fleet::testing::{budget, member, told};
     use super::*;
+    use crate::controllers::deployment::view::testing::{budget, member, text};
 
     #[test]
     fn steps_stay_within_the_budget_dep_2() {
@@ -81,28 +81,28 @@ mod tests {
             ("done", (3, 1, 1), vec![("a", 0, 0), ("new", 3, 3)], ""),
             ("zero replicas empty everything", (0, 0, 0), vec![("a", 2, 2), ("new", 0, 0)], "a:2>0"),
         ] {
-            let fleet = Fleet {
+            let view = View {
                 budget: budget(replicas, surge, unavailable),
                 members: members.into_iter().map(|(n, s, a)| member(n, s, a)).collect(),
                 status_replicas: 0,
             };
-            assert_eq!(told(&next_step(&fleet)), expected, "{rule}");
+            assert_eq!(text(&next_step(&view)), expected, "{rule}");
         }
     }
 
     #[test]
     fn pods_that_still_go_count_against_the_surge_dep_2() {
-        let mut fleet = Fleet {
+        let mut view = View {
             budget: budget(3, 1, 0),
             members: vec![member("a", 2, 3), member("new", 1, 1)],
             status_replicas: 0,
         };
-        fleet.members[0].actual = 3;
-        assert_eq!(told(&next_step(&fleet)), "", "the third old pod is still there");
-        fleet.members[0].actual = 2;
-        assert_eq!(told(&next_step(&fleet)), "new:1>2");
-        fleet.members[0].observed = false;
-        assert_eq!(told(&next_step(&fleet)), "", "the status tells of an older size");
+        view.members[0].actual = 3;
+        assert_eq!(text(&next_step(&view)), "", "the third old pod is still there");
+        view.members[0].actual = 2;
+        assert_eq!(text(&next_step(&view)), "new:1>2");
+        view.members[0].observed = false;
+        assert_eq!(text(&next_step(&view)), "", "the status tells of an older size");
     }
 
     #[test]
@@ -110,29 +110,29 @@ mod tests {
         for (replicas, surge, unavailable) in
             [(10, 3, 2), (10, 0, 1), (3, 1, 0), (1, 1, 0), (7, 7, 7), (5, 0, 5), (9, 2, 0)]
         {
-            let mut fleet = Fleet {
+            let mut view = View {
                 budget: budget(replicas, surge, unavailable),
                 members: vec![member("a", i64::from(replicas), i64::from(replicas)), member("new", 0, 0)],
                 status_replicas: 0,
             };
             for _ in 0..100 {
-                for resize in next_step(&fleet) {
-                    let member = fleet.members.iter_mut().find(|m| m.name == resize.name).unwrap();
+                for resize in next_step(&view) {
+                    let member = view.members.iter_mut().find(|m| m.name == resize.name).unwrap();
                     member.size = resize.to;
                     member.actual = resize.to;
                     member.available = member.available.min(resize.to);
-                    let total: i64 = fleet.members.iter().map(|m| m.actual).sum();
-                    assert!(total <= fleet.budget.max_replicas());
+                    let total: i64 = view.members.iter().map(|m| m.actual).sum();
+                    assert!(total <= view.budget.max_replicas());
                 }
-                let available: i64 = fleet.members.iter().map(|m| m.available).sum();
-                assert!(available >= fleet.budget.min_available(), "{fleet:?}");
+                let available: i64 = view.members.iter().map(|m| m.available).sum();
+                assert!(available >= view.budget.min_available(), "{view:?}");
                 // One pod becomes available at a time.
-                if let Some(member) = fleet.members.iter_mut().find(|m| m.available < m.size) {
+                if let Some(member) = view.members.iter_mut().find(|m| m.available < m.size) {
                     member.available += 1;
                 }
             }
-            assert_eq!(fleet.new_member().unwrap().available, i64::from(replicas));
-            assert_eq!(fleet.members[0].size, 0);
+            assert_eq!(view.new_member().unwrap().available, i64::from(replicas));
+            assert_eq!(view.members[0].size, 0);
         }
     }
 }

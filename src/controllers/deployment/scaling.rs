@@ -1,57 +1,57 @@
 //! Scaling a Deployment: one active ReplicaSet takes the whole size; in the middle of a rollout the change
 //! is spread over the active ones in proportion to their sizes.
 
-use super::fleet::{Fleet, Member, Resize, Strategy};
+use super::view::{ReplicaSetView, Resize, Strategy, View};
 
 /// Whether the Deployment's size changed since its ReplicaSets were sized.
-pub(super) fn is_scaling_event(fleet: &Fleet) -> bool {
-    fleet.active().iter().any(|m| m.desired_annotation.is_some_and(|d| d != fleet.budget.replicas))
+pub(super) fn is_scaling_event(view: &View) -> bool {
+    view.active().iter().any(|m| m.desired_annotation.is_some_and(|d| d != view.budget.replicas))
 }
 
 /// The sizes that follow from the Deployment's own.
-pub(super) fn next_step(fleet: &Fleet) -> Vec<Resize> {
-    let mut resizes = sizes(fleet);
+pub(super) fn next_step(view: &View) -> Vec<Resize> {
+    let mut resizes = sizes(view);
     let before: i64 = resizes.iter().map(|r| r.from).sum();
     let after: i64 = resizes.iter().map(|r| r.to).sum();
-    if after > before && fleet.is_shrinking() {
+    if after > before && view.is_shrinking() {
         resizes.clear();
     }
     resizes
 }
 
-fn sizes(fleet: &Fleet) -> Vec<Resize> {
-    let replicas = fleet.budget.replicas;
-    if let Some(only) = active_or_latest(fleet) {
+fn sizes(view: &View) -> Vec<Resize> {
+    let replicas = view.budget.replicas;
+    if let Some(only) = active_or_latest(view) {
         return vec![Resize::new(only, replicas)];
     }
-    if fleet.new_member().is_some_and(|new| is_saturated(new, replicas)) {
-        return fleet.active_old().into_iter().map(|old| Resize::new(old, 0)).collect();
+    if view.new_member().is_some_and(|new| is_saturated(new, replicas)) {
+        return view.active_old().into_iter().map(|old| Resize::new(old, 0)).collect();
     }
-    match fleet.budget.strategy {
-        Strategy::RollingUpdate => proportional(fleet),
+    match view.budget.strategy {
+        Strategy::RollingUpdate => proportional(view),
         Strategy::Recreate => Vec::new(),
     }
 }
 
 /// The only ReplicaSet with a size; when none has one, the new one or else the youngest.
-fn active_or_latest(fleet: &Fleet) -> Option<&Member> {
-    match fleet.active()[..] {
+fn active_or_latest(view: &View) -> Option<&ReplicaSetView> {
+    match view.active()[..] {
         [only] => Some(only),
-        [] => fleet
+        [] => view
             .new_member()
-            .or_else(|| fleet.members.iter().max_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)))),
+            .or_else(|| view.members.iter().max_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)))),
         _ => None,
     }
 }
 
 /// Whether the new ReplicaSet alone is all the Deployment wants.
-fn is_saturated(new: &Member, replicas: i64) -> bool {
+fn is_saturated(new: &ReplicaSetView, replicas: i64) -> bool {
     new.size == replicas && new.desired_annotation == Some(replicas) && new.available == replicas
 }
 
-fn proportional(fleet: &Fleet) -> Vec<Resize> {
-    let budget = &fleet.budget;
-    let mut active = fleet.active();
+fn proportional(view: &View) -> Vec<Resize> {
+    let budget = &view.budget;
+    let mut active = view.active();
     let total: i64 = active.iter().map(|m| m.size).sum();
     let allowed = if budget.replicas > 0 { budget.max_replicas() } else { 0 };
     let to_add = allowed - total;
@@ -63,7 +63,7 @@ fn proportional(fleet: &Fleet) -> Vec<Resize> {
     let mut added = 0;
     let mut resizes = Vec::new();
     for member in &active {
-        let share = share(fleet, member, to_add, added);
+        let share = share(view, member, to_add, added);
         added += share;
         resizes.push(Resize::new(member, member.size + share));
     }
@@ -76,7 +76,7 @@ fn proportional(fleet: &Fleet) -> Vec<Resize> {
 
 /// Where the split would take available pods below the least there must be, it takes unavailable ones of
 /// other ReplicaSets instead. (Kubernetes lets its rounding break the bound here.)
-fn keep_available(resizes: &mut [Resize], members: &[&Member], min_available: i64) {
+fn keep_available(resizes: &mut [Resize], members: &[&ReplicaSetView], min_available: i64) {
     let before: i64 = members.iter().map(|m| m.available_within_size()).sum();
     let after: i64 = resizes.iter().zip(members).map(|(r, m)| m.available.min(r.to)).sum();
     let mut missing = min_available.min(before) - after;
@@ -94,19 +94,19 @@ fn keep_available(resizes: &mut [Resize], members: &[&Member], min_available: i6
 }
 
 /// What a ReplicaSet of this size gets of `to_add` pods, of which `added` are given already.
-fn share(fleet: &Fleet, member: &Member, to_add: i64, added: i64) -> i64 {
+fn share(view: &View, member: &ReplicaSetView, to_add: i64, added: i64) -> i64 {
     let left = to_add - added;
     if left == 0 {
         return 0;
     }
-    if fleet.budget.replicas == 0 {
+    if view.budget.replicas == 0 {
         return (-member.size).max(left);
     }
-    let max_before = member.max_annotation.filter(|max| *max > 0).unwrap_or(fleet.status_replicas);
+    let max_before = member.max_annotation.filter(|max| *max > 0).unwrap_or(view.status_replicas);
     if max_before <= 0 {
         return 0;
     }
-    let scaled = i128::from(member.size) * i128::from(fleet.budget.max_replicas());
+    let scaled = i128::from(member.size) * i128::from(view.budget.max_replicas());
     // Half a pod rounds away from zero; sizes are never negative.
     let rounded = (2 * scaled + i128::from(max_before)).div_euclid(2 * i128::from(max_before));
     let share = i64::try_from(rounded).unwrap_or(i64::from(i32::MAX)) - member.size;
@@ -116,20 +116,20 @@ fn share(fleet: &Fleet, member: &Member, to_add: i64, added: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fleet::testing::{budget, member, told};
     use super::*;
+    use crate::controllers::deployment::view::testing::{budget, member, text};
 
-    fn fleet(bounds: (i32, i32, i32), sized_for: i32, members: &[(&str, i64, i64)]) -> Fleet {
+    fn view(bounds: (i32, i32, i32), sized_for: i32, members: &[(&str, i64, i64)]) -> View {
         let max_before = budget(sized_for, bounds.1, bounds.2).max_replicas();
         let members = members
             .iter()
-            .map(|(name, size, available)| Member {
+            .map(|(name, size, available)| ReplicaSetView {
                 desired_annotation: Some(i64::from(sized_for)),
                 max_annotation: Some(max_before),
                 ..member(name, *size, *available)
             })
             .collect();
-        Fleet { budget: budget(bounds.0, bounds.1, bounds.2), members, status_replicas: max_before }
+        View { budget: budget(bounds.0, bounds.1, bounds.2), members, status_replicas: max_before }
     }
 
     #[test]
@@ -164,34 +164,34 @@ mod tests {
             ("none active, none new: the youngest", (2, 1, 0), 0, vec![("a", 0, 0), ("b", 0, 0)], "b:0>2"),
             ("a saturated new one empties the old", (3, 1, 0), 3, vec![("a", 1, 1), ("new", 3, 3)], "a:1>0"),
         ] {
-            assert_eq!(told(&next_step(&fleet(bounds, sized_for, &members))), expected, "{rule}");
+            assert_eq!(text(&next_step(&view(bounds, sized_for, &members))), expected, "{rule}");
         }
     }
 
     #[test]
     fn rounding_never_takes_the_last_available_pods_dep_2() {
-        let stuck = fleet((2, 1, 0), 4, &[("a", 3, 3), ("b", 1, 0), ("new", 1, 0)]);
+        let stuck = view((2, 1, 0), 4, &[("a", 3, 3), ("b", 1, 0), ("new", 1, 0)]);
         // Kubernetes' arithmetic alone would leave a:1, one available pod of two.
-        assert_eq!(told(&next_step(&stuck)), "a:3>2 b:1>1 new:1>0");
+        assert_eq!(text(&next_step(&stuck)), "a:3>2 b:1>1 new:1>0");
     }
 
     #[test]
     fn only_sizes_from_before_are_a_scaling_event_dep_3() {
-        let stale = fleet((15, 3, 2), 10, &[("a", 8, 8), ("new", 5, 0)]);
+        let stale = view((15, 3, 2), 10, &[("a", 8, 8), ("new", 5, 0)]);
         assert!(is_scaling_event(&stale));
-        assert!(!is_scaling_event(&fleet((10, 3, 2), 10, &[("a", 8, 8), ("new", 5, 0)])));
+        assert!(!is_scaling_event(&view((10, 3, 2), 10, &[("a", 8, 8), ("new", 5, 0)])));
     }
 
     #[test]
     fn nothing_grows_while_pods_are_still_going_dep_2() {
-        let mut shrinking = fleet((15, 3, 2), 10, &[("a", 8, 8), ("new", 5, 0)]);
+        let mut shrinking = view((15, 3, 2), 10, &[("a", 8, 8), ("new", 5, 0)]);
         shrinking.members[0].actual = 10;
-        assert_eq!(told(&next_step(&shrinking)), "");
+        assert_eq!(text(&next_step(&shrinking)), "");
     }
 
     #[test]
     fn a_recreating_deployment_does_not_spread_dep_3() {
-        let mut recreate = fleet((15, 0, 0), 10, &[("a", 8, 8), ("new", 5, 0)]);
+        let mut recreate = view((15, 0, 0), 10, &[("a", 8, 8), ("new", 5, 0)]);
         recreate.budget.strategy = Strategy::Recreate;
         assert!(next_step(&recreate).is_empty());
     }

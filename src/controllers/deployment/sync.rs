@@ -5,27 +5,29 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStat
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::fleet::{Fleet, Resize, Strategy, in_api};
 use super::progress::{self, new_condition, reason};
 use super::replica_sets::{Sets, new_replica_set};
+use super::view::{Resize, Strategy, View, in_api};
 use super::{DeploymentController, annotations, hash, history, recreate, rolling, scaling};
 use crate::api::ApiError;
-use crate::controllers::claim::claim;
+use crate::controllers::controller_ref::claim;
+use crate::object::conditions::ConditionStatus;
 use crate::object::owner::{is_controlled_by, is_terminating};
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared};
+use crate::reconcile::ignore_not_found;
 
-/// What a turn has to tell besides the counts.
+/// What goes into the status besides the counts.
 #[derive(Default)]
-struct News {
+struct RolloutStatus {
     revision: Option<i64>,
     condition: Option<DeploymentCondition>,
 }
 
-/// How a turn's status is made of the stored one.
+/// Which parts of the status a sync writes.
 #[derive(Clone, Copy)]
-enum Telling {
+enum StatusScope {
     /// The rollout goes on: with progress and failures.
     Rollout,
     /// It does not: counts alone.
@@ -44,26 +46,26 @@ impl DeploymentController {
         let new = history::find_new(deployment, &all).cloned();
         let mut sets = Sets { all, new };
         if is_terminating(&deployment.metadata) {
-            return self.tell(deployment, &sets, &News::default(), Telling::Counts);
+            return self.update_status(deployment, &sets, &RolloutStatus::default(), StatusScope::Counts);
         }
         if self.roll_back(deployment, &sets.all)? {
             return Ok(());
         }
-        let news = self.refresh_new(deployment, &mut sets)?;
+        let rollout = self.refresh_new(deployment, &mut sets)?;
         let paused = deployment.spec.paused == Some(true);
-        let fleet = sets.fleet(deployment);
-        if paused || scaling::is_scaling_event(&fleet) {
-            for resize in scaling::next_step(&fleet) {
+        let view = sets.view(deployment);
+        if paused || scaling::is_scaling_event(&view) {
+            for resize in scaling::next_step(&view) {
                 self.resize(deployment, &sets, &resize)?;
             }
             if paused {
                 self.clean_up(deployment, &sets)?;
             }
-            return self.tell(deployment, &sets, &news, Telling::Counts);
+            return self.update_status(deployment, &sets, &rollout, StatusScope::Counts);
         }
-        match fleet.budget.strategy {
-            Strategy::RollingUpdate => self.roll(deployment, &sets, &fleet, &news),
-            Strategy::Recreate => self.recreate(deployment, &sets, &fleet, &news),
+        match view.budget.strategy {
+            Strategy::RollingUpdate => self.roll(deployment, &sets, &view, &rollout),
+            Strategy::Recreate => self.recreate(deployment, &sets, &view, &rollout),
         }
     }
 
@@ -71,48 +73,48 @@ impl DeploymentController {
         &self,
         deployment: &Shared<Deployment>,
         sets: &Sets,
-        fleet: &Fleet,
-        news: &News,
+        view: &View,
+        rollout: &RolloutStatus,
     ) -> Result<(), ApiError> {
         if sets.new.is_none() {
-            return self.create_new(deployment, sets, in_api(rolling::new_size(fleet, 0)));
+            return self.create_new(deployment, sets, in_api(rolling::new_size(view, 0)));
         }
-        let step = rolling::next_step(fleet);
+        let step = rolling::next_step(view);
         for resize in &step {
             self.resize(deployment, sets, resize)?;
         }
         if step.is_empty() {
             self.clean_up_when_complete(deployment, sets)?;
         }
-        self.tell(deployment, sets, news, Telling::Rollout)
+        self.update_status(deployment, sets, rollout, StatusScope::Rollout)
     }
 
     fn recreate(
         &self,
         deployment: &Shared<Deployment>,
         sets: &Sets,
-        fleet: &Fleet,
-        news: &News,
+        view: &View,
+        rollout: &RolloutStatus,
     ) -> Result<(), ApiError> {
         let old_pods_running = sets
             .old()
             .any(|set| self.pods.controlled_by(set.uid()).iter().any(|pod: &Shared<Pod>| !is_terminal(pod)));
-        match (recreate::next_step(fleet, old_pods_running), fleet.new_member()) {
-            (recreate::Step::ScaleDown(down), _) => {
+        match (recreate::next_step(view, old_pods_running), view.new_member()) {
+            (recreate::Action::ScaleDown(down), _) => {
                 for resize in &down {
                     self.resize(deployment, sets, resize)?;
                 }
             }
-            (recreate::Step::Wait, _) => {}
-            (recreate::Step::ScaleUp, None) => {
-                return self.create_new(deployment, sets, in_api(fleet.budget.replicas));
+            (recreate::Action::Wait, _) => {}
+            (recreate::Action::ScaleUp, None) => {
+                return self.create_new(deployment, sets, in_api(view.budget.replicas));
             }
-            (recreate::Step::ScaleUp, Some(new)) => {
-                self.resize(deployment, sets, &Resize::new(new, fleet.budget.replicas))?;
+            (recreate::Action::ScaleUp, Some(new)) => {
+                self.resize(deployment, sets, &Resize::new(new, view.budget.replicas))?;
                 self.clean_up_when_complete(deployment, sets)?;
             }
         }
-        self.tell(deployment, sets, news, Telling::Rollout)
+        self.update_status(deployment, sets, rollout, StatusScope::Rollout)
     }
 
     /// A selector that matches everything would take every pod of the namespace.
@@ -127,20 +129,25 @@ impl DeploymentController {
         })
     }
 
-    /// Brings the new ReplicaSet up to date; what there is to tell of it.
-    fn refresh_new(&self, deployment: &Shared<Deployment>, sets: &mut Sets) -> Result<News, ApiError> {
+    /// Brings the new ReplicaSet up to date; what the status says of it.
+    fn refresh_new(
+        &self,
+        deployment: &Shared<Deployment>,
+        sets: &mut Sets,
+    ) -> Result<RolloutStatus, ApiError> {
         self.refresh(deployment, sets)?;
-        let Some(new) = &sets.new else { return Ok(News::default()) };
+        let Some(new) = &sets.new else { return Ok(RolloutStatus::default()) };
         let now = self.api.clock().now();
         let unknown = deployment
             .status
             .as_ref()
             .is_none_or(|status| progress::condition(status, progress::PROGRESSING).is_none());
         let found = format!("Found new replica set \"{}\"", new.name());
-        Ok(News {
+        Ok(RolloutStatus {
             revision: Some(annotations::revision(&new.metadata)),
-            condition: (unknown && progress::deadline(deployment).is_some())
-                .then(|| new_condition(progress::PROGRESSING, "True", reason::FOUND, found, now)),
+            condition: (unknown && progress::deadline(deployment).is_some()).then(|| {
+                new_condition(progress::PROGRESSING, ConditionStatus::True, reason::FOUND, found, now)
+            }),
         })
     }
 
@@ -159,20 +166,21 @@ impl DeploymentController {
         let now = self.api.clock().now();
         match self.api.create_as(set) {
             Ok(created) => {
-                self.written.note(deployment.uid(), &created);
+                self.updates.expect(deployment.uid(), &created);
                 if replicas > 0 {
                     let message = format!("Scaled up replica set {} from 0 to {replicas}", created.name());
                     self.recorder.normal(deployment.object(), "ScalingReplicaSet", message);
                 }
                 let message = format!("Created new replica set \"{}\"", created.name());
-                let condition = progress::deadline(deployment)
-                    .map(|_| new_condition(progress::PROGRESSING, "True", reason::CREATED, message, now));
+                let condition = progress::deadline(deployment).map(|_| {
+                    new_condition(progress::PROGRESSING, ConditionStatus::True, reason::CREATED, message, now)
+                });
                 let sets = Sets {
                     all: sets.all.iter().cloned().chain([created.clone()]).collect(),
                     new: Some(created),
                 };
-                let news = News { revision: Some(revision), condition };
-                self.tell(deployment, &sets, &news, Telling::Rollout)
+                let rollout = RolloutStatus { revision: Some(revision), condition };
+                self.update_status(deployment, &sets, &rollout, StatusScope::Rollout)
             }
             Err(error) if error.is_already_exists() => self.resolve_collision(deployment, &key),
             // Nothing can be made in a namespace that goes, and nothing needs to be.
@@ -184,7 +192,7 @@ impl DeploymentController {
                     self.write_status(deployment, |fresh, now| {
                         let condition = new_condition(
                             progress::PROGRESSING,
-                            "False",
+                            ConditionStatus::False,
                             reason::CREATE_FAILED,
                             message.as_str(),
                             now,
@@ -204,7 +212,7 @@ impl DeploymentController {
         let same =
             there.spec.template.as_ref().is_some_and(|t| hash::same_template(t, &deployment.spec.template));
         if same && is_controlled_by(&there.metadata, deployment.uid()) {
-            self.written.note(deployment.uid(), &there);
+            self.updates.expect(deployment.uid(), &there);
             self.queue.add(deployment.key());
             return Ok(());
         }
@@ -226,16 +234,16 @@ impl DeploymentController {
     }
 
     /// Writes the status, once and only when it changed, and comes back when the rollout's deadline ends.
-    fn tell(
+    fn update_status(
         &self,
         deployment: &Shared<Deployment>,
         sets: &Sets,
-        news: &News,
-        telling: Telling,
+        rollout: &RolloutStatus,
+        scope: StatusScope,
     ) -> Result<(), ApiError> {
         let mut check_after = None;
         self.write_status(deployment, |fresh, now| {
-            if let Some(revision) = news.revision {
+            if let Some(revision) = rollout.revision {
                 let of_deployment = fresh.metadata.annotations.get_or_insert_default();
                 of_deployment.insert(annotations::REVISION.into(), revision.to_string());
             }
@@ -243,13 +251,13 @@ impl DeploymentController {
             if !is_terminating(&fresh.metadata) {
                 progress::note_pause(deployment, &mut before, now);
             }
-            if let Some(condition) = news.condition.clone() {
+            if let Some(condition) = rollout.condition.clone() {
                 progress::set_condition(&mut before, condition);
             }
-            let after = next_status(telling, deployment, &before, sets, now);
-            check_after = match telling {
-                Telling::Rollout => progress::check_after(deployment, &after, now),
-                Telling::Counts => None,
+            let after = next_status(scope, deployment, &before, sets, now);
+            check_after = match scope {
+                StatusScope::Rollout => progress::check_after(deployment, &after, now),
+                StatusScope::Counts => None,
             };
             fresh.status = Some(after);
         })?;
@@ -275,23 +283,20 @@ impl DeploymentController {
             edit(fresh, now);
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }
 
 fn next_status(
-    telling: Telling,
+    scope: StatusScope,
     deployment: &Deployment,
     before: &DeploymentStatus,
     sets: &Sets,
     now: Timestamp,
 ) -> DeploymentStatus {
-    let tell = match telling {
-        Telling::Rollout => progress::rolled_out,
-        Telling::Counts => progress::counted,
+    let update_status = match scope {
+        StatusScope::Rollout => progress::rolled_out,
+        StatusScope::Counts => progress::counted,
     };
-    tell(deployment, before, &sets.all, sets.new.as_ref(), now)
+    update_status(deployment, before, &sets.all, sets.new.as_ref(), now)
 }

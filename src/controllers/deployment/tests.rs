@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use proptest::prelude::*;
 
-use super::fleet::{Budget, Fleet, Member, testing};
+use super::view::{Budget, ReplicaSetView, View, testing};
 use super::{rolling, scaling};
 
 /// A size: small, or near the largest there is.
@@ -19,10 +19,10 @@ fn bound() -> impl Strategy<Value = IntOrString> {
     ]
 }
 
-fn any_member(name: &'static str) -> impl Strategy<Value = Member> {
+fn any_member(name: &'static str) -> impl Strategy<Value = ReplicaSetView> {
     let annotation = || prop::option::of(prop_oneof![size(), Just(i32::MIN), Just(-1)].prop_map(i64::from));
     (size(), size(), size(), annotation(), annotation()).prop_map(
-        move |(size, actual, available, desired_annotation, max_annotation)| Member {
+        move |(size, actual, available, desired_annotation, max_annotation)| ReplicaSetView {
             actual: actual.into(),
             desired_annotation,
             max_annotation,
@@ -40,10 +40,10 @@ proptest! {
     ) {
         let budget = Budget::rolling(replicas, &surge, &unavailable);
         let members = vec![members.0, members.1, members.2];
-        let fleet = Fleet { budget, members, status_replicas: status_replicas.into() };
-        let new = rolling::new_size(&fleet, 0);
+        let view = View { budget, members, status_replicas: status_replicas.into() };
+        let new = rolling::new_size(&view, 0);
         prop_assert!((0..=i64::from(replicas)).contains(&new));
-        for resize in rolling::next_step(&fleet).into_iter().chain(scaling::next_step(&fleet)) {
+        for resize in rolling::next_step(&view).into_iter().chain(scaling::next_step(&view)) {
             prop_assert!(resize.to >= 0, "{resize:?}");
         }
     }

@@ -4,8 +4,6 @@ mod scale;
 mod stale;
 mod status;
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
@@ -15,32 +13,32 @@ use super::context::Context;
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
 use crate::object::owner::is_terminating;
-use crate::object::readiness::is_ready;
+use crate::object::pod::is_ready;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object, Shared, go_text};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 use scale::Asked;
 use status::{Disrupted, Expected};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(DisruptionController {
+    let controller = DisruptionController {
         api: context.api.clone(),
         budgets: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "controllermanager"),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<PodDisruptionBudget, _>(&controller, DisruptionController::budget_changed),
-        context.follow::<Pod, _>(&controller, DisruptionController::pod_changed),
-        context.follow::<ReplicaSet, _>(&controller, DisruptionController::owner_changed),
-        context.follow::<Deployment, _>(&controller, DisruptionController::owner_changed),
-        context.follow::<StatefulSet, _>(&controller, DisruptionController::owner_changed),
-        context.follow::<ReplicationController, _>(&controller, DisruptionController::owner_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .for_::<PodDisruptionBudget>()
+        .watches::<Pod, _>(DisruptionController::pod_changed)
+        .watches::<ReplicaSet, _>(DisruptionController::owner_changed)
+        .watches::<Deployment, _>(DisruptionController::owner_changed)
+        .watches::<StatefulSet, _>(DisruptionController::owner_changed)
+        .watches::<ReplicationController, _>(DisruptionController::owner_changed)
+        .run(&context.tasks);
     stale::start(context);
 }
 
@@ -68,7 +66,7 @@ impl Reconciler for DisruptionController {
             self.recorder.normal(budget.object(), "NoPods", "No matching pods found");
         }
         match self.expected(&budget, &pods) {
-            Ok(expected) => self.tell(&budget, &pods, expected)?,
+            Ok(expected) => self.update_status(&budget, &pods, expected)?,
             Err(message) => self.fail_safe(&budget, &message)?,
         }
         Ok(())
@@ -76,10 +74,6 @@ impl Reconciler for DisruptionController {
 }
 
 impl DisruptionController {
-    fn budget_changed(&self, change: &Change) {
-        self.queue.add(change.object.key());
-    }
-
     fn pod_changed(&self, change: &Change) {
         let facts = |object: &Object| {
             object.get::<Pod>().map(|pod| {
@@ -122,17 +116,17 @@ impl DisruptionController {
         let count = i32::try_from(pods.len()).unwrap_or(i32::MAX);
         let asked =
             if status::needs_scale(budget) { scale::asked(&self.api, pods) } else { Ok(Asked::default()) };
-        let told = asked.map_err(|error| error.to_string()).and_then(|asked| {
+        let expected = asked.map_err(|error| error.to_string()).and_then(|asked| {
             if asked.unmanaged {
                 self.warn_of_unmanaged(budget);
             }
             status::expected(budget, count, asked.replicas).map_err(|error| error.to_string())
         });
-        if let Err(message) = &told {
+        if let Err(message) = &expected {
             let message = format!("Failed to calculate the number of expected pods: {message}");
             self.recorder.warning(budget.object(), "CalculateExpectedPodCountFailed", message);
         }
-        told
+        expected
     }
 
     fn warn_of_unmanaged(&self, budget: &Shared<PodDisruptionBudget>) {
@@ -150,7 +144,7 @@ impl DisruptionController {
         );
     }
 
-    fn tell(
+    fn update_status(
         &self,
         budget: &Shared<PodDisruptionBudget>,
         pods: &[Shared<Pod>],
@@ -200,9 +194,6 @@ impl DisruptionController {
             fresh.status = Some(make(fresh, before.as_ref(), now));
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }

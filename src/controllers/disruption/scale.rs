@@ -8,7 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::api::{Api, ApiError};
 use crate::object::owner::controller_of;
-use crate::object::{Key, Kind, Shared, Subresource, Uid};
+use crate::object::{Key, Kind, ServedKind, Shared, Uid};
+use crate::reconcile::found;
 
 /// What the owners ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,10 +63,13 @@ fn scale_of(
     namespace: &str,
     controller: &OwnerReference,
 ) -> Result<Option<(Uid, i32)>, ScaleError> {
-    let kind = Kind::from_api_version(&controller.api_version, &controller.kind).ok_or_else(|| {
-        ScaleError::UnknownKind { kind: controller.kind.clone(), api_version: controller.api_version.clone() }
+    let kinds = api.kinds();
+    let served = kinds.from_api_version(&controller.api_version, &controller.kind);
+    let kind = served.map(ServedKind::kind).ok_or_else(|| ScaleError::UnknownKind {
+        kind: controller.kind.clone(),
+        api_version: controller.api_version.clone(),
     })?;
-    if !kind.info().subresources.contains(&Subresource::Scale) {
+    if !kinds.is_scalable(kind) {
         return Err(ScaleError::NoScale(kind.info().qualified_plural()));
     }
     let key = Key::new(namespace, controller.name.as_str());
@@ -86,12 +90,4 @@ fn scale_of(
 fn replicas(api: &Api, kind: Kind, key: &Key, uid: &str) -> Result<Option<(Uid, i32)>, ScaleError> {
     let scale = found(api.scale(kind, key))?.filter(|scale| scale.metadata.uid.as_deref() == Some(uid));
     Ok(scale.map(|scale| (uid.to_string(), scale.spec.and_then(|s| s.replicas).unwrap_or(0))))
-}
-
-fn found<T>(outcome: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
-    match outcome {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
 }

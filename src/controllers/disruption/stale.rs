@@ -1,30 +1,28 @@
-//! Disruptions that came to nothing: a pod that was to be disrupted and was not asked to go in time is told
-//! to stay, its DisruptionTarget condition becomes False (page "Disruptions", *Pod disruption conditions*).
+//! Disruptions that came to nothing: a pod that was to be disrupted and was not asked to go in time is to
+//! stay: its DisruptionTarget condition becomes False (page "Disruptions", *Pod disruption conditions*).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::Pod;
 
-use super::super::context::Context;
 use crate::api::{Api, ApiError, Change, ChangeKind};
 use crate::base::clock::{saturating_after, time, until};
+use crate::controllers::context::Context;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::{condition, is_terminal};
+use crate::object::pod::disruption::{self, Cause};
+use crate::object::pod::is_terminal;
 use crate::object::{Key, Kind};
-use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
-
-const DISRUPTION_TARGET: &str = "DisruptionTarget";
-/// A kubelet may take any time before the pod it evicts is asked to go.
-const BY_KUBELET: &str = "TerminationByKubelet";
+use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 
 /// Starts looking after them.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(StaleDisruptions { api: context.api.clone(), queue: queue.clone() });
-    let caches = vec![context.follow::<Pod, _>(&controller, StaleDisruptions::pod_changed)];
-    context.run(controller, queue, caches);
+    let controller = StaleDisruptions { api: context.api.clone(), queue: queue.clone() };
+    context
+        .controller(controller, queue)
+        .watches::<Pod, _>(StaleDisruptions::pod_changed)
+        .run(&context.tasks);
 }
 
 struct StaleDisruptions {
@@ -52,22 +50,11 @@ impl Reconciler for StaleDisruptions {
             }
             // It may have been asked to go since.
             if self.until_stale(fresh, now).is_some_and(|left| left.is_zero()) {
-                let conditions = fresh.status.get_or_insert_default().conditions.iter_mut().flatten();
-                for condition in conditions.filter(|c| c.type_ == DISRUPTION_TARGET) {
-                    *condition = PodCondition {
-                        type_: DISRUPTION_TARGET.into(),
-                        status: "False".into(),
-                        last_transition_time: Some(time(now)),
-                        ..PodCondition::default()
-                    };
-                }
+                disruption::clear(fresh, &time(now));
             }
             Ok(())
         });
-        match reset {
-            Err(error) if !error.is_not_found() => Err(error.into()),
-            _ => Ok(()),
-        }
+        Ok(ignore_not_found(reset)?)
     }
 }
 
@@ -83,8 +70,9 @@ impl StaleDisruptions {
 
     /// How long until a disruption is given up; none when there is none, or it has begun.
     fn until_stale(&self, pod: &Pod, now: Timestamp) -> Option<Duration> {
-        let target = condition(pod, DISRUPTION_TARGET).filter(|c| c.status == "True")?;
-        if is_terminating(&pod.metadata) || is_terminal(pod) || target.reason.as_deref() == Some(BY_KUBELET) {
+        let target = disruption::target(pod)?;
+        // A kubelet may take any time before the pod it evicts is asked to go.
+        if is_terminating(&pod.metadata) || is_terminal(pod) || disruption::is_by(pod, Cause::Kubelet) {
             return None;
         }
         let since = target.last_transition_time.as_ref().map_or(now, |t| t.0);

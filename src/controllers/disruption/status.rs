@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use crate::base::clock::{saturating_after, time, until};
 use crate::object::Shared;
+use crate::object::conditions::{self, ConditionStatus};
 use crate::object::owner::is_terminating;
 use crate::object::percent::{NotAPercentage, Rounding, scaled};
-use crate::object::readiness::is_ready;
-
-const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
+use crate::object::pod::is_ready;
+use crate::object::well_known::condition::DISRUPTION_ALLOWED;
 
 /// The pods a budget counts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +105,11 @@ pub(super) fn status(
 ) -> PodDisruptionBudgetStatus {
     // A budget that matches nothing yet allows nothing: its first pods may appear before they are counted.
     let allowed = if expected.pods > 0 { current_healthy.saturating_sub(expected.healthy).max(0) } else { 0 };
-    let (status, reason) =
-        if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+    let (status, reason) = if allowed > 0 {
+        (ConditionStatus::True, "SufficientPods")
+    } else {
+        (ConditionStatus::False, "InsufficientPods")
+    };
     PodDisruptionBudgetStatus {
         current_healthy: Some(current_healthy),
         desired_healthy: Some(expected.healthy),
@@ -114,7 +117,7 @@ pub(super) fn status(
         disruptions_allowed: Some(allowed),
         disrupted_pods: (!disrupted.pods.is_empty()).then(|| disrupted.pods.clone()),
         observed_generation: budget.metadata.generation,
-        conditions: Some(conditions(budget.metadata.generation, before, status, reason, "", now)),
+        conditions: Some(with_allowed(budget.metadata.generation, before, status, reason, "", now)),
     }
 }
 
@@ -128,21 +131,20 @@ pub(super) fn failed(
     let observed = before.and_then(|s| s.observed_generation);
     PodDisruptionBudgetStatus {
         disruptions_allowed: Some(0),
-        conditions: Some(conditions(observed, before, "False", "SyncFailed", message, now)),
+        conditions: Some(with_allowed(observed, before, ConditionStatus::False, "SyncFailed", message, now)),
         ..before.cloned().unwrap_or_default()
     }
 }
 
-fn conditions(
+fn with_allowed(
     observed_generation: Option<i64>,
     before: Option<&PodDisruptionBudgetStatus>,
-    status: &str,
+    status: ConditionStatus,
     reason: &str,
     message: &str,
     now: Timestamp,
 ) -> Vec<Condition> {
-    let mut conditions = before.and_then(|s| s.conditions.clone()).unwrap_or_default();
-    let condition = Condition {
+    let next = Condition {
         type_: DISRUPTION_ALLOWED.into(),
         status: status.into(),
         reason: reason.into(),
@@ -150,15 +152,9 @@ fn conditions(
         observed_generation,
         last_transition_time: time(now),
     };
-    match conditions.iter_mut().find(|c| c.type_ == DISRUPTION_ALLOWED) {
-        Some(current) if current.status == condition.status => {
-            let since = current.last_transition_time.clone();
-            *current = Condition { last_transition_time: since, ..condition };
-        }
-        Some(current) => *current = condition,
-        None => conditions.push(condition),
-    }
-    conditions
+    let mut all = before.and_then(|s| s.conditions.clone()).unwrap_or_default();
+    conditions::set(&mut all, next);
+    all
 }
 
 #[cfg(test)]
@@ -228,14 +224,14 @@ mod tests {
         let healthy = count_healthy(&pods, &disrupted);
         assert_eq!(healthy, 4);
         let expected = expected(&budget, 7, 0).unwrap();
-        let told = status(&budget, None, expected, healthy, &disrupted, now);
+        let actual = status(&budget, None, expected, healthy, &disrupted, now);
         assert_eq!(
-            (told.disruptions_allowed, told.desired_healthy, told.expected_pods),
+            (actual.disruptions_allowed, actual.desired_healthy, actual.expected_pods),
             (Some(2), Some(2), Some(7))
         );
-        let condition = &told.conditions.as_ref().unwrap()[0];
+        let condition = &actual.conditions.as_ref().unwrap()[0];
         assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "SufficientPods"));
-        let none = status(&budget, Some(&told), Expected { pods: 0, healthy: 0 }, 3, &disrupted, now);
+        let none = status(&budget, Some(&actual), Expected { pods: 0, healthy: 0 }, 3, &disrupted, now);
         assert_eq!(none.disruptions_allowed, Some(0), "nothing is expected, nothing is allowed");
     }
 }

@@ -7,11 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
 use crate::object::Shared;
+use crate::object::well_known::label::HEADLESS_SERVICE;
 
 /// More addresses than this are left out, ready ones last.
 const CAPACITY: usize = 1000;
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
-const HEADLESS: &str = "service.kubernetes.io/headless";
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 
 /// The members that are ready, and those that are not.
@@ -44,9 +44,9 @@ pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoi
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     labels.insert(MANAGED_BY.into(), "endpoint-controller".into());
     if super::is_headless(service) {
-        labels.insert(HEADLESS.into(), String::new());
+        labels.insert(HEADLESS_SERVICE.into(), String::new());
     } else {
-        labels.remove(HEADLESS);
+        labels.remove(HEADLESS_SERVICE);
     }
     let annotations = is_cut.then(|| BTreeMap::from([(OVER_CAPACITY.into(), "truncated".into())]));
     Endpoints {
@@ -113,9 +113,9 @@ fn endpoint_port(port: &Port) -> EndpointPort {
 mod tests {
     use serde_json::json;
 
-    use super::super::member::member;
-    use super::super::member::testing::{pod, service};
     use super::*;
+    use crate::controllers::endpoints::member::member;
+    use crate::controllers::endpoints::member::testing::{pod, service};
 
     #[test]
     fn addresses_are_grouped_by_their_ports_and_readiness_svc_1() {
@@ -134,7 +134,7 @@ mod tests {
         .filter_map(|pod| member(&service, pod))
         .collect();
         let endpoints = endpoints(&service, &members);
-        let told: Vec<String> = endpoints
+        let actual: Vec<String> = endpoints
             .subsets
             .iter()
             .flatten()
@@ -146,9 +146,9 @@ mod tests {
                 format!("{port}: {} not {}", ips(&s.addresses), ips(&s.not_ready_addresses))
             })
             .collect();
-        assert_eq!(told, ["8080: 10.0.0.1,10.0.0.2 not 10.0.0.3", "9090: 10.0.0.4 not "]);
+        assert_eq!(actual, ["8080: 10.0.0.1,10.0.0.2 not 10.0.0.3", "9090: 10.0.0.4 not "]);
         let labels = endpoints.metadata.labels.unwrap();
-        assert_eq!((labels["l"].as_str(), labels[HEADLESS].as_str()), ("1", ""));
+        assert_eq!((labels["l"].as_str(), labels[HEADLESS_SERVICE].as_str()), ("1", ""));
     }
 
     #[test]
@@ -179,10 +179,10 @@ mod tests {
             let endpoints = endpoints(&service, &members);
             let count = |addresses: &Option<Vec<EndpointAddress>>| addresses.as_ref().map_or(0, Vec::len);
             let subsets = endpoints.subsets.iter().flatten();
-            let mut told: Vec<_> =
+            let mut actual: Vec<_> =
                 subsets.map(|s| (count(&s.addresses), count(&s.not_ready_addresses))).collect();
-            told.resize(2, (0, 0));
-            assert_eq!(told, left, "{one:?} {other:?}");
+            actual.resize(2, (0, 0));
+            assert_eq!(actual, left, "{one:?} {other:?}");
             assert_eq!(endpoints.metadata.annotations.is_some(), is_cut, "{one:?} {other:?}");
         }
     }

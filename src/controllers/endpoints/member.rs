@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::object::Shared;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::{is_ready, is_terminal, phase};
+use crate::object::pod::{Phase, is_ready, is_terminal, node_name, phase};
 
 /// A port as it is reached on a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,8 +49,8 @@ pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>) -> Option<Mem
         .clone()
         .filter(|h| !h.is_empty() && pod_spec.subdomain.as_deref() == Some(service.name()));
     let may_come_back = match pod_spec.restart_policy.as_deref() {
-        Some("Never") => !matches!(phase(pod), "Failed" | "Succeeded"),
-        Some("OnFailure") => phase(pod) != "Succeeded",
+        Some("Never") => !is_terminal(pod),
+        Some("OnFailure") => phase(pod) != Phase::Succeeded,
         _ => true,
     };
     let mut ports: Vec<Port> = spec.ports.iter().flatten().filter_map(|port| resolve(port, pod)).collect();
@@ -59,7 +59,7 @@ pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>) -> Option<Mem
     Some(Member {
         address,
         hostname,
-        node: pod_spec.node_name.clone(),
+        node: node_name(pod).map(str::to_string),
         target: ObjectReference {
             kind: Some("Pod".into()),
             namespace: Some(pod.namespace().to_string()),
@@ -130,13 +130,18 @@ pub(super) mod testing {
 
     use super::*;
 
-    pub(in super::super) fn service(spec: Value) -> Shared<Service> {
+    pub(in crate::controllers::endpoints) fn service(spec: Value) -> Shared<Service> {
         let value = json!({"metadata": {"name": "web", "namespace": "default", "uid": "s", "labels": {"l": "1"}},
             "spec": spec});
         Shared::from_value(serde_json::from_value(value).unwrap())
     }
 
-    pub(in super::super) fn pod(name: &str, ip: &str, ready: bool, differences: Value) -> Shared<Pod> {
+    pub(in crate::controllers::endpoints) fn pod(
+        name: &str,
+        ip: &str,
+        ready: bool,
+        differences: Value,
+    ) -> Shared<Pod> {
         let mut value = json!({
             "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
             "spec": {"nodeName": "n1", "containers": [{"name": "c",
@@ -170,8 +175,8 @@ mod tests {
             ("without address", &plain, true, json!({"status": {"podIP": null}}), None),
         ] {
             let member = member(service, &pod("p", "10.0.0.1", ready, differences));
-            let told = member.map(|m| (m.ready, m.serving, m.terminating, m.in_legacy));
-            assert_eq!(told, expected, "{rule}");
+            let actual = member.map(|m| (m.ready, m.serving, m.terminating, m.in_legacy));
+            assert_eq!(actual, expected, "{rule}");
         }
     }
 

@@ -2,62 +2,44 @@
 //! slices sees them too (endpointslicemirroring-controller).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointSubset, Endpoints, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::slices::SERVICE_NAME;
-use crate::api::{Api, ApiError, DeleteOptions};
+use crate::api::{Api, ApiError, Change, DeleteOptions};
 use crate::controllers::context::Context;
-use crate::controllers::seen::Written;
 use crate::object::owner::{controller_reference, is_terminating};
+use crate::object::well_known::annotation::LAST_APPLIED;
+use crate::object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, SERVICE_NAME, SKIP_MIRROR};
 use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, UpdateExpectations, ignore_not_found};
 
-const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
-const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// Old elections kept their leader in Endpoints.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 /// Annotations that say nothing of the slices.
-const OF_THE_ENDPOINTS_ALONE: [&str; 2] =
-    ["kubectl.kubernetes.io/last-applied-configuration", "endpoints.kubernetes.io/last-change-trigger-time"];
+const OF_THE_ENDPOINTS_ALONE: [&str; 2] = [LAST_APPLIED, "endpoints.kubernetes.io/last-change-trigger-time"];
 /// More addresses of one subset are left out.
 const MAX_PER_SUBSET: usize = 1000;
 
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let endpoints = context.caches.of::<Endpoints>();
-    let services = context.caches.of::<Service>();
-    let slices = context.caches.of::<EndpointSlice>();
-    for kind in [Kind::Endpoints, Kind::Service] {
-        let handler = queue.clone();
-        context.caches.on_any_change(kind, move |change| handler.add(change.object.key()));
-    }
-    // What others change or delete is put right.
-    let handler = queue.clone();
-    slices.on_change(move |change| {
-        let labels = change.object.meta().labels.as_ref();
-        let is_ours = labels.and_then(|l| l.get(MANAGED_BY)).is_some_and(|by| by == CONTROLLER);
-        if let Some(service) = labels.and_then(|l| l.get(SERVICE_NAME)).filter(|_| is_ours) {
-            handler.add(Key::new(change.object.namespace(), service.as_str()));
-        }
-    });
-    let recorder = Recorder::new(&context.api, "endpoint-slice-mirroring-controller");
     let mirror = Mirror {
         api: context.api.clone(),
-        endpoints,
-        services,
-        slices,
-        recorder,
-        written: Written::default(),
+        endpoints: context.caches.of(),
+        services: context.caches.of(),
+        slices: context.caches.of(),
+        recorder: Recorder::new(&context.api, "endpoint-slice-mirroring-controller"),
+        updates: UpdateExpectations::default(),
     };
-    let caches =
-        vec![context.synced::<Endpoints>(), context.synced::<Service>(), context.synced::<EndpointSlice>()];
-    context.run(Arc::new(mirror), queue, caches);
+    context
+        .controller(mirror, context.queue())
+        .for_::<Endpoints>()
+        .watches::<Service, _>(|_, change| Some(change.object.key()))
+        .watches::<EndpointSlice, _>(Mirror::slice_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct Mirror {
@@ -67,7 +49,7 @@ struct Mirror {
     slices: Cache<EndpointSlice>,
     recorder: Recorder,
     /// Slices this controller wrote.
-    written: Written,
+    updates: UpdateExpectations,
 }
 
 impl Reconciler for Mirror {
@@ -80,17 +62,17 @@ impl Reconciler for Mirror {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // Without the Endpoints their slices are collected with their owner.
         let Some(endpoints) = self.endpoints.get(key) else { return Ok(()) };
-        if !self.written.is_seen(endpoints.uid(), &self.slices, &self.api) {
+        if !self.updates.satisfied(endpoints.uid(), &self.slices, &self.api) {
             return Ok(());
         }
-        let wanted = match self.services.get(key) {
+        let desired = match self.services.get(key) {
             Some(service) if is_mirrored(&service, &endpoints) => {
-                self.tell_of_skipped(&endpoints);
+                self.record_skipped(&endpoints);
                 slices(&endpoints)
             }
             _ => Vec::new(),
         };
-        match self.write(&endpoints, wanted) {
+        match self.write(&endpoints, desired) {
             // Into a namespace that goes nothing is written any more.
             Err(ApiError::Forbidden { .. }) => Ok(()),
             other => Ok(other?),
@@ -104,13 +86,21 @@ fn is_mirrored(service: &Service, endpoints: &Endpoints) -> bool {
     super::selector(service).is_none()
         && service.spec.as_ref().is_none_or(|spec| spec.type_.as_deref() != Some("ExternalName"))
         && !super::legacy::is_ours(endpoints)
-        && labels.and_then(|l| l.get(SKIP)).is_none_or(|skip| skip != "true")
+        && labels.and_then(|l| l.get(SKIP_MIRROR)).is_none_or(|skip| skip != "true")
         && !annotations.is_some_and(|a| a.contains_key(LEADER))
         && !is_terminating(&endpoints.metadata)
 }
 
 impl Mirror {
-    fn tell_of_skipped(&self, endpoints: &Shared<Endpoints>) {
+    /// What others change or delete is put right.
+    fn slice_changed(&self, change: &Change) -> Option<Key> {
+        let labels = change.object.meta().labels.as_ref()?;
+        let is_ours = labels.get(ENDPOINT_SLICE_MANAGED_BY).is_some_and(|by| by == CONTROLLER);
+        let service = labels.get(SERVICE_NAME).filter(|_| is_ours)?;
+        Some(Key::new(change.object.namespace(), service.as_str()))
+    }
+
+    fn record_skipped(&self, endpoints: &Shared<Endpoints>) {
         let skipped: usize = endpoints.subsets.iter().flatten().map(skipped).sum();
         if skipped > 0 {
             let message = format!(
@@ -122,34 +112,32 @@ impl Mirror {
     }
 
     /// The least writes: a slice with the same ports is changed, not replaced.
-    fn write(&self, endpoints: &Shared<Endpoints>, wanted: Vec<EndpointSlice>) -> Result<(), ApiError> {
+    fn write(&self, endpoints: &Shared<Endpoints>, desired: Vec<EndpointSlice>) -> Result<(), ApiError> {
         let mut existing = self.slices.controlled_by(endpoints.uid());
         existing.sort_by_key(Shared::key);
-        for wanted in wanted {
-            let same =
-                |s: &Shared<EndpointSlice>| s.ports == wanted.ports && s.address_type == wanted.address_type;
+        for desired in desired {
+            let same = |s: &Shared<EndpointSlice>| {
+                s.ports == desired.ports && s.address_type == desired.address_type
+            };
             let Some(place) = existing.iter().position(same) else {
-                self.written.note(endpoints.uid(), &self.api.create_as(wanted)?);
+                self.updates.expect(endpoints.uid(), &self.api.create_as(desired)?);
                 continue;
             };
             let known = existing.swap_remove(place);
-            let (is, should) = (&known.metadata, &wanted.metadata);
+            let (is, should) = (&known.metadata, &desired.metadata);
             let same = (&is.labels, &is.annotations) == (&should.labels, &should.annotations);
-            if !same || known.endpoints != wanted.endpoints {
+            if !same || known.endpoints != desired.endpoints {
                 let updated = self.api.modify::<EndpointSlice>(&known.key(), |fresh| {
-                    fresh.metadata.labels.clone_from(&wanted.metadata.labels);
-                    fresh.metadata.annotations.clone_from(&wanted.metadata.annotations);
-                    fresh.endpoints.clone_from(&wanted.endpoints);
+                    fresh.metadata.labels.clone_from(&desired.metadata.labels);
+                    fresh.metadata.annotations.clone_from(&desired.metadata.annotations);
+                    fresh.endpoints.clone_from(&desired.endpoints);
                     Ok(())
                 })?;
-                self.written.note(endpoints.uid(), &updated);
+                self.updates.expect(endpoints.uid(), &updated);
             }
         }
         for left in existing {
-            match self.api.delete(Kind::EndpointSlice, &left.key(), &DeleteOptions::default()) {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
+            ignore_not_found(self.api.delete(Kind::EndpointSlice, &left.key(), &DeleteOptions::default()))?;
         }
         Ok(())
     }
@@ -159,7 +147,7 @@ impl Mirror {
 fn slices(endpoints: &Shared<Endpoints>) -> Vec<EndpointSlice> {
     let mut labels = endpoints.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_NAME.into(), endpoints.name().to_string());
-    labels.insert(MANAGED_BY.into(), CONTROLLER.into());
+    labels.insert(ENDPOINT_SLICE_MANAGED_BY.into(), CONTROLLER.into());
     let mut annotations = endpoints.metadata.annotations.clone().unwrap_or_default();
     annotations.retain(|name, _| !OF_THE_ENDPOINTS_ALONE.contains(&name.as_str()));
     let metadata = ObjectMeta {
@@ -240,7 +228,7 @@ mod tests {
 
     #[test]
     fn endpoints_by_hand_become_slices_svc_1() {
-        let told: Vec<String> = slices(&endpoints(&json!({"a": "b"})))
+        let actual: Vec<String> = slices(&endpoints(&json!({"a": "b"})))
             .iter()
             .map(|slice| {
                 let one = |e: &Endpoint| {
@@ -254,7 +242,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            actual,
             ["IPv4 :5432 192.0.2.1 192.0.2.2!", "IPv6 :5432 2001:db8::1", "IPv4 admin:1 192.0.2.3"]
         );
     }
@@ -269,7 +257,7 @@ mod tests {
             ("by hand", &plain, json!({}), true),
             ("selected", &service(json!({"selector": {"a": "b"}})), json!({}), false),
             ("elsewhere", &service(json!({"type": "ExternalName"})), json!({}), false),
-            ("asked not to", &plain, json!({SKIP: "true"}), false),
+            ("asked not to", &plain, json!({SKIP_MIRROR: "true"}), false),
         ] {
             assert_eq!(is_mirrored(service, &endpoints(&labels)), expected, "{rule}");
         }

@@ -9,22 +9,19 @@ pub(super) mod mirror;
 mod slices;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::context::Context;
-use super::seen::Written;
 use crate::api::Change;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::selector::{Labels, Selector};
+use crate::object::well_known::label::{SERVICE_NAME, ZONE};
 use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found};
 use member::Member;
-
-const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// In which form the endpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,30 +42,32 @@ pub(super) fn start_slices(context: &Context) {
 
 fn start(context: &Context, form: Form) {
     let queue = context.queue();
-    let controller = Arc::new(EndpointsOf {
+    let controller = EndpointsOf {
         form,
         api: context.api.clone(),
         services: context.caches.of(),
         pods: context.caches.of(),
         nodes: context.caches.of(),
         slices: context.caches.of(),
-        written: Written::default(),
+        updates: UpdateExpectations::default(),
         queue: queue.clone(),
-    });
-    // What others change or delete is put right.
-    let written = match form {
-        Form::Endpoints => context.follow::<Endpoints, _>(&controller, EndpointsOf::changed),
-        Form::Slices => context.follow::<EndpointSlice, _>(&controller, EndpointsOf::slice_changed),
     };
-    let caches = vec![
-        context.follow::<Service, _>(&controller, EndpointsOf::changed),
-        context.follow::<Pod, _>(&controller, EndpointsOf::pod_changed),
-        context.synced::<Node>(),
-        context.synced::<EndpointSlice>(),
-        context.synced::<Endpoints>(),
-        written,
-    ];
-    context.run(controller, queue, caches);
+    let controller = context
+        .controller(controller, queue)
+        .for_::<Service>()
+        .watches::<Pod, _>(EndpointsOf::pod_changed)
+        .reads::<Node>()
+        .workers(5);
+    // What others change or delete is put right.
+    let controller = match form {
+        Form::Endpoints => {
+            controller.watches::<Endpoints, _>(|_, change| Some(change.object.key())).reads::<EndpointSlice>()
+        }
+        Form::Slices => {
+            controller.watches::<EndpointSlice, _>(EndpointsOf::slice_changed).reads::<Endpoints>()
+        }
+    };
+    controller.run(&context.tasks);
 }
 
 struct EndpointsOf {
@@ -79,7 +78,7 @@ struct EndpointsOf {
     nodes: Cache<Node>,
     slices: Cache<EndpointSlice>,
     /// Slices this controller wrote.
-    written: Written,
+    updates: UpdateExpectations,
     queue: WorkQueue<Key>,
 }
 
@@ -135,16 +134,9 @@ fn is_headless(service: &Service) -> bool {
 }
 
 impl EndpointsOf {
-    /// The service itself, or its Endpoints, which have its name.
-    fn changed(&self, change: &Change) {
-        self.queue.add(change.object.key());
-    }
-
-    fn slice_changed(&self, change: &Change) {
-        let service = change.object.meta().labels.as_ref().and_then(|l| l.get(slices::SERVICE_NAME));
-        if let Some(service) = service {
-            self.queue.add(Key::new(change.object.namespace(), service.as_str()));
-        }
+    fn slice_changed(&self, change: &Change) -> Option<Key> {
+        let service = change.object.meta().labels.as_ref()?.get(SERVICE_NAME)?;
+        Some(Key::new(change.object.namespace(), service.as_str()))
     }
 
     fn pod_changed(&self, change: &Change) {
@@ -165,22 +157,22 @@ impl EndpointsOf {
     }
 
     fn write_endpoints(&self, service: &Shared<Service>, members: &[Member]) -> Result<(), ApiError> {
-        let wanted = legacy::endpoints(service, members);
+        let desired = legacy::endpoints(service, members);
         let modified = self.api.modify::<Endpoints>(&service.key(), |endpoints| {
-            endpoints.metadata.labels.clone_from(&wanted.metadata.labels);
-            endpoints.metadata.annotations.clone_from(&wanted.metadata.annotations);
-            endpoints.subsets.clone_from(&wanted.subsets);
+            endpoints.metadata.labels.clone_from(&desired.metadata.labels);
+            endpoints.metadata.annotations.clone_from(&desired.metadata.annotations);
+            endpoints.subsets.clone_from(&desired.subsets);
             Ok(())
         });
         match modified {
-            Err(error) if error.is_not_found() => self.api.create_as(wanted.clone()).map(drop),
+            Err(error) if error.is_not_found() => self.api.create_as(desired.clone()).map(drop),
             other => other.map(drop),
         }
     }
 
     fn write_slices(&self, service: &Shared<Service>, members: &[Member]) -> Result<(), ApiError> {
         // Slices' change events come back here once the cache has caught up.
-        if !self.written.is_seen(service.uid(), &self.slices, &self.api) {
+        if !self.updates.satisfied(service.uid(), &self.slices, &self.api) {
             return Ok(());
         }
         let existing: Vec<Shared<EndpointSlice>> =
@@ -188,7 +180,7 @@ impl EndpointsOf {
         let zones = self.zones(members);
         let writes = slices::reconcile(service, members, &zones, &existing);
         for slice in writes.create {
-            self.written.note(service.uid(), &self.api.create_as(slice)?);
+            self.updates.expect(service.uid(), &self.api.create_as(slice)?);
         }
         for slice in writes.update {
             let updated = self.api.modify::<EndpointSlice>(&Key::of(&slice.metadata), |fresh| {
@@ -196,13 +188,10 @@ impl EndpointsOf {
                 fresh.endpoints.clone_from(&slice.endpoints);
                 Ok(())
             })?;
-            self.written.note(service.uid(), &updated);
+            self.updates.expect(service.uid(), &updated);
         }
         for key in writes.delete {
-            match self.api.delete(Kind::EndpointSlice, &key, &DeleteOptions::default()) {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
+            ignore_not_found(self.api.delete(Kind::EndpointSlice, &key, &DeleteOptions::default()))?;
         }
         Ok(())
     }
@@ -229,9 +218,6 @@ impl EndpointsOf {
         if !is_ours {
             return Ok(());
         }
-        match self.api.delete(Kind::Endpoints, key, &DeleteOptions::default()) {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(self.api.delete(Kind::Endpoints, key, &DeleteOptions::default()))
     }
 }

@@ -10,14 +10,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
 use crate::object::owner::controller_reference;
+use crate::object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, HEADLESS_SERVICE, SERVICE_NAME};
 use crate::object::{Key, Shared};
 
 /// Endpoints in one slice.
 const CAPACITY: usize = 100;
-pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
-const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
-const HEADLESS: &str = "service.kubernetes.io/headless";
 
 /// What to write so that the slices show the members.
 #[derive(Debug, Default, PartialEq)]
@@ -29,7 +27,8 @@ pub(super) struct Writes {
 
 /// Whether a slice is this controller's.
 pub(super) fn is_ours(slice: &EndpointSlice) -> bool {
-    slice.metadata.labels.as_ref().and_then(|l| l.get(MANAGED_BY)).map(String::as_str) == Some(CONTROLLER)
+    slice.metadata.labels.as_ref().and_then(|l| l.get(ENDPOINT_SLICE_MANAGED_BY)).map(String::as_str)
+        == Some(CONTROLLER)
 }
 
 /// The least writes that lead from the existing slices to the members.
@@ -43,19 +42,19 @@ pub(super) fn reconcile(
     existing: &[Shared<EndpointSlice>],
 ) -> Writes {
     let distribution = service.spec.as_ref().and_then(|s| s.traffic_distribution.as_deref());
-    let mut wanted: BTreeMap<Vec<Port>, BTreeMap<String, Endpoint>> = BTreeMap::new();
+    let mut desired: BTreeMap<Vec<Port>, BTreeMap<String, Endpoint>> = BTreeMap::new();
     for member in members {
         let uid = member.target.uid.clone().unwrap_or_default();
-        wanted.entry(member.ports.clone()).or_default().insert(uid, endpoint(member, zones, distribution));
+        desired.entry(member.ports.clone()).or_default().insert(uid, endpoint(member, zones, distribution));
     }
-    if wanted.is_empty() {
-        wanted.insert(Vec::new(), BTreeMap::new());
+    if desired.is_empty() {
+        desired.insert(Vec::new(), BTreeMap::new());
     }
     let labels = labels(service);
     let mut writes = Writes::default();
     let mut kept: Vec<Draft> = Vec::new();
     for slice in existing {
-        let Some(endpoints) = wanted.get_mut(&ports_of(slice)) else {
+        let Some(endpoints) = desired.get_mut(&ports_of(slice)) else {
             writes.delete.push(slice.key());
             continue;
         };
@@ -76,7 +75,7 @@ pub(super) fn reconcile(
         }
         kept.push(draft);
     }
-    for (ports, endpoints) in wanted {
+    for (ports, endpoints) in desired {
         let mut same: Vec<&mut Draft> = kept.iter_mut().filter(|d| ports_of(d.before) == ports).collect();
         let is_empty = endpoints.is_empty() && same.iter().all(|d| d.endpoints.is_empty());
         let mut left: Vec<Endpoint> = endpoints.into_values().collect();
@@ -124,11 +123,11 @@ struct Draft<'a> {
 fn labels(service: &Shared<Service>) -> BTreeMap<String, String> {
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_NAME.into(), service.name().to_string());
-    labels.insert(MANAGED_BY.into(), CONTROLLER.into());
+    labels.insert(ENDPOINT_SLICE_MANAGED_BY.into(), CONTROLLER.into());
     if super::is_headless(service) {
-        labels.insert(HEADLESS.into(), String::new());
+        labels.insert(HEADLESS_SERVICE.into(), String::new());
     } else {
-        labels.remove(HEADLESS);
+        labels.remove(HEADLESS_SERVICE);
     }
     labels
 }
@@ -218,9 +217,9 @@ fn new_slice(
 mod tests {
     use serde_json::json;
 
-    use super::super::member::member;
-    use super::super::member::testing::{pod, service};
     use super::*;
+    use crate::controllers::endpoints::member::member;
+    use crate::controllers::endpoints::member::testing::{pod, service};
 
     fn members(range: std::ops::Range<usize>, service: &Shared<Service>) -> Vec<Member> {
         range

@@ -8,9 +8,9 @@ use crate::api::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Uid};
 
-/// An object's place.
+/// Where an object is in the API.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ObjectRef {
     pub(super) kind: Kind,
     pub(super) key: Key,
 }
@@ -18,7 +18,7 @@ pub(super) struct Place {
 /// One object.
 #[derive(Clone, Debug)]
 struct Node {
-    place: Place,
+    reference: ObjectRef,
     owners: Vec<(Uid, bool)>,
     is_terminating: bool,
     /// Waits for its dependants to be gone.
@@ -34,7 +34,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Follows a new or changed object; returns whom to look at.
+    /// Follows a new or changed object; returns the objects to sync.
     pub(super) fn put(&mut self, object: &Object) -> Vec<Uid> {
         let meta = object.meta();
         let uid = object.uid().to_string();
@@ -46,7 +46,7 @@ impl Graph {
             .map(|r| (r.uid.clone(), r.block_owner_deletion == Some(true)))
             .collect();
         let node = Node {
-            place: Place { kind: object.kind(), key: object.key() },
+            reference: ObjectRef { kind: object.kind(), key: object.key() },
             is_terminating: is_terminating(meta),
             foreground: is_terminating(meta) && has(FOREGROUND_FINALIZER),
             owners: owners.clone(),
@@ -55,53 +55,53 @@ impl Graph {
         let foreground = node.foreground;
         let before = self.nodes.insert(uid.clone(), node);
         let before_owners = before.as_ref().map(|b| b.owners.clone()).unwrap_or_default();
-        let mut look_at = Vec::new();
+        let mut affected = Vec::new();
         for (owner, _) in &before_owners {
             if !owners.iter().any(|(o, _)| o == owner) {
                 self.unlink(owner, &uid);
                 // An owner that waits for its dependants may have lost the last.
-                look_at.push(owner.clone());
+                affected.push(owner.clone());
             }
         }
         for (owner, blocks) in &owners {
             self.dependents.entry(owner.clone()).or_default().insert(uid.clone());
             let is_solid = self.nodes.get(owner).is_some_and(|o| {
-                let place = &o.place.key.namespace;
-                !o.foreground && (place.is_empty() || place == object.namespace())
+                let reference = &o.reference.key.namespace;
+                !o.foreground && (reference.is_empty() || reference == object.namespace())
             });
             if before.is_none() && !is_solid {
-                look_at.push(uid.clone());
+                affected.push(uid.clone());
             }
             if before_owners.iter().any(|(o, b)| o == owner && b != blocks) {
-                look_at.push(owner.clone());
+                affected.push(owner.clone());
             }
         }
         if before.is_some() && before_owners != owners {
-            look_at.push(uid.clone());
+            affected.push(uid.clone());
         }
         if foreground {
             if !before.is_some_and(|b| b.foreground) {
-                look_at.extend(self.dependents_of(&uid));
+                affected.extend(self.dependents_of(&uid));
             }
-            look_at.push(uid);
+            affected.push(uid);
         } else if orphaning {
-            look_at.push(uid);
+            affected.push(uid);
         }
-        look_at.retain(|u| self.nodes.contains_key(u));
-        look_at
+        affected.retain(|u| self.nodes.contains_key(u));
+        affected
     }
 
-    /// Follows an object's removal; returns whom to look at.
+    /// Follows an object's removal; returns the objects to sync.
     pub(super) fn remove(&mut self, uid: &str) -> Vec<Uid> {
         let Some(node) = self.nodes.remove(uid) else { return Vec::new() };
-        let mut look_at = self.dependents_of(uid);
+        let mut affected = self.dependents_of(uid);
         for (owner, _) in &node.owners {
             self.unlink(owner, uid);
             if self.nodes.get(owner).is_some_and(|o| o.foreground) {
-                look_at.push(owner.clone());
+                affected.push(owner.clone());
             }
         }
-        look_at
+        affected
     }
 
     fn unlink(&mut self, owner: &str, dependent: &str) {
@@ -114,8 +114,8 @@ impl Graph {
     }
 
     /// Where an object is; none when it is gone.
-    pub(super) fn place(&self, uid: &str) -> Option<Place> {
-        self.nodes.get(uid).map(|node| node.place.clone())
+    pub(super) fn reference(&self, uid: &str) -> Option<ObjectRef> {
+        self.nodes.get(uid).map(|node| node.reference.clone())
     }
 
     /// Whether an object that is going waits for its dependants.
@@ -131,9 +131,9 @@ impl Graph {
     }
 
     /// Where some of them are, so many at most.
-    pub(super) fn some_dependents_of(&self, uid: &str, most: usize) -> Vec<Place> {
+    pub(super) fn some_dependents_of(&self, uid: &str, most: usize) -> Vec<ObjectRef> {
         let dependents = self.dependents.get(uid).into_iter().flatten();
-        dependents.filter_map(|dependent| self.place(dependent)).take(most).collect()
+        dependents.filter_map(|dependent| self.reference(dependent)).take(most).collect()
     }
 
     /// Whether there are any.
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(graph.remove("a"), ["owner"], "one less to wait for");
         assert_eq!(graph.blocking_dependents_of("owner").count(), 0);
         assert_eq!(graph.remove("owner"), ["b"], "what is left has lost its owner");
-        assert!(graph.place("owner").is_none());
+        assert!(graph.reference("owner").is_none());
     }
 
     #[test]

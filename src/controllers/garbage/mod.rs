@@ -5,60 +5,46 @@
 
 mod graph;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::ChangeKind;
 use crate::api::{
     Api, ApiError, DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Part, Propagation, WriteOptions,
 };
+use crate::api::{Change, ChangeKind};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, ServedKind, Uid};
-use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
-use graph::{Graph, Place};
+use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
+use graph::{Graph, ObjectRef};
 
-/// Dependants that are dealt with in one turn of their owner's: others wait for theirs.
+/// Dependants that are dealt with in one sync of their owner: the others wait for the next.
 const BATCH: usize = 500;
-/// How long after a batch an owner has its next turn.
+/// How long after a batch an owner is synced again.
 const NEXT_BATCH: Duration = Duration::from_millis(5);
 
 /// Starts the collector.
 pub(super) fn start(context: &Context) {
-    let queue: WorkQueue<Uid> = context.queue();
-    let graph = Arc::new(Mutex::new(Graph::default()));
-    let collector = Arc::new(Collector {
+    let queue = context.queue();
+    let collector = Collector {
         api: context.api.clone(),
-        graph: graph.clone(),
+        graph: Mutex::default(),
         recorder: Recorder::new(&context.api, "garbage-collector-controller"),
         queue: queue.clone(),
-    });
-    // Handlers outlive a collector that is stopped, so they must not keep its graph alive.
-    let weak = Arc::downgrade(&graph);
+    };
     // Events are owned by nobody.
-    let kinds = || Kind::ALL.iter().filter(|kind| **kind != Kind::Event);
-    for kind in kinds() {
-        let (weak, queue) = (weak.clone(), queue.clone());
-        context.caches.on_any_change(*kind, move |change| {
-            let Some(graph) = weak.upgrade() else { return };
-            let look_at = match change.kind {
-                ChangeKind::Deleted => graph.lock().remove(change.object.uid()),
-                _ => graph.lock().put(&change.object),
-            };
-            for uid in look_at {
-                queue.add(uid);
-            }
-        });
-    }
-    context.run(collector, queue, kinds().map(|kind| context.synced_kind(*kind)).collect());
+    context
+        .controller(collector, queue)
+        .watches_every_kind(|kind| kind != Kind::Event, Collector::changed)
+        .workers(20)
+        .run(&context.tasks);
 }
 
 struct Collector {
     api: Api,
-    graph: Arc<Mutex<Graph>>,
+    graph: Mutex<Graph>,
     recorder: Recorder,
     queue: WorkQueue<Uid>,
 }
@@ -71,7 +57,7 @@ enum Owner {
     /// It is there and waits for its dependants to go.
     Waiting,
     /// It is not there.
-    Absent,
+    Dangling,
     /// Its kind is none that is served: nothing can be known.
     Unknown,
 }
@@ -84,22 +70,18 @@ impl Reconciler for Collector {
     }
 
     fn reconcile(&self, uid: &Uid) -> Result<(), ReconcileError> {
-        let Some(place) = self.graph.lock().place(uid) else { return Ok(()) };
-        let object = match self.api.get(place.kind, &place.key) {
-            Ok(object) if object.uid() == uid => object,
-            Ok(_) => return Ok(()),
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(reference) = self.graph.lock().reference(uid) else { return Ok(()) };
+        let object = found(self.api.get(reference.kind, &reference.key))?;
+        let Some(object) = object.filter(|object| object.uid() == uid) else { return Ok(()) };
         if is_terminating(object.meta()) {
             if has_finalizer(&object, FOREGROUND_FINALIZER) {
-                self.let_dependents_go_first(&object)?;
+                self.process_deleting_dependents(&object)?;
             } else if has_finalizer(&object, ORPHAN_FINALIZER) {
                 self.orphan_dependents(&object)?;
             }
             return Ok(());
         }
-        Ok(self.judge(&object)?)
+        Ok(self.attempt_to_delete(&object)?)
     }
 }
 
@@ -108,8 +90,17 @@ fn has_finalizer(object: &Object, finalizer: &str) -> bool {
 }
 
 impl Collector {
+    /// The objects to sync after a change: those whose owner, or last dependant, it may be.
+    fn changed(&self, change: &Change) -> Vec<Uid> {
+        let mut graph = self.graph.lock();
+        match change.kind {
+            ChangeKind::Deleted => graph.remove(change.object.uid()),
+            _ => graph.put(&change.object),
+        }
+    }
+
     /// Deletes an object whose owners are all gone, or one by one forgets those that are.
-    fn judge(&self, object: &Object) -> Result<(), ApiError> {
+    fn attempt_to_delete(&self, object: &Object) -> Result<(), ApiError> {
         let references = object.meta().owner_references.as_deref().unwrap_or_default();
         if references.is_empty() {
             return Ok(());
@@ -120,7 +111,7 @@ impl Collector {
         if any(Owner::Solid) || any(Owner::Unknown) {
             let gone: Vec<&str> = owners
                 .iter()
-                .filter(|(_, owner)| matches!(owner, Owner::Absent | Owner::Waiting))
+                .filter(|(_, owner)| matches!(owner, Owner::Dangling | Owner::Waiting))
                 .map(|(reference, _)| reference.uid.as_str())
                 .collect();
             if any(Owner::Solid) && !gone.is_empty() {
@@ -145,7 +136,7 @@ impl Collector {
 
     /// Looks an owner up where the reference puts it: in the object's own namespace, or in none.
     fn look_up(&self, object: &Object, reference: &OwnerReference) -> Owner {
-        let served = ServedKind::from_api_version(&reference.api_version, &reference.kind);
+        let served = self.api.kinds().from_api_version(&reference.api_version, &reference.kind);
         let Some(kind) = served.map(ServedKind::kind) else {
             return Owner::Unknown;
         };
@@ -164,10 +155,10 @@ impl Collector {
             }
             _ => {
                 // An owner of this uid elsewhere cannot own across namespaces.
-                if self.graph.lock().place(&reference.uid).is_some() {
+                if self.graph.lock().reference(&reference.uid).is_some() {
                     self.refuse(object, reference);
                 }
-                Owner::Absent
+                Owner::Dangling
             }
         }
     }
@@ -203,12 +194,12 @@ impl Collector {
     }
 
     /// The foreground: every blocking dependant is gone before the owner is let go.
-    fn let_dependents_go_first(&self, owner: &Object) -> Result<(), ApiError> {
+    fn process_deleting_dependents(&self, owner: &Object) -> Result<(), ApiError> {
         let (is_free, in_circle, waiting) = {
             let graph = self.graph.lock();
             let mut blocking = graph.blocking_dependents_of(owner.uid()).peekable();
             let is_free = blocking.peek().is_none();
-            // The graph said of each to look at it when its owner began to wait: this is to make sure.
+            // The graph asked for each when its owner began to wait: this is to make sure.
             let waiting: Vec<Uid> =
                 blocking.filter(|dependent| !graph.is_foreground(dependent)).take(BATCH).cloned().collect();
             (is_free, waiting.is_empty() && graph.waits_for_itself(owner.uid()), waiting)
@@ -225,20 +216,18 @@ impl Collector {
         Ok(())
     }
 
-    /// Every dependant loses this owner before it is let go, a batch of them in a turn.
+    /// Every dependant loses this owner before it is let go, a batch of them in a sync.
     fn orphan_dependents(&self, owner: &Object) -> Result<(), ApiError> {
-        let dependents: Vec<Place> = self.graph.lock().some_dependents_of(owner.uid(), BATCH);
+        let dependents: Vec<ObjectRef> = self.graph.lock().some_dependents_of(owner.uid(), BATCH);
         if dependents.is_empty() {
             return self.remove_finalizer(owner, ORPHAN_FINALIZER);
         }
-        for place in dependents {
-            match self.api.get(place.kind, &place.key) {
-                Ok(dependent) => self.forget_owners(&dependent, &[owner.uid()])?,
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error),
+        for reference in dependents {
+            if let Some(dependent) = found(self.api.get(reference.kind, &reference.key))? {
+                self.forget_owners(&dependent, &[owner.uid()])?;
             }
         }
-        // The graph follows what was done; then those that are left have their turn.
+        // The graph follows what was done; then the owner is synced again for those that are left.
         self.queue.add_after(owner.uid().to_string(), NEXT_BATCH);
         Ok(())
     }
@@ -270,10 +259,7 @@ impl Collector {
             }
             Ok(next)
         });
-        match edited {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(edited)
     }
 
     fn delete(&self, object: &Object, propagation: Propagation) -> Result<(), ApiError> {

@@ -11,15 +11,15 @@ use std::collections::HashSet;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 
-use super::claim::{Orphans, claim};
 use super::context::Context;
+use super::controller_ref::{Orphans, claim};
 use crate::api::{Api, ApiError, Change, DeleteOptions};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared, Typed};
-use crate::reconcile::Cache;
+use crate::reconcile::{Cache, ignore_gone};
 pub(super) use revision::{equal_to, next_number, number_of, template_of};
 
-/// The label by which a pod tells the revision it was made of: of a StatefulSet the revision's name, of a
+/// The label with the revision that a pod was made of: of a StatefulSet the revision's name, of a
 /// DaemonSet its hash.
 pub(super) const POD_REVISION_LABEL: &str = "controller-revision-hash";
 
@@ -72,7 +72,7 @@ impl History {
     /// The revision of `template`, which then has the highest number: the newest one if it is that, an older
     /// equal one under a new number, or a new one. `revisions` are the owner's, the oldest first.
     ///
-    /// A cache that does not show the last turn's work leads to the same again: a revision's name follows
+    /// A cache that does not show the last sync's work leads to the same again: a revision's name follows
     /// from what it holds.
     pub(super) fn latest<O: Typed>(
         &self,
@@ -118,7 +118,7 @@ impl History {
                 Err(error) => return Err(error),
             }
             match self.api.get_as::<ControllerRevision>(&key) {
-                // Made by the turn before, which the cache does not show yet.
+                // Made by the sync before, which the cache does not show yet.
                 Ok(revision) if revision.data == data => return Ok(Latest { revision, collisions }),
                 Ok(_) => collisions = collisions.saturating_add(1),
                 // Gone in between: the name is free again.
@@ -141,11 +141,8 @@ impl History {
                 resource_version: Some(old.object().revision()),
                 ..DeleteOptions::uid(old.uid())
             };
-            match self.api.delete(Kind::ControllerRevision, &old.key(), &options) {
-                // Changed since: it is looked at again when the cache shows the change.
-                Err(error) if !error.is_gone() => return Err(error),
-                _ => {}
-            }
+            // Changed since: the cache's event brings it back to the queue.
+            ignore_gone(self.api.delete(Kind::ControllerRevision, &old.key(), &options))?;
         }
         Ok(())
     }

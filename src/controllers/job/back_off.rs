@@ -7,7 +7,9 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::base::backoff::BackoffPolicy;
 use crate::base::clock::since;
-use crate::object::readiness::condition;
+use crate::object::conditions::{Condition as _, ConditionStatus};
+use crate::object::pod::condition;
+use crate::object::well_known::condition::READY;
 
 /// Failures since the last success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +59,7 @@ pub(super) fn ended_at(pod: &Pod) -> Timestamp {
         statuses.iter().map(end).collect::<Option<Vec<_>>>()?.into_iter().max()
     };
     let not_ready = || {
-        let ready = condition(pod, "Ready").filter(|c| c.status == "False")?;
+        let ready = condition(pod, READY).filter(|c| c.is(ConditionStatus::False))?;
         ready.last_transition_time.as_ref().map(|t| t.0)
     };
     let deleted = || {
@@ -102,8 +104,8 @@ mod tests {
             let times = |seconds: &[i64]| seconds.iter().copied().map(at).collect::<Vec<_>>();
             let record = BackOff::default().after(std::iter::empty(), times(before).into_iter());
             let record = record.after(times(succeeded).into_iter(), times(failed).into_iter());
-            let told = record.remaining(policy, at(now)).as_secs();
-            assert_eq!(told, expected, "{before:?} then {succeeded:?} {failed:?} at {now}");
+            let actual = record.remaining(policy, at(now)).as_secs();
+            assert_eq!(actual, expected, "{before:?} then {succeeded:?} {failed:?} at {now}");
         }
     }
 

@@ -5,6 +5,7 @@ use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
 
 use super::verdict::Ending;
 use crate::base::clock::time;
+use crate::object::conditions::{self, ConditionStatus};
 use crate::object::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED};
 
 /// Sets a condition; one that would only say that something never was is left out. Whether it changed.
@@ -16,12 +17,10 @@ fn ensure(
     message: &str,
     now: Timestamp,
 ) -> bool {
-    let conditions = status.conditions.get_or_insert_default();
-    let value = if holds { "True" } else { "False" };
     let text = |text: &str| Some(text.to_string()).filter(|t| !t.is_empty());
     let next = JobCondition {
         type_: type_.into(),
-        status: value.into(),
+        status: ConditionStatus::from(holds).into(),
         reason: text(reason),
         message: text(message),
         last_probe_time: Some(time(now)),
@@ -29,20 +28,12 @@ fn ensure(
     };
     let same =
         |c: &JobCondition| c.status == next.status && c.reason == next.reason && c.message == next.message;
-    let changed = match conditions.iter_mut().find(|c| c.type_ == type_) {
-        Some(condition) if same(condition) => false,
-        Some(condition) => {
-            *condition = next;
-            true
-        }
-        None if holds => {
-            conditions.push(next);
-            true
-        }
-        None => false,
+    let changed = match conditions::get(status.conditions.as_ref(), type_) {
+        Some(current) => !same(current),
+        None => holds,
     };
-    if conditions.is_empty() {
-        status.conditions = None;
+    if changed {
+        conditions::replace(status.conditions.get_or_insert_default(), next);
     }
     changed
 }
@@ -61,8 +52,7 @@ pub(super) fn set_suspended(status: &mut JobStatus, suspended: bool, now: Timest
 /// Says how the Job will end once its pods are gone.
 pub(super) fn set_target(status: &mut JobStatus, ending: &Ending, now: Timestamp) {
     let type_ = if ending.success { SUCCESS_CRITERIA_MET } else { FAILURE_TARGET };
-    let there = status.conditions.iter().flatten().any(|c| c.type_ == type_ && c.status == "True");
-    if !there {
+    if !conditions::is_true(status.conditions.as_ref(), type_) {
         ensure(status, type_, true, &ending.reason, &ending.message, now);
     }
 }

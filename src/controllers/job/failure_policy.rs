@@ -5,9 +5,11 @@ use k8s_openapi::api::batch::v1::{
 };
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
+use crate::object::conditions::Condition as _;
+
 /// What a failure means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum FailureAction {
     /// It counts towards the limits.
     Count,
     /// It counts for nothing.
@@ -18,7 +20,7 @@ pub(super) enum Meaning {
     FailJob(String),
 }
 
-impl Meaning {
+impl FailureAction {
     /// Whether the failure counts.
     pub(super) fn counts(&self) -> bool {
         *self != Self::Ignore
@@ -26,7 +28,7 @@ impl Meaning {
 }
 
 /// The first rule that fits a failed pod decides; without one it counts.
-pub(super) fn meaning(policy: Option<&PodFailurePolicy>, pod: &Pod) -> Meaning {
+pub(super) fn meaning(policy: Option<&PodFailurePolicy>, pod: &Pod) -> FailureAction {
     for (i, rule) in policy.into_iter().flat_map(|p| &p.rules).enumerate() {
         let name = || {
             let text = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -43,13 +45,13 @@ pub(super) fn meaning(policy: Option<&PodFailurePolicy>, pod: &Pod) -> Meaning {
         };
         let Some(what) = what else { continue };
         return match rule.action.as_str() {
-            "Ignore" => Meaning::Ignore,
-            "FailIndex" => Meaning::FailIndex,
-            "FailJob" => Meaning::FailJob(format!("{what} matching FailJob rule at index {i}")),
-            _ => Meaning::Count,
+            "Ignore" => FailureAction::Ignore,
+            "FailIndex" => FailureAction::FailIndex,
+            "FailJob" => FailureAction::FailJob(format!("{what} matching FailJob rule at index {i}")),
+            _ => FailureAction::Count,
         };
     }
-    Meaning::Count
+    FailureAction::Count
 }
 
 /// The container that ended so, and its exit code. A container that ended well never fits.
@@ -60,12 +62,12 @@ fn exit_that_fits<'a>(
     let fits = |container: &'a ContainerStatus| {
         let code = container.state.as_ref()?.terminated.as_ref()?.exit_code;
         let named = codes.container_name.as_ref().is_none_or(|name| *name == container.name);
-        let wanted = match codes.operator.as_str() {
+        let desired = match codes.operator.as_str() {
             "In" => codes.values.contains(&code),
             "NotIn" => !codes.values.contains(&code),
             _ => false,
         };
-        (named && code != 0 && wanted).then_some((container.name.as_str(), code))
+        (named && code != 0 && desired).then_some((container.name.as_str(), code))
     };
     let status = pod.status.as_ref()?;
     let apps = status.container_statuses.iter().flatten();
@@ -77,10 +79,11 @@ fn condition_that_fits<'a>(
     patterns: &[PodFailurePolicyOnPodConditionsPattern],
 ) -> Option<&'a PodCondition> {
     let conditions = pod.status.as_ref()?.conditions.iter().flatten();
-    let wanted = |pattern: &PodFailurePolicyOnPodConditionsPattern, condition: &PodCondition| {
-        pattern.type_ == condition.type_ && pattern.status.as_deref().unwrap_or("True") == condition.status
+    let desired = |pattern: &PodFailurePolicyOnPodConditionsPattern, condition: &PodCondition| {
+        pattern.type_ == condition.type_
+            && pattern.status.as_ref().map_or(condition.is_true(), |status| *status == condition.status)
     };
-    conditions.into_iter().find(|condition| patterns.iter().any(|pattern| wanted(pattern, condition)))
+    conditions.into_iter().find(|condition| patterns.iter().any(|pattern| desired(pattern, condition)))
 }
 
 #[cfg(test)]
@@ -111,9 +114,9 @@ mod tests {
         let running = json!({"name": "main", "image": "", "imageID": "", "ready": true, "restartCount": 0,
             "state": {"running": {}}});
         let condition = |type_: &str, status: &str| json!([{"type": type_, "status": status}]);
-        let fail = |what: &str| Meaning::FailJob(what.into());
+        let fail = |what: &str| FailureAction::FailJob(what.into());
         let none = json!([]);
-        let cases: [(Value, Value, Value, Meaning); 10] = [
+        let cases: [(Value, Value, Value, FailureAction); 10] = [
             (
                 json!([ended("main", 42)]),
                 none.clone(),
@@ -122,20 +125,30 @@ mod tests {
                     "Container main for pod default/p failed with exit code 42 matching FailJob rule at index 0",
                 ),
             ),
-            (json!([ended("other", 42)]), none.clone(), none.clone(), Meaning::Count),
-            (json!([ended("main", 1)]), none.clone(), condition("DisruptionTarget", "True"), Meaning::Ignore),
-            (json!([ended("main", 1)]), none.clone(), condition("DisruptionTarget", "False"), Meaning::Count),
-            (json!([ended("main", 7)]), none.clone(), none.clone(), Meaning::FailIndex),
-            (json!([ended("main", 9)]), none.clone(), none.clone(), Meaning::Count),
+            (json!([ended("other", 42)]), none.clone(), none.clone(), FailureAction::Count),
+            (
+                json!([ended("main", 1)]),
+                none.clone(),
+                condition("DisruptionTarget", "True"),
+                FailureAction::Ignore,
+            ),
+            (
+                json!([ended("main", 1)]),
+                none.clone(),
+                condition("DisruptionTarget", "False"),
+                FailureAction::Count,
+            ),
+            (json!([ended("main", 7)]), none.clone(), none.clone(), FailureAction::FailIndex),
+            (json!([ended("main", 9)]), none.clone(), none.clone(), FailureAction::Count),
             (
                 json!([ended("main", 2)]),
                 none.clone(),
                 condition("ConfigIssue", "False"),
                 fail("Pod default/p has condition ConfigIssue matching FailJob rule at index 4"),
             ),
-            (json!([ended("main", 0)]), none.clone(), none.clone(), Meaning::Count),
-            (json!([running]), json!([ended("prepare", 7)]), none.clone(), Meaning::FailIndex),
-            (none.clone(), none.clone(), none, Meaning::Count),
+            (json!([ended("main", 0)]), none.clone(), none.clone(), FailureAction::Count),
+            (json!([running]), json!([ended("prepare", 7)]), none.clone(), FailureAction::FailIndex),
+            (none.clone(), none.clone(), none, FailureAction::Count),
         ];
         for (containers, inits, conditions, expected) in cases {
             let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "default"},
@@ -143,7 +156,7 @@ mod tests {
                     "initContainerStatuses": inits, "conditions": conditions}}))
             .unwrap();
             assert_eq!(meaning(Some(&policy()), &pod), expected, "{pod:?}");
-            assert_eq!(meaning(None, &pod), Meaning::Count);
+            assert_eq!(meaning(None, &pod), FailureAction::Count);
         }
     }
 }

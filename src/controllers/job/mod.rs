@@ -1,7 +1,7 @@
 //! Jobs: pods that run to their end, a number of times.
 //!
-//! One reconcile looks at a Job and its pods ([`view`]), sees how far it is ([`tally`]), whether it is to end
-//! ([`verdict`]) or which pods it needs ([`step`]), and counts the ends of pods ([`track`]). Those are pure;
+//! One reconcile reads a Job and its pods ([`view`]), sees how far it is ([`counts`]), whether it is to end
+//! ([`verdict`]) or which pods it needs ([`manage`]), and counts the ends of pods ([`track`]). Those are pure;
 //! [`sync`] reads and executes, [`record`] writes.
 //!
 //! Invariant: the status is only written over the version that the decisions were made from, so that two
@@ -9,13 +9,13 @@
 
 mod back_off;
 mod conditions;
+mod counts;
 mod failure_policy;
+mod manage;
 mod orphans;
 mod pods;
 mod record;
-mod step;
 mod sync;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -23,29 +23,28 @@ mod verdict;
 mod view;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
-use super::claim::Orphans;
 use super::context::Context;
+use super::controller_ref::Orphans;
 use super::pod_control::PodControl;
 use crate::api::{Api, Change, ChangeKind};
 use crate::object::job::finished;
 use crate::object::owner::{controller_of, is_terminating};
-use crate::object::readiness::{is_ready, phase};
+use crate::object::pod::{is_ready, phase};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object, Uid};
-use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, WorkQueue, controllers_of};
 use back_off::BackOff;
-use view::is_held;
+use view::has_tracking_finalizer;
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Jobs {
+    let controller = Jobs {
         api: context.api.clone(),
         all: context.caches.of(),
         pods: context.caches.of(),
@@ -54,17 +53,18 @@ pub(super) fn start(context: &Context) {
         unseen: Expectations::new(),
         back_offs: Mutex::default(),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Job, _>(&controller, Jobs::job_changed),
-        context.follow::<Pod, _>(&controller, Jobs::pod_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Job, _>(Jobs::job_changed)
+        .watches::<Pod, _>(Jobs::pod_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 /// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum Request {
     /// A Job.
     Job(Key),
     /// A pod that may have no Job.
@@ -77,24 +77,24 @@ struct Jobs {
     pods: Cache<Pod>,
     orphans: Orphans,
     control: PodControl,
-    /// Pods that were there when a Job was first looked at, and that the cache had not shown yet.
+    /// Pods that were there when a Job was first synced, and that the cache had not shown yet.
     unseen: Expectations<Uid>,
-    /// Of the Jobs that were looked at since the start.
+    /// Of the Jobs that were synced since the start.
     back_offs: Mutex<HashMap<Uid, BackOff>>,
-    queue: WorkQueue<Work>,
+    queue: WorkQueue<Request>,
 }
 
 impl Reconciler for Jobs {
-    type Key = Work;
+    type Key = Request;
 
     fn name(&self) -> &'static str {
         "job"
     }
 
-    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+    fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {
-            Work::Job(key) => Ok(self.reconcile_job(key)?),
-            Work::Orphan(key) => Ok(self.let_go(key)?),
+            Request::Job(key) => Ok(self.reconcile_job(key)?),
+            Request::Orphan(key) => Ok(self.release_orphan(key)?),
         }
     }
 }
@@ -109,11 +109,13 @@ impl Jobs {
         }
         let over = job.get::<Job>().is_some_and(|job| finished(job).is_some());
         if over || change.kind == ChangeKind::Deleted {
-            for pod in self.pods.controlled_by(job.uid()).iter().filter(|p| is_held(p.object())) {
-                self.queue.add(Work::Orphan(pod.key()));
+            for pod in
+                self.pods.controlled_by(job.uid()).iter().filter(|p| has_tracking_finalizer(p.object()))
+            {
+                self.queue.add(Request::Orphan(pod.key()));
             }
         }
-        self.queue.add(Work::Job(job.key()));
+        self.queue.add(Request::Job(job.key()));
     }
 
     fn pod_changed(&self, change: &Change) {
@@ -130,28 +132,27 @@ impl Jobs {
         if !is_relevant(change) {
             return;
         }
-        let before = change.previous.as_ref().and_then(|p| controller_of(p.meta()));
-        for owner in owner.into_iter().chain(before).filter(|r| r.kind == "Job") {
-            self.queue.add(Work::Job(Key::new(pod.namespace(), owner.name.as_str())));
+        for job in controllers_of(change, Kind::Job) {
+            self.queue.add(Request::Job(job));
         }
         if change.kind != ChangeKind::Deleted {
-            self.heed_possible_orphan(pod);
+            self.possible_orphan_changed(pod);
         }
     }
 
-    fn heed_possible_orphan(&self, pod: &Object) {
+    fn possible_orphan_changed(&self, pod: &Object) {
         let owner = controller_of(pod.meta());
         let job = owner.and_then(|owner| {
             let job = self.all.get(&Key::new(pod.namespace(), owner.name.as_str()));
             job.filter(|job| job.uid() == owner.uid && finished(job).is_none())
         });
-        if job.is_none() && is_held(pod) {
-            self.queue.add(Work::Orphan(pod.key()));
+        if job.is_none() && has_tracking_finalizer(pod) {
+            self.queue.add(Request::Orphan(pod.key()));
         }
         if owner.is_none() {
             for job in self.all.in_namespace(pod.namespace()) {
                 if selector_of(&job).matches(pod.meta().labels.as_ref()) {
-                    self.queue.add(Work::Job(job.key()));
+                    self.queue.add(Request::Job(job.key()));
                 }
             }
         }
@@ -162,14 +163,14 @@ fn selector_of(job: &Job) -> Selector {
     Selector::from_optional(job.spec.as_ref().and_then(|s| s.selector.as_ref()))
 }
 
-/// Whether a pod's change can change what its Job does or tells.
+/// Whether a pod's change can change what its Job does or its status.
 fn is_relevant(change: &Change) -> bool {
     let (Some(before), Some(after)) =
         (change.previous.as_ref().and_then(|p| p.get::<Pod>()), change.object.get::<Pod>())
     else {
         return true;
     };
-    let facts = |pod: &Pod| (phase(pod).to_string(), is_ready(pod), verdict::restarts(pod));
+    let facts = |pod: &Pod| (phase(pod), is_ready(pod), verdict::restarts(pod));
     change.kind != ChangeKind::Modified
         || facts(before) != facts(after)
         || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp

@@ -1,19 +1,20 @@
-//! Pods that keep a Job's finalizer although no Job counts them any more: they are let go.
+//! Pods that keep a Job's finalizer although no Job counts them any more: it is removed.
 
 use super::Jobs;
-use super::view::is_held;
+use super::view::has_tracking_finalizer;
 use crate::api::ApiError;
 use crate::object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere};
 use crate::object::owner::controller_of;
 use crate::object::{Key, Kind, Object};
+use crate::reconcile::ignore_not_found;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
 impl Jobs {
     /// Takes the finalizer from a pod whose Job is gone or has finished.
-    pub(super) fn let_go(&self, key: &Key) -> Result<(), ApiError> {
+    pub(super) fn release_orphan(&self, key: &Key) -> Result<(), ApiError> {
         match self.api.get(Kind::Pod, key) {
-            Ok(pod) if is_held(&pod) && !self.is_counted(&pod) => self.release(&pod),
+            Ok(pod) if has_tracking_finalizer(&pod) && !self.is_counted(&pod) => self.release(&pod),
             _ => Ok(()),
         }
     }
@@ -35,15 +36,12 @@ impl Jobs {
     pub(super) fn release(&self, pod: &Object) -> Result<(), ApiError> {
         let released = self.api.modify::<Pod>(&pod.key(), |fresh| {
             if fresh.metadata.uid.as_deref() == Some(pod.uid())
-                && let Some(held) = &mut fresh.metadata.finalizers
+                && let Some(tracked) = &mut fresh.metadata.finalizers
             {
-                held.retain(|f| f != TRACKING_FINALIZER);
+                tracked.retain(|f| f != TRACKING_FINALIZER);
             }
             Ok(())
         });
-        match released {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(released)
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 
-use super::super::pod_control;
+use super::counts::{FAILURE_COUNT, IGNORED_FAILURE_COUNT, number};
 use super::failure_policy::meaning;
-use super::tally::{FAILURE_COUNT, IGNORED_FAILURE_COUNT, number};
 use super::view::Member;
+use crate::controllers::pod_control;
 use crate::object::Shared;
 use crate::object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
 
@@ -25,9 +25,9 @@ pub(super) fn pod_of(
     replaced: Option<&Member>,
 ) -> Pod {
     let mut pod = pod_control::pod_of(job.object(), &spec.template);
-    let held = pod.metadata.finalizers.get_or_insert_default();
-    if !held.iter().any(|f| f == TRACKING_FINALIZER) {
-        held.push(TRACKING_FINALIZER.into());
+    let tracked = pod.metadata.finalizers.get_or_insert_default();
+    if !tracked.iter().any(|f| f == TRACKING_FINALIZER) {
+        tracked.push(TRACKING_FINALIZER.into());
     }
     let Some(index) = index else { return pod };
     let annotations = pod.metadata.annotations.get_or_insert_default();

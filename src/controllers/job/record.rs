@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
 
 use super::back_off::BackOff;
-use super::tally::Tally;
+use super::counts::Counts;
 use super::verdict::Ending;
 use super::view::View;
 use super::{Jobs, conditions, track};
@@ -18,15 +18,15 @@ impl Jobs {
         &self,
         job: &Shared<Job>,
         view: &View<'_>,
-        tally: &Tally<'_>,
+        counts: &Counts<'_>,
         ending: Option<&Ending>,
         mut status: JobStatus,
         back_off: BackOff,
     ) -> Result<(), ApiError> {
-        let mut held: HashSet<String> =
-            view.members.iter().filter(|m| m.held).map(|m| m.uid().to_string()).collect();
-        track::count_released(&mut status, &held);
-        let noted = track::note(view, tally, ending, &mut status);
+        let mut tracked: HashSet<String> =
+            view.members.iter().filter(|m| m.tracked).map(|m| m.uid().to_string()).collect();
+        track::count_released(&mut status, &tracked);
+        let noted = track::note(view, counts, ending, &mut status);
         if let Some(ending) = ending {
             conditions::set_target(&mut status, ending, view.now);
         }
@@ -36,7 +36,7 @@ impl Jobs {
         for pod in noted.release {
             match self.release(pod.object()) {
                 Ok(()) => {
-                    held.remove(pod.uid());
+                    tracked.remove(pod.uid());
                 }
                 Err(error) => {
                     failure.get_or_insert(error);
@@ -44,7 +44,7 @@ impl Jobs {
             }
         }
         let mut status = stored.status.clone().unwrap_or_default();
-        track::count_released(&mut status, &held);
+        track::count_released(&mut status, &tracked);
         let is_over = !noted.full && !track::has_notes(&status) && status.terminating.unwrap_or(0) == 0;
         let over = ending.filter(|_| is_over && failure.is_none());
         if let Some(ending) = over {
@@ -52,7 +52,7 @@ impl Jobs {
         }
         let stored = self.write_status(&stored, status)?;
         if let Some(ending) = over {
-            self.tell_end(&stored, ending);
+            self.record_end(&stored, ending);
         }
         failure.map_or(Ok(()), Err)
     }
@@ -68,13 +68,13 @@ impl Jobs {
         Shared::from_object(&stored).ok_or_else(|| ApiError::not_found(Kind::Job, &job.key()))
     }
 
-    fn tell_end(&self, job: &Shared<Job>, ending: &Ending) {
+    fn record_end(&self, job: &Shared<Job>, ending: &Ending) {
         let recorder = self.control.recorder();
         if !ending.success {
             return recorder.warning(job.object(), &ending.reason, ending.message.clone());
         }
         let succeeded = job.status.as_ref().and_then(|s| s.succeeded).unwrap_or(0);
-        if job.spec.as_ref().and_then(|s| s.completions).is_some_and(|wanted| succeeded > wanted) {
+        if job.spec.as_ref().and_then(|s| s.completions).is_some_and(|desired| succeeded > desired) {
             let message = "Too many succeeded pods running after completion count reached";
             recorder.warning(job.object(), "TooManySucceededPods", message);
         }

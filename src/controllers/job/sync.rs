@@ -1,28 +1,28 @@
-//! One turn for a Job: look, decide, make or remove pods.
+//! One sync for a Job: look, decide, make or remove pods.
 
 use std::collections::HashSet;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::super::claim::claim_holding;
-use super::super::pod_control::BURST;
 use super::back_off::{BackOff, ended_at};
-use super::step::{self, Step};
-use super::tally::Tally;
+use super::counts::Counts;
+use super::manage::{self, Action};
 use super::verdict::{Ending, ending, until_deadline};
-use super::view::{Member, View, count, is_held};
-use super::{Jobs, Work, conditions, pods, selector_of, track};
+use super::view::{Member, View, count, has_tracking_finalizer};
+use super::{Jobs, Request, conditions, pods, selector_of, track};
 use crate::api::ApiError;
 use crate::base::backoff::BackoffPolicy;
 use crate::base::clock::time;
+use crate::controllers::controller_ref::claim_holding;
+use crate::controllers::pod_control::BURST;
 use crate::object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere, is_suspended};
 use crate::object::owner::{controller_of, is_terminating};
-use crate::object::readiness::{is_ready, is_terminal, phase};
+use crate::object::pod::{Phase, is_ready, is_terminal, phase};
 use crate::object::{Key, Shared, Uid};
 
-/// The counts of one turn.
-struct Turn {
+/// The counts of one sync.
+struct SyncContext {
     active: i32,
     ready: i32,
     terminating: i32,
@@ -30,7 +30,7 @@ struct Turn {
     failure: Option<ApiError>,
 }
 
-impl Turn {
+impl SyncContext {
     /// So many pods, so many of them ready, were asked to go.
     fn asked_to_go(&mut self, pods: &[Shared<Pod>]) {
         let ready = count(pods.iter().filter(|pod| is_ready(pod)));
@@ -49,34 +49,34 @@ impl Jobs {
             self.back_offs.lock().remove(job.uid());
             return Ok(());
         }
-        // Asked before the pods are looked at: one that is seen in between only makes this too careful.
+        // Asked before the pods are read: one that is seen in between only makes this too careful.
         let caught_up = self.is_caught_up(job.uid());
         let members = self.members(&job)?;
         let view = View { job: &job, spec, members: &members, now: self.api.clock().now() };
-        let tally = Tally::of(&view);
-        let back_off = self.back_off(&view, &tally);
-        let mut turn = Turn {
+        let counts = Counts::of(&view);
+        let back_off = self.back_off(&view, &counts);
+        let mut context = SyncContext {
             active: view.active_count(),
             ready: view.ready_count(),
             terminating: view.terminating_count(),
             status: job.status.clone().unwrap_or_default(),
             failure: None,
         };
-        if turn.status.start_time.is_none() && !is_suspended(spec) {
-            turn.status.start_time = Some(time(view.now));
+        if context.status.start_time.is_none() && !is_suspended(spec) {
+            context.status.start_time = Some(time(view.now));
         }
         if let Some(left) = until_deadline(&view).filter(|left| !left.is_zero()) {
-            self.queue.add_after(Work::Job(key.clone()), left);
+            self.queue.add_after(Request::Job(key.clone()), left);
         }
-        let ending = match ending(&view, &tally) {
-            Some(ending) => self.end_pods(&job, &view, &mut turn, caught_up).then_some(ending),
-            None => self.go_on(&job, &view, &tally, back_off, &mut turn, caught_up),
+        let ending = match ending(&view, &counts) {
+            Some(ending) => self.end_pods(&job, &view, &mut context, caught_up).then_some(ending),
+            None => self.go_on(&job, &view, &counts, back_off, &mut context, caught_up),
         };
-        turn.status.active = track::some(turn.active);
-        turn.status.ready = Some(turn.ready);
-        turn.status.terminating = Some(turn.terminating);
-        self.write_counts(&job, &view, &tally, ending.as_ref(), turn.status, back_off)?;
-        turn.failure.map_or(Ok(()), Err)
+        context.status.active = track::some(context.active);
+        context.status.ready = Some(context.ready);
+        context.status.terminating = Some(context.terminating);
+        self.write_counts(&job, &view, &counts, ending.as_ref(), context.status, back_off)?;
+        context.failure.map_or(Ok(()), Err)
     }
 
     fn is_caught_up(&self, uid: &str) -> bool {
@@ -85,7 +85,7 @@ impl Jobs {
 
     /// The Job's pods, adopted and released as its selector says.
     ///
-    /// The cache may be behind what an earlier controller did. A Job is therefore looked at in full the
+    /// The cache may be behind what an earlier controller did. A Job is therefore synced in full the
     /// first time, and whenever its status knows of a pod that the cache does not.
     fn members(&self, job: &Shared<Job>) -> Result<Vec<Member>, ApiError> {
         let mut owned = self.pods.controlled_by(job.uid());
@@ -117,7 +117,7 @@ impl Jobs {
 
     /// A pod that has ended decides counts: whether it still has the finalizer is not left to the cache.
     fn newest(&self, pod: Shared<Pod>) -> Option<Member> {
-        if !is_held(pod.object()) || !(is_terminal(&pod) || is_terminating(&pod.metadata)) {
+        if !has_tracking_finalizer(pod.object()) || !(is_terminal(&pod) || is_terminating(&pod.metadata)) {
             return Some(Member::new(pod));
         }
         let newest = self.api.get_as::<Pod>(&pod.key()).ok().filter(|newest| newest.uid() == pod.uid());
@@ -125,54 +125,60 @@ impl Jobs {
     }
 
     /// The back-off with what has ended since; for a Job that is new here, from all the ends there are.
-    fn back_off(&self, view: &View<'_>, tally: &Tally<'_>) -> BackOff {
+    fn back_off(&self, view: &View<'_>, counts: &Counts<'_>) -> BackOff {
         let uid = view.job.metadata.uid.as_deref().unwrap_or_default();
         let ends = |members: &[&Member]| members.iter().map(|m| ended_at(&m.pod)).collect::<Vec<_>>();
         let known = self.back_offs.lock().get(uid).copied();
         let before = known.unwrap_or_else(|| {
             let new: HashSet<&str> =
-                tally.new_succeeded.iter().chain(&tally.new_failed).map(|m| m.uid()).collect();
+                counts.new_succeeded.iter().chain(&counts.new_failed).map(|m| m.uid()).collect();
             let counted = || view.members.iter().filter(|m| !new.contains(m.uid()));
             let succeeded = counted().filter(|m| m.succeeded()).map(|m| ended_at(&m.pod));
-            let failed = counted().filter(|m| phase(&m.pod) == "Failed").map(|m| ended_at(&m.pod));
+            let failed = counted().filter(|m| phase(&m.pod) == Phase::Failed).map(|m| ended_at(&m.pod));
             let before = BackOff::default().after(succeeded, failed);
             self.back_offs.lock().insert(uid.to_string(), before);
             before
         });
-        before.after(ends(&tally.new_succeeded).into_iter(), ends(&tally.new_failed).into_iter())
+        before.after(ends(&counts.new_succeeded).into_iter(), ends(&counts.new_failed).into_iter())
     }
 
-    /// Asks the active pods of a Job that ends to go, a burst of them in a turn; whether that is all of them.
-    fn end_pods(&self, job: &Shared<Job>, view: &View<'_>, turn: &mut Turn, caught_up: bool) -> bool {
+    /// Asks the active pods of a Job that ends to go, a burst of them in a sync; whether that is all of them.
+    fn end_pods(
+        &self,
+        job: &Shared<Job>,
+        view: &View<'_>,
+        context: &mut SyncContext,
+        caught_up: bool,
+    ) -> bool {
         let active: Vec<Shared<Pod>> = view.active().map(|m| m.pod.clone()).take(BURST).collect();
         match self.control.delete_all(job.object(), &active) {
-            Ok(()) => turn.asked_to_go(&active),
-            Err(error) => turn.failure = Some(error),
+            Ok(()) => context.asked_to_go(&active),
+            Err(error) => context.failure = Some(error),
         }
-        turn.failure.is_none() && caught_up && turn.active == 0
+        context.failure.is_none() && caught_up && context.active == 0
     }
 
-    /// Makes and removes pods of a Job that is not to end; tells when it is complete by that.
+    /// Makes and removes pods of a Job that is not to end; says when it is complete by that.
     fn go_on(
         &self,
         job: &Shared<Job>,
         view: &View<'_>,
-        tally: &Tally<'_>,
+        counts: &Counts<'_>,
         back_off: BackOff,
-        turn: &mut Turn,
+        context: &mut SyncContext,
         caught_up: bool,
     ) -> Option<Ending> {
         let manages = caught_up && !is_terminating(&job.metadata);
-        if manages && let Err(error) = self.take_step(job, view, tally, back_off, turn) {
-            turn.failure = Some(error);
+        if manages && let Err(error) = self.take_step(job, view, counts, back_off, context) {
+            context.failure = Some(error);
         }
-        let wanted = view.spec.completions.unwrap_or(1);
-        if caught_up && tally.succeeded >= wanted && turn.active == 0 {
+        let desired = view.spec.completions.unwrap_or(1);
+        if caught_up && counts.succeeded >= desired && context.active == 0 {
             return Some(Ending::completions_reached());
         }
         if manages {
             let suspended = is_suspended(view.spec);
-            if conditions::set_suspended(&mut turn.status, suspended, view.now) {
+            if conditions::set_suspended(&mut context.status, suspended, view.now) {
                 let (reason, message) =
                     if suspended { ("Suspended", "Job suspended") } else { ("Resumed", "Job resumed") };
                 self.control.recorder().normal(job.object(), reason, message);
@@ -185,29 +191,29 @@ impl Jobs {
         &self,
         job: &Shared<Job>,
         view: &View<'_>,
-        tally: &Tally<'_>,
+        counts: &Counts<'_>,
         back_off: BackOff,
-        turn: &mut Turn,
+        context: &mut SyncContext,
     ) -> Result<(), ApiError> {
-        let again = |delay| self.queue.add_after(Work::Job(job.key()), delay);
-        match step::next(view, tally, back_off, self.policy()) {
-            Step::Nothing => {}
-            Step::Wait(delay) => again(delay),
-            Step::Delete(pods) => {
+        let again = |delay| self.queue.add_after(Request::Job(job.key()), delay);
+        match manage::next(view, counts, back_off, self.policy()) {
+            Action::Nothing => {}
+            Action::Wait(delay) => again(delay),
+            Action::Delete(pods) => {
                 // First the finalizer: a pod that is not wanted any more has not failed.
                 for pod in &pods {
                     self.release(pod.object())?;
                 }
                 self.control.delete_all(job.object(), &pods)?;
-                turn.asked_to_go(&pods);
+                context.asked_to_go(&pods);
             }
-            Step::Create(indexes, later) => {
+            Action::Create(indexes, later) => {
                 if let Some(delay) = later {
                     again(delay);
                 }
                 let made = count(&indexes);
-                self.control.create_all(job.object(), new_pods(job, view.spec, tally, indexes))?;
-                turn.active = turn.active.saturating_add(made);
+                self.control.create_all(job.object(), new_pods(job, view.spec, counts, indexes))?;
+                context.active = context.active.saturating_add(made);
             }
         }
         Ok(())
@@ -219,13 +225,13 @@ impl Jobs {
     }
 }
 
-/// Each is made when it is its turn: a template may be large.
+/// Each is made only when it is due: a template may be large.
 fn new_pods(
     job: &Shared<Job>,
     spec: &JobSpec,
-    tally: &Tally<'_>,
+    counts: &Counts<'_>,
     indexes: Vec<Option<i32>>,
 ) -> impl Iterator<Item = Pod> {
-    let replaced = |index: Option<i32>| tally.indexes.as_ref()?.replaceable.get(&index?).copied();
+    let replaced = |index: Option<i32>| counts.indexes.as_ref()?.replaceable.get(&index?).copied();
     indexes.into_iter().map(move |index| pods::pod_of(job, spec, index, replaced(index)))
 }

@@ -6,8 +6,8 @@ use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use serde_json::{Value, json};
 
 use super::back_off::BackOff;
-use super::step::{self, Step};
-use super::tally::{FAILURE_COUNT, Tally};
+use super::counts::{Counts, FAILURE_COUNT};
+use super::manage::{self, Action};
 use super::track;
 use super::verdict::ending;
 use super::view::{Member, View};
@@ -54,31 +54,31 @@ fn judge<T>(
     spec: &Value,
     status: &Value,
     pods: &[&str],
-    judge: impl FnOnce(&View<'_>, &Tally<'_>) -> T,
+    judge: impl FnOnce(&View<'_>, &Counts<'_>) -> T,
 ) -> T {
     let job = job(spec, status);
     let members: Vec<Member> = pods.iter().map(|text| pod(text)).collect();
     let spec = job.spec.as_ref().unwrap();
     let view = View { job: &job, spec, members: &members, now: NOW.parse().unwrap() };
-    judge(&view, &Tally::of(&view))
+    judge(&view, &Counts::of(&view))
 }
 
 fn next(spec: &Value, status: &Value, pods: &[&str]) -> String {
-    judge(spec, status, pods, |view, tally| {
+    judge(spec, status, pods, |view, counts| {
         let policy = BackoffPolicy { initial: Duration::from_secs(10), max: Duration::from_mins(6) };
         let times = |members: &[&Member]| {
             members.iter().map(|m| super::back_off::ended_at(&m.pod)).collect::<Vec<_>>().into_iter()
         };
-        let back_off = BackOff::default().after(times(&tally.new_succeeded), times(&tally.new_failed));
-        match step::next(view, tally, back_off, policy) {
-            Step::Nothing => "nothing".into(),
-            Step::Wait(delay) => format!("wait {}", delay.as_secs()),
-            Step::Delete(pods) => {
+        let back_off = BackOff::default().after(times(&counts.new_succeeded), times(&counts.new_failed));
+        match manage::next(view, counts, back_off, policy) {
+            Action::Nothing => "nothing".into(),
+            Action::Wait(delay) => format!("wait {}", delay.as_secs()),
+            Action::Delete(pods) => {
                 let mut names: Vec<&str> = pods.iter().map(Shared::name).collect();
                 names.sort_unstable();
                 format!("delete {}", names.join(" "))
             }
-            Step::Create(indexes, later) => {
+            Action::Create(indexes, later) => {
                 let shown = |index: &Option<i32>| index.map_or("-".into(), |i| i.to_string());
                 let list: Vec<String> = indexes.iter().map(shown).collect();
                 let later = later.map_or(String::new(), |d| format!(" then {}", d.as_secs()));
@@ -192,8 +192,8 @@ fn a_job_ends_for_a_reason_job_1() {
             "SuccessPolicy",
         ),
     ] {
-        let reason = judge(&spec, &status, pods, |view, tally| {
-            ending(view, tally).map_or("-".to_string(), |ending| ending.reason)
+        let reason = judge(&spec, &status, pods, |view, counts| {
+            ending(view, counts).map_or("-".to_string(), |ending| ending.reason)
         });
         assert_eq!(reason, expected, "{spec} {status} {pods:?}");
     }
@@ -202,10 +202,10 @@ fn a_job_ends_for_a_reason_job_1() {
 #[test]
 fn an_end_is_noted_before_its_pod_is_let_go_job_1() {
     let noted = |spec: &Value, status: &Value, pods: &[&str]| {
-        judge(spec, status, pods, |view, tally| {
+        judge(spec, status, pods, |view, counts| {
             let mut status: JobStatus = view.job.status.clone().unwrap();
-            let decided = ending(view, tally);
-            let noted = track::note(view, tally, decided.as_ref(), &mut status);
+            let decided = ending(view, counts);
+            let noted = track::note(view, counts, decided.as_ref(), &mut status);
             let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
             let list = |uids: Option<Vec<String>>| uids.unwrap_or_default().join(" ");
             let released: Vec<&str> = noted.release.iter().map(Shared::name).collect();

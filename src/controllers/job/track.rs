@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
 
+use super::counts::Counts;
 use super::failure_policy::meaning;
-use super::tally::Tally;
 use super::verdict::Ending;
 use super::view::{Member, View};
 use crate::object::Shared;
@@ -30,18 +30,18 @@ pub(super) struct Noted {
 /// Notes every end that is not noted yet. With a decided end every pod has ended.
 pub(super) fn note(
     view: &View<'_>,
-    tally: &Tally<'_>,
+    counts: &Counts<'_>,
     ending: Option<&Ending>,
     status: &mut JobStatus,
 ) -> Noted {
     let mut uncounted = status.uncounted_terminated_pods.take().unwrap_or_default();
     let known = view.uncounted();
-    let mut completed = tally.indexes.as_ref().map(|indexes| indexes.completed_before.clone());
+    let mut completed = counts.indexes.as_ref().map(|indexes| indexes.completed_before.clone());
     let mut noted = Noted { release: Vec::new(), full: false };
     let mut indexes_noted = 0;
-    let mut held: Vec<&Member> = view.members.iter().filter(|m| m.held).collect();
-    held.sort_by_key(|m| m.index);
-    for member in held.into_iter().filter(|m| may_release(view, tally, ending, m)) {
+    let mut tracked: Vec<&Member> = view.members.iter().filter(|m| m.tracked).collect();
+    tracked.sort_by_key(|m| m.index);
+    for member in tracked.into_iter().filter(|m| may_release(view, counts, ending, m)) {
         let length = |uids: &Option<Vec<String>>| uids.as_ref().map_or(0, Vec::len);
         if length(&uncounted.succeeded) + length(&uncounted.failed) + indexes_noted >= MAX_UNCOUNTED {
             noted.full = true;
@@ -68,7 +68,7 @@ pub(super) fn note(
         }
     }
     status.uncounted_terminated_pods = Some(uncounted);
-    if let (Some(completed), Some(indexes)) = (completed, &tally.indexes) {
+    if let (Some(completed), Some(indexes)) = (completed, &counts.indexes) {
         status.succeeded = some(completed.len());
         status.completed_indexes = Some(completed.to_string()).filter(|text| !text.is_empty());
         status.failed_indexes = indexes.failed.as_ref().map(ToString::to_string);
@@ -77,23 +77,23 @@ pub(super) fn note(
 }
 
 /// Whether nothing more is to be learnt from a pod.
-fn may_release(view: &View<'_>, tally: &Tally<'_>, ending: Option<&Ending>, member: &Member) -> bool {
+fn may_release(view: &View<'_>, counts: &Counts<'_>, ending: Option<&Ending>, member: &Member) -> bool {
     if is_terminating(&view.job.metadata) || ending.is_some() || member.succeeded() {
         return true;
     }
-    let waiting = tally.indexes.as_ref().and_then(|indexes| indexes.replaceable.get(&member.index?));
+    let waiting = counts.indexes.as_ref().and_then(|indexes| indexes.replaceable.get(&member.index?));
     view.is_failed(member) && waiting.is_none_or(|waiting| waiting.uid() != member.uid())
 }
 
 /// Turns the notes on pods that have no finalizer any more into counts.
-pub(super) fn count_released(status: &mut JobStatus, held: &HashSet<String>) {
+pub(super) fn count_released(status: &mut JobStatus, tracked: &HashSet<String>) {
     let uncounted = status.uncounted_terminated_pods.get_or_insert_with(UncountedTerminatedPods::default);
     let counters =
         [(&mut uncounted.succeeded, &mut status.succeeded), (&mut uncounted.failed, &mut status.failed)];
     for (uids, counter) in counters {
         let Some(noted) = uids else { continue };
         let before = noted.len();
-        noted.retain(|uid| held.contains(uid));
+        noted.retain(|uid| tracked.contains(uid));
         let counted = i32::try_from(before - noted.len()).unwrap_or(i32::MAX);
         *counter = some(counter.unwrap_or(0).saturating_add(counted));
         if noted.is_empty() {

@@ -4,13 +4,13 @@ use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::{JobCondition, SuccessPolicy};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::failure_policy::{Meaning, meaning};
-use super::tally::Tally;
+use super::counts::Counts;
+use super::failure_policy::{FailureAction, meaning};
 use super::view::View;
 use crate::base::clock::until;
 use crate::object::completion_indexes::CompletionIndexes;
 use crate::object::job::{FAILURE_TARGET, SUCCESS_CRITERIA_MET, is_suspended, true_condition};
-use crate::object::readiness::phase;
+use crate::object::pod::{Phase, phase};
 
 /// The end of a Job, decided though perhaps not yet brought about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Ending {
 }
 
 /// Why the Job is to end whatever its pods still do; what was decided once stands.
-pub(super) fn ending(view: &View<'_>, tally: &Tally<'_>) -> Option<Ending> {
+pub(super) fn ending(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
     if let Some(met) = true_condition(view.job, SUCCESS_CRITERIA_MET) {
         return Some(Ending::decided(true, met));
     }
@@ -50,16 +50,16 @@ pub(super) fn ending(view: &View<'_>, tally: &Tally<'_>) -> Option<Ending> {
     }
     by_policy(view)
         .or_else(|| past_deadline(view))
-        .or_else(|| past_limit(view, tally))
-        .or_else(|| failed_indexes(view, tally))
-        .or_else(|| by_success_policy(view, tally))
+        .or_else(|| past_limit(view, counts))
+        .or_else(|| failed_indexes(view, counts))
+        .or_else(|| by_success_policy(view, counts))
 }
 
 fn by_policy(view: &View<'_>) -> Option<Ending> {
     let policy = view.spec.pod_failure_policy.as_ref()?;
     let failed = view.members.iter().filter(|m| view.is_failed(m));
     failed.into_iter().find_map(|m| match meaning(Some(policy), &m.pod) {
-        Meaning::FailJob(message) => Some(Ending::failure("PodFailurePolicy", message)),
+        FailureAction::FailJob(message) => Some(Ending::failure("PodFailurePolicy", message)),
         _ => None,
     })
 }
@@ -78,9 +78,9 @@ fn past_deadline(view: &View<'_>) -> Option<Ending> {
         .map(|_| Ending::failure("DeadlineExceeded", "Job was active longer than specified deadline"))
 }
 
-fn past_limit(view: &View<'_>, tally: &Tally<'_>) -> Option<Ending> {
+fn past_limit(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
     let limit = view.spec.backoff_limit.unwrap_or(6);
-    (tally.failed > limit || restarted_too_often(view, limit))
+    (counts.failed > limit || restarted_too_often(view, limit))
         .then(|| Ending::failure("BackoffLimitExceeded", "Job has reached the specified backoff limit"))
 }
 
@@ -90,7 +90,7 @@ fn restarted_too_often(view: &View<'_>, limit: i32) -> bool {
     if policy != Some("OnFailure") {
         return false;
     }
-    let living = view.members.iter().filter(|m| matches!(phase(&m.pod), "Pending" | "Running"));
+    let living = view.members.iter().filter(|m| matches!(phase(&m.pod), Phase::Pending | Phase::Running));
     let total = living.map(|m| restarts(&m.pod)).fold(0, i32::saturating_add);
     if limit == 0 { total > 0 } else { total >= limit }
 }
@@ -104,8 +104,8 @@ pub(super) fn restarts(pod: &Pod) -> i32 {
     all.map(|c| c.restart_count).fold(0, i32::saturating_add)
 }
 
-fn failed_indexes(view: &View<'_>, tally: &Tally<'_>) -> Option<Ending> {
-    let indexes = tally.indexes.as_ref()?;
+fn failed_indexes(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
+    let indexes = counts.indexes.as_ref()?;
     let failed = indexes.failed.as_ref()?.len();
     if view.spec.max_failed_indexes.is_some_and(|most| failed > most) {
         return Some(Ending::failure(
@@ -117,8 +117,8 @@ fn failed_indexes(view: &View<'_>, tally: &Tally<'_>) -> Option<Ending> {
     (failed > 0 && all).then(|| Ending::failure("FailedIndexes", "Job has failed indexes"))
 }
 
-fn by_success_policy(view: &View<'_>, tally: &Tally<'_>) -> Option<Ending> {
-    let completed = &tally.indexes.as_ref()?.completed;
+fn by_success_policy(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
+    let completed = &counts.indexes.as_ref()?.completed;
     let rule = rule_met(view.spec.success_policy.as_ref()?, view.spec.completions.unwrap_or(0), completed)?;
     Some(Ending {
         success: true,
@@ -134,9 +134,9 @@ fn rule_met(policy: &SuccessPolicy, completions: i32, completed: &CompletionInde
     }
     policy.rules.iter().position(|rule| match (&rule.succeeded_indexes, rule.succeeded_count) {
         (Some(indexes), at_least) => {
-            let wanted = CompletionIndexes::read(indexes, completions);
-            let done = wanted.shared_with(completed);
-            !wanted.is_empty() && (done == wanted.len() || at_least.is_some_and(|count| done >= count))
+            let desired = CompletionIndexes::read(indexes, completions);
+            let done = desired.shared_with(completed);
+            !desired.is_empty() && (done == desired.len() || at_least.is_some_and(|count| done >= count))
         }
         (None, Some(count)) => completed.len() >= count,
         (None, None) => false,

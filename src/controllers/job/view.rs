@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::object::job::{COMPLETION_INDEX, TRACKING_FINALIZER, is_indexed};
 use crate::object::owner::is_terminating;
-use crate::object::readiness::{is_active, is_ready, is_terminal, phase};
+use crate::object::pod::{Phase, is_active, is_ready, is_terminal, phase};
 use crate::object::{Object, Shared};
 
 /// One of the Job's pods.
@@ -18,15 +18,15 @@ pub(super) struct Member {
     /// Which of an indexed Job's completions it is for, if it says so.
     pub(super) index: Option<i32>,
     /// It has the finalizer: its end has not been counted, or the count is not written yet.
-    pub(super) held: bool,
+    pub(super) tracked: bool,
 }
 
 impl Member {
     pub(super) fn new(pod: Shared<Pod>) -> Self {
         let annotations = pod.metadata.annotations.as_ref();
         let index = annotations.and_then(|a| a.get(COMPLETION_INDEX)).and_then(|text| text.parse().ok());
-        let (index, held) = (index.filter(|index| *index >= 0), is_held(pod.object()));
-        Self { pod, index, held }
+        let (index, tracked) = (index.filter(|index| *index >= 0), has_tracking_finalizer(pod.object()));
+        Self { pod, index, tracked }
     }
 
     pub(super) fn uid(&self) -> &str {
@@ -38,7 +38,7 @@ impl Member {
     }
 
     pub(super) fn succeeded(&self) -> bool {
-        phase(&self.pod) == "Succeeded"
+        phase(&self.pod) == Phase::Succeeded
     }
 
     /// It was asked to go and has not ended.
@@ -48,7 +48,7 @@ impl Member {
 }
 
 /// Whether a pod waits for its end to be counted.
-pub(super) fn is_held(pod: &Object) -> bool {
+pub(super) fn has_tracking_finalizer(pod: &Object) -> bool {
     pod.meta().finalizers.iter().flatten().any(|f| f == TRACKING_FINALIZER)
 }
 
@@ -88,8 +88,8 @@ impl<'a> View<'a> {
     /// waits for ends: it may be on a node that is gone.
     pub(super) fn is_failed(&self, member: &Member) -> bool {
         match phase(&member.pod) {
-            "Failed" => true,
-            "Succeeded" => false,
+            Phase::Failed => true,
+            Phase::Succeeded => false,
             _ => !self.replaces_only_failed() && is_terminating(&member.pod.metadata),
         }
     }

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use crate::api::{Api, ApiError, Change, DeleteOptions};
 use crate::controllers::context::{Context, Settings};
 use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
 
 const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
@@ -19,17 +19,18 @@ const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(AccountTokens {
+    let controller = AccountTokens {
         api: context.api.clone(),
         secrets: context.caches.of(),
         settings: context.settings.clone(),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Secret, _>(&controller, AccountTokens::secret_changed),
-        context.follow::<ServiceAccount, _>(&controller, AccountTokens::account_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Secret, _>(AccountTokens::secret_changed)
+        .watches::<ServiceAccount, _>(AccountTokens::account_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct AccountTokens {
@@ -49,9 +50,8 @@ impl Reconciler for AccountTokens {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(secret) = self.api.get_as::<Secret>(key) else { return Ok(()) };
         let Some(name) = account_of(&secret) else { return Ok(()) };
-        match self.api.get_as::<ServiceAccount>(&Key::new(secret.namespace(), name)) {
-            Ok(account) if is_of(&secret, &account) => Ok(self.fill(&secret, &account)?),
-            Err(error) if !error.is_not_found() => Err(error.into()),
+        match found(self.api.get_as::<ServiceAccount>(&Key::new(secret.namespace(), name)))? {
+            Some(account) if is_of(&secret, &account) => Ok(self.fill(&secret, &account)?),
             // The account is gone, or another has its name.
             _ => Ok(self.delete(&secret)?),
         }
@@ -89,20 +89,20 @@ impl AccountTokens {
     /// Gives the Secret what it lacks; a token that is there stays.
     fn fill(&self, secret: &Shared<Secret>, account: &Shared<ServiceAccount>) -> Result<(), ApiError> {
         let text = |text: &str| ByteString(text.as_bytes().to_vec());
-        let mut wanted = BTreeMap::from([("ca.crt", text(&self.settings.root_certificate))]);
+        let mut desired = BTreeMap::from([("ca.crt", text(&self.settings.root_certificate))]);
         let has = |key: &str| secret.data.as_ref().and_then(|d| d.get(key)).is_some_and(|v| !v.0.is_empty());
         if !has("namespace") {
-            wanted.insert("namespace", text(account.namespace()));
+            desired.insert("namespace", text(account.namespace()));
         }
         if !has("token") {
-            wanted.insert("token", text(&self.api.token_for_secret(account, secret)?));
+            desired.insert("token", text(&self.api.token_for_secret(account, secret)?));
         }
         let filled = self.api.modify::<Secret>(&secret.key(), |fresh| {
             if fresh.metadata.uid.as_deref() != Some(secret.uid()) {
                 return Err(ApiError::not_found(Kind::Secret, &secret.key()));
             }
             let data = fresh.data.get_or_insert_default();
-            for (key, value) in &wanted {
+            for (key, value) in &desired {
                 // What somebody else has put there meanwhile is as good.
                 if *key == "ca.crt" || data.get(*key).is_none_or(|known| known.0.is_empty()) {
                     data.insert((*key).into(), value.clone());
@@ -112,10 +112,7 @@ impl AccountTokens {
             annotations.insert(ACCOUNT_UID.into(), account.uid().into());
             Ok(())
         });
-        match filled {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(filled)
     }
 
     fn delete(&self, secret: &Shared<Secret>) -> Result<(), ApiError> {
@@ -123,9 +120,6 @@ impl AccountTokens {
             resource_version: Some(secret.object().revision()),
             ..DeleteOptions::uid(secret.uid())
         };
-        match self.api.delete(Kind::Secret, &secret.key(), &this) {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(self.api.delete(Kind::Secret, &secret.key(), &this))
     }
 }

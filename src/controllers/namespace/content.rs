@@ -1,10 +1,11 @@
-//! What still lives in a namespace that is going, and how its status tells of it.
+//! What still lives in a namespace that is going, and how its status says so.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NamespaceCondition;
 
 use crate::base::clock::time;
 use crate::object::Kind;
+use crate::object::conditions::{self, ConditionStatus};
 
 /// What is left after everything was asked to go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub(super) struct Remains {
     pub(super) finalizers: Vec<(String, usize)>,
     /// What could not be deleted, and why.
     pub(super) failures: Vec<String>,
-    /// There are objects whose turn to be asked has not come.
+    /// There are objects that have not been asked yet.
     pub(super) unasked: bool,
 }
 
@@ -31,7 +32,7 @@ pub(super) fn conditions(
     });
     let finalizers =
         remains.finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances"));
-    let told = [
+    let checks = [
         (
             "NamespaceDeletionDiscoveryFailure",
             None,
@@ -79,24 +80,20 @@ pub(super) fn conditions(
             "All content-preserving finalizers finished",
         ),
     ];
-    told.into_iter()
-        .map(|(type_, trouble, fine_reason, fine_message)| {
-            let (status, reason, message) = match trouble {
-                Some((reason, message)) => ("True", reason, message),
-                None => ("False", fine_reason, fine_message.to_string()),
-            };
-            let since = before
-                .and_then(|b| b.iter().find(|c| c.type_ == type_ && c.status == status))
-                .and_then(|c| c.last_transition_time.clone());
-            NamespaceCondition {
-                type_: type_.into(),
-                status: status.into(),
-                reason: Some(reason.into()),
-                message: Some(message),
-                last_transition_time: since.or_else(|| Some(time(now))),
-            }
-        })
-        .collect()
+    let mut all = before.cloned().unwrap_or_default();
+    for (type_, trouble, fine_reason, fine_message) in checks {
+        let status = ConditionStatus::from(trouble.is_some());
+        let (reason, message) = trouble.unwrap_or_else(|| (fine_reason, fine_message.to_string()));
+        let next = NamespaceCondition {
+            type_: type_.into(),
+            status: status.into(),
+            reason: Some(reason.into()),
+            message: Some(message),
+            last_transition_time: Some(time(now)),
+        };
+        conditions::set(&mut all, next);
+    }
+    all
 }
 
 #[cfg(test)]
@@ -112,9 +109,9 @@ mod tests {
             failures: Vec::new(),
             unasked: false,
         };
-        let told = conditions(None, &remains, now);
-        let of = |n: usize| (told[n].status.as_str(), told[n].message.as_deref().unwrap());
-        assert_eq!(told.len(), 5);
+        let actual = conditions(None, &remains, now);
+        let of = |n: usize| (actual[n].status.as_str(), actual[n].message.as_deref().unwrap());
+        assert_eq!(actual.len(), 5);
         assert_eq!(
             of(3),
             (
@@ -126,8 +123,8 @@ mod tests {
             of(4),
             ("True", "Some content in the namespace has finalizers remaining: x/y in 1 resource instances")
         );
-        let later = conditions(Some(&told), &Remains::default(), "2026-11-21T00:01:00Z".parse().unwrap());
-        assert_eq!(later[0], told[0], "what stays keeps its time");
+        let later = conditions(Some(&actual), &Remains::default(), "2026-11-21T00:01:00Z".parse().unwrap());
+        assert_eq!(later[0], actual[0], "what stays keeps its time");
         assert_eq!((later[3].status.as_str(), later[3].reason.as_deref()), ("False", Some("ContentRemoved")));
     }
 }

@@ -6,46 +6,41 @@ pub(super) mod root_certificate;
 pub(super) mod service_account;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::context::Context;
 use crate::api::ChangeKind;
-use crate::api::{Api, ApiError, DeleteOptions, Part, WriteOptions};
+use crate::api::{Api, ApiError, Change, DeleteOptions, Part, WriteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Shared};
-use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
 use content::Remains;
 
 /// The finalizer in `spec` that stands for a namespace's content.
 const CONTENT: &str = "kubernetes";
 
-/// Objects that are asked to go in one turn: others' namespaces wait for theirs.
+/// Objects that are asked to go in one sync, so that other namespaces are not kept waiting.
 const BATCH: usize = 500;
-/// Objects that go within this time are looked at together: each look is at all that is left.
+/// Objects that go within this time ask for one sync: each is over all that is left.
 const TOGETHER: Duration = Duration::from_millis(10);
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
-    let controller = Arc::new(Namespaces { api: context.api.clone() });
-    let namespaces = queue.clone();
-    context.caches.on_any_change(Kind::Namespace, move |change| namespaces.add(change.object.key()));
-    for kind in Kind::ALL.iter().filter(|kind| kind.namespaced()) {
-        let queue = queue.clone();
-        context.caches.on_any_change(*kind, move |change| {
-            if change.kind == ChangeKind::Deleted {
-                queue.add_after(Key::new("", change.object.namespace()), TOGETHER);
-            }
-        });
-    }
-    context.run(controller, queue, Vec::new());
+    let namespaces = Namespaces { api: context.api.clone(), queue: queue.clone() };
+    context
+        .controller(namespaces, queue)
+        .watches_every_kind(Kind::namespaced, Namespaces::content_changed)
+        .for_::<Namespace>()
+        .workers(10)
+        .run(&context.tasks);
 }
 
 struct Namespaces {
     api: Api,
+    queue: WorkQueue<Key>,
 }
 
 impl Reconciler for Namespaces {
@@ -56,17 +51,14 @@ impl Reconciler for Namespaces {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let namespace = match self.api.get_as::<Namespace>(key) {
-            Ok(namespace) if is_terminating(&namespace.metadata) => namespace,
-            Ok(_) => return Ok(()),
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let namespace =
+            found(self.api.get_as::<Namespace>(key))?.filter(|namespace| is_terminating(&namespace.metadata));
+        let Some(namespace) = namespace else { return Ok(()) };
         let remains = self.empty(&key.name);
         if remains.objects.is_empty() && remains.failures.is_empty() {
             return Ok(self.finalize(&namespace)?);
         }
-        self.tell(&namespace, &remains)?;
+        self.update_status(&namespace, &remains)?;
         match remains.failures.first() {
             Some(failure) => Err(ApiError::Internal(failure.clone()).into()),
             None if remains.unasked => Err(ReconcileError::After(TOGETHER)),
@@ -77,24 +69,31 @@ impl Reconciler for Namespaces {
 }
 
 impl Namespaces {
+    fn content_changed(&self, change: &Change) {
+        if change.kind == ChangeKind::Deleted {
+            self.queue.add_after(Key::new("", change.object.namespace()), TOGETHER);
+        }
+    }
+
     /// Asks everything in a namespace to go, a batch at a time: nothing else while there are pods, which may need
     /// it to end.
     fn empty(&self, namespace: &str) -> Remains {
         let mut remains = Remains::default();
         let mut room = BATCH;
         self.ask_to_go(Kind::Pod, namespace, &mut room, &mut remains);
+        let kinds: Vec<Kind> = self.api.kinds().all().filter(|kind| kind.namespaced()).collect();
         if self.api.list(Kind::Pod, Some(namespace)).objects.is_empty() {
-            for kind in Kind::ALL.iter().filter(|kind| kind.namespaced() && **kind != Kind::Pod) {
+            for kind in kinds.iter().filter(|kind| **kind != Kind::Pod) {
                 self.ask_to_go(*kind, namespace, &mut room, &mut remains);
             }
         }
         let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
-        for kind in Kind::ALL.iter().filter(|kind| kind.namespaced()) {
-            let objects = self.api.list(*kind, Some(namespace)).objects;
+        for kind in kinds {
+            let objects = self.api.list(kind, Some(namespace)).objects;
             if objects.is_empty() {
                 continue;
             }
-            remains.objects.push((*kind, objects.len()));
+            remains.objects.push((kind, objects.len()));
             for finalizer in objects.iter().flat_map(|o| o.meta().finalizers.iter().flatten()) {
                 *finalizers.entry(finalizer.clone()).or_default() += 1;
             }
@@ -104,7 +103,7 @@ impl Namespaces {
     }
 
     /// Asks the objects of a kind to go that were not asked yet, as long as there is room in the batch; of those
-    /// that cannot be, the first is told.
+    /// that cannot be, the first is reported.
     fn ask_to_go(&self, kind: Kind, namespace: &str, room: &mut usize, remains: &mut Remains) {
         let mut failure = None;
         for object in self.api.list(kind, Some(namespace)).objects {
@@ -116,28 +115,23 @@ impl Namespaces {
                 break;
             }
             *room -= 1;
-            match self.api.delete(kind, &object.key(), &DeleteOptions::uid(object.uid())) {
-                Err(error) if !error.is_gone() => {
-                    failure.get_or_insert(error.to_string());
-                }
-                _ => {}
+            let deleted = self.api.delete(kind, &object.key(), &DeleteOptions::uid(object.uid()));
+            if let Err(error) = ignore_gone(deleted) {
+                failure.get_or_insert(error.to_string());
             }
         }
         remains.failures.extend(failure);
     }
 
-    fn tell(&self, namespace: &Shared<Namespace>, remains: &Remains) -> Result<(), ApiError> {
+    fn update_status(&self, namespace: &Shared<Namespace>, remains: &Remains) -> Result<(), ApiError> {
         let now = self.api.clock().now();
-        let told = self.api.modify_status::<Namespace>(&namespace.key(), |fresh| {
+        let written = self.api.modify_status::<Namespace>(&namespace.key(), |fresh| {
             let status = fresh.status.get_or_insert_default();
             status.phase = Some("Terminating".into());
             status.conditions = Some(content::conditions(status.conditions.as_ref(), remains, now));
             Ok(())
         });
-        match told {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 
     /// The content is gone: lets the namespace go.
@@ -153,9 +147,6 @@ impl Namespaces {
             }
             Ok(next)
         });
-        match done {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(done)
     }
 }

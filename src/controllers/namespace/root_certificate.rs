@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::service_account::ignore_races;
-use crate::api::Api;
+use crate::api::{Api, Change};
 use crate::controllers::context::{Context, Settings};
+use crate::object::Key;
 use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler};
 
 const NAME: &str = "kube-root-ca.crt";
 /// Where extending servers look for the CA of client certificates; they do not start without it.
@@ -27,30 +27,30 @@ const DESCRIPTION: (&str, &str) = (
 
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let namespaces = context.caches.of::<Namespace>();
-    let controller = Arc::new(Publisher {
+    let controller = Publisher {
         api: context.api.clone(),
-        namespaces: namespaces.clone(),
+        namespaces: context.caches.of(),
         settings: context.settings.clone(),
-    });
-    let handler = queue.clone();
-    namespaces.on_change(move |change| handler.add(change.object.key()));
-    let handler = queue.clone();
-    // What others change or delete is put right.
-    context.caches.on_any_change(Kind::ConfigMap, move |change| {
-        if [NAME, EXTENSION_NAME].contains(&change.object.name()) {
-            handler.add(Key::new("", change.object.namespace()));
-        }
-    });
-    let caches = vec![context.synced::<Namespace>(), context.synced::<ConfigMap>()];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, context.queue())
+        .for_::<Namespace>()
+        .watches::<ConfigMap, _>(Publisher::map_changed)
+        .run(&context.tasks);
 }
 
 struct Publisher {
     api: Api,
     namespaces: Cache<Namespace>,
     settings: Arc<Settings>,
+}
+
+impl Publisher {
+    /// What others change or delete is put right.
+    fn map_changed(&self, change: &Change) -> Option<Key> {
+        let is_ours = [NAME, EXTENSION_NAME].contains(&change.object.name());
+        is_ours.then(|| Key::new("", change.object.namespace()))
+    }
 }
 
 impl Reconciler for Publisher {

@@ -1,39 +1,38 @@
 //! The ServiceAccount `default` of every namespace (SA-1).
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::ChangeKind;
-use crate::api::{Api, ApiError};
+use crate::api::{Api, ApiError, Change};
 use crate::controllers::context::Context;
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler};
 
 const NAME: &str = "default";
 
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let namespaces = context.caches.of::<Namespace>();
-    let controller = Arc::new(Accounts { api: context.api.clone(), namespaces: namespaces.clone() });
-    let handler = queue.clone();
-    namespaces.on_change(move |change| handler.add(change.object.key()));
-    let handler = queue.clone();
-    context.caches.on_any_change(Kind::ServiceAccount, move |change| {
-        if change.kind == ChangeKind::Deleted && change.object.name() == NAME {
-            handler.add(Key::new("", change.object.namespace()));
-        }
-    });
-    let caches = vec![context.synced::<Namespace>(), context.synced::<ServiceAccount>()];
-    context.run(controller, queue, caches);
+    let controller = Accounts { api: context.api.clone(), namespaces: context.caches.of() };
+    context
+        .controller(controller, context.queue())
+        .for_::<Namespace>()
+        .watches::<ServiceAccount, _>(Accounts::account_changed)
+        .run(&context.tasks);
 }
 
 struct Accounts {
     api: Api,
     namespaces: Cache<Namespace>,
+}
+
+impl Accounts {
+    /// The default account is made anew.
+    fn account_changed(&self, change: &Change) -> Option<Key> {
+        let lost = change.kind == ChangeKind::Deleted && change.object.name() == NAME;
+        lost.then(|| Key::new("", change.object.namespace()))
+    }
 }
 
 impl Reconciler for Accounts {

@@ -4,108 +4,113 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 
 use crate::base::clock::time;
-use crate::object::node::condition_status;
+use crate::object::conditions::{self, Condition, ConditionStatus};
+use crate::object::node::condition_is;
 use crate::object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
-
-const NOT_READY: &str = "node.kubernetes.io/not-ready";
-const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+use crate::object::well_known::{condition, taint};
 
 /// The conditions that only a living kubelet can vouch for.
-const VOUCHED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+const KUBELET_CONDITIONS: [&str; 4] =
+    [condition::READY, condition::MEMORY_PRESSURE, condition::DISK_PRESSURE, condition::PID_PRESSURE];
 
 /// Condition, status and the key of the NoSchedule taint they bring.
-const TAINTING: [(&str, &str, &str); 6] = [
-    ("Ready", "False", NOT_READY),
-    ("Ready", "Unknown", UNREACHABLE),
-    ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
-    ("DiskPressure", "True", "node.kubernetes.io/disk-pressure"),
-    ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
-    ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
+const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
+    (condition::READY, ConditionStatus::False, taint::NOT_READY),
+    (condition::READY, ConditionStatus::Unknown, taint::UNREACHABLE),
+    (condition::MEMORY_PRESSURE, ConditionStatus::True, taint::MEMORY_PRESSURE),
+    (condition::DISK_PRESSURE, ConditionStatus::True, taint::DISK_PRESSURE),
+    (condition::PID_PRESSURE, ConditionStatus::True, taint::PID_PRESSURE),
+    (condition::NETWORK_UNAVAILABLE, ConditionStatus::True, taint::NETWORK_UNAVAILABLE),
 ];
 
 /// Makes every condition Unknown that the kubelet no longer vouches for.
-pub(super) fn fall_silent(conditions: &mut Vec<NodeCondition>, created: Option<Timestamp>, now: Timestamp) {
-    for type_ in VOUCHED {
-        match conditions.iter_mut().find(|c| c.type_ == type_) {
-            Some(condition) if condition.status == "Unknown" => {}
-            Some(condition) => {
-                condition.status = "Unknown".into();
-                condition.reason = Some("NodeStatusUnknown".into());
-                condition.message = Some("Kubelet stopped posting node status.".into());
-                condition.last_transition_time = Some(time(now));
-            }
-            None => conditions.push(NodeCondition {
-                type_: type_.into(),
-                status: "Unknown".into(),
-                reason: Some("NodeStatusNeverUpdated".into()),
-                message: Some("Kubelet never posted node status.".into()),
-                last_heartbeat_time: created.map(time),
-                last_transition_time: Some(time(now)),
-            }),
+pub(super) fn mark_unknown(conditions: &mut Vec<NodeCondition>, created: Option<Timestamp>, now: Timestamp) {
+    for type_ in KUBELET_CONDITIONS {
+        let current = conditions::get(Some(conditions), type_);
+        if current.is_some_and(|c| c.is(ConditionStatus::Unknown)) {
+            continue;
         }
+        let (reason, message, heartbeat) = match current {
+            Some(c) => {
+                let heartbeat = c.last_heartbeat_time.clone();
+                ("NodeStatusUnknown", "Kubelet stopped posting node status.", heartbeat)
+            }
+            None => ("NodeStatusNeverUpdated", "Kubelet never posted node status.", created.map(time)),
+        };
+        let unknown = NodeCondition {
+            type_: type_.into(),
+            status: ConditionStatus::Unknown.into(),
+            reason: Some(reason.into()),
+            message: Some(message.into()),
+            last_heartbeat_time: heartbeat,
+            last_transition_time: Some(time(now)),
+        };
+        conditions::set(conditions, unknown);
     }
 }
 
 /// The node's taints as they should be now: those of others as they are, ours by its conditions and its cordon.
 ///
-/// A NoExecute taint of ours goes with its reason, or changes with it; a new one comes only in the node's turn
-/// ([`executed`]).
+/// A NoExecute taint of ours goes with its reason, or changes with it; a new one comes only when the zone's rate allows
+/// ([`with_eviction_taint`]).
 pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
-    let mut wanted: Vec<(&str, &str)> = TAINTING
+    let mut desired: Vec<(&str, &str)> = CONDITION_TAINTS
         .iter()
-        .filter(|(type_, status, _)| condition_status(node, type_) == Some(status))
+        .filter(|(type_, status, _)| condition_is(node, type_, *status))
         .map(|(_, _, key)| (*key, NO_SCHEDULE))
         .collect();
-    if is_driven_away(node) {
-        wanted.extend(driving(node).map(|key| (key, NO_EXECUTE)));
+    if is_evicting(node) {
+        desired.extend(eviction_taint(node).map(|key| (key, NO_EXECUTE)));
     }
     if node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true) {
-        wanted.push((UNSCHEDULABLE, NO_SCHEDULE));
+        desired.push((taint::UNSCHEDULABLE, NO_SCHEDULE));
     }
-    let is_wanted = |t: &Taint| wanted.iter().any(|(key, effect)| t.key == *key && t.effect == *effect);
+    let is_desired = |t: &Taint| desired.iter().any(|(key, effect)| t.key == *key && t.effect == *effect);
     let mut taints: Vec<Taint> =
-        current(node).iter().filter(|t| !is_ours(t) || is_wanted(t)).cloned().collect();
-    for (key, effect) in wanted {
+        current(node).iter().filter(|t| !is_ours(t) || is_desired(t)).cloned().collect();
+    for (key, effect) in desired {
         add(&mut taints, key, effect, now);
     }
     taints
 }
 
-/// The node's taints when it is its turn that pods leave it.
-pub(super) fn executed(node: &Node, now: Timestamp) -> Vec<Taint> {
+/// The node's taints once its pods are to be evicted.
+pub(super) fn with_eviction_taint(node: &Node, now: Timestamp) -> Vec<Taint> {
     let mut taints = current(node).to_vec();
-    if let Some(key) = driving(node) {
+    if let Some(key) = eviction_taint(node) {
         add(&mut taints, key, NO_EXECUTE, now);
     }
     taints
 }
 
 /// The node's taints when its silence means nothing, since everybody is silent.
-pub(super) fn pardoned(node: &Node) -> Vec<Taint> {
-    current(node).iter().filter(|t| !drives_away(t)).cloned().collect()
+pub(super) fn without_eviction_taint(node: &Node) -> Vec<Taint> {
+    current(node).iter().filter(|t| !is_eviction_taint(t)).cloned().collect()
 }
 
-/// Whether pods should leave the node, in its turn.
-pub(super) fn should_be_driven_away(node: &Node) -> bool {
-    driving(node).is_some() && !is_driven_away(node)
+/// Whether the node's pods are to be evicted, as soon as its zone's rate allows.
+pub(super) fn should_evict(node: &Node) -> bool {
+    eviction_taint(node).is_some() && !is_evicting(node)
 }
 
 /// The key of the NoExecute taint that the node's Ready condition brings.
-fn driving(node: &Node) -> Option<&'static str> {
-    match condition_status(node, "Ready")? {
-        "False" => Some(NOT_READY),
-        "Unknown" => Some(UNREACHABLE),
-        _ => None,
+fn eviction_taint(node: &Node) -> Option<&'static str> {
+    let ready = |status| condition_is(node, condition::READY, status);
+    if ready(ConditionStatus::False) {
+        Some(taint::NOT_READY)
+    } else if ready(ConditionStatus::Unknown) {
+        Some(taint::UNREACHABLE)
+    } else {
+        None
     }
 }
 
-fn is_driven_away(node: &Node) -> bool {
-    current(node).iter().any(drives_away)
+fn is_evicting(node: &Node) -> bool {
+    current(node).iter().any(is_eviction_taint)
 }
 
-fn drives_away(taint: &Taint) -> bool {
-    taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
+fn is_eviction_taint(taint: &Taint) -> bool {
+    taint.effect == NO_EXECUTE && [taint::NOT_READY, taint::UNREACHABLE].contains(&taint.key.as_str())
 }
 
 fn current(node: &Node) -> &[Taint] {
@@ -120,10 +125,10 @@ fn add(taints: &mut Vec<Taint>, key: &str, effect: &str, now: Timestamp) {
 }
 
 fn is_ours(taint: &Taint) -> bool {
-    let by_condition = TAINTING.iter().any(|(_, _, key)| taint.key == *key);
+    let by_condition = CONDITION_TAINTS.iter().any(|(_, _, key)| taint.key == *key);
     match taint.effect.as_str() {
-        NO_SCHEDULE => by_condition || taint.key == UNSCHEDULABLE,
-        _ => drives_away(taint),
+        NO_SCHEDULE => by_condition || taint.key == taint::UNSCHEDULABLE,
+        _ => is_eviction_taint(taint),
     }
 }
 
@@ -133,6 +138,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::object::well_known::taint::{NOT_READY, PREFIX, UNREACHABLE, UNSCHEDULABLE};
 
     fn node(conditions: Value, spec: Value) -> Node {
         serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": spec,
@@ -175,13 +181,13 @@ mod tests {
                 "",
             ),
         ] {
-            assert_eq!(told(&taints(&node(conditions, spec), now), now), expected, "{rule}");
+            assert_eq!(text(&taints(&node(conditions, spec), now), now), expected, "{rule}");
         }
     }
 
-    fn told(taints: &[Taint], now: Timestamp) -> String {
+    fn text(taints: &[Taint], now: Timestamp) -> String {
         let one = |t: &Taint| {
-            let key = t.key.trim_start_matches("node.kubernetes.io/");
+            let key = t.key.trim_start_matches(PREFIX);
             let before = t.time_added.as_ref().filter(|at| at.0 < now);
             let at = before.map(|at| format!("@{}", &at.0.to_string()[..10])).unwrap_or_default();
             format!("{key}:{}{at}", t.effect)
@@ -204,11 +210,11 @@ mod tests {
             (json!([]), &json!({}), false, ""),
         ] {
             let node = node(conditions, spec.clone());
-            assert_eq!(should_be_driven_away(&node), due);
-            assert_eq!(told(&executed(&node, now), now), then);
+            assert_eq!(should_evict(&node), due);
+            assert_eq!(text(&with_eviction_taint(&node, now), now), then);
         }
         assert_eq!(
-            told(&pardoned(&node(ready("False"), driven)), now),
+            text(&without_eviction_taint(&node(ready("False"), driven)), now),
             "not-ready:NoSchedule mine:NoExecute"
         );
     }
@@ -219,13 +225,13 @@ mod tests {
         let conditions = json!([{"type": "Ready", "status": "True", "reason": "KubeletReady",
             "lastHeartbeatTime": "2026-11-21T00:00:00Z"}, {"type": "NetworkUnavailable", "status": "False"}]);
         let mut conditions = node(conditions, json!({})).status.unwrap().conditions.unwrap();
-        fall_silent(&mut conditions, None, now);
-        let told: Vec<String> = conditions
+        mark_unknown(&mut conditions, None, now);
+        let actual: Vec<String> = conditions
             .iter()
             .map(|c| format!("{}={} {}", c.type_, c.status, c.reason.as_deref().unwrap_or_default()))
             .collect();
         assert_eq!(
-            told,
+            actual,
             [
                 "Ready=Unknown NodeStatusUnknown",
                 "NetworkUnavailable=False ",
@@ -235,7 +241,7 @@ mod tests {
             ]
         );
         let before = conditions.clone();
-        fall_silent(&mut conditions, None, now);
+        mark_unknown(&mut conditions, None, now);
         assert_eq!(conditions, before);
     }
 }

@@ -1,14 +1,13 @@
-//! Node lifecycle: a node that is not heard of becomes Unknown, is tainted, and its pods stop serving.
+//! Node lifecycle: a node without heartbeats becomes Unknown, is tainted, and its pods stop serving.
 //!
 //! A heartbeat is a renewed Lease or a reported status, timed by this controller's own monotonic clock: a
 //! node's clock, or a jump of ours, kills nobody. New pods are kept off a silent node at once; those that are
-//! there are driven away in its turn ([`zones`]).
+//! there are evicted when its zone's rate allows ([`zones`]).
 
 mod conditions;
 mod zones;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,21 +18,24 @@ use parking_lot::Mutex;
 use super::context::Context;
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
-use crate::object::node::{condition_status, is_ready, node_of};
-use crate::object::readiness;
+use crate::object::conditions::{Condition as _, ConditionStatus};
+use crate::object::node::{condition_status, is_ready};
+
+use crate::object::pod::{self, node_name};
+use crate::object::well_known::condition::READY;
 use crate::object::{Key, Object, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
-use zones::{Health, Turn, Zones, zone_of};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
+use zones::{Health, Transition, Zones, zone_of};
 
 /// Where kubelets renew their Leases.
 const LEASES: &str = "kube-node-lease";
 
-/// Something to look at.
+/// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
-    /// One node: is it heard, what are its taints.
+enum Request {
+    /// One node: its heartbeats and its taints.
     Node(Key),
-    /// All zones: whose pods are driven away next.
+    /// All zones: whose pods are evicted next.
     Zones,
 }
 
@@ -41,7 +43,7 @@ enum Work {
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let nodes = context.caches.of::<Node>();
-    let controller = Arc::new(NodeController {
+    let controller = NodeController {
         api: context.api.clone(),
         nodes: nodes.clone(),
         pods: context.caches.of(),
@@ -49,37 +51,37 @@ pub(super) fn start(context: &Context) {
         zones: Mutex::new(Zones::new(context.settings.node_lifecycle.clone())),
         recorder: Recorder::new(&context.api, "node-controller"),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Node, _>(&controller, NodeController::node_changed),
-        context.follow::<Lease, _>(&controller, NodeController::lease_changed),
-        context.follow::<Pod, _>(&controller, NodeController::pod_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Node, _>(NodeController::node_changed)
+        .watches::<Lease, _>(NodeController::lease_changed)
+        .watches::<Pod, _>(NodeController::pod_changed)
+        .run(&context.tasks);
 }
 
 struct NodeController {
     api: Api,
     nodes: Cache<Node>,
     pods: Cache<Pod>,
-    /// When each node was last heard of, on the monotonic clock.
+    /// When each node's last heartbeat came, on the monotonic clock.
     heard: Mutex<HashMap<String, Duration>>,
     zones: Mutex<Zones>,
     recorder: Recorder,
-    queue: WorkQueue<Work>,
+    queue: WorkQueue<Request>,
 }
 
 impl Reconciler for NodeController {
-    type Key = Work;
+    type Key = Request;
 
     fn name(&self) -> &'static str {
         "nodelifecycle"
     }
 
-    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+    fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {
-            Work::Node(key) => self.look_at_node(key)?,
-            Work::Zones => self.look_at_zones()?,
+            Request::Node(key) => self.sync_node(key)?,
+            Request::Zones => self.sync_zones()?,
         }
         Ok(())
     }
@@ -97,51 +99,51 @@ fn health(node: &Object) -> Option<Health> {
 }
 
 impl NodeController {
-    fn look_at_node(&self, key: &Key) -> Result<(), ApiError> {
+    fn sync_node(&self, key: &Key) -> Result<(), ApiError> {
         let Some(mut node) = self.nodes.get(key) else { return Ok(()) };
         let heard = self.heard.lock().get(&key.name).copied().unwrap_or_default();
         let timings = self.api.timings();
-        let reported = condition_status(&node, "Ready").is_some();
+        let reported = condition_status(&node, READY).is_some();
         let grace = if reported { timings.node_monitor_grace.0 } else { timings.node_startup_grace.0 };
         let silent = self.api.clock().monotonic().saturating_sub(heard);
         if silent < grace {
             let left = grace.checked_sub(silent).unwrap_or_default();
-            self.queue.add_after(Work::Node(key.clone()), left);
+            self.queue.add_after(Request::Node(key.clone()), left);
         } else if let Some(unknown) = self.make_unknown(&node, heard)? {
             node = unknown;
         }
         self.set_taints(&node, conditions::taints)?;
-        if conditions::should_be_driven_away(&node) {
+        if conditions::should_evict(&node) {
             if self.zones.lock().ask(node.name(), &zone_of(&node)) {
-                self.look_at_zones_soon();
+                self.enqueue_zones();
             }
         } else {
             self.zones.lock().cancel(node.name());
         }
-        if !is_ready(&node) && condition_status(&node, "Ready").is_some() {
+        if !is_ready(&node) && condition_status(&node, READY).is_some() {
             self.pods_not_ready(&node)?;
         }
         Ok(())
     }
 
     /// Those that fall silent together are judged together.
-    fn look_at_zones_soon(&self) {
-        self.queue.add_after(Work::Zones, self.api.timings().node_eviction_check.0);
+    fn enqueue_zones(&self) {
+        self.queue.add_after(Request::Zones, self.api.timings().node_eviction_check.0);
     }
 
-    fn look_at_zones(&self) -> Result<(), ApiError> {
+    fn sync_zones(&self) -> Result<(), ApiError> {
         let nodes = self.nodes.list();
         let healths: Vec<Health> = nodes.iter().map(|node| Health::of(node)).collect();
         let now = self.api.clock().monotonic();
-        let turn = self.zones.lock().observe(&healths, now);
-        match turn {
-            Some(Turn::AllSilent) => {
+        let transition = self.zones.lock().observe(&healths, now);
+        match transition {
+            Some(Transition::AllNotReady) => {
                 tracing::warn!("all nodes are not ready: no pods are evicted until some are");
                 for node in &nodes {
-                    self.set_taints(node, |fresh, _| conditions::pardoned(fresh))?;
+                    self.set_taints(node, |fresh, _| conditions::without_eviction_taint(fresh))?;
                 }
             }
-            Some(Turn::SomeHeard) => {
+            Some(Transition::SomeReady) => {
                 tracing::info!("some nodes are ready again: each is given its full time");
                 self.heard.lock().values_mut().for_each(|heard| *heard = now);
             }
@@ -149,18 +151,18 @@ impl NodeController {
         }
         self.drive_away(&nodes, now)?;
         if let Some(delay) = self.zones.lock().wait(now) {
-            self.queue.add_after(Work::Zones, delay);
+            self.queue.add_after(Request::Zones, delay);
         }
         Ok(())
     }
 
-    /// Taints the nodes whose turn it is.
+    /// Taints the nodes whose pods are evicted now.
     fn drive_away(&self, nodes: &[Shared<Node>], now: Duration) -> Result<(), ApiError> {
         loop {
-            let turn = self.zones.lock().next(now);
-            let Some(name) = turn else { return Ok(()) };
+            let transition = self.zones.lock().next(now);
+            let Some(name) = transition else { return Ok(()) };
             let Some(node) = nodes.iter().find(|node| node.name() == name) else { continue };
-            if let Err(error) = self.set_taints(node, conditions::executed) {
+            if let Err(error) = self.set_taints(node, conditions::with_eviction_taint) {
                 self.zones.lock().ask(&name, &zone_of(node));
                 return Err(error);
             }
@@ -183,7 +185,7 @@ impl NodeController {
             ChangeKind::Deleted => {
                 self.heard.lock().remove(&key.name);
                 self.zones.lock().cancel(&key.name);
-                self.look_at_zones_soon();
+                self.enqueue_zones();
                 let message = format!("Node {} event: Removing Node {} from Controller", key.name, key.name);
                 self.recorder.normal(node, "RemovingNode", message);
                 return;
@@ -191,7 +193,7 @@ impl NodeController {
             // Whoever starts to listen gives every node its full time.
             ChangeKind::Added => {
                 self.heard_of(&key.name);
-                self.look_at_zones_soon();
+                self.enqueue_zones();
                 let message = format!("Node {} event: Registered Node {} in Controller", key.name, key.name);
                 self.recorder.normal(node, "RegisteredNode", message);
             }
@@ -200,20 +202,20 @@ impl NodeController {
                     self.heard_of(&key.name);
                 }
                 if change.previous.as_ref().is_none_or(|before| health(before) != health(node)) {
-                    self.look_at_zones_soon();
+                    self.enqueue_zones();
                 }
             }
         }
-        self.queue.add(Work::Node(key));
+        self.queue.add(Request::Node(key));
     }
 
-    /// A pod that says it is ready on a node that is not is looked at again.
+    /// A pod that says it is ready on a node that is not: the node is synced again.
     fn pod_changed(&self, change: &Change) {
-        let Some(pod) = change.object.get::<Pod>().filter(|pod| readiness::is_ready(pod)) else { return };
-        let Some(name) = node_of(pod) else { return };
+        let Some(pod) = change.object.get::<Pod>().filter(|pod| pod::is_ready(pod)) else { return };
+        let Some(name) = node_name(pod) else { return };
         let key = Key::new("", name);
         if self.nodes.get(&key).is_some_and(|node| !is_ready(&node)) {
-            self.queue.add(Work::Node(key));
+            self.queue.add(Request::Node(key));
         }
     }
 
@@ -227,14 +229,11 @@ impl NodeController {
                 let created = fresh.metadata.creation_timestamp.as_ref().map(|t| t.0);
                 let status = fresh.status.get_or_insert_default();
                 let of_node: &mut Vec<NodeCondition> = status.conditions.get_or_insert_default();
-                conditions::fall_silent(of_node, created, now);
+                conditions::mark_unknown(of_node, created, now);
             }
             Ok(())
         });
-        let written = match written {
-            Err(error) if error.is_not_found() => return Ok(None),
-            other => other?,
-        };
+        let Some(written) = found(written)? else { return Ok(None) };
         if was_ready && !is_ready(&written) {
             let message = format!("Node {} status is now: NodeNotReady", node.name());
             self.recorder.normal(node.object(), "NodeNotReady", message);
@@ -258,28 +257,23 @@ impl NodeController {
             fresh.spec.get_or_insert_default().taints = (!taints.is_empty()).then_some(taints);
             Ok(())
         });
-        match tainted {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(tainted)
     }
 
     /// Nobody can vouch for the node's pods: they get no requests.
     fn pods_not_ready(&self, node: &Shared<Node>) -> Result<(), ApiError> {
         let now = self.api.clock().time();
-        for pod in self.pods.on_node(node.name()).iter().filter(|pod| readiness::is_ready(pod)) {
+        for pod in self.pods.on_node(node.name()).iter().filter(|pod| pod::is_ready(pod)) {
             let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
                 let conditions = fresh.status.iter_mut().flat_map(|s| s.conditions.iter_mut().flatten());
-                for condition in conditions.filter(|c| c.type_ == "Ready" && c.status == "True") {
-                    condition.status = "False".into();
+                for condition in conditions.filter(|c| c.type_ == READY && c.is_true()) {
+                    condition.status = ConditionStatus::False.into();
                     condition.last_transition_time = Some(now.clone());
                 }
                 Ok(())
             });
-            match marked {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => self.recorder.warning(pod.object(), "NodeNotReady", "Node is not ready"),
-            }
+            ignore_not_found(marked)?;
+            self.recorder.warning(pod.object(), "NodeNotReady", "Node is not ready");
         }
         Ok(())
     }

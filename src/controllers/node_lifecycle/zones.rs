@@ -1,4 +1,4 @@
-//! How fast the pods of silent nodes are driven away, by zone: the more of a zone is silent, the more likely
+//! How fast the pods of silent nodes are evicted, by zone: the more of a zone is silent, the more likely
 //! it is our own ears.
 //!
 //! A sans-I/O core: nodes ask to be tainted, their zones let them, one after the other.
@@ -12,13 +12,11 @@ use k8s_openapi::api::core::v1::Node;
 
 use crate::object::config::NodeLifecycleConfig;
 use crate::object::node::is_ready;
+use crate::object::well_known::label;
 
 /// A node with this label says nothing of its zone.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
-const ZONE_LABELS: [(&str, &str); 2] = [
-    ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
-    ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
-];
+const ZONE_LABELS: [(&str, &str); 2] = [(label::REGION, label::BETA_REGION), (label::ZONE, label::BETA_ZONE)];
 
 /// Region and zone, empty where a node has none.
 pub(super) type Zone = [String; 2];
@@ -63,11 +61,11 @@ enum State {
 
 /// A change for the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// No node of any zone is ready: nobody is driven away, and whoever is being driven may stay.
-    AllSilent,
+pub(super) enum Transition {
+    /// No node of any zone is ready: no pod is evicted, and evictions under way are called off.
+    AllNotReady,
     /// Some are ready again: every node gets its full time anew.
-    SomeHeard,
+    SomeReady,
 }
 
 /// The zones there are.
@@ -121,7 +119,7 @@ impl Zones {
     }
 
     /// Judges all zones anew.
-    pub(super) fn observe(&mut self, healths: &[Health], now: Duration) -> Option<Turn> {
+    pub(super) fn observe(&mut self, healths: &[Health], now: Duration) -> Option<Transition> {
         let mut sizes: BTreeMap<Zone, (usize, usize)> = BTreeMap::new();
         for health in healths.iter().filter(|h| h.counted) {
             let (ready, silent) = sizes.entry(health.zone.clone()).or_default();
@@ -155,8 +153,8 @@ impl Zones {
             }
         }
         match (all_are, all_were) {
-            (true, _) => Some(Turn::AllSilent),
-            (_, true) => Some(Turn::SomeHeard),
+            (true, _) => Some(Transition::AllNotReady),
+            (_, true) => Some(Transition::SomeReady),
             _ => None,
         }
     }
@@ -181,7 +179,7 @@ impl Zones {
         }
     }
 
-    /// A node that is silent waits for its turn to be tainted; false when it waits already.
+    /// A node that is silent waits to be tainted; false when it waits already.
     pub(super) fn ask(&mut self, node: &str, zone: &Zone) -> bool {
         let there = self.zones.get(zone).is_some_and(|lane| lane.waiting.iter().any(|n| n == node));
         if there {
@@ -200,14 +198,14 @@ impl Zones {
         }
     }
 
-    /// A node whose turn it is; it no longer waits.
+    /// The next node to be tainted; it no longer waits.
     pub(super) fn next(&mut self, now: Duration) -> Option<String> {
         let lane = self.zones.values_mut().find(|lane| lane.is_open(now) && !lane.waiting.is_empty())?;
         lane.next = now.saturating_add(lane.interval()?);
         lane.waiting.pop_front()
     }
 
-    /// How long until it is somebody's turn.
+    /// How long until the next node may be tainted.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
         let waiting = self.zones.values().filter(|lane| lane.rate > 0.0 && !lane.waiting.is_empty());
         waiting.map(|lane| lane.next.saturating_sub(now)).min()
@@ -239,22 +237,22 @@ mod tests {
 
     /// Who is let go until `until`, and when.
     fn let_go(zones: &mut Zones, from: u64, until: u64) -> String {
-        let mut told = Vec::new();
+        let mut actual = Vec::new();
         for second in from..=until {
             while let Some(node) = zones.next(Duration::from_secs(second)) {
-                told.push(format!("{node}@{second}"));
+                actual.push(format!("{node}@{second}"));
             }
         }
-        told.join(" ")
+        actual.join(" ")
     }
 
-    fn after(states: &[&str]) -> (Zones, Option<Turn>) {
+    fn after(states: &[&str]) -> (Zones, Option<Transition>) {
         let mut zones = Zones::new(NodeLifecycleConfig::default());
-        let mut turn = None;
+        let mut transition = None;
         for state in states {
-            turn = zones.observe(&healths(state), Duration::ZERO);
+            transition = zones.observe(&healths(state), Duration::ZERO);
         }
-        (zones, turn)
+        (zones, transition)
     }
 
     fn asked(zones: &mut Zones, zone: &str, nodes: usize) {
@@ -294,14 +292,14 @@ mod tests {
         for (states, expected) in [
             (vec!["a:oo b:o"], None),
             (vec!["a:oo b:o", "a:xx b:o"], None),
-            (vec!["a:xx b:o", "a:xx b:x"], Some(Turn::AllSilent)),
+            (vec!["a:xx b:o", "a:xx b:x"], Some(Transition::AllNotReady)),
             (vec!["a:xx b:x", "a:xx b:x"], None),
-            (vec!["a:xx b:x", "a:xo b:x"], Some(Turn::SomeHeard)),
+            (vec!["a:xx b:x", "a:xo b:x"], Some(Transition::SomeReady)),
             (vec!["a:xx b:x", "a:xo b:x", "a:oo b:o"], None),
             // A new zone that is heard at once ends it, too.
-            (vec!["a:xx", "a:xx b:o"], Some(Turn::SomeHeard)),
+            (vec!["a:xx", "a:xx b:o"], Some(Transition::SomeReady)),
             (vec!["a:xx", "a:"], None),
-            (vec!["a:xx", "a:xx b:x"], Some(Turn::AllSilent)),
+            (vec!["a:xx", "a:xx b:x"], Some(Transition::AllNotReady)),
         ] {
             assert_eq!(after(&states).1, expected, "{states:?}");
         }

@@ -14,7 +14,7 @@ use crate::object::selector::Selector;
 pub(super) trait Replicated: Typed {
     /// The controller's kube-controller-manager name.
     const CONTROLLER: &'static str;
-    /// In whose name events are told.
+    /// The component that events are recorded for.
     const COMPONENT: &'static str;
     /// `spec.replicas`.
     fn replicas(&self) -> Option<i32>;

@@ -3,24 +3,23 @@
 //! One controller for both kinds; [`kind`] is what they differ in.
 
 mod kind;
-pub(super) mod rank;
 mod status;
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 
-use super::claim::{Orphans, claim};
 use super::context::Context;
+use super::controller_ref::{Orphans, claim, owners_concerned};
 use super::pod_control::{BURST, PodControl, is_relevant, pod_of};
+use super::pod_rank::first_to_go;
+use crate::api::Change;
 use crate::api::{Api, ApiError};
-use crate::api::{Change, ChangeKind};
 use crate::object::owner::{controller_of, is_terminating};
-use crate::object::readiness::{is_active, is_terminal};
-use crate::object::{Key, Object, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::object::pod::{is_active, is_terminal};
+use crate::object::{Key, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 use kind::Replicated;
 use status::Failure;
 
@@ -36,19 +35,20 @@ pub(super) fn start_replication(context: &Context) {
 
 fn start_for<S: Replicated>(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Replication::<S> {
+    let controller = Replication::<S> {
         api: context.api.clone(),
         sets: context.caches.of(),
         pods: context.caches.of(),
         orphans: Orphans::default(),
         control: PodControl::new(context, S::COMPONENT),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<S, _>(&controller, Replication::set_changed),
-        context.follow::<Pod, _>(&controller, Replication::pod_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .for_::<S>()
+        .watches::<Pod, _>(Replication::pod_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct Replication<S> {
@@ -81,69 +81,46 @@ impl<S: Replicated> Reconciler for Replication<S> {
         let candidates = owned.into_iter().chain(orphans).filter(|pod| is_active(pod));
         let active = claim(&self.api, &set, &set.selector(), candidates)?;
         let outcome =
-            if is_terminating(set.object().meta()) { Ok(()) } else { self.bring_to_size(&set, &active) };
+            if is_terminating(set.object().meta()) { Ok(()) } else { self.manage_replicas(&set, &active) };
         let failure = outcome.as_ref().err().map(|error| Failure {
-            reason: if active.len() < wanted(&*set) { "FailedCreate" } else { "FailedDelete" },
+            reason: if active.len() < desired(&*set) { "FailedCreate" } else { "FailedDelete" },
             message: error.to_string(),
         });
-        self.tell_status(&set, &active, terminating, failure.as_ref())?;
+        self.update_status(&set, &active, terminating, failure.as_ref())?;
         Ok(outcome?)
+    }
+
+    fn forget(&self, uid: &str) {
+        self.control.forget(uid);
     }
 }
 
-fn wanted(set: &impl Replicated) -> usize {
+fn desired(set: &impl Replicated) -> usize {
     usize::try_from(set.replicas().unwrap_or(1)).unwrap_or(0)
 }
 
-/// The owner of this kind that controls an object.
-fn owner_key<S: Replicated>(object: &Object) -> Option<Key> {
-    let owner = controller_of(object.meta()).filter(|r| r.kind == S::ROW.info().name)?;
-    Some(Key::new(object.namespace(), owner.name.as_str()))
-}
-
 impl<S: Replicated> Replication<S> {
-    fn set_changed(&self, change: &Change) {
-        if change.kind == ChangeKind::Deleted {
-            self.control.forget(change.object.uid());
-        }
-        self.queue.add(change.object.key());
-    }
-
-    fn pod_changed(&self, change: &Change) {
+    fn pod_changed(&self, change: &Change) -> Vec<Key> {
         self.orphans.observe(change);
         self.control.observe(change, S::ROW);
-        if !is_relevant(change) {
-            return;
-        }
-        let pod = &change.object;
-        let before = change.previous.as_ref().and_then(|before| owner_key::<S>(before));
-        for owner in owner_key::<S>(pod).into_iter().chain(before) {
-            self.queue.add(owner);
-        }
-        if controller_of(pod.meta()).is_none() && change.kind != ChangeKind::Deleted {
-            for set in self.sets.in_namespace(pod.namespace()) {
-                if set.selector().matches(pod.meta().labels.as_ref()) {
-                    self.queue.add(set.key());
-                }
-            }
-        }
+        if is_relevant(change) { owners_concerned(change, &self.sets, S::selector) } else { Vec::new() }
     }
 
-    /// Makes or removes pods until there are as many as wanted; stops at the first failing batch.
-    fn bring_to_size(&self, set: &Shared<S>, active: &[Shared<Pod>]) -> Result<(), ApiError> {
-        let wanted = wanted(&**set);
-        match active.len().cmp(&wanted) {
+    /// Makes or removes pods until there are as many as desired; stops at the first failing batch.
+    fn manage_replicas(&self, set: &Shared<S>, active: &[Shared<Pod>]) -> Result<(), ApiError> {
+        let desired = desired(&**set);
+        match active.len().cmp(&desired) {
             Ordering::Less => {
                 let template = set.template().cloned().unwrap_or_default();
-                let missing = (wanted - active.len()).min(BURST);
+                let missing = (desired - active.len()).min(BURST);
                 let pods = std::iter::repeat_with(|| pod_of(set.object(), &template)).take(missing);
                 self.control.create_all(set.object(), pods)
             }
             Ordering::Greater => {
-                let surplus = (active.len() - wanted).min(BURST);
+                let surplus = (active.len() - desired).min(BURST);
                 let related = self.related_pods(set, active);
                 let now = self.api.clock().now();
-                let going = rank::first_to_go(active, &related, surplus, now);
+                let going = first_to_go(active, &related, surplus, now);
                 self.control.delete_all(set.object(), going)
             }
             Ordering::Equal => Ok(()),
@@ -161,7 +138,7 @@ impl<S: Replicated> Replication<S> {
         related
     }
 
-    fn tell_status(
+    fn update_status(
         &self,
         set: &Shared<S>,
         active: &[Shared<Pod>],
@@ -187,9 +164,6 @@ impl<S: Replicated> Replication<S> {
                 .set_status(status::count(&**set, before.as_ref(), active, terminating, failure, now).status);
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }

@@ -1,4 +1,4 @@
-//! What a ReplicaSet tells of its pods.
+//! A ReplicaSet's status, counted from its pods.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::Pod;
 use super::kind::Replicated;
 use crate::base::clock::time;
 use crate::object::Shared;
-use crate::object::readiness::{Tally, availability};
+use crate::object::conditions::{self, ConditionStatus};
+use crate::object::pod::{AvailabilityCounts, availability};
 use crate::object::selector::Selector;
-
-const REPLICA_FAILURE: &str = "ReplicaFailure";
+use crate::object::well_known::condition::REPLICA_FAILURE;
 
 /// Why pods could not be made or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn count(
     let template = set.template().and_then(|t| t.metadata.as_ref()?.labels.as_ref());
     let template = template.map_or_else(Selector::everything, Selector::from_labels);
     let min_ready_seconds = set.min_ready_seconds();
-    let (mut labelled, mut tally) = (0, Tally::default());
+    let (mut labelled, mut tally) = (0, AvailabilityCounts::default());
     for pod in active {
         labelled += i32::from(template.matches(pod.metadata.labels.as_ref()));
         tally.count(availability(pod, min_ready_seconds, now));
@@ -66,22 +66,22 @@ fn conditions(
     failure: Option<&Failure>,
     now: Timestamp,
 ) -> Option<Vec<ReplicaSetCondition>> {
-    let mut conditions = previous.and_then(|s| s.conditions.clone()).unwrap_or_default();
-    let position = conditions.iter().position(|c| c.type_.as_deref() == Some(REPLICA_FAILURE));
-    match (failure, position) {
-        (None, Some(position)) => {
-            conditions.remove(position);
+    let mut all = previous.and_then(|s| s.conditions.clone());
+    match failure {
+        None => conditions::remove(&mut all, REPLICA_FAILURE),
+        Some(_) if conditions::get(all.as_ref(), REPLICA_FAILURE).is_some() => {}
+        Some(failure) => {
+            let next = ReplicaSetCondition {
+                type_: Some(REPLICA_FAILURE.into()),
+                status: ConditionStatus::True.into(),
+                reason: Some(failure.reason.into()),
+                message: Some(failure.message.clone()),
+                last_transition_time: Some(time(now)),
+            };
+            conditions::set(all.get_or_insert_default(), next);
         }
-        (Some(failure), None) => conditions.push(ReplicaSetCondition {
-            type_: Some(REPLICA_FAILURE.into()),
-            status: Some("True".into()),
-            reason: Some(failure.reason.into()),
-            message: Some(failure.message.clone()),
-            last_transition_time: Some(time(now)),
-        }),
-        _ => {}
     }
-    (!conditions.is_empty()).then_some(conditions)
+    all
 }
 
 #[cfg(test)]

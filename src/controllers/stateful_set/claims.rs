@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use super::{StatefulSets, storage};
 use crate::api::ApiError;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::phase;
+use crate::object::pod::{Phase, phase};
 use crate::object::{Key, Shared};
+use crate::reconcile::found;
 
 impl StatefulSets {
     /// Whether a pod's claims are there and go with whom they should. Of one that is condemned only their
@@ -25,7 +26,7 @@ impl StatefulSets {
                 let owners = storage::owners(&claim.metadata, set, pod, keeper);
                 claim.metadata.owner_references.as_deref().unwrap_or_default() == owners
             }
-            None => is_condemned || phase(pod) != "Pending",
+            None => is_condemned || phase(pod) != Phase::Pending,
         })
     }
 
@@ -42,7 +43,7 @@ impl StatefulSets {
                 .any(|claim| storage::is_of_earlier_pod(&claim.metadata, pod_name))
     }
 
-    /// Makes the claims of a pod that are not there; tries all, and tells of each.
+    /// Makes the claims of a pod that are not there; tries all, and records an event for each.
     pub(super) fn make_claims(
         &self,
         set: &Shared<StatefulSet>,
@@ -96,11 +97,8 @@ impl StatefulSets {
                 fresh.metadata.owner_references = Some(owners).filter(|owners| !owners.is_empty());
                 Ok(())
             });
-            match after {
-                Ok(after) => changed |= after.object().revision() != claim.object().revision(),
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error),
-            }
+            changed |=
+                found(after)?.is_some_and(|after| after.object().revision() != claim.object().revision());
         }
         Ok(changed)
     }

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::ask::Ask;
+use super::desired::Desired;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::{Availability, is_terminal, phase};
+use crate::object::pod::{Availability, Phase, is_terminal, phase};
 
 /// How far a pod is, the best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ impl State {
             return Self::Ended;
         }
         match (phase(pod), availability) {
-            ("Running", Availability::Available) => Self::Available,
-            ("Running", Availability::In(_)) => Self::Ready,
-            (phase, _) => Self::Unready { pending: phase == "Pending" },
+            (Phase::Running, Availability::Available) => Self::Available,
+            (Phase::Running, Availability::In(_)) => Self::Ready,
+            (phase, _) => Self::Unready { pending: phase == Phase::Pending },
         }
     }
 }
@@ -76,14 +76,14 @@ impl Members {
     }
 
     /// Those of the ordinals that are asked for, from the lowest to the highest.
-    pub(super) fn wanted(&self, ask: &Ask) -> &[(i32, Member)] {
-        let from = self.0.partition_point(|(ordinal, _)| *ordinal < ask.ordinals.start);
-        let to = self.0.partition_point(|(ordinal, _)| *ordinal < ask.ordinals.end);
+    pub(super) fn desired(&self, desired: &Desired) -> &[(i32, Member)] {
+        let from = self.0.partition_point(|(ordinal, _)| *ordinal < desired.ordinals.start);
+        let to = self.0.partition_point(|(ordinal, _)| *ordinal < desired.ordinals.end);
         &self.0[from..to.max(from)]
     }
 
     /// Those beyond the ordinals that are asked for.
-    pub(super) fn condemned(&self, ask: &Ask) -> impl DoubleEndedIterator<Item = (i32, Member)> {
-        self.0.iter().copied().filter(|(ordinal, _)| !ask.ordinals.contains(ordinal))
+    pub(super) fn condemned(&self, desired: &Desired) -> impl DoubleEndedIterator<Item = (i32, Member)> {
+        self.0.iter().copied().filter(|(ordinal, _)| !desired.ordinals.contains(ordinal))
     }
 }

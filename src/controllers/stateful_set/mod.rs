@@ -1,40 +1,40 @@
 //! StatefulSets: pods with a name, an order and storage of their own.
 //!
-//! [`plan`] decides the next steps from what is asked for ([`ask`]) and what there is ([`member`]);
-//! [`identity`] and [`storage`] say what a pod and its claims are, [`rosters`] remember the pods, [`status`]
+//! [`plan`] decides the next steps from what is asked for ([`desired`]) and what there is ([`member`]);
+//! [`identity`] and [`storage`] say what a pod and its claims are, [`pod caches`] remember the pods, [`status`]
 //! counts, [`sync`] and [`claims`] carry it out. Of one identity there is at most one pod: a new one is made
 //! only when the object of the old one is gone, and that is never this controller's doing.
 
-mod ask;
 mod claims;
+mod desired;
 mod identity;
 mod member;
+mod new_pod;
 mod plan;
-mod roster;
-mod rosters;
-mod seat;
+mod pod_cache;
+mod pod_caches;
+mod pod_state;
 mod status;
 mod storage;
 mod sync;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 
-use super::claim::Orphans;
 use super::context::Context;
-use super::failures::Failures;
+use super::controller_ref::Orphans;
+use super::failed_pod_back_off::FailedPodBackOff;
 use super::history::History;
 use super::pod_control::{PodControl, is_relevant};
 use crate::api::{Api, Change, ChangeKind};
 use crate::base::backoff::BackoffPolicy;
 use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
-use rosters::Rosters;
+use crate::object::{Key, Kind};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, found};
+use pod_caches::PodCaches;
 
 /// Where a revision of a StatefulSet carries its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
@@ -47,24 +47,25 @@ const FAILED_POD_BACK_OFF: BackoffPolicy =
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(StatefulSets {
+    let controller = StatefulSets {
         api: context.api.clone(),
         sets: context.caches.of(),
         pods: context.caches.of(),
         orphans: Orphans::default(),
-        rosters: Rosters::default(),
+        pod_caches: PodCaches::default(),
         history: History::new(context, HASH_LABEL),
         control: PodControl::new(context, "statefulset-controller"),
-        failures: Failures::new(FAILED_POD_BACK_OFF),
+        failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<StatefulSet, _>(&controller, StatefulSets::set_changed),
-        context.follow::<Pod, _>(&controller, StatefulSets::pod_changed),
-        context.follow::<ControllerRevision, _>(&controller, StatefulSets::revision_changed),
-        context.follow::<PersistentVolumeClaim, _>(&controller, StatefulSets::claim_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .for_::<StatefulSet>()
+        .watches::<Pod, _>(StatefulSets::pod_changed)
+        .watches::<ControllerRevision, _>(StatefulSets::revision_changed)
+        .watches::<PersistentVolumeClaim, _>(StatefulSets::claim_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct StatefulSets {
@@ -73,10 +74,10 @@ struct StatefulSets {
     pods: Cache<Pod>,
     /// Pods without a controller.
     orphans: Orphans,
-    rosters: Rosters,
+    pod_caches: PodCaches,
     history: History,
     control: PodControl,
-    failures: Failures,
+    failures: FailedPodBackOff,
     queue: WorkQueue<Key>,
 }
 
@@ -89,41 +90,32 @@ impl Reconciler for StatefulSets {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: a step decided for an older spec would be taken after the newer one.
-        let set = match self.api.get_as::<StatefulSet>(key) {
-            Ok(set) => set,
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(set) = found(self.api.get_as::<StatefulSet>(key))? else { return Ok(()) };
         // What was done last comes back with an event of its own.
         if !self.control.is_caught_up(set.uid()) {
             return Ok(());
         }
         Ok(self.sync(&set)?)
     }
+
+    fn forget(&self, uid: &str) {
+        self.control.forget(uid);
+        self.failures.forget(uid);
+        self.pod_caches.forget(uid);
+    }
 }
 
 impl StatefulSets {
-    fn set_changed(&self, change: &Change) {
-        if change.kind == ChangeKind::Deleted {
-            self.control.forget(change.object.uid());
-            self.failures.forget(change.object.uid());
-            self.rosters.forget(change.object.uid());
-        }
-        self.queue.add(change.object.key());
-    }
-
     fn pod_changed(&self, change: &Change) {
         self.orphans.observe(change);
-        // The roster first: a turn that is let through by the other one must find the change.
-        self.rosters.observe(change);
+        // The pod cache first: a sync that is let through by the other one must find the change.
+        self.pod_caches.observe(change);
         let pod = &change.object;
         self.control.observe(change, Kind::StatefulSet);
         if !is_relevant(change) {
             return;
         }
-        for object in change.previous.iter().chain([pod]) {
-            self.queue_owner(object);
-        }
+        self.queue_all(controllers_of(change, Kind::StatefulSet));
         let Some((set, _)) = identity::parse(pod.name()) else { return };
         let key = Key::new(pod.namespace(), set);
         if change.kind == ChangeKind::Deleted {
@@ -142,7 +134,7 @@ impl StatefulSets {
     fn revision_changed(&self, change: &Change) {
         self.history.observe(change);
         match change.kind {
-            ChangeKind::Deleted => self.queue_owner(&change.object),
+            ChangeKind::Deleted => self.queue_all(controller_key(&change.object, Kind::StatefulSet)),
             _ if controller_of(change.object.meta()).is_none() => {
                 for set in self.sets.in_namespace(change.object.namespace()) {
                     let selector = Selector::from_field(&set.spec.selector);
@@ -159,16 +151,14 @@ impl StatefulSets {
     fn claim_changed(&self, change: &Change) {
         for set in self.sets.in_namespace(change.object.namespace()) {
             let Some(ordinal) = storage::ordinal_of(&set, change.object.name()) else { continue };
-            self.rosters.claim_changed(set.uid(), ordinal);
+            self.pod_caches.claim_changed(set.uid(), ordinal);
             if change.kind == ChangeKind::Deleted {
                 self.queue.add(set.key());
             }
         }
     }
 
-    fn queue_owner(&self, object: &Object) {
-        if let Some(owner) = controller_of(object.meta()).filter(|r| r.kind == "StatefulSet") {
-            self.queue.add(Key::new(object.namespace(), owner.name.as_str()));
-        }
+    fn queue_all(&self, keys: impl IntoIterator<Item = Key>) {
+        keys.into_iter().for_each(|key| self.queue.add(key));
     }
 }

@@ -4,57 +4,59 @@
 //! before it; in parallel everything that is due happens at once, a burst of each kind at most: a plan costs what
 //! the pods there are cost, however many are asked for.
 
-use super::ask::{Ask, Policy, Update};
+use super::desired::{Desired, Policy, Update};
 use super::member::{Member, Members, State};
 use crate::controllers::pod_control::BURST;
 
 /// One thing to do, to the pod with this ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Action {
     /// Make it, with its claims.
     Create(i32),
-    /// Ask it to go.
+    /// Desired it to go.
     Delete(i32),
     /// Put right its identity, volumes and claims.
-    Mend(i32),
+    Repair(i32),
 }
 
 /// The steps to take now, in this order; nothing when there is something to wait for, or nothing to do.
-pub(super) fn next_steps(ask: &Ask, members: &Members) -> Vec<Step> {
+pub(super) fn next_steps(desired: &Desired, members: &Members) -> Vec<Action> {
     let mut steps = Vec::new();
-    let waiting = fill(ask, members, &mut steps);
+    let waiting = fill(desired, members, &mut steps);
     if waiting {
         return steps;
     }
-    let waiting = shrink(ask, members, &mut steps);
+    let waiting = shrink(desired, members, &mut steps);
     if !waiting {
-        steps.extend(update(ask, members).into_iter().map(Step::Delete));
+        steps.extend(update(desired, members).into_iter().map(Action::Delete));
     }
     steps
 }
 
 /// Every ordinal gets its pod, the lowest first; true when that must be waited for.
-fn fill(ask: &Ask, members: &Members, steps: &mut Vec<Step>) -> bool {
-    match ask.policy {
-        Policy::OrderedReady => fill_in_order(ask, members, steps),
+fn fill(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
+    match desired.policy {
+        Policy::OrderedReady => fill_in_order(desired, members, steps),
         Policy::Parallel => {
-            let all = members.wanted(ask).iter();
-            steps.extend(all.filter_map(|(ordinal, member)| put_right(ask, *ordinal, *member)).take(BURST));
+            let all = members.desired(desired).iter();
+            steps.extend(
+                all.filter_map(|(ordinal, member)| put_right(desired, *ordinal, *member)).take(BURST),
+            );
             // Goes over so many ordinals as have pods, and a burst.
-            let missing = ask.ordinals.clone().filter(|ordinal| members.get(*ordinal).is_none());
-            steps.extend(missing.take(BURST).map(Step::Create));
+            let missing = desired.ordinals.clone().filter(|ordinal| members.get(*ordinal).is_none());
+            steps.extend(missing.take(BURST).map(Action::Create));
             false
         }
     }
 }
 
-fn fill_in_order(ask: &Ask, members: &Members, steps: &mut Vec<Step>) -> bool {
-    for ordinal in ask.ordinals.clone() {
+fn fill_in_order(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
+    for ordinal in desired.ordinals.clone() {
         let Some(member) = members.get(ordinal) else {
-            steps.push(Step::Create(ordinal));
+            steps.push(Action::Create(ordinal));
             return true;
         };
-        steps.extend(put_right(ask, ordinal, member));
+        steps.extend(put_right(desired, ordinal, member));
         if !member.is_available() || steps.len() >= BURST {
             return true;
         }
@@ -62,33 +64,33 @@ fn fill_in_order(ask: &Ask, members: &Members, steps: &mut Vec<Step>) -> bool {
     false
 }
 
-/// What there is to do about a pod that is wanted.
-fn put_right(ask: &Ask, ordinal: i32, member: Member) -> Option<Step> {
+/// What there is to do about a pod within the desired ordinals.
+fn put_right(desired: &Desired, ordinal: i32, member: Member) -> Option<Action> {
     match member.state {
-        State::Ended => Some(Step::Delete(ordinal)),
+        State::Ended => Some(Action::Delete(ordinal)),
         // A pod may be pending because its claims are missing.
-        State::Available | State::Unready { pending: true } if !member.sound => Some(Step::Mend(ordinal)),
+        State::Available | State::Unready { pending: true } if !member.sound => Some(Action::Repair(ordinal)),
         State::Ready | State::Unready { pending: false }
-            if !member.sound && ask.policy == Policy::Parallel =>
+            if !member.sound && desired.policy == Policy::Parallel =>
         {
-            Some(Step::Mend(ordinal))
+            Some(Action::Repair(ordinal))
         }
         _ => None,
     }
 }
 
 /// Pods beyond the ordinals go, the highest first; true when that must be waited for.
-fn shrink(ask: &Ask, members: &Members, steps: &mut Vec<Step>) -> bool {
+fn shrink(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
     // Claims that go with their pods must say so before the pods go.
-    let condemned = || members.condemned(ask);
+    let condemned = || members.condemned(desired);
     let mut mended: Vec<i32> =
         condemned().rev().filter(|(_, m)| !m.sound).map(|(ordinal, _)| ordinal).take(BURST).collect();
     mended.reverse();
     let is_in_order = |ordinal: i32, member: Member| member.sound || mended.first() <= Some(&ordinal);
-    steps.extend(mended.iter().map(|ordinal| Step::Mend(*ordinal)));
-    if ask.policy == Policy::Parallel {
+    steps.extend(mended.iter().map(|ordinal| Action::Repair(*ordinal)));
+    if desired.policy == Policy::Parallel {
         let present = condemned().rev().filter(|(o, m)| m.state != State::Terminating && is_in_order(*o, *m));
-        steps.extend(present.map(|(ordinal, _)| Step::Delete(ordinal)).take(BURST));
+        steps.extend(present.map(|(ordinal, _)| Action::Delete(ordinal)).take(BURST));
         return false;
     }
     let Some((highest, member)) = condemned().next_back() else { return false };
@@ -96,18 +98,18 @@ fn shrink(ask: &Ask, members: &Members, steps: &mut Vec<Step>) -> bool {
     let lowest_in_trouble = condemned().find(|(_, m)| !m.is_available()).map(|(ordinal, _)| ordinal);
     let may_go = member.is_available() || lowest_in_trouble == Some(highest);
     if member.state != State::Terminating && may_go && is_in_order(highest, member) {
-        steps.push(Step::Delete(highest));
+        steps.push(Action::Delete(highest));
     }
     true
 }
 
 /// The outdated pods that go now so that new ones take their places.
-fn update(ask: &Ask, members: &Members) -> Vec<i32> {
-    let Update::Rolling { partition, max_unavailable } = ask.update else { return Vec::new() };
-    let there = members.wanted(ask);
+fn update(desired: &Desired, members: &Members) -> Vec<i32> {
+    let Update::Rolling { partition, max_unavailable } = desired.update else { return Vec::new() };
+    let there = members.desired(desired);
     let available = there.iter().filter(|(_, member)| member.is_available()).count();
-    let spare = max_unavailable.saturating_sub(ask.ordinals.len().saturating_sub(available));
-    let from = ask.ordinals.start.saturating_add(partition);
+    let spare = max_unavailable.saturating_sub(desired.ordinals.len().saturating_sub(available));
+    let from = desired.ordinals.start.saturating_add(partition);
     let outdated: Vec<(i32, Member)> = there
         .iter()
         .rev()
@@ -124,8 +126,8 @@ fn update(ask: &Ask, members: &Members) -> Vec<i32> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::ask::tests::ask;
     use super::*;
+    use crate::controllers::stateful_set::desired::tests::desired;
 
     /// A letter a pod, by ordinal: `a`vailable, `r`eady, `u`nready, `p`ending, `x` ended, `t`erminating,
     /// `b`roken claims (and available), `-` none; capitals are updated.
@@ -149,12 +151,12 @@ mod tests {
 
     /// `+2 -1 ~0`: created, deleted, mended.
     fn steps(spec: Value, pods: &str) -> String {
-        let told = next_steps(&ask(spec), &members(pods)).into_iter().map(|step| match step {
-            Step::Create(ordinal) => format!("+{ordinal}"),
-            Step::Delete(ordinal) => format!("-{ordinal}"),
-            Step::Mend(ordinal) => format!("~{ordinal}"),
+        let actual = next_steps(&desired(spec), &members(pods)).into_iter().map(|step| match step {
+            Action::Create(ordinal) => format!("+{ordinal}"),
+            Action::Delete(ordinal) => format!("-{ordinal}"),
+            Action::Repair(ordinal) => format!("~{ordinal}"),
         });
-        told.collect::<Vec<_>>().join(" ")
+        actual.collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -262,9 +264,9 @@ mod tests {
                         let spec = json!({"replicas": replicas, "ordinals": {"start": start},
                             "podManagementPolicy": "Parallel", "updateStrategy": {"rollingUpdate":
                                 {"partition": partition, "maxUnavailable": most}}});
-                        let told = next_steps(&ask(spec.clone()), &members("aAuxtB"));
-                        assert!(told.len() <= 4 * BURST, "{spec}: {}", told.len());
-                        let made = told.iter().filter(|step| matches!(step, Step::Create(_))).count();
+                        let actual = next_steps(&desired(spec.clone()), &members("aAuxtB"));
+                        assert!(actual.len() <= 4 * BURST, "{spec}: {}", actual.len());
+                        let made = actual.iter().filter(|step| matches!(step, Action::Create(_))).count();
                         assert!(made <= BURST, "{spec}");
                     }
                 }
@@ -273,15 +275,18 @@ mod tests {
         let ordered = json!({"replicas": i32::MAX, "ordinals": {"start": i32::MAX - 1}});
         assert_eq!(steps(ordered.clone(), ""), format!("+{}", i32::MAX - 1));
         let parallel = json!({"replicas": i32::MAX, "podManagementPolicy": "Parallel"});
-        let told = next_steps(&ask(parallel), &members("a-a"));
-        assert_eq!((told.len(), told[0], told[1]), (BURST, Step::Create(1), Step::Create(3)));
+        let actual = next_steps(&desired(parallel), &members("a-a"));
+        assert_eq!((actual.len(), actual[0], actual[1]), (BURST, Action::Create(1), Action::Create(3)));
     }
 
     #[test]
     fn more_pods_than_a_burst_go_the_highest_first_sts_1() {
         let spec = json!({"replicas": 1, "podManagementPolicy": "Parallel"});
-        let told = next_steps(&ask(spec), &members(&"A".repeat(BURST + 100)));
+        let actual = next_steps(&desired(spec), &members(&"A".repeat(BURST + 100)));
         let highest = i32::try_from(BURST).unwrap() + 99;
-        assert_eq!((told.len(), told[0], told[1]), (BURST, Step::Delete(highest), Step::Delete(highest - 1)));
+        assert_eq!(
+            (actual.len(), actual[0], actual[1]),
+            (BURST, Action::Delete(highest), Action::Delete(highest - 1))
+        );
     }
 }

@@ -1,13 +1,13 @@
-//! What a StatefulSet tells of its pods.
+//! A StatefulSet's status, counted from its pods.
 
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetStatus};
 
-use super::ask::{Ask, Update};
+use super::desired::{Desired, Update};
 use super::member::State;
-use super::roster::Roster;
-use crate::object::readiness::Tally;
+use super::pod_cache::PodCache;
+use crate::object::pod::AvailabilityCounts;
 
 /// The names of the revisions that count, and how often a name was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub(super) struct Revisions {
 }
 
 impl Revisions {
-    /// As they were told last.
-    pub(super) fn told(status: Option<&StatefulSetStatus>) -> Self {
+    /// As the status has them.
+    pub(super) fn of_status(status: Option<&StatefulSetStatus>) -> Self {
         let status = status.cloned().unwrap_or_default();
         Self {
             current: status.current_revision.unwrap_or_default(),
@@ -39,21 +39,21 @@ pub(super) struct Counted {
 }
 
 /// Counts the set's pods, those that go among them; a finished update makes its revision the current one.
-pub(super) fn count(set: &StatefulSet, roster: &Roster, revisions: &Revisions) -> Counted {
-    let (mut replicas, mut current, mut updated, mut tally) = (0, 0, 0, Tally::default());
-    for (_, seat) in roster.seats() {
+pub(super) fn count(set: &StatefulSet, pod_cache: &PodCache, revisions: &Revisions) -> Counted {
+    let (mut replicas, mut current, mut updated, mut tally) = (0, 0, 0, AvailabilityCounts::default());
+    for (_, pod_state) in pod_cache.pod_states() {
         replicas += 1;
-        if let Some(availability) = seat.serving() {
+        if let Some(availability) = pod_state.serving() {
             tally.count(availability);
         }
-        if seat.state != State::Terminating {
-            current += i32::from(seat.revision == revisions.current);
-            updated += i32::from(seat.revision == revisions.update);
+        if pod_state.state != State::Terminating {
+            current += i32::from(pod_state.revision == revisions.current);
+            updated += i32::from(pod_state.revision == revisions.update);
         }
     }
-    let wanted = set.spec.replicas.unwrap_or(1);
-    let rolls = matches!(Ask::of(set).update, Update::Rolling { .. });
-    let complete = rolls && [replicas, tally.ready, updated].iter().all(|count| *count == wanted);
+    let desired = set.spec.replicas.unwrap_or(1);
+    let rolls = matches!(Desired::of(set).update, Update::Rolling { .. });
+    let complete = rolls && [replicas, tally.ready, updated].iter().all(|count| *count == desired);
     let current_revision = if complete { &revisions.update } else { &revisions.current };
     let some = |n: i32| (n != 0).then_some(n);
     let name = |name: &String| Some(name.clone()).filter(|n| !n.is_empty());
@@ -78,8 +78,8 @@ mod tests {
     use k8s_openapi::api::core::v1::Pod;
     use serde_json::{Value, json};
 
-    use super::super::roster::tests::roster;
     use super::*;
+    use crate::controllers::stateful_set::pod_cache::tests::pod_cache;
     use crate::object::Shared;
 
     fn pod(ordinal: i32, revision: &str, ready_since: Option<&str>, going: bool) -> Shared<Pod> {
@@ -112,7 +112,7 @@ mod tests {
             pod(3, "web-2", None, false),
         ];
         let set = set(4, "RollingUpdate");
-        let counted = count(&set, &roster(&set, &pods, now), &revisions);
+        let counted = count(&set, &pod_cache(&set, &pods, now), &revisions);
         let status = &counted.status;
         assert_eq!(
             (status.replicas, status.ready_replicas, status.available_replicas),
@@ -132,7 +132,7 @@ mod tests {
             pod(1, "web-2", Some("2026-11-21T00:00:00Z"), false),
         ];
         let current = |set: &Shared<StatefulSet>, pods: &[Shared<Pod>]| {
-            let status = count(set, &roster(set, pods, now), &revisions).status;
+            let status = count(set, &pod_cache(set, pods, now), &revisions).status;
             (status.current_revision.unwrap(), status.current_replicas)
         };
         assert_eq!(current(&set(2, "RollingUpdate"), &pods), ("web-2".into(), Some(2)));

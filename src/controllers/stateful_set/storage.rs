@@ -215,7 +215,7 @@ mod tests {
         };
         for (rule, before, keeper, expected) in [
             ("new", meta(&[]), Keeper::Set, "set"),
-            ("kept", meta(&[("StatefulSet", "set", true)]), Keeper::Nobody, ""),
+            ("idle", meta(&[("StatefulSet", "set", true)]), Keeper::Nobody, ""),
             ("handed on", meta(&[("StatefulSet", "set", true)]), Keeper::Pod, "pod"),
             ("taken back", meta(&[("Pod", "pod", true)]), Keeper::Set, "set"),
             ("beside another", meta(&[("Thing", "other", false)]), Keeper::Set, "other set"),

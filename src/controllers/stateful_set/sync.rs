@@ -7,26 +7,28 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::ask::Ask;
+use super::desired::Desired;
 use super::member::{Member, Members};
-use super::plan::{Step, next_steps};
-use super::roster::Roster;
-use super::seat::Seat;
+use super::new_pod::new_pod;
+use super::plan::{Action, next_steps};
+use super::pod_cache::PodCache;
+use super::pod_state::PodState;
 use super::status::{Revisions, count};
 use super::{StatefulSets, identity, storage};
 use crate::api::ApiError;
-use crate::controllers::claim::claim_where;
+use crate::controllers::controller_ref::claim_where;
 use crate::controllers::history::template_of;
 use crate::controllers::pod_control::BURST;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::{is_terminal, phase};
+use crate::object::pod::{Phase, is_terminal, phase};
 use crate::object::selector::Selector;
 use crate::object::{Kind, Shared};
+use crate::reconcile::ignore_not_found;
 
-/// When a set that had more to do than a turn may is looked at again.
+/// When a set that had more to do than a sync may is synced again.
 const NEXT_BURST: Duration = Duration::from_secs(1);
 
-/// What is done to a pod, as events tell it.
+/// What is done to a pod, as events say it.
 #[derive(Clone, Copy)]
 enum Verb {
     Create,
@@ -44,11 +46,11 @@ impl Verb {
     }
 }
 
-/// One StatefulSet, with what it owns, for one turn.
-struct Turn<'a> {
+/// One StatefulSet, with what it owns, for one sync.
+struct SyncContext<'a> {
     set: &'a Shared<StatefulSet>,
-    ask: Ask,
-    roster: Roster,
+    desired: Desired,
+    pod_cache: PodCache,
     current: Shared<ControllerRevision>,
     update: Shared<ControllerRevision>,
 }
@@ -56,33 +58,39 @@ struct Turn<'a> {
 impl StatefulSets {
     pub(super) fn sync(&self, set: &Shared<StatefulSet>) -> Result<(), ApiError> {
         let selector = Selector::from_field(&set.spec.selector);
-        let roster = self.roster(set, &selector)?;
-        let told = Revisions::told(set.status.as_ref());
+        let pod_cache = self.pod_cache(set, &selector)?;
+        let before = Revisions::of_status(set.status.as_ref());
         if is_terminating(&set.metadata) {
-            self.tell(set, &roster, &told)?;
-            self.rosters.keep(set.uid(), roster);
+            self.update_status(set, &pod_cache, &before)?;
+            self.pod_caches.put_back(set.uid(), pod_cache);
             return Ok(());
         }
         let known = self.history.of(set, &selector)?;
         let collisions = set.status.as_ref().and_then(|s| s.collision_count);
         let latest = self.history.latest(set, &set.spec.template, &known, collisions)?;
-        let current = known.iter().find(|r| r.name() == told.current).unwrap_or(&latest.revision).clone();
-        let mut turn = Turn { set, ask: Ask::of(set), roster, current, update: latest.revision.clone() };
-        let outcome = self.take_steps(&mut turn);
+        let current = known.iter().find(|r| r.name() == before.current).unwrap_or(&latest.revision).clone();
+        let mut context = SyncContext {
+            set,
+            desired: Desired::of(set),
+            pod_cache,
+            current,
+            update: latest.revision.clone(),
+        };
+        let outcome = self.take_steps(&mut context);
         let revisions = Revisions {
-            current: turn.current.name().into(),
-            update: turn.update.name().into(),
+            current: context.current.name().into(),
+            update: context.update.name().into(),
             collisions: latest.collisions,
         };
-        self.tell(set, &turn.roster, &revisions)?;
-        self.forget_old(&turn, &known)?;
-        self.rosters.keep(set.uid(), turn.roster);
+        self.update_status(set, &context.pod_cache, &revisions)?;
+        self.forget_old(&context, &known)?;
+        self.pod_caches.put_back(set.uid(), context.pod_cache);
         outcome
     }
 
     /// The pods of the set, after adopting and releasing what its selector says.
-    fn roster(&self, set: &Shared<StatefulSet>, selector: &Selector) -> Result<Roster, ApiError> {
-        let mut roster = self.rosters.take(set.uid(), || self.pods.controlled_by(set.uid()));
+    fn pod_cache(&self, set: &Shared<StatefulSet>, selector: &Selector) -> Result<PodCache, ApiError> {
+        let mut pod_cache = self.pod_caches.take(set.uid(), || self.pods.controlled_by(set.uid()));
         let orphans = self.orphans.of(set.namespace(), &self.pods);
         let claimed = claim_where(
             &self.api,
@@ -91,56 +99,62 @@ impl StatefulSets {
                 let name = pod.name.as_deref().unwrap_or_default();
                 identity::ordinal_of(set.name(), name).is_some() && selector.matches(pod.labels.as_ref())
             },
-            roster.take_fresh().chain(orphans),
+            pod_cache.take_fresh().chain(orphans),
         )?;
         for pod in claimed {
-            roster.seat(set, pod);
+            pod_cache.insert(set, pod);
         }
-        roster.look(set, self.api.clock().now());
-        Ok(roster)
+        pod_cache.refresh(set, self.api.clock().now());
+        Ok(pod_cache)
     }
 
     /// Forgets the oldest revisions beyond the limit that no pod is of.
-    fn forget_old(&self, turn: &Turn<'_>, known: &[Shared<ControllerRevision>]) -> Result<(), ApiError> {
-        let limit = turn.set.spec.revision_history_limit;
+    fn forget_old(
+        &self,
+        context: &SyncContext<'_>,
+        known: &[Shared<ControllerRevision>],
+    ) -> Result<(), ApiError> {
+        let limit = context.set.spec.revision_history_limit;
         // As long as there are no more than that, who uses which need not be asked.
         if limit.is_none_or(|limit| usize::try_from(limit).is_ok_and(|limit| known.len() <= limit)) {
             return Ok(());
         }
-        let mut live: HashSet<&str> = turn.roster.seats().map(|(_, seat)| seat.revision.as_str()).collect();
-        live.extend([turn.current.name(), turn.update.name()]);
+        let mut live: HashSet<&str> =
+            context.pod_cache.pod_states().map(|(_, pod_state)| pod_state.revision.as_str()).collect();
+        live.extend([context.current.name(), context.update.name()]);
         self.history.truncate(known, &live, limit)
     }
 
     /// Takes the steps in their order. After a pod that cannot be made no other is tried: what is refused fails
     /// once. Pods that go still do: they may be what there is no room for.
-    fn take_steps(&self, turn: &mut Turn<'_>) -> Result<(), ApiError> {
-        let (set, ask, update) = (turn.set, &turn.ask, turn.update.name());
-        let member = |(ordinal, seat): (i32, &mut Seat)| {
-            let is_condemned = !ask.ordinals.contains(&ordinal);
-            if !seat.claims_are_sound {
-                seat.claims_are_sound = self.has_sound_claims(set, ordinal, &seat.pod, is_condemned);
+    fn take_steps(&self, context: &mut SyncContext<'_>) -> Result<(), ApiError> {
+        let (set, desired, update) = (context.set, &context.desired, context.update.name());
+        let member = |(ordinal, pod_state): (i32, &mut PodState)| {
+            let is_condemned = !desired.ordinals.contains(&ordinal);
+            if !pod_state.claims_are_sound {
+                pod_state.claims_are_sound =
+                    self.has_sound_claims(set, ordinal, &pod_state.pod, is_condemned);
             }
-            let sound = seat.claims_are_sound && (is_condemned || seat.is_whole);
-            (ordinal, Member { state: seat.state, updated: seat.revision == update, sound })
+            let sound = pod_state.claims_are_sound && (is_condemned || pod_state.is_whole);
+            (ordinal, Member { state: pod_state.state, updated: pod_state.revision == update, sound })
         };
-        let members = Members::in_order(turn.roster.seats_mut().map(member).collect());
-        let turn = &*turn;
-        let steps = next_steps(&turn.ask, &members);
+        let members = Members::in_order(context.pod_cache.pod_states_mut().map(member).collect());
+        let context = &*context;
+        let steps = next_steps(&context.desired, &members);
         if steps.len() >= BURST {
             // What was done comes back with its own events, but not what had to be left.
             self.queue.add_after(set.key(), NEXT_BURST);
         }
         let (mut may_create, mut may_delete, mut failure) = (true, true, None);
         for step in steps {
-            let (creates, deletes) = (matches!(step, Step::Create(_)), matches!(step, Step::Delete(_)));
+            let (creates, deletes) = (matches!(step, Action::Create(_)), matches!(step, Action::Delete(_)));
             if creates && !may_create || deletes && !may_delete {
                 continue;
             }
-            let Err(error) = self.take(turn, step) else { continue };
+            let Err(error) = self.take(context, step) else { continue };
             may_create &= !creates;
             // Claims that are to go with a pod may not say so yet: it stays.
-            may_delete &= !matches!(step, Step::Mend(_));
+            may_delete &= !matches!(step, Action::Repair(_));
             // Nothing can be made in a namespace that goes, and nothing needs to be.
             if !error.is_namespace_going() {
                 failure.get_or_insert(error);
@@ -149,29 +163,29 @@ impl StatefulSets {
         failure.map_or(Ok(()), Err)
     }
 
-    fn take(&self, turn: &Turn<'_>, step: Step) -> Result<(), ApiError> {
+    fn take(&self, context: &SyncContext<'_>, step: Action) -> Result<(), ApiError> {
         match step {
-            Step::Create(ordinal) => self.create(turn, ordinal),
-            Step::Delete(ordinal) => match turn.roster.pod(ordinal) {
-                Some(pod) if is_terminal(pod) => self.replace_ended(turn, ordinal, pod),
-                Some(pod) => self.delete(turn.set, pod),
+            Action::Create(ordinal) => self.create(context, ordinal),
+            Action::Delete(ordinal) => match context.pod_cache.pod(ordinal) {
+                Some(pod) if is_terminal(pod) => self.replace_ended(context, ordinal, pod),
+                Some(pod) => self.delete(context.set, pod),
                 None => Ok(()),
             },
-            Step::Mend(ordinal) => {
-                turn.roster.pod(ordinal).map_or(Ok(()), |pod| self.mend(turn, ordinal, pod))
+            Action::Repair(ordinal) => {
+                context.pod_cache.pod(ordinal).map_or(Ok(()), |pod| self.repair(context, ordinal, pod))
             }
         }
     }
 
-    fn create(&self, turn: &Turn<'_>, ordinal: i32) -> Result<(), ApiError> {
-        let set = turn.set;
-        let (revision, template) = if turn.ask.is_updated_at(ordinal) {
-            (&turn.update, set.spec.template.clone())
+    fn create(&self, context: &SyncContext<'_>, ordinal: i32) -> Result<(), ApiError> {
+        let set = context.set;
+        let (revision, template) = if context.desired.is_updated_at(ordinal) {
+            (&context.update, set.spec.template.clone())
         } else {
-            let template = template_of(Kind::StatefulSet, &set.spec.template, &turn.current)?;
-            (&turn.current, template)
+            let template = template_of(Kind::StatefulSet, &set.spec.template, &context.current)?;
+            (&context.current, template)
         };
-        let pod = identity::new_pod(set, &template, revision.name(), ordinal);
+        let pod = new_pod(set, &template, revision.name(), ordinal);
         let name = pod.metadata.name.clone().unwrap_or_default();
         if self.waits_for_claims(set, ordinal, &name) {
             return Ok(());
@@ -203,10 +217,15 @@ impl StatefulSets {
     }
 
     /// Removes a pod that ended, longer after each failure in this place.
-    fn replace_ended(&self, turn: &Turn<'_>, ordinal: i32, pod: &Shared<Pod>) -> Result<(), ApiError> {
-        let (set, now) = (turn.set, self.api.clock().monotonic());
+    fn replace_ended(
+        &self,
+        context: &SyncContext<'_>,
+        ordinal: i32,
+        pod: &Shared<Pod>,
+    ) -> Result<(), ApiError> {
+        let (set, now) = (context.set, self.api.clock().monotonic());
         let wait = self.failures.wait(set.uid(), pod.name(), now);
-        if !wait.is_zero() && turn.ask.ordinals.contains(&ordinal) {
+        if !wait.is_zero() && context.desired.ordinals.contains(&ordinal) {
             self.queue.add_after(set.key(), wait);
             return Ok(());
         }
@@ -214,9 +233,9 @@ impl StatefulSets {
         self.delete(set, pod)
     }
 
-    fn mend(&self, turn: &Turn<'_>, ordinal: i32, pod: &Shared<Pod>) -> Result<(), ApiError> {
-        let set = turn.set;
-        let outcome = self.mend_pod(turn, ordinal, pod);
+    fn repair(&self, context: &SyncContext<'_>, ordinal: i32, pod: &Shared<Pod>) -> Result<(), ApiError> {
+        let set = context.set;
+        let outcome = self.repair_pod(context, ordinal, pod);
         match &outcome {
             Ok(false) => {}
             Ok(true) => self.record(set, Verb::Update, pod.name(), None),
@@ -226,16 +245,21 @@ impl StatefulSets {
         outcome.map(drop)
     }
 
-    /// True when there was something to mend besides missing claims.
-    fn mend_pod(&self, turn: &Turn<'_>, ordinal: i32, pod: &Shared<Pod>) -> Result<bool, ApiError> {
-        let set = turn.set;
-        let is_condemned = !turn.ask.ordinals.contains(&ordinal);
+    /// True when there was something to repair besides missing claims.
+    fn repair_pod(
+        &self,
+        context: &SyncContext<'_>,
+        ordinal: i32,
+        pod: &Shared<Pod>,
+    ) -> Result<bool, ApiError> {
+        let set = context.set;
+        let is_condemned = !context.desired.ordinals.contains(&ordinal);
         let mut changed = false;
         if !is_condemned {
-            if phase(pod) == "Pending" || !storage::has_volumes(set, ordinal, pod) {
+            if phase(pod) == Phase::Pending || !storage::has_volumes(set, ordinal, pod) {
                 self.make_claims(set, ordinal, pod.name())?;
             }
-            let mended = self.api.modify::<Pod>(&pod.key(), |fresh| {
+            let repaired = self.api.modify::<Pod>(&pod.key(), |fresh| {
                 if fresh.metadata.uid.as_deref() != Some(pod.uid()) {
                     return Err(ApiError::not_found(Kind::Pod, &pod.key()));
                 }
@@ -247,20 +271,20 @@ impl StatefulSets {
                 }
                 Ok(())
             })?;
-            changed |= mended.object().revision() != pod.object().revision();
+            changed |= repaired.object().revision() != pod.object().revision();
         }
         changed |= self.hand_over_claims(set, ordinal, pod, is_condemned)?;
         Ok(changed && !is_condemned)
     }
 
     /// Writes the status when it changed, and comes back when a ready pod becomes available.
-    fn tell(
+    fn update_status(
         &self,
         set: &Shared<StatefulSet>,
-        roster: &Roster,
+        pod_cache: &PodCache,
         revisions: &Revisions,
     ) -> Result<(), ApiError> {
-        let counted = count(set, roster, revisions);
+        let counted = count(set, pod_cache, revisions);
         if let Some(left) = counted.next_available {
             self.queue.add_after(set.key(), left);
         }
@@ -274,10 +298,7 @@ impl StatefulSets {
             fresh.status = Some(counted.status.clone());
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 
     fn record(&self, set: &Shared<StatefulSet>, verb: Verb, pod: &str, failure: Option<&dyn Display>) {

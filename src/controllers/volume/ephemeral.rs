@@ -3,8 +3,6 @@
 //! Such a claim belongs to its pod and goes with it. One that only has the name, of another's or a former pod's,
 //! is never taken.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -18,17 +16,18 @@ use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Ephemeral {
+    let controller = Ephemeral {
         api: context.api.clone(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "ephemeral_volume"),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Pod, _>(&controller, Ephemeral::pod_changed),
-        context.follow::<PersistentVolumeClaim, _>(&controller, Ephemeral::claim_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Pod, _>(Ephemeral::pod_changed)
+        .watches::<PersistentVolumeClaim, _>(Ephemeral::claim_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct Ephemeral {
@@ -51,8 +50,8 @@ impl Reconciler for Ephemeral {
         };
         for volume in volumes(&pod) {
             if let Err(refusal) = self.provide(&pod, volume)? {
-                let told = format!("ephemeral volume {}: {refusal}", volume.name);
-                self.recorder.warning(pod.object(), "FailedBinding", told);
+                let message = format!("ephemeral volume {}: {refusal}", volume.name);
+                self.recorder.warning(pod.object(), "FailedBinding", message);
             }
         }
         Ok(())
@@ -86,7 +85,7 @@ impl Ephemeral {
         }
     }
 
-    /// Sees to it that the volume's claim is there; a refusal is told to people.
+    /// Sees to it that the volume's claim is there; a refusal becomes an event.
     fn provide(&self, pod: &Shared<Pod>, volume: &Volume) -> Result<Result<(), String>, ReconcileError> {
         let name = ephemeral_claim_name(pod, &volume.name);
         if let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), name.as_str()))
@@ -114,8 +113,8 @@ impl Ephemeral {
             Err(error) if error.is_already_exists() => Err(error.into()),
             Err(error) if error.is_not_found() => Ok(Ok(())),
             Err(error) => {
-                let told = format!("ephemeral volume {}: create PVC: {error}", volume.name);
-                self.recorder.warning(pod.object(), "FailedBinding", told);
+                let message = format!("ephemeral volume {}: create PVC: {error}", volume.name);
+                self.recorder.warning(pod.object(), "FailedBinding", message);
                 Err(error.into())
             }
         }

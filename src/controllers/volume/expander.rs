@@ -3,8 +3,6 @@
 //! A directory has no size that could be too small: growing one is a matter of what its objects say. Volumes of
 //! other makers are left to these.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
 use super::{modify, modify_status};
@@ -16,18 +14,20 @@ use crate::object::storage::{
     volume_name, volume_size,
 };
 use crate::object::{Key, Shared};
-use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Expander {
+    let controller = Expander {
         api: context.api.clone(),
         recorder: Recorder::new(&context.api, "volume_expand"),
         queue: queue.clone(),
-    });
-    let caches = vec![context.follow::<PersistentVolumeClaim, _>(&controller, Expander::claim_changed)];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolumeClaim, _>(Expander::claim_changed)
+        .run(&context.tasks);
 }
 
 struct Expander {
@@ -51,14 +51,11 @@ impl Reconciler for Expander {
             return Ok(());
         }
         if annotation(&volume.metadata, PROVISIONED_BY) != Some(DIRECTORY_PROVISIONER) {
-            let told = "waiting for an external controller to expand this PVC";
-            self.recorder.normal(claim.object(), "ExternalExpanding", told);
+            let message = "waiting for an external controller to expand this PVC";
+            self.recorder.normal(claim.object(), "ExternalExpanding", message);
             return Ok(());
         }
-        match self.expand(&claim, &volume) {
-            Err(error) if !error.is_not_found() => Err(error.into()),
-            _ => Ok(()),
-        }
+        Ok(ignore_not_found(self.expand(&claim, &volume))?)
     }
 }
 
@@ -82,8 +79,8 @@ impl Expander {
         claim: &Shared<PersistentVolumeClaim>,
         volume: &Shared<PersistentVolume>,
     ) -> Result<(), ApiError> {
-        let told = format!("External resizer is resizing volume {}", volume.name());
-        self.recorder.normal(claim.object(), "Resizing", told);
+        let message = format!("External resizer is resizing volume {}", volume.name());
+        self.recorder.normal(claim.object(), "Resizing", message);
         let size = claim_size(claim);
         modify(&self.api, volume, |fresh| {
             // A volume may be larger than its claim from the start; it never shrinks.

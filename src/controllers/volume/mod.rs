@@ -5,13 +5,10 @@
 //! use, `ephemeral` makes the claims of pods that bring their own. They speak through the objects alone.
 
 pub(super) mod binder;
-mod directory;
 pub(super) mod ephemeral;
 pub(super) mod expander;
 pub(super) mod protection;
 pub(super) mod provisioner;
-
-pub use directory::VolumeDirectory;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::object::{Shared, Typed};
+use crate::reconcile::{ignore_gone, ignore_not_found};
 
 /// Sets an annotation.
 fn annotate(meta: &mut ObjectMeta, key: &str, value: &str) {
@@ -60,7 +58,7 @@ fn is_same<T: Typed>(object: &Shared<T>, fresh: &T) -> Result<(), ApiError> {
 
 /// Takes a finalizer off an object; nothing happens to one that is gone.
 fn drop_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
-    if_still_there(modify(api, object, |fresh| {
+    ignore_not_found(modify(api, object, |fresh| {
         if let Some(finalizers) = &mut fresh.metadata_mut().finalizers {
             finalizers.retain(|f| f != finalizer);
         }
@@ -70,7 +68,7 @@ fn drop_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> R
 
 /// Puts a finalizer on an object that is not going.
 fn add_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
-    if_still_there(modify(api, object, |fresh| {
+    ignore_not_found(modify(api, object, |fresh| {
         let meta = fresh.metadata_mut();
         if meta.deletion_timestamp.is_none() {
             let finalizers = meta.finalizers.get_or_insert_default();
@@ -84,17 +82,5 @@ fn add_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Re
 
 /// Deletes just this object.
 fn delete<T: Typed>(api: &Api, object: &Shared<T>) -> Result<(), ApiError> {
-    let deleted = api.delete(T::ROW, &object.key(), &DeleteOptions::uid(object.uid()));
-    match deleted {
-        Err(error) if !error.is_gone() => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// What is gone needs no change any more.
-fn if_still_there<T>(outcome: Result<T, ApiError>) -> Result<(), ApiError> {
-    match outcome {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
-    }
+    ignore_gone(api.delete(T::ROW, &object.key(), &DeleteOptions::uid(object.uid())))
 }

@@ -4,16 +4,14 @@
 //! A finalizer is on each from its creation on; who deletes it sees it terminate, and it goes when nobody needs
 //! it any more.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{add_finalizer, drop_finalizer};
 use crate::api::{Api, ApiError, Change, ChangeKind};
 use crate::controllers::context::Context;
-use crate::object::node::node_of;
 use crate::object::owner::is_terminating;
+use crate::object::pod::node_name;
 use crate::object::storage::{
     CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, has_finalizer, is_made_for, volume_phase,
 };
@@ -23,20 +21,22 @@ use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
 /// Starts the controller of claims.
 pub(in crate::controllers) fn start_claims(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
-    let controller = Arc::new(Claims { api: context.api.clone(), queue: queue.clone() });
-    let caches = vec![
-        context.follow::<PersistentVolumeClaim, _>(&controller, Claims::claim_changed),
-        context.follow::<Pod, _>(&controller, Claims::pod_changed),
-    ];
-    context.run(controller, queue, caches);
+    let controller = Claims { api: context.api.clone(), queue: queue.clone() };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolumeClaim, _>(Claims::claim_changed)
+        .watches::<Pod, _>(Claims::pod_changed)
+        .run(&context.tasks);
 }
 
 /// Starts the controller of volumes.
 pub(in crate::controllers) fn start_volumes(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
-    let controller = Arc::new(Volumes { api: context.api.clone(), queue: queue.clone() });
-    let caches = vec![context.follow::<PersistentVolume, _>(&controller, Volumes::volume_changed)];
-    context.run(controller, queue, caches);
+    let controller = Volumes { api: context.api.clone(), queue: queue.clone() };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolume, _>(Volumes::volume_changed)
+        .run(&context.tasks);
 }
 
 struct Claims {
@@ -60,7 +60,7 @@ impl Reconciler for Claims {
 
 impl Claims {
     fn claim_changed(&self, change: &Change) {
-        if needs_a_look(change, CLAIM_PROTECTION) {
+        if needs_sync(change, CLAIM_PROTECTION) {
             self.queue.add(change.object.key());
         }
     }
@@ -81,7 +81,7 @@ impl Claims {
 fn uses(pod: &Pod, claim: &Shared<PersistentVolumeClaim>) -> bool {
     let meta = &pod.metadata;
     let given_up = is_terminating(meta) && meta.deletion_grace_period_seconds == Some(0);
-    node_of(pod).is_some()
+    node_name(pod).is_some()
         && claims_of(pod).any(|used| {
             used.claim == claim.name() && (!used.ephemeral || (!given_up && is_made_for(claim, pod)))
         })
@@ -107,14 +107,14 @@ impl Reconciler for Volumes {
 
 impl Volumes {
     fn volume_changed(&self, change: &Change) {
-        if needs_a_look(change, VOLUME_PROTECTION) {
+        if needs_sync(change, VOLUME_PROTECTION) {
             self.queue.add(change.object.key());
         }
     }
 }
 
 /// Whether an object lacks its finalizer, or should lose it.
-fn needs_a_look(change: &Change, finalizer: &str) -> bool {
+fn needs_sync(change: &Change, finalizer: &str) -> bool {
     let meta: &ObjectMeta = change.object.meta();
     change.kind != ChangeKind::Deleted && is_terminating(meta) == has_finalizer(meta, finalizer)
 }

@@ -15,23 +15,24 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 
-use super::{VolumeDirectory, add_finalizer, delete, directory, drop_finalizer, if_still_there, modify};
+use super::{add_finalizer, delete, drop_finalizer, modify};
 use crate::api::{Api, ApiError, Change, ChangeKind};
 use crate::base::task::Tasks;
 use crate::controllers::context::Context;
+use crate::controllers::volume_directory::{self, VolumeDirectory};
 use crate::object::storage::{
     DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, claim_class,
     has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
 };
 use crate::object::{Key, Shared};
-use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
-/// A volume whose last pod has not let go is looked at again after this time.
+/// A volume whose last pod has not let go is synced again after this time.
 const IN_USE_AGAIN: Duration = Duration::from_secs(1);
 
-/// Something to look at.
+/// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum Request {
     /// A claim that may ask for a volume.
     Claim(Key),
     /// A volume of ours, by name.
@@ -42,26 +43,26 @@ enum Work {
 pub(in crate::controllers) fn start(context: &Context) {
     let Some(directory) = context.settings.volumes.clone() else { return };
     let queue = context.queue();
-    let controller = Arc::new(Provisioner {
+    let controller = Provisioner {
         api: context.api.clone(),
         directory,
         recorder: Recorder::new(&context.api, DIRECTORY_PROVISIONER),
         queue: queue.clone(),
         tasks: context.tasks.clone(),
         removals: Arc::default(),
-    });
-    let caches = vec![
-        context.follow::<PersistentVolumeClaim, _>(&controller, Provisioner::claim_changed),
-        context.follow::<PersistentVolume, _>(&controller, Provisioner::volume_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolumeClaim, _>(Provisioner::claim_changed)
+        .watches::<PersistentVolume, _>(Provisioner::volume_changed)
+        .run(&context.tasks);
 }
 
 struct Provisioner {
     api: Api,
     directory: VolumeDirectory,
     recorder: Recorder,
-    queue: WorkQueue<Work>,
+    queue: WorkQueue<Request>,
     tasks: Tasks,
     /// Directories that are being removed, by volume, and how it went. Big ones take their time.
     removals: Arc<Mutex<HashMap<String, Removal>>>,
@@ -73,19 +74,19 @@ enum Removal {
 }
 
 impl Reconciler for Provisioner {
-    type Key = Work;
+    type Key = Request;
 
     fn name(&self) -> &'static str {
         "directory-provisioner"
     }
 
-    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+    fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {
-            Work::Claim(key) => {
+            Request::Claim(key) => {
                 let Ok(claim) = self.api.get_as(key) else { return Ok(()) };
                 self.serve(&claim)
             }
-            Work::Volume(name) => {
+            Request::Volume(name) => {
                 let Ok(volume) = self.api.get_as(&Key::new("", name.as_str())) else { return Ok(()) };
                 self.mind(&volume)
             }
@@ -97,7 +98,7 @@ impl Provisioner {
     fn claim_changed(&self, change: &Change) {
         let asks = change.object.get::<PersistentVolumeClaim>().is_some_and(plan::asks);
         if asks && change.kind != ChangeKind::Deleted {
-            self.queue.add(Work::Claim(change.object.key()));
+            self.queue.add(Request::Claim(change.object.key()));
         }
     }
 
@@ -106,7 +107,7 @@ impl Provisioner {
         if change.kind == ChangeKind::Deleted {
             self.removals.lock().remove(change.object.name());
         } else if ours {
-            self.queue.add(Work::Volume(change.object.name().into()));
+            self.queue.add(Request::Volume(change.object.name().into()));
         }
     }
 
@@ -130,16 +131,16 @@ impl Provisioner {
             self.fail(claim, class_name, &format!("failed to get target node: nodes \"{node}\" not found"));
             return Ok(self.reschedule(claim)?);
         }
-        let told = format!("External provisioner is provisioning volume for claim \"{}\"", claim.key());
-        self.recorder.normal(claim.object(), "Provisioning", told);
+        let message = format!("External provisioner is provisioning volume for claim \"{}\"", claim.key());
+        self.recorder.normal(claim.object(), "Provisioning", message);
         let made = plan::refusal(claim, &class).map_or_else(|| self.make(&name), Err);
         match made {
             Ok(path) => {
                 let volume = plan::volume(claim, &class, &path.display().to_string());
                 match self.api.create_as(volume) {
                     Ok(_) => {
-                        let told = format!("Successfully provisioned volume {name}");
-                        self.recorder.normal(claim.object(), "ProvisioningSucceeded", told);
+                        let message = format!("Successfully provisioned volume {name}");
+                        self.recorder.normal(claim.object(), "ProvisioningSucceeded", message);
                         Ok(())
                     }
                     Err(error) if error.is_already_exists() => Ok(()),
@@ -167,13 +168,13 @@ impl Provisioner {
     }
 
     fn fail(&self, claim: &Shared<PersistentVolumeClaim>, class: &str, why: &str) {
-        let told = format!("failed to provision volume with StorageClass \"{class}\": {why}");
-        self.recorder.warning(claim.object(), "ProvisioningFailed", told);
+        let message = format!("failed to provision volume with StorageClass \"{class}\": {why}");
+        self.recorder.warning(claim.object(), "ProvisioningFailed", message);
     }
 
     /// Takes back the node that was chosen for the claim.
     fn reschedule(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
-        if_still_there(modify(&self.api, claim, |fresh| {
+        ignore_not_found(modify(&self.api, claim, |fresh| {
             if let Some(annotations) = &mut fresh.metadata.annotations {
                 annotations.remove(SELECTED_NODE);
             }
@@ -212,8 +213,8 @@ impl Provisioner {
             }
             Clear::Later => Ok(()),
             Clear::InUse(by) => {
-                let told = format!("volume {} is still used by pod {by}", volume.name());
-                self.recorder.normal(volume.object(), "VolumeDelete", told);
+                let message = format!("volume {} is still used by pod {by}", volume.name());
+                self.recorder.normal(volume.object(), "VolumeDelete", message);
                 Err(ReconcileError::After(IN_USE_AGAIN))
             }
             Clear::Failed(why) => {
@@ -256,11 +257,11 @@ impl Provisioner {
         let (removals, queue, name) = (self.removals.clone(), self.queue.clone(), name.to_string());
         self.tasks.spawn_finishing("volume removal", async move {
             let removed = tokio::task::spawn_blocking(move || {
-                directory::remove(&path).map_err(|error| format!("{}: {error}", path.display()))
+                volume_directory::remove(&path).map_err(|error| format!("{}: {error}", path.display()))
             });
             let outcome = removed.await.unwrap_or_else(|error| Err(error.to_string()));
             removals.lock().insert(name.clone(), Removal::Over(outcome));
-            queue.add(Work::Volume(name));
+            queue.add(Request::Volume(name));
         });
         Clear::Later
     }

@@ -9,8 +9,8 @@ use super::{HARD_GRACE, disk, message};
 use crate::kubelet::node::Node;
 use crate::kubelet::pod_workers::{PodEvent, PodWorkers};
 use crate::kubelet::spec;
+use crate::object::pod::is_terminal;
 use crate::object::quantity::Amount;
-use crate::object::readiness::is_terminal;
 use crate::object::resources::pod_limits;
 
 const STORAGE: &str = "ephemeral-storage";

@@ -21,7 +21,7 @@ use super::pressure::{self, Condition, Observations, Signal, Threshold};
 use super::runtime::PodUid;
 use super::spec;
 use crate::base::clock::since;
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::{Key, Kind, Shared};
 use crate::reconcile::{EventType, reference_to};
 use rank::Candidate;
@@ -193,7 +193,7 @@ pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<Str
 
 fn tolerates_memory_pressure(pod: &Pod) -> bool {
     let taint = k8s_openapi::api::core::v1::Taint {
-        key: "node.kubernetes.io/memory-pressure".into(),
+        key: crate::object::well_known::taint::MEMORY_PRESSURE.into(),
         effect: crate::object::taint::effect::NO_SCHEDULE.into(),
         ..k8s_openapi::api::core::v1::Taint::default()
     };

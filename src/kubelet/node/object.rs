@@ -17,9 +17,12 @@ use crate::base::clock::time;
 use crate::kubelet::context::Context;
 use crate::kubelet::pressure::Condition;
 use crate::kubelet::runtime::Runtime;
+use crate::object::conditions::{self, ConditionStatus};
 use crate::object::low_ports::LowPorts;
 use crate::object::node::is_ready;
 use crate::object::quantity::ResourceList;
+use crate::object::well_known::condition::READY;
+use crate::object::well_known::label::{HOSTNAME, REGION, ZONE};
 use crate::object::{Key, Kind, Shared};
 
 /// The namespace of node leases.
@@ -155,16 +158,16 @@ fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
     let mut label = |key: &str, value: &str| {
         labels.insert(key.to_string(), value.to_string());
     };
-    label("kubernetes.io/hostname", &config.name);
+    label(HOSTNAME, &config.name);
     for (key, value) in [("os", operating_system()), ("arch", architecture())] {
         label(&format!("kubernetes.io/{key}"), value);
         label(&format!("beta.kubernetes.io/{key}"), value);
     }
     if let Some(zone) = &config.zone {
-        label("topology.kubernetes.io/zone", zone);
+        label(ZONE, zone);
     }
     if let Some(region) = &config.region {
-        label("topology.kubernetes.io/region", region);
+        label(REGION, region);
     }
     let mut annotations: BTreeMap<String, String> = runtime.isolation();
     if !config.hollow {
@@ -239,25 +242,22 @@ fn conditions(
     let short = Condition::ALL.map(|condition| {
         let holds = pressure.contains(&condition);
         let (reason, message) = condition.told(holds);
-        (condition.text(), if holds { "True" } else { "False" }, reason, message.to_string())
+        (condition.text(), ConditionStatus::from(holds), reason, message.to_string())
     });
     let ready = match failure {
-        None => ("Ready", "True", "KubeletReady", "kubelet is posting ready status".to_string()),
-        Some(failure) => ("Ready", "False", "KubeletNotReady", failure),
+        None => (READY, ConditionStatus::True, "KubeletReady", "kubelet is posting ready status".to_string()),
+        Some(failure) => (READY, ConditionStatus::False, "KubeletNotReady", failure),
     };
     for (type_, status, reason, message) in short.into_iter().chain([ready]) {
-        let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
-            all.push(NodeCondition { type_: type_.into(), ..NodeCondition::default() });
-            all.len() - 1
-        });
-        let condition = &mut all[index];
-        if condition.status != status {
-            condition.status = status.into();
-            condition.last_transition_time = Some(time(now));
-        }
-        condition.reason = Some(reason.into());
-        condition.message = Some(message);
-        condition.last_heartbeat_time = Some(time(now));
+        let next = NodeCondition {
+            type_: type_.into(),
+            status: status.into(),
+            reason: Some(reason.into()),
+            message: Some(message),
+            last_heartbeat_time: Some(time(now)),
+            last_transition_time: Some(time(now)),
+        };
+        conditions::set(&mut all, next);
     }
     all
 }

@@ -21,6 +21,7 @@ use super::resize;
 use super::runtime::{ContainerId, ContainerRecord};
 use super::spec::{self, Role};
 use crate::object::config::Timings;
+pub(super) use crate::object::pod::is_terminal;
 pub use restart::{Verdict, image_back_off_delay, verdict};
 
 /// One thing to do.
@@ -178,11 +179,6 @@ pub fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Timings) -
         }
     }
     plan
-}
-
-/// Whether the pod's phase is one that it never leaves.
-pub fn is_terminal(pod: &Pod) -> bool {
-    matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 
 /// Whether the whole pod has to begin to end, or to end sooner or for another cause than it does already.

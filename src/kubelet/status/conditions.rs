@@ -8,12 +8,17 @@ use super::containers::init_done;
 use crate::base::clock::time;
 use crate::kubelet::observed::{Observed, StopCause};
 use crate::kubelet::spec::{self, Role};
+use crate::object::conditions::{self, Condition as _, ConditionStatus};
+use crate::object::pod::disruption::Cause;
+use crate::object::well_known::condition::{
+    CONTAINERS_READY, DISRUPTION_TARGET, INITIALIZED, READY, READY_TO_START_CONTAINERS,
+};
 
 /// True, or False with a reason and a message.
 type Verdict = Result<(), (&'static str, Option<String>)>;
 
 /// All conditions of the pod: its old ones with the kubelet's own brought up to date.
-pub(super) fn conditions(
+pub(super) fn conditions_of(
     pod: &Pod,
     old: &PodStatus,
     status: &PodStatus,
@@ -27,23 +32,18 @@ pub(super) fn conditions(
     let containers = containers_ready(pod, status, phase);
     let ready = containers.clone().and_then(|()| gates_pass(pod, old));
     for (type_, verdict) in [
-        ("PodReadyToStartContainers", sandbox),
-        ("Initialized", initialized(pod, status, phase)),
-        ("Ready", ready),
-        ("ContainersReady", containers),
+        (READY_TO_START_CONTAINERS, sandbox),
+        (INITIALIZED, initialized(pod, status, phase)),
+        (READY, ready),
+        (CONTAINERS_READY, containers),
     ] {
         set(&mut all, type_, verdict, pod.metadata.generation, now);
     }
     if let Some(StopCause::Failed { message, disrupted: true, .. }) = observed.stop.as_ref().map(|s| &s.cause)
     {
-        let condition = entry(&mut all, "DisruptionTarget");
-        if condition.status != "True" {
-            condition.status = "True".into();
-            condition.last_transition_time = Some(time(now));
-        }
-        condition.reason = Some("TerminationByKubelet".into());
-        condition.message = Some(message.clone());
-        condition.observed_generation = pod.metadata.generation;
+        let reason = Cause::Kubelet.reason();
+        let target = condition(DISRUPTION_TARGET, ConditionStatus::True, Some(reason), Some(message), now);
+        conditions::set(&mut all, of_generation(target, pod.metadata.generation));
     }
     all
 }
@@ -63,26 +63,36 @@ fn resize(all: &mut Vec<PodCondition>, pod: &Pod, observed: &Observed, phase: Ph
             all.retain(|c| c.type_ != type_);
             continue;
         };
-        if !all.iter().any(|c| c.type_ == type_) {
-            all.insert(0, PodCondition { type_: type_.into(), ..PodCondition::default() });
+        let next = condition(type_, ConditionStatus::True, reason, message, now);
+        let next = of_generation(next, generation);
+        // Before the others, as Kubernetes shows it.
+        match conditions::get(Some(all), type_) {
+            None => all.insert(0, next),
+            Some(_) => conditions::set(all, next),
         }
-        let condition = entry(all, type_);
-        if condition.status != "True" {
-            condition.status = "True".into();
-            condition.last_transition_time = Some(time(now));
-        }
-        condition.reason = reason.map(str::to_string);
-        condition.message = message.map(str::to_string);
-        condition.observed_generation = generation;
     }
 }
 
-fn entry<'a>(all: &'a mut Vec<PodCondition>, type_: &str) -> &'a mut PodCondition {
-    let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
-        all.push(PodCondition { type_: type_.into(), ..PodCondition::default() });
-        all.len() - 1
-    });
-    &mut all[index]
+/// A condition that begins now.
+fn condition(
+    type_: &str,
+    status: ConditionStatus,
+    reason: Option<&str>,
+    message: Option<&str>,
+    now: Timestamp,
+) -> PodCondition {
+    PodCondition {
+        type_: type_.into(),
+        status: status.into(),
+        reason: reason.map(str::to_string),
+        message: message.map(str::to_string),
+        last_transition_time: Some(time(now)),
+        ..PodCondition::default()
+    }
+}
+
+fn of_generation(condition: PodCondition, generation: Option<i64>) -> PodCondition {
+    PodCondition { observed_generation: generation, ..condition }
 }
 
 fn set(
@@ -92,17 +102,14 @@ fn set(
     generation: Option<i64>,
     now: Timestamp,
 ) {
-    let (status, reason, message) = match verdict {
-        Ok(()) => ("True", None, None),
-        Err((reason, message)) => ("False", (!reason.is_empty()).then(|| reason.to_string()), message),
+    let next = match &verdict {
+        Ok(()) => condition(type_, ConditionStatus::True, None, None, now),
+        Err((reason, message)) => {
+            let reason = Some(*reason).filter(|reason| !reason.is_empty());
+            condition(type_, ConditionStatus::False, reason, message.as_deref(), now)
+        }
     };
-    let condition = entry(all, type_);
-    if condition.status != status {
-        condition.status = status.into();
-        condition.last_transition_time = Some(time(now));
-    }
-    (condition.reason, condition.message) = (reason, message);
-    condition.observed_generation = generation;
+    conditions::set(all, of_generation(next, generation));
 }
 
 fn names(list: &[&str]) -> String {
@@ -170,7 +177,7 @@ fn gates_pass(pod: &Pod, old: &PodStatus) -> Verdict {
         match old.conditions.iter().flatten().find(|c| c.type_ == *name) {
             None => messages
                 .push(format!("corresponding condition of pod readiness gate \"{name}\" does not exist.")),
-            Some(c) if c.status != "True" => messages.push(format!(
+            Some(c) if !c.is_true() => messages.push(format!(
                 "the status of pod readiness gate \"{name}\" is not \"True\", but {}",
                 c.status
             )),

@@ -70,8 +70,8 @@ pub fn compose_status(
     if phase.is_terminal() {
         containers::settle(pod, observed, &mut status);
     }
-    status.phase = Some(phase.text().to_string());
-    status.conditions = Some(conditions::conditions(pod, &old, &status, observed, phase, wall));
+    status.phase = Some(phase.into());
+    status.conditions = Some(conditions::conditions_of(pod, &old, &status, observed, phase, wall));
 
     status.host_ip = observed.host_ip.map(|ip| ip.to_string()).or_else(|| old.host_ip.clone());
     status.host_ips = status.host_ip.clone().map(|ip| vec![HostIP { ip }]);

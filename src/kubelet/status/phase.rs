@@ -3,46 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
 use crate::kubelet::spec::{self, RestartPolicy, Role};
-
-/// A pod's phase, in the order a pod goes through them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// Accepted; not every container has been started yet.
-    Pending,
-    /// Bound and at least one container runs or is about to run again.
-    Running,
-    /// All containers ended with 0 and will not be started again.
-    Succeeded,
-    /// All containers ended, at least one badly, and will not be started again.
-    Failed,
-}
-
-impl Phase {
-    /// The phase of this name; anything else is Pending.
-    pub fn read(text: &str) -> Self {
-        match text {
-            "Running" => Self::Running,
-            "Succeeded" => Self::Succeeded,
-            "Failed" => Self::Failed,
-            _ => Self::Pending,
-        }
-    }
-
-    /// As `status.phase` has it.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Running => "Running",
-            Self::Succeeded => "Succeeded",
-            Self::Failed => "Failed",
-        }
-    }
-
-    /// It is never left again.
-    pub fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed)
-    }
-}
+pub use crate::object::pod::Phase;
 
 enum Seen {
     Running,

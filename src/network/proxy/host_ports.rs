@@ -17,7 +17,7 @@ use super::table::{Backend, Balance, Listener, Place, Protocol};
 use crate::api::{Change, ChangeKind};
 use crate::network::machine::Machine;
 use crate::object::low_ports::LowPorts;
-use crate::object::readiness::is_terminal;
+use crate::object::pod::{is_terminal, node_name};
 use crate::object::{Key, Kind, Shared, host_ports};
 use crate::reconcile::Caches;
 
@@ -106,7 +106,7 @@ fn has_host_ports(pod: &Pod) -> bool {
 
 /// Every place where a pod must be served now, and what of its host ports cannot be.
 pub(super) fn listeners(pod: &Pod, machine: &Machine, low_ports: LowPorts) -> (Vec<Listener>, Vec<String>) {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let node = node_name(pod);
     let own = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
     let facts = node.and_then(|node| machine.nodes.get(node));
     // A pod of a hollow node, or of another machine's: nobody of ours listens there.

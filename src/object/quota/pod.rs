@@ -7,14 +7,15 @@ use k8s_openapi::api::core::v1::{Pod, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::base::clock::saturating_after;
+use crate::object::pod::is_terminal;
 use crate::object::quantity::{Amount, ResourceList};
-use crate::object::readiness::is_terminal;
 use crate::object::resources::{Amounts, pod_limits, pod_requests};
 
 /// Resources that count under their own name, `requests.NAME` and `limits.NAME`.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-pub(super) fn usage(pod: &Pod, now: Timestamp) -> ResourceList {
+/// What the pod uses of every resource that quotas know.
+pub fn usage(pod: &Pod, now: Timestamp) -> ResourceList {
     if is_over(pod, now) {
         return ResourceList::new();
     }
@@ -37,7 +38,7 @@ pub fn named_resources(resources: Option<&ResourceRequirements>) -> ResourceList
 }
 
 /// Whether pods use this resource.
-pub(super) fn is_of_pods(resource: &str) -> bool {
+pub fn is_of_pods(resource: &str) -> bool {
     let compute = |name: &str| COMPUTE.contains(&name);
     match resource.split_once('.') {
         Some(("requests", name)) => compute(name) || name.starts_with("hugepages-") || is_extended(name),

@@ -29,6 +29,8 @@ pub const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner"
 pub const BETA_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
 /// The storage class of a claim or volume before there was a field for it; it still wins over the field.
 pub const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// What tables show of a field of storage that is not set.
+pub const UNSET: &str = "<unset>";
 /// On a storage class: claims that name none get this one.
 pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 /// The same as older manifests write it.

@@ -12,7 +12,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Kind, Object};
+use super::{Kind, Object, split_api_version};
 
 /// A version of a kind that is served but not stored.
 pub struct OtherVersion {
@@ -54,29 +54,32 @@ pub enum ServedKind {
     Stored(Kind),
     /// In another version.
     Other(&'static OtherVersion),
+    /// A custom resource in one of its versions, as its definition names it.
+    Custom(Kind, &'static str),
 }
 
 impl ServedKind {
-    /// Every kind in every version.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Kind::ALL.iter().map(|kind| Self::Stored(*kind)).chain(OTHERS.iter().map(Self::Other))
+    /// Every built-in kind in every version.
+    pub fn built_in() -> impl Iterator<Item = Self> {
+        Kind::BUILT_IN.iter().map(|kind| Self::Stored(*kind)).chain(OTHERS.iter().map(Self::Other))
     }
 
-    /// What is served under this path.
+    /// The built-in kind that is served under this path.
     pub fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
-        Self::all().find(|s| (s.group(), s.version(), s.kind().info().plural) == (group, version, plural))
+        Self::built_in()
+            .find(|s| (s.group(), s.version(), s.kind().info().plural) == (group, version, plural))
     }
 
-    /// What a manifest's `apiVersion` and `kind` mean.
+    /// The built-in kind that a manifest's `apiVersion` and `kind` mean.
     pub fn from_api_version(api_version: &str, name: &str) -> Option<Self> {
-        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        Self::all().find(|s| (s.group(), s.version(), s.kind().info().name) == (group, version, name))
+        let (group, version) = split_api_version(api_version);
+        Self::built_in().find(|s| (s.group(), s.version(), s.kind().info().name) == (group, version, name))
     }
 
     /// The kind.
     pub fn kind(self) -> Kind {
         match self {
-            Self::Stored(kind) => kind,
+            Self::Stored(kind) | Self::Custom(kind, _) => kind,
             Self::Other(other) => other.kind,
         }
     }
@@ -84,7 +87,7 @@ impl ServedKind {
     /// The API group; empty for the core group.
     pub fn group(self) -> &'static str {
         match self {
-            Self::Stored(kind) => kind.info().group,
+            Self::Stored(kind) | Self::Custom(kind, _) => kind.info().group,
             Self::Other(other) => other.group,
         }
     }
@@ -94,6 +97,7 @@ impl ServedKind {
         match self {
             Self::Stored(kind) => kind.info().version,
             Self::Other(other) => other.version,
+            Self::Custom(_, version) => version,
         }
     }
 
@@ -102,6 +106,7 @@ impl ServedKind {
         match self {
             Self::Stored(kind) => kind.info().api_version(),
             Self::Other(other) => format!("{}/{}", other.group, other.version),
+            Self::Custom(kind, version) => format!("{}/{version}", kind.info().group),
         }
     }
 
@@ -109,21 +114,25 @@ impl ServedKind {
     pub fn json(self, object: &Object) -> Bytes {
         match self {
             Self::Stored(_) => object.json().clone(),
-            Self::Other(_) => self.value(object).to_string().into(),
+            Self::Custom(..) if object.api_version() == self.api_version() => object.json().clone(),
+            Self::Other(_) | Self::Custom(..) => self.value(object).to_string().into(),
         }
     }
 
     /// The object in this version, as a value.
     pub fn value(self, object: &Object) -> Value {
         let mut value = object.to_value();
-        if let Self::Other(other) = self {
-            (other.show)(&mut value);
-            value["apiVersion"] = self.api_version().into();
+        match self {
+            Self::Stored(_) => return value,
+            Self::Other(other) => (other.show)(&mut value),
+            Self::Custom(..) => {}
         }
+        value["apiVersion"] = self.api_version().into();
         value
     }
 
-    /// What is written in this version, in the one that is stored.
+    /// What is written in this version, in the one that is stored. A custom resource is stored in the version it was
+    /// written in until its definition says otherwise (`api::kinds`).
     pub fn stored(self, mut value: Value) -> Value {
         if let Self::Other(other) = self {
             (other.read)(&mut value);
@@ -137,7 +146,7 @@ impl ServedKind {
     /// The stored name of a field that selectors name.
     pub fn stored_field(self, path: String) -> String {
         let fields = match self {
-            Self::Stored(_) => &[],
+            Self::Stored(_) | Self::Custom(..) => &[],
             Self::Other(other) => other.fields,
         };
         fields.iter().find(|(here, _)| *here == path).map_or(path, |(_, stored)| (*stored).to_string())
@@ -170,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_version_has_a_path_of_its_own_api_7() {
-        for served in ServedKind::all() {
+        for served in ServedKind::built_in() {
             let info = served.kind().info();
             assert_eq!(ServedKind::from_path(served.group(), served.version(), info.plural), Some(served));
             assert_eq!(ServedKind::from_api_version(&served.api_version(), info.name), Some(served));

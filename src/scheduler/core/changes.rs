@@ -9,24 +9,23 @@ use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::{Core, Gated};
 use crate::object::owner::is_terminating;
+use crate::object::pod::{is_terminal, node_name, nominated_node_name};
 use crate::object::selector::Labels;
 use crate::object::{Key, Object, Shared};
 use crate::scheduler::framework::{ChangeType, ClusterChange, PluginSet};
 use crate::scheduler::profile::{Profile, profile_of};
 use crate::scheduler::queue::Queue;
-use crate::scheduler::state::pod_info::{PodDifference, PodInfo, nominated_node};
+use crate::scheduler::state::pod_info::{PodDifference, PodInfo};
 use crate::scheduler::state::snapshot::{NodeChange, Placed, Snapshot};
 
 impl Core {
     /// A pod is new or has a new version.
     pub fn pod_changed(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
-        let spec = pod.spec.as_ref();
-        let node = spec.and_then(|s| s.node_name.clone()).filter(|name| !name.is_empty());
-        if has_ended(&pod) {
+        if is_terminal(&pod) {
             self.pod_gone(pod.uid(), now);
             return None;
         }
-        match node {
+        match node_name(&pod).map(str::to_string) {
             Some(node) => {
                 self.pod_assigned(pod, &node, now);
                 None
@@ -94,7 +93,7 @@ impl Core {
         let known = self.queue.get(pod.uid()).cloned();
         let is_same = |known: &Arc<PodInfo>| known.difference(&pod) == PodDifference::None;
         let same = known.as_ref().is_some_and(is_same) && !is_terminating(&pod.metadata);
-        if same && known.as_ref().is_some_and(|known| known.nominated_node() == nominated_node(&pod)) {
+        if same && known.as_ref().is_some_and(|known| known.nominated_node() == nominated_node_name(&pod)) {
             return None;
         }
         let pod = Arc::new(PodInfo::new(pod));
@@ -247,9 +246,4 @@ fn wake(
         }
         profile_of(profiles, pod).is_some_and(|p| p.helps(pod, rejected_by, change, snapshot))
     });
-}
-
-fn has_ended(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
 }

@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::object::Shared;
-use crate::scheduler::state::spread::HOSTNAME;
+use crate::object::well_known::label::HOSTNAME;
 use crate::scheduler::test_objects::{named_pod, node, with};
 
-pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+pub(super) use crate::object::well_known::label::ZONE;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 

@@ -9,7 +9,7 @@ use crate::object::node_selector::NodeTerm;
 use crate::object::quantity::Amount;
 use crate::object::resources::{pod_requests, pod_requests_or};
 use crate::object::taint::tolerates;
-use crate::scheduler::state::spread::HOSTNAME;
+use crate::object::well_known::label::HOSTNAME;
 
 type Scores = BTreeMap<String, f64>;
 

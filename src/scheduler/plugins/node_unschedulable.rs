@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::object::taint::{effect, is_tolerated};
+use crate::object::well_known::taint::UNSCHEDULABLE;
 use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
 use crate::scheduler::reason::{Reason, Refusal};
 use crate::scheduler::state::node_info::NodeInfo;
@@ -26,11 +27,8 @@ impl Plugin for NodeUnschedulable {
     }
 
     fn pre_filter<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> PreFilter<'a> {
-        let taint = Taint {
-            key: "node.kubernetes.io/unschedulable".into(),
-            effect: effect::NO_SCHEDULE.into(),
-            ..Taint::default()
-        };
+        let taint =
+            Taint { key: UNSCHEDULABLE.into(), effect: effect::NO_SCHEDULE.into(), ..Taint::default() };
         if is_tolerated(pod.tolerations(), &taint) {
             PreFilter::Skip
         } else {

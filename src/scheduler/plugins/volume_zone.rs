@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::PersistentVolume;
 use super::volume_changes;
 use crate::object::Shared;
 use crate::object::storage::volume_name;
+use crate::object::well_known::label;
 use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
 use crate::scheduler::reason::{Reason, Refusal};
 use crate::scheduler::state::node_info::NodeInfo;
@@ -14,10 +15,10 @@ use crate::scheduler::state::snapshot::Snapshot;
 
 /// Labels of volumes and nodes that say where they are, each with its other name: old for new, new for old.
 const TOPOLOGY: [(&str, &str); 4] = [
-    ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
-    ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
-    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
-    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    (label::ZONE, label::BETA_ZONE),
+    (label::REGION, label::BETA_REGION),
+    (label::BETA_ZONE, label::ZONE),
+    (label::BETA_REGION, label::REGION),
 ];
 
 /// Between the zones of a volume that is in several.
@@ -117,8 +118,8 @@ mod tests {
 
     #[test]
     fn a_pod_goes_to_the_zone_of_its_volume_vol_2_sch_3() {
-        const NEW: &str = "topology.kubernetes.io/zone";
-        const OLD: &str = "failure-domain.beta.kubernetes.io/zone";
+        const NEW: &str = super::label::ZONE;
+        const OLD: &str = super::label::BETA_ZONE;
         let refused = "p: 0/1 nodes are available: 1 node(s) had no available volume zone. preemption: 0/1 nodes are \
             available: 1 Preemption is not helpful for scheduling.";
         for (rule, of_volume, of_node, expected) in [

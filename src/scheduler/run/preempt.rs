@@ -1,47 +1,29 @@
 //! Carries out a preemption: the victims are told and asked to go.
 
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::Pod;
 
-use crate::api::{Api, ApiError, DeleteOptions};
-use crate::object::Kind;
-use crate::reconcile::Recorder;
+use crate::api::Api;
+use crate::object::pod::disruption::Cause;
+use crate::reconcile::{Disruption, Recorder, disrupt, ignore_not_found};
 use crate::scheduler::framework::Preemption;
-use crate::scheduler::run::report::put_condition;
 use crate::scheduler::state::pod_info::PodInfo;
 
 /// Asks the victims to go: each gets the condition that says why, its own grace period, and an event.
 pub(in crate::scheduler) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &Preemption) {
     for victim in preemption.victims.iter().filter(|victim| !victim.is_terminating()) {
-        match evict_one(api, pod, victim) {
-            Ok(()) => {
+        let scheduler = pod.scheduler_name();
+        let why = format!("{scheduler}: preempting to accommodate a higher priority pod");
+        let disruption =
+            Disruption { cause: Cause::Preemption, message: &why, fails: false, grace_seconds: None };
+        match disrupt(api, &victim.pod, &disruption) {
+            Ok(true) => {
                 let message = format!("Preempted by pod {} on node {}", pod.uid(), preemption.node);
                 recorder.normal(victim.pod.object(), "Preempted", message);
             }
-            Err(ApiError::NotFound { .. }) => {}
+            Ok(false) => {}
             Err(error) => tracing::warn!(pod = %victim.key(), "preemption: {error}"),
         }
     }
-}
-
-fn evict_one(api: &Api, pod: &PodInfo, victim: &PodInfo) -> Result<(), ApiError> {
-    let now = api.clock().time();
-    let uid = victim.uid().to_string();
-    let scheduler = pod.scheduler_name().to_string();
-    api.modify_status::<Pod>(&victim.key(), |current| {
-        if current.metadata.uid.as_deref() == Some(&uid) {
-            let condition = PodCondition {
-                type_: "DisruptionTarget".into(),
-                status: "True".into(),
-                reason: Some("PreemptionByScheduler".into()),
-                message: Some(format!("{scheduler}: preempting to accommodate a higher priority pod")),
-                ..PodCondition::default()
-            };
-            put_condition(current, condition, &now);
-        }
-        Ok(())
-    })?;
-    let options = DeleteOptions { uid: Some(uid.clone()), ..DeleteOptions::default() };
-    api.delete(Kind::Pod, &victim.key(), &options).map(|_| ())
 }
 
 /// No node is kept for the pod any longer.
@@ -55,8 +37,7 @@ pub(in crate::scheduler) fn clear_nomination(api: &Api, pod: &PodInfo) {
         }
         Ok(())
     });
-    match cleared {
-        Ok(_) | Err(ApiError::NotFound { .. }) => {}
-        Err(error) => tracing::warn!(pod = %pod.key(), "nominatedNodeName not cleared: {error}"),
+    if let Err(error) = ignore_not_found(cleared) {
+        tracing::warn!(pod = %pod.key(), "nominatedNodeName not cleared: {error}");
     }
 }

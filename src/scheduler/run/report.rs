@@ -3,8 +3,11 @@
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Api, ApiError};
-use crate::reconcile::Recorder;
+use crate::api::Api;
+use crate::object::conditions::{self, ConditionStatus};
+use crate::object::pod::node_name;
+use crate::object::well_known::condition::POD_SCHEDULED;
+use crate::reconcile::{Recorder, ignore_not_found};
 use crate::scheduler::cycle::NominatingInfo;
 use crate::scheduler::state::pod_info::PodInfo;
 
@@ -46,10 +49,9 @@ pub(in crate::scheduler) fn not_scheduled(
     let now = api.clock().time();
     let written = api.modify_status::<Pod>(&pod.key(), |current| {
         let is_this = current.metadata.uid.as_deref() == Some(uid);
-        let waits = current.spec.as_ref().is_some_and(|s| s.node_name.as_ref().is_none_or(String::is_empty));
-        if is_this && waits {
-            put_condition(current, condition(why, message), &now);
+        if is_this && node_name(current).is_none() {
             let status = current.status.get_or_insert_default();
+            conditions::set(status.conditions.get_or_insert_default(), condition(why, message, &now));
             match room {
                 NominatingInfo::Unchanged => {}
                 NominatingInfo::None => status.nominated_node_name = None,
@@ -60,9 +62,8 @@ pub(in crate::scheduler) fn not_scheduled(
         }
         Ok(())
     });
-    match written {
-        Ok(_) | Err(ApiError::NotFound { .. }) => {}
-        Err(error) => tracing::warn!(pod = %pod.key(), "PodScheduled condition not written: {error}"),
+    if let Err(error) = ignore_not_found(written) {
+        tracing::warn!(pod = %pod.key(), "PodScheduled condition not written: {error}");
     }
 }
 
@@ -72,29 +73,13 @@ pub(in crate::scheduler) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: 
     recorder.normal(pod.pod.object(), "Scheduled", message);
 }
 
-fn condition(why: NotScheduled, message: &str) -> PodCondition {
+fn condition(why: NotScheduled, message: &str, now: &Time) -> PodCondition {
     PodCondition {
-        type_: "PodScheduled".into(),
-        status: "False".into(),
+        type_: POD_SCHEDULED.into(),
+        status: ConditionStatus::False.into(),
         reason: Some(why.reason().into()),
         message: Some(message.into()),
+        last_transition_time: Some(now.clone()),
         ..PodCondition::default()
-    }
-}
-
-/// Puts a condition in place of the one of its type; the time of its transition stays when there is none.
-pub(in crate::scheduler) fn put_condition(pod: &mut Pod, mut next: PodCondition, now: &Time) {
-    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
-    next.last_transition_time = Some(now.clone());
-    match conditions.iter_mut().find(|condition| condition.type_ == next.type_) {
-        None => conditions.push(next),
-        Some(condition) => {
-            if condition.status == next.status {
-                next.last_transition_time.clone_from(&condition.last_transition_time);
-            }
-            next.observed_generation = condition.observed_generation;
-            next.last_probe_time.clone_from(&condition.last_probe_time);
-            *condition = next;
-        }
     }
 }

@@ -146,7 +146,7 @@ impl NodeInfo {
 
     /// The zone it is in; empty when it does not say.
     pub fn zone(&self) -> &str {
-        self.label("topology.kubernetes.io/zone").unwrap_or_default()
+        self.label(crate::object::well_known::label::ZONE).unwrap_or_default()
     }
 }
 

@@ -9,6 +9,8 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, PreferredSchedulingTerm, Tolerati
 use crate::object::host_ports::HostPort;
 use crate::object::node_selector::{NodeTerm, RequiredNodes};
 use crate::object::owner::is_terminating;
+use crate::object::pod::disruption::{self, Cause};
+use crate::object::pod::{node_name, nominated_node_name};
 use crate::object::resources::count_alike;
 use crate::object::storage::claims_of;
 use crate::object::{Key, Shared};
@@ -112,7 +114,7 @@ impl PodInfo {
 
     /// The node that pods were evicted from to make room for it.
     pub fn nominated_node(&self) -> Option<&str> {
-        nominated_node(&self.pod)
+        nominated_node_name(&self.pod)
     }
 
     /// `metadata.uid`.
@@ -137,7 +139,7 @@ impl PodInfo {
 
     /// The node it was assigned to.
     pub fn node_name(&self) -> Option<&str> {
-        self.pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+        node_name(&self.pod)
     }
 
     /// The scheduler that is to place it.
@@ -197,22 +199,12 @@ impl PodInfo {
     }
 }
 
-/// The node that pods were evicted from to make room for a pod.
-pub(in crate::scheduler) fn nominated_node(pod: &Pod) -> Option<&str> {
-    pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())
-}
-
 fn started(pod: &Pod) -> Option<Timestamp> {
     pod.status.as_ref()?.start_time.as_ref().map(|time| time.0)
 }
 
 fn was_preempted(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
-    conditions.into_iter().flatten().any(|condition| {
-        condition.type_ == "DisruptionTarget"
-            && condition.status == "True"
-            && condition.reason.as_deref() == Some("PreemptionByScheduler")
-    })
+    disruption::is_by(pod, Cause::Preemption)
 }
 
 fn preferred_nodes(spec: &PodSpec) -> Vec<(i64, NodeTerm)> {

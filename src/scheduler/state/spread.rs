@@ -8,13 +8,11 @@ use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 use crate::object::Shared;
 use crate::object::node_selector::RequiredNodes;
 use crate::object::selector::{Operator, Requirement, Selector};
+use crate::object::well_known::label::HOSTNAME;
 use crate::scheduler::state::domain_terms::{
     Common, DomainCountKey, NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm,
 };
 use crate::scheduler::state::topology::BY_NODE;
-
-/// The topology of single nodes.
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// One constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Dialogs: what is typed into them goes nowhere else, and what cannot be meant is asked about again.
 
+use k8s_openapi::api::apps::v1::Deployment;
 use podium::console::message::Message;
 use podium::console::model::Job;
 use podium::console::store::{Change, Delta};
@@ -148,7 +149,10 @@ fn workloads_of_one_name_in_two_namespaces_are_scaled_apart_con_6() {
         web["metadata"]["uid"] = json!(format!("web-{namespace}"));
         web
     };
-    stage.feed(vec![Delta::Deployments(vec![Change::Reset(objects([web("default", 3), web("prod", 10)]))])]);
+    stage.feed(vec![Delta::of::<Deployment>(vec![Change::Reset(objects([
+        web("default", 3),
+        web("prod", 10),
+    ]))])]);
     stage.press("d space space s");
     shows(&stage.screen(), &["Scale 2 workloads", "▸ default/web 3▏ now 3", "prod/web 10 now 10"]);
     let jobs = stage.press("enter enter");
@@ -165,7 +169,7 @@ fn a_paused_deployment_is_restarted_from_nowhere_and_all_restarts_write_one_stam
     let mut paused = deployment("web", 4, 4, 4, 4);
     paused["spec"]["paused"] = json!(true);
     let list = [paused, deployment("api", 2, 2, 2, 2)];
-    stage.feed(vec![Delta::Deployments(vec![Change::Reset(objects(list))])]);
+    stage.feed(vec![Delta::of::<Deployment>(vec![Change::Reset(objects(list))])]);
     for keys in ["d \"/web\" enter r", "~ d \"/web\" enter R r", "~ d space space r"] {
         assert!(acted(&stage.press(keys)).is_empty());
         assert!(stage.model.dialog.is_none(), "{keys}");

@@ -1,8 +1,8 @@
 //! The editor: complaints at their lines, the difference before it is saved, and two changes made one (CON-11).
 
-use podium::console::edit::{Answer, Loaded, Problem};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
+use podium::console::screen::edit::{CheckResult, EditData, Problem};
 use serde_json::{Value, json};
 
 use super::stage::{Stage, cluster};
@@ -24,9 +24,9 @@ fn web(version: &str, replicas: i32, image: &str) -> Value {
     })
 }
 
-fn tell(stage: &mut Stage, loaded: Loaded) -> Vec<Job> {
+fn tell(stage: &mut Stage, loaded: EditData) -> Vec<Job> {
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Edit(loaded)))
+    stage.send(Message::Data(screen, Data::new(loaded)))
 }
 
 /// The editor of `web` with `spec.replicas: 3`; the cursor is at `spec:`.
@@ -34,7 +34,7 @@ fn editor() -> Stage {
     let mut stage = Stage::new(100, 24);
     stage.feed(cluster());
     stage.press("d \"/web\" enter e");
-    tell(&mut stage, Loaded::Object(Box::new(web("7", 3, "nginx:1.27"))));
+    tell(&mut stage, EditData::Object(Box::new(web("7", 3, "nginx:1.27"))));
     stage
 }
 
@@ -67,11 +67,11 @@ fn each_pause_asks_the_server_and_its_complaints_stand_at_their_lines_con_11() {
                 namespace says so, and that is a long story which is told to its end";
     let wrong = || {
         let problem = Problem { line: Some(7), text: said.to_owned() };
-        Answer::Wrong(vec![problem, Problem::general("and the moon is full")])
+        CheckResult::Wrong(vec![problem, Problem::general("and the moon is full")])
     };
-    tell(&mut stage, Loaded::Checked(2, wrong()));
+    tell(&mut stage, EditData::Checked(2, wrong()));
     shows(&stage.screen(), &["edit changed"]);
-    tell(&mut stage, Loaded::Checked(3, wrong()));
+    tell(&mut stage, EditData::Checked(3, wrong()));
     let screen = stage.screen();
     shows(
         &screen,
@@ -91,7 +91,7 @@ fn the_difference_is_shown_before_it_is_saved_con_11() {
     five(&mut stage);
     assert_eq!(starts(&stage.press("ctrl-s")), 1, "the server is asked at once");
     shows(&stage.screen(), &["the server checks it"]);
-    tell(&mut stage, Loaded::Checked(3, Answer::Good));
+    tell(&mut stage, EditData::Checked(3, CheckResult::Good));
     shows(
         &stage.screen(),
         &["✔ the server would take this", "-   replicas: 3", "+   replicas: 5", "<enter>save"],
@@ -100,7 +100,7 @@ fn the_difference_is_shown_before_it_is_saved_con_11() {
     shows(&stage.screen(), &["<ctrl-s>save", "  replicas: 5"]);
     assert_eq!(starts(&stage.press("ctrl-s")), 0, "the answer about this text is known");
     assert_eq!(starts(&stage.press("enter")), 1, "now it is saved");
-    tell(&mut stage, Loaded::Saved);
+    tell(&mut stage, EditData::Saved);
     shows(&stage.screen(), &["Deployments"]);
 }
 
@@ -109,9 +109,10 @@ fn a_newer_version_is_merged_and_shown_first_con_11() {
     let mut stage = editor();
     five(&mut stage);
     stage.press("ctrl-s");
-    let jobs = tell(&mut stage, Loaded::Checked(3, Answer::Newer(Box::new(web("9", 3, "nginx:1.28")))));
+    let jobs =
+        tell(&mut stage, EditData::Checked(3, CheckResult::Newer(Box::new(web("9", 3, "nginx:1.28")))));
     assert_eq!(starts(&jobs), 1, "the merged text is checked in its turn");
-    tell(&mut stage, Loaded::Checked(4, Answer::Good));
+    tell(&mut stage, EditData::Checked(4, CheckResult::Good));
     let screen = stage.screen();
     shows(
         &screen,
@@ -133,7 +134,7 @@ fn what_only_the_server_writes_is_no_conflict_con_11() {
     five(&mut stage);
     let mut newer = web("9", 3, "nginx:1.27");
     newer["status"]["replicas"] = json!(2);
-    let jobs = tell(&mut stage, Loaded::Checked(3, Answer::Newer(Box::new(newer))));
+    let jobs = tell(&mut stage, EditData::Checked(3, CheckResult::Newer(Box::new(newer))));
     assert_eq!(starts(&jobs), 1, "asked again on top of the newer version");
     let screen = stage.screen();
     shows(&screen, &["edit changed ─", "replicas: 5"]);
@@ -147,7 +148,7 @@ fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
         stage.press("down down down down end backspace 9 ctrl-s");
         let theirs = web("9", 4, "nginx:1.27");
         let number = 5;
-        tell(&mut stage, Loaded::Checked(number, Answer::Newer(Box::new(theirs))));
+        tell(&mut stage, EditData::Checked(number, CheckResult::Newer(Box::new(theirs))));
         shows(
             &stage.screen(),
             &[
@@ -162,9 +163,9 @@ fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
         stage.press("esc");
         shows(&stage.screen(), &["replicas: 5", "<ctrl-s>save"]);
         stage.press("ctrl-s");
-        tell(&mut stage, Loaded::Checked(number, Answer::Newer(Box::new(web("9", 4, "nginx:1.27")))));
+        tell(&mut stage, EditData::Checked(number, CheckResult::Newer(Box::new(web("9", 4, "nginx:1.27")))));
         assert_eq!(starts(&stage.press(key)), 1, "what was picked is checked");
-        tell(&mut stage, Loaded::Checked(then, Answer::Good));
+        tell(&mut stage, EditData::Checked(then, CheckResult::Good));
         shows(&stage.screen(), &[wins, "image: nginx:1.29", "would take this"]);
     }
 }
@@ -192,12 +193,12 @@ fn what_comes_back_from_the_external_editor_is_checked_con_11() {
     let text = text.expect("the terminal is handed over");
     assert!(text.contains("replicas: 3"), "{text}");
     assert_eq!(
-        starts(&tell(&mut stage, Loaded::External("\n".to_owned()))),
+        starts(&tell(&mut stage, EditData::External("\n".to_owned()))),
         0,
         "an emptied file is no change"
     );
-    let jobs = tell(&mut stage, Loaded::External(text.replace("replicas: 3", "replicas: 8")));
+    let jobs = tell(&mut stage, EditData::External(text.replace("replicas: 3", "replicas: 8")));
     assert_eq!(starts(&jobs), 1);
-    tell(&mut stage, Loaded::Checked(2, Answer::Good));
+    tell(&mut stage, EditData::Checked(2, CheckResult::Good));
     shows(&stage.screen(), &["+   replicas: 8"]);
 }

@@ -1,15 +1,18 @@
 //! The journal: every kind of change is remembered with its kubectl command and taken back with one key (CON-15).
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use podium::console::action::{Mutation, Outcome};
-use podium::console::dialog::scale;
-use podium::console::edit;
+use podium::console::ask::scale;
+use podium::console::builtin;
+use podium::console::changes::merge;
+use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
-use podium::console::journal::{Journal, Look, look};
-use podium::console::message::{Data, Message, ScreenId};
+use podium::console::journal::{Journal, UndoPreview, preview_undo};
+use podium::console::message::{Data, Message};
 use podium::console::model::Job;
-use podium::console::resource::{ObjectRef, Watched};
-use podium::console::screen::journal::Loaded;
+use podium::console::resource::ObjectRef;
+use podium::console::screen::edit;
+use podium::console::screen::journal::JournalData;
 use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
 
@@ -26,9 +29,9 @@ fn ask_back(stage: &mut Stage, now: &Value, then: &Value) {
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked first: {jobs:?}");
     assert!(acted(&jobs).is_empty() && stage.model.dialog.is_none());
     let entry = stage.model.shared.journal.entries().last().expect("a change").clone();
-    let look = Look::of(now, Some(then), entry.outcome.after.as_ref());
+    let preview = UndoPreview::of(now, Some(then), entry.outcome.after.as_ref());
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Journal(Loaded::Looked(entry.id, Ok(look)))));
+    stage.send(Message::Data(screen, Data::new(JournalData::Previewed(entry.id, Ok(preview)))));
 }
 
 /// The same, and says yes.
@@ -48,7 +51,7 @@ fn something() -> (Value, Value) {
 fn shop() -> Stage {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
-    stage.feed(vec![Delta::ReplicaSets(vec![Change::Reset(objects([
+    stage.feed(vec![Delta::of::<ReplicaSet>(vec![Change::Reset(objects([
         revision("web-new", "2", 2, "nginx:1.27", None),
         revision("web-old", "1", 3, "nginx:1.25", Some("first try")),
     ]))])]);
@@ -134,9 +137,9 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
 
     stage.press("u");
     let id = stage.model.shared.journal.entries().last().expect("a change").id;
-    let gone = Loaded::Looked(id, Err("Deployment default/web is gone".to_owned()));
+    let gone = JournalData::Previewed(id, Err("Deployment default/web is gone".to_owned()));
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Journal(gone)));
+    stage.send(Message::Data(screen, Data::new(gone)));
     assert!(stage.model.dialog.is_none());
     shows(&stage.screen(), &["✖ not taken back: Deployment default/web is gone"]);
 }
@@ -155,8 +158,8 @@ fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
     stage.press("j u");
     let older = stage.model.shared.journal.entries()[0].id;
     let screen = stage.model.top().0;
-    let look = Look::of(&now, Some(&then), None);
-    stage.send(Message::Data(screen, Data::Journal(Loaded::Looked(older, Ok(look)))));
+    let preview = UndoPreview::of(&now, Some(&then), None);
+    stage.send(Message::Data(screen, Data::new(JournalData::Previewed(older, Ok(preview)))));
     let back = stage.press("right enter");
     // Meanwhile somebody uncordons by hand: the same title, another matter.
     let jobs = stage.press("~ n u");
@@ -176,7 +179,7 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
         "spec": { "replicas": 3, "paused": true } });
     let typed = json!({ "metadata": { "name": "web" }, "spec": { "replicas": 5 } });
     let target = podium::console::resource::ObjectRef {
-        kind: podium::console::resource::Watched::Deployments.kind(),
+        kind: builtin::kind::<Deployment>(),
         namespace: Some("default".to_owned()),
         name: "web".to_owned(),
         uid: None,
@@ -257,7 +260,7 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     apply();
     let client = server.impatient_client().await;
     let api: kube::Api<Deployment> = kube::Api::default_namespaced(client.clone());
-    let target = ObjectRef::of(Watched::Deployments, &api.get("web").await.unwrap());
+    let target = ObjectRef::of(builtin::kind::<Deployment>(), &api.get("web").await.unwrap());
     let (sender, mut inbox) = tokio::sync::mpsc::channel(16);
     let out = Outbox::new(client, sender, ScreenId(1));
     out.act(scale::action(&target, Some(1), 3)).await.unwrap();
@@ -266,9 +269,10 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     journal.record(jiff::Timestamp::UNIX_EPOCH, *outcome);
     let entry = journal.entries()[0].clone();
     let inverse = entry.inverse().unwrap();
-    let asked = || look(&out, &inverse, entry.outcome.after.as_ref());
-    let told = |changes: &[edit::merge::Change]| -> Vec<String> {
-        let plain = |value: &Option<Value>| value.as_ref().map(edit::merge::plain).unwrap_or_default();
+    let client = out.client();
+    let asked = || preview_undo(&client, &inverse, entry.outcome.after.as_ref());
+    let told = |changes: &[merge::Change]| -> Vec<String> {
+        let plain = |value: &Option<Value>| value.as_ref().map(merge::plain).unwrap_or_default();
         changes.iter().map(|c| format!("{} {} → {}", c.path, plain(&c.from), plain(&c.to))).collect()
     };
 

@@ -4,11 +4,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::base::clock::Clock;
-use podium::console::feed::{Feed, pace};
+use podium::console::builtin;
+use podium::console::feed::{Feed, retry_policy};
 use podium::console::links::{Link, Refusal};
 use podium::console::message::Message;
-use podium::console::resource::Watched;
+use podium::console::resource::ResourceKey;
 use podium::console::store::{Change, Delta};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -21,9 +24,9 @@ use crate::needs::needs;
 const WHY: &str =
     "ServiceError: client error (Connect): tcp connect error: Connection refused (os error 111)";
 
-fn down(stage: &mut Stage, kind: Watched, wait: i64) {
+fn down(stage: &mut Stage, resource: ResourceKey, wait: i64) {
     let retry_at = stage.now + SignedDuration::from_secs(wait);
-    stage.send(Message::Link(Link::Down { kind, why: WHY.to_owned(), retry_at }));
+    stage.send(Message::Link(Link::Down { resource, why: WHY.to_owned(), retry_at }));
 }
 
 fn pass(stage: &mut Stage, seconds: i64) {
@@ -39,15 +42,15 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
         stage.feed(cluster());
         stage.press("p");
         let before = stage.screen();
-        for kind in Watched::ALL {
-            down(&mut stage, kind, 1);
+        for resource in builtin::resources() {
+            down(&mut stage, resource, 1);
         }
         assert_eq!(stage.screen(), before, "a stumble is nobody's business");
         let wake = stage.model.shared.wake.get().expect("it is told when it is more");
         assert_eq!(wake.duration_since(stage.now), SignedDuration::from_secs(1));
         pass(&mut stage, 12);
-        for kind in Watched::ALL {
-            down(&mut stage, kind, 4);
+        for resource in builtin::resources() {
+            down(&mut stage, resource, 4);
         }
         let screen = stage.screen();
         shows(&screen, &["✖ no answer for 12s, again in 4 s, ctrl-r now · "]);
@@ -63,8 +66,8 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
         pass(&mut stage, 4);
         shows(&stage.screen(), &["✖ no answer for 16s, trying again, ctrl-r now"]);
         // What is answered again is live again.
-        for kind in Watched::ALL {
-            stage.send(Message::Link(Link::Up(kind)));
+        for resource in builtin::resources() {
+            stage.send(Message::Link(Link::Up(resource)));
         }
         let screen = stage.screen();
         assert!(!screen.contains("no answer") && !stage.is_dim("Running"), "{screen}");
@@ -78,14 +81,14 @@ fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.press("p");
-    down(&mut stage, Watched::Services, 30);
+    down(&mut stage, ResourceKey::of::<Service>(), 30);
     pass(&mut stage, 5);
     shows(&stage.screen(), &["✖ services: no answer for 5s, again in 25 s, ctrl-r now · "]);
     assert!(!stage.is_dim("Running"));
     stage.press("~ s");
     assert!(stage.is_dim("Services"));
     // An answer is an answer, also without a word about the connection.
-    stage.feed(vec![Delta::Services(vec![Change::Reset(objects([]))])]);
+    stage.feed(vec![Delta::of::<Service>(vec![Change::Reset(objects([]))])]);
     assert!(!stage.screen().contains("no answer"));
 }
 
@@ -93,12 +96,13 @@ fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
 #[test]
 fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
     let mut stage = Stage::new(120, 36);
-    let all = cluster().into_iter().filter(|delta| !matches!(delta, Delta::Nodes(_) | Delta::Namespaces(_)));
+    let hidden = [ResourceKey::of::<Node>(), ResourceKey::of::<Namespace>()];
+    let all = cluster().into_iter().filter(|delta| !hidden.contains(&delta.resource));
     stage.feed(all.collect());
     shows(&stage.screen(), &["connecting…", "waiting for the first list…"]);
-    for kind in [Watched::Nodes, Watched::Namespaces] {
-        let why = format!("{} is forbidden: User \"dev\" cannot list", kind.kind().plural);
-        stage.send(Message::Link(Link::Refused(kind, Refusal::NotAllowed(why))));
+    for resource in [ResourceKey::of::<Node>(), ResourceKey::of::<Namespace>()] {
+        let why = format!("{} is forbidden: User \"dev\" cannot list", resource.plural);
+        stage.send(Message::Link(Link::Refused(resource, Refusal::NotAllowed(why))));
     }
     let screen = stage.screen();
     shows(&screen, &["nodes not allowed 10 pods ● 5", "│ not allowed"]);
@@ -115,7 +119,7 @@ fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
     stage.press("~");
     shows(&stage.screen(), &["3 nodes ● 2 ✖ 1"]);
     // A kind the server has not got is no question of rights.
-    stage.send(Message::Link(Link::Refused(Watched::Budgets, Refusal::Absent)));
+    stage.send(Message::Link(Link::Refused(ResourceKey::of::<PodDisruptionBudget>(), Refusal::Absent)));
     stage.press(": \"pdb\" enter");
     shows(&stage.screen(), &["not on this server"]);
 }
@@ -157,7 +161,7 @@ async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
     let clock = Clock::machine();
     let mut stage = Stage::new(120, 36);
     let client = server.impatient_client().await;
-    let mut feed = Feed::start(&client, "default", &sender, &clock, pace(&address));
+    let mut feed = Feed::start(&client, "default", &sender, &clock, retry_policy(&address));
     until(&mut stage, &clock, &mut inbox, "the first lists", |screen| screen.contains("1 nodes ● 1")).await;
 
     server.crash();
@@ -170,7 +174,7 @@ async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
     let server = Home::start_command(&mut command, &home.data_dir().join("kubeconfig"));
     feed.retry();
     until(&mut stage, &clock, &mut inbox, "the banner to go", |screen| !screen.contains("no answer")).await;
-    assert!(Watched::ALL.iter().all(|kind| stage.model.shared.links.down(*kind).is_none()));
+    assert!(builtin::resources().iter().all(|resource| stage.model.shared.links.down(resource).is_none()));
     let created = server.kubectl(&["create", "namespace", "after"]);
     assert!(created.contains("created"), "{}", json!(created));
     until(&mut stage, &clock, &mut inbox, "news", |_| true).await;

@@ -1,6 +1,7 @@
 //! The console without a server: fabricated stores, keys as scripts, the screen as text.
 
 mod asking;
+mod custom;
 mod edit;
 mod journal;
 mod links;
@@ -12,10 +13,11 @@ mod tables;
 mod whole;
 mod words;
 
+use k8s_openapi::api::core::v1::Pod;
 use podium::console::action::Outcome;
-use podium::console::effect::Scope;
 use podium::console::message::Message;
 use podium::console::model::Job;
+use podium::console::scope::Scope;
 use podium::console::store::{Change, Delta};
 use podium::console::toast::Toast;
 use serde_json::json;
@@ -279,10 +281,10 @@ fn the_cursor_stays_with_its_object_con_1() {
     stage.press("p j j");
     shows(&stage.screen(), &["▸ default        cart-1-a"]);
     let one = |name: &str| objects([pod("default", name, None, Some("node-1"), "Running", 1)]).remove(0);
-    stage.feed(vec![Delta::Pods(vec![Change::Applied(one("aaa"))])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(one("aaa"))])]);
     shows(&stage.screen(), &["  default        aaa", "▸ default        cart-1-a"]);
     // Its object goes: the cursor stays where it was on the screen.
-    stage.feed(vec![Delta::Pods(vec![Change::Deleted(
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(
         objects([pod("default", "cart-1-a", None, None, "Pending", 1)]).remove(0),
     )])]);
     shows(&stage.screen(), &["▸ default        web-new-a"]);
@@ -305,7 +307,7 @@ fn hostile_names_cannot_drive_the_terminal_sec_3() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     let evil = pod("default", "\u{1b}[2J\u{1b}]0;owned\u{7}", None, Some("node-1"), "Running", 1);
-    stage.feed(vec![Delta::Pods(vec![Change::Applied(objects([evil]).remove(0))])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([evil]).remove(0))])]);
     stage.press("p");
     let screen = stage.screen();
     assert!(!screen.chars().any(|c| c.is_control() && c != '\n'));
@@ -317,7 +319,7 @@ fn ten_thousand_pods_are_one_index_con_1() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     let many = (0..10_000).map(|n| pod("default", &format!("load-{n}"), None, Some("node-1"), "Running", n));
-    stage.feed(vec![Delta::Pods(vec![Change::Reset(objects(many))])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects(many))])]);
     stage.press("p G");
     shows(&stage.screen(), &["Pods all 10 000", "▸ default        load-9999"]);
     stage.press("/ \"load-77..$\" enter");

@@ -1,32 +1,22 @@
 //! Nodes are added, removed, labelled and tainted from the console (NODE-6).
 
 use podium::console::action::Mutation;
+use podium::console::builtin;
 use podium::console::catalogue::Catalogue;
-use podium::console::effect::Scope;
 use podium::console::message::Message;
 use podium::console::model::Job;
-use podium::console::resource::{Kind, KindFacts, Watched};
+use podium::console::scope::Scope;
 use serde_json::{Value, json};
 
 use super::acted;
-use super::stage::{Stage, cluster};
+use super::stage::{Stage, cluster, kind};
 
 /// A console on one of our clusters.
 fn stage(read_only: bool) -> Stage {
     let mut stage = Stage::with(120, 30, Scope::All, read_only);
     stage.feed(cluster());
-    let mut kinds: Vec<Kind> = Watched::ALL.into_iter().map(Watched::kind).collect();
-    kinds.push(Kind::new(KindFacts {
-        group: "podium.dev".into(),
-        version: "v1alpha1".into(),
-        kind: "SchedulingVerdict".into(),
-        plural: "schedulingverdicts".into(),
-        singular: "schedulingverdict".into(),
-        namespaced: true,
-        short_names: Vec::new(),
-        scalable: false,
-        watched: None,
-    }));
+    let mut kinds = builtin::kinds();
+    kinds.push(kind("podium.dev", "v1alpha1", "SchedulingVerdict", &[]));
     stage.send(Message::Catalogue(Catalogue::of(kinds)));
     stage.press("n");
     stage
@@ -79,7 +69,7 @@ fn a_node_is_added_by_a_form_or_in_one_line_node_6() {
 #[test]
 fn where_somebody_else_runs_the_nodes_none_is_added_node_6() {
     let mut stage = stage(false);
-    stage.send(Message::Catalogue(Catalogue::of(Watched::ALL.into_iter().map(Watched::kind).collect())));
+    stage.send(Message::Catalogue(Catalogue::of(builtin::kinds())));
     for keys in ["a", ": \"add-node_x\" enter"] {
         let jobs = stage.press(keys);
         assert!(acted(&jobs).is_empty());

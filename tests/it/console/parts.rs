@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use podium::console::drain::{Fate, Ledger, Options, plan};
-use podium::console::logs::LogLine;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
-use podium::console::pane::{Outcome, PaneEvent, StartProgress};
 use podium::console::resource::Uid;
-use podium::console::screen::describe::Loaded as Described;
-use podium::console::screen::drain::Loaded as Drained;
-use podium::console::screen::logs::Loaded as Logged;
-use podium::console::screen::terminal::Loaded as Opened;
+use podium::console::screen::describe::DescribeData as Described;
+use podium::console::screen::drain::{BudgetTracker, EvictionState, Options, Progress, plan};
+use podium::console::screen::logs::LogLine;
+use podium::console::screen::logs::LogsData as Logged;
+use podium::console::screen::terminal::TerminalData as Opened;
+use podium::console::screen::terminal::pane::{Outcome, PaneEvent, StartProgress};
 use podium::console::store::{Change, Delta};
 use serde_json::json;
 
@@ -26,7 +28,7 @@ fn shows(screen: &str, wanted: &[&str]) {
 }
 
 fn budget(name: &str, app: &str, allowed: i32, healthy: i32, desired: i32) -> Delta {
-    Delta::Budgets(vec![Change::Reset(objects([json!({
+    Delta::of::<PodDisruptionBudget>(vec![Change::Reset(objects([json!({
         "metadata": { "name": name, "namespace": "default", "uid": name, "generation": 1 },
         "spec": { "minAvailable": desired, "selector": { "matchLabels": { "app": app } } },
         "status": { "disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired,
@@ -58,7 +60,7 @@ pub(super) fn revision(
 fn rollout(width: u16, height: u16) -> Stage {
     let mut stage = Stage::new(width, height);
     stage.feed(cluster());
-    stage.feed(vec![Delta::ReplicaSets(vec![Change::Reset(objects([
+    stage.feed(vec![Delta::of::<ReplicaSet>(vec![Change::Reset(objects([
         revision("web-new", "2", 2, "nginx:1.27", None),
         revision("web-old", "1", 3, "nginx:1.25", Some("first try")),
     ]))])]);
@@ -121,7 +123,7 @@ fn drain(width: u16, height: u16) -> Stage {
     stage.feed(cluster());
     stage.feed(vec![
         budget("web-pdb", "web", 0, 3, 3),
-        Delta::Pods(["web-old-b", "scratch"].map(ready).to_vec()),
+        Delta::of::<Pod>(["web-old-b", "scratch"].map(ready).to_vec()),
     ]);
     stage.press("n \"/node-2\" enter r");
     stage
@@ -150,25 +152,25 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     let screen = stage.model.top().0;
     let context = stage.model.shared.context(screen, now());
     let rows = plan(
-        context.stores.pods_on("node-2").map(|pod| &**pod),
-        &mut Ledger::new(context.stores.budgets.iter().map(|(_, budget)| &**budget)),
+        context.stores.pods_on("node-2"),
+        &mut BudgetTracker::new(context.stores.budgets().iter().map(|(_, budget)| budget)),
         &Options::default(),
         &std::collections::BTreeSet::new(),
         None,
     );
     let tell = |stage: &mut Stage, told| {
-        stage.send(Message::Data(screen, Data::Drain(told)));
+        stage.send(Message::Data(screen, Data::new(told)));
     };
-    tell(&mut stage, Drained::Began { node: 0, rows });
-    let blocked = Fate::Waiting {
+    tell(&mut stage, Progress::Began { node: 0, rows });
+    let blocked = EvictionState::Waiting {
         since: super::stage::ago(12).parse().expect("a time"),
         retry_at: now().saturating_add(jiff::SignedDuration::from_secs(5)).expect("in range"),
         message: "The disruption budget web-pdb needs 3 healthy pods and has 3 currently".to_owned(),
     };
-    let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
+    let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
     tell(
         &mut stage,
-        Drained::Fates {
+        Progress::Fates {
             node: 0,
             fates: vec![(Uid::from("pod-web-old-b"), blocked), (Uid::from("pod-api-1-b"), gone.clone())],
         },
@@ -176,9 +178,9 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     let text = stage.screen();
     shows(&text, &["Drain node-2 ── 1 of 3 gone", "api-1-b", "✔ evicted in 4s"]);
     shows(&text, &["web-pdb needs 3 healthy pods", "◐ waiting 12s, retry in 5s"]);
-    tell(&mut stage, Drained::Fates { node: 0, fates: vec![(Uid::from("pod-web-old-b"), gone)] });
-    tell(&mut stage, Drained::Ended { node: 0, result: Ok(()) });
-    tell(&mut stage, Drained::Over);
+    tell(&mut stage, Progress::Fates { node: 0, fates: vec![(Uid::from("pod-web-old-b"), gone)] });
+    tell(&mut stage, Progress::Ended { node: 0, result: Ok(()) });
+    tell(&mut stage, Progress::Over);
     shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone"]);
     // Left and come back to: the result is still there, and is no work that quitting would stop.
     stage.press("esc");
@@ -194,31 +196,30 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
 fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
-    stage.feed(vec![Delta::Pods(vec![ready("scratch")])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![ready("scratch")])]);
     stage.press("n space space r D");
     let screen = stage.model.top().0;
-    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::Drain(told)));
+    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::new(told)));
     for (node, name) in ["node-1", "node-2"].into_iter().enumerate() {
         let context = stage.model.shared.context(screen, now());
         let pods: Vec<_> = context.stores.pods_on(name).cloned().collect();
         let none = std::collections::BTreeSet::new();
-        let rows =
-            plan(pods.iter().map(|pod| &**pod), &mut Ledger::new([]), &Options::default(), &none, None);
-        let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
+        let rows = plan(pods.iter(), &mut BudgetTracker::new([]), &Options::default(), &none, None);
+        let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
         let leave = rows.iter().filter(|row| row.verdict.leaves());
         let fates: Vec<_> = leave.map(|row| (row.uid.clone(), gone.clone())).collect();
-        tell(&mut stage, Drained::Began { node, rows: rows.clone() });
-        tell(&mut stage, Drained::Fates { node, fates: fates.clone() });
+        tell(&mut stage, Progress::Began { node, rows: rows.clone() });
+        tell(&mut stage, Progress::Fates { node, fates: fates.clone() });
         for pod in pods
             .into_iter()
             .filter(|pod| fates.iter().any(|(uid, _)| Some(uid.as_str()) == pod.metadata.uid.as_deref()))
         {
-            stage.feed(vec![Delta::Pods(vec![Change::Deleted(pod)])]);
+            stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(Arc::new(pod))])]);
         }
-        tell(&mut stage, Drained::Ended { node, result: Ok(()) });
+        tell(&mut stage, Progress::Ended { node, result: Ok(()) });
     }
     stage.press("esc");
-    tell(&mut stage, Drained::Over);
+    tell(&mut stage, Progress::Over);
     shows(&stage.screen(), &["⚠ 2 nodes not empty: 2 refused"]);
     stage.press("esc : \"background\" enter");
     let screen = stage.screen();
@@ -232,7 +233,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     // What was refused went by itself: now it is done.
     let crash = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
     let scratch = pod("default", "scratch", None, Some("node-2"), "Running", 50);
-    stage.feed(vec![Delta::Pods(objects([crash, scratch]).into_iter().map(Change::Deleted).collect())]);
+    stage.feed(vec![Delta::of::<Pod>(objects([crash, scratch]).into_iter().map(Change::Deleted).collect())]);
     shows(&stage.screen(), &["── done, ", "✔ node-1", "✔ node-2"]);
 }
 
@@ -241,7 +242,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
 fn a_drain_with_nothing_to_evict_says_so_con_6() {
     let mut stage = Stage::new(80, 24);
     stage.feed(cluster());
-    stage.feed(vec![Delta::Pods(vec![Change::Reset(objects([
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects([
         pod("shop", "one", None, Some("node-1"), "Running", 300),
         pod("shop", "two", None, Some("node-1"), "Running", 300),
     ]))])]);
@@ -256,17 +257,23 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     let mut stage = drain(120, 36);
     stage.press("D");
     let screen = stage.model.top().0;
-    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::Drain(told)));
+    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::new(told)));
     let plan_now = |stage: &Stage| {
         let context = stage.model.shared.context(screen, now());
-        let budgets = context.stores.budgets.iter().map(|(_, budget)| &**budget);
-        let pods = context.stores.pods_on("node-2").map(|pod| &**pod);
-        plan(pods, &mut Ledger::new(budgets), &Options::default(), &std::collections::BTreeSet::new(), None)
+        let budgets = context.stores.budgets().iter().map(|(_, budget)| budget);
+        let pods = context.stores.pods_on("node-2");
+        plan(
+            pods,
+            &mut BudgetTracker::new(budgets),
+            &Options::default(),
+            &std::collections::BTreeSet::new(),
+            None,
+        )
     };
     let rows = plan_now(&stage);
-    tell(&mut stage, Drained::Began { node: 0, rows });
-    let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
-    tell(&mut stage, Drained::Fates { node: 0, fates: vec![(Uid::from("pod-api-1-b"), gone)] });
+    tell(&mut stage, Progress::Began { node: 0, rows });
+    let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
+    tell(&mut stage, Progress::Fates { node: 0, fates: vec![(Uid::from("pod-api-1-b"), gone)] });
     shows(&stage.screen(), &["api-1-b", "not replaced yet"]);
 
     // The pod is gone from the node, and its controller made another one.
@@ -274,7 +281,7 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     old["spec"]["nodeName"] = json!("node-2");
     let made = pod("default", "api-1-c", Some("api-1"), Some("node-1"), "ContainerCreating", 0);
     let one = |value| objects([value]).remove(0);
-    stage.feed(vec![Delta::Pods(vec![Change::Deleted(one(old)), Change::Applied(one(made))])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(one(old)), Change::Applied(one(made))])]);
     shows(&stage.screen(), &["api-1-c starts on node-1"]);
 
     stage.press("x");
@@ -282,7 +289,7 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     let jobs = stage.press("D");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "it goes on");
     let rows = plan_now(&stage);
-    tell(&mut stage, Drained::Began { node: 0, rows });
+    tell(&mut stage, Progress::Began { node: 0, rows });
     shows(&stage.screen(), &["Drain node-2 ── 1 of 3 gone", "api-1-b", "✔ evicted in 4s"]);
 }
 
@@ -298,7 +305,7 @@ fn say(stage: &mut Stage, lines: &[&str]) {
     let source: Arc<str> = Arc::from("web-new-a/main");
     let lines = lines.iter().map(|line| LogLine::parse(&source, line.as_bytes())).collect();
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, lines))));
+    stage.send(Message::Data(screen, Data::new(Logged::Lines(1, lines))));
 }
 
 #[test]
@@ -327,7 +334,7 @@ fn where_there_are_no_lines_the_events_tell_more_con_10() {
     stage.press("p \"/cart-1-a\" enter l");
     let note = LogLine::note(&Arc::from("cart-1-a/main"), "main waits: ImagePullBackOff");
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, vec![note]))));
+    stage.send(Message::Data(screen, Data::new(Logged::Lines(1, vec![note]))));
     shows(
         &stage.screen(),
         &[
@@ -374,7 +381,7 @@ fn what_is_looked_at_stays_while_lines_flood_in_con_10() {
     stage.press("1");
     let screen = stage.model.top().0;
     let late = LogLine::parse(&Arc::from("p/c"), b"too late");
-    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, vec![late]))));
+    stage.send(Message::Data(screen, Data::new(Logged::Lines(1, vec![late]))));
     assert!(!stage.screen().contains("too late"));
 }
 
@@ -393,7 +400,7 @@ fn an_attach_offers_the_debugger_that_was_left_con_8() {
         state("debugger-b", json!({ "running": {} })),
         state("debugger-c", json!({ "terminated": { "exitCode": 0 } })),
     ]);
-    stage.feed(vec![Delta::Pods(vec![Change::Applied(objects([value]).remove(0))])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([value]).remove(0))])]);
     stage.press("p \"/web-new-a\" enter a");
     shows(&stage.screen(), &["Attach to web-new-a", "‹ debugger-b ›"]);
     // A shell is meant for the application.
@@ -411,7 +418,7 @@ fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
     stage.press("enter enter enter");
     let screen = stage.model.top().0;
     let tell = |stage: &mut Stage, event| {
-        stage.send(Message::Data(screen, Data::Terminal(Opened::Event(event))));
+        stage.send(Message::Data(screen, Data::new(Opened::Event(event))));
     };
     shows(&stage.screen(), &["debug · web-new-a · debugger-", "adding container debugger-"]);
     tell(
@@ -444,7 +451,7 @@ fn describe_tells_what_kubectl_would_and_searches_con_3() {
         pod["kind"] = json!("Pod");
         pod
     });
-    stage.send(Message::Data(screen, Data::Describe(Described::Object(object))));
+    stage.send(Message::Data(screen, Data::new(Described::Object(object))));
     let text = stage.screen();
     shows(
         &text,

@@ -1,9 +1,10 @@
 //! Why a pod waits for a node: the verdict of Podium's scheduler, and what other clusters tell.
 
+use k8s_openapi::api::core::v1::{Event, Pod};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
-use podium::console::pending::verdict::Answer;
-use podium::console::screen::pending::Loaded;
+use podium::console::screen::pending::PendingData;
+use podium::console::screen::pending::verdict::VerdictResponse;
 use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use super::shows;
 use super::stage::{Stage, ago, cluster, event, objects, pod};
 
 fn applied(pod: Value) -> Vec<Delta> {
-    vec![Delta::Pods(vec![Change::Applied(objects([pod]).remove(0))])]
+    vec![Delta::of::<Pod>(vec![Change::Applied(objects([pod]).remove(0))])]
 }
 
 /// The pod `shop/waiting` under the cursor.
@@ -22,14 +23,14 @@ fn stage(width: u16, height: u16) -> Stage {
     stage
 }
 
-fn answer(stage: &mut Stage, answer: Answer) {
+fn answer(stage: &mut Stage, answer: VerdictResponse) {
     let (screen, _) = stage.model.top();
     let screen = *screen;
-    stage.send(Message::Data(screen, Data::Pending(Loaded::Answer(answer))));
+    stage.send(Message::Data(screen, Data::new(PendingData::VerdictResponse(answer))));
 }
 
-fn verdict(value: Value) -> Answer {
-    Answer::Verdict(Box::new(serde_json::from_value(value).expect("a verdict")))
+fn verdict(value: Value) -> VerdictResponse {
+    VerdictResponse::Verdict(Box::new(serde_json::from_value(value).expect("a verdict")))
 }
 
 fn refused(name: &str, refusals: &[(&str, &str)], scores: [i64; 2]) -> Value {
@@ -42,7 +43,7 @@ const CORDON: (&str, &str) = ("NodeUnschedulable", "node(s) were unschedulable")
 const CPU: (&str, &str) = ("NodeResourcesFit", "Insufficient cpu");
 const TAINT: (&str, &str) = ("TaintToleration", "node(s) had untolerated taint {gpu: yes}");
 
-fn three_nodes() -> Answer {
+fn three_nodes() -> VerdictResponse {
     verdict(json!({
         "attemptedAt": ago(12), "message": "0/3 nodes are available: the rest.",
         "advice": [{"node": "node-2", "changes": ["uncordon it"], "alike": 0},
@@ -155,13 +156,13 @@ fn another_attempt_is_seen_at_once_con_9() {
     let mut told = event(9, "Warning", "Pod/waiting", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
     told["involvedObject"]["namespace"] = json!("shop");
     let delta =
-        |event: Value| Message::Feed(Delta::Events(vec![Change::Applied(objects([event]).remove(0))]));
+        |event: Value| Message::Feed(Delta::of::<Event>(vec![Change::Applied(objects([event]).remove(0))]));
     assert_eq!(asks(&stage.send(delta(told))), 1);
     let other = event(10, "Warning", "Pod/other", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
     assert_eq!(asks(&stage.send(delta(other))), 0, "another pod's attempt");
     // It got its node: what was found before stays readable.
     stage.feed(applied(pod("shop", "waiting", None, Some("node-2"), "Pending", 12)));
-    answer(&mut stage, Answer::Untried);
+    answer(&mut stage, VerdictResponse::Untried);
     shows(&stage.screen(), &["✔ it has its node now: node-2", "node-2 ✖ ✔ ✔"]);
 }
 
@@ -194,9 +195,9 @@ fn another_cluster_tells_what_its_event_says_and_the_console_says_so_con_14() {
         7,
     );
     told["involvedObject"]["namespace"] = json!("shop");
-    stage.feed(vec![Delta::Events(vec![Change::Applied(objects([told]).remove(0))])]);
+    stage.feed(vec![Delta::of::<Event>(vec![Change::Applied(objects([told]).remove(0))])]);
     stage.press("W");
-    answer(&mut stage, Answer::NotServed);
+    answer(&mut stage, VerdictResponse::NotServed);
     shows(
         &stage.screen(),
         &[
@@ -208,6 +209,6 @@ fn another_cluster_tells_what_its_event_says_and_the_console_says_so_con_14() {
             "This cluster's scheduler does not tell which nodes these are",
         ],
     );
-    answer(&mut stage, Answer::Failed("etcdserver: request timed out".into()));
+    answer(&mut stage, VerdictResponse::Failed("etcdserver: request timed out".into()));
     shows(&stage.screen(), &["✖ etcdserver: request timed out"]);
 }

@@ -1,11 +1,15 @@
 //! A console on a test terminal, with a made-up cluster behind it and a clock that stands.
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::console::command::Bindings;
-use podium::console::effect::Scope;
 use podium::console::keys::Key;
 use podium::console::message::Message;
 use podium::console::model::{Job, Model, Setup};
+use podium::console::resource::{Kind, KindFacts, ResourceKey};
+use podium::console::scope::Scope;
 use podium::console::store::{Change, Delta};
 use podium::console::theme::Theme;
 use podium::console::theme::depth::Depth;
@@ -14,6 +18,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The moment every test stands at.
@@ -28,6 +33,26 @@ pub(crate) fn ago(seconds: i64) -> String {
 
 pub(crate) fn objects<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Arc<K>> {
     list.into_iter().map(|object| Arc::new(serde_json::from_value(object).expect("an object"))).collect()
+}
+
+/// A kind that discovery tells of, with every verb; the console has never heard of it.
+pub(crate) fn kind(group: &'static str, version: &'static str, kind: &str, subresources: &[&str]) -> Kind {
+    let singular = kind.to_lowercase();
+    let verbs: BTreeSet<String> =
+        ["create", "delete", "get", "list", "patch", "update", "watch"].map(String::from).into();
+    Kind::new(KindFacts {
+        resource: ResourceKey {
+            group: group.into(),
+            version: version.into(),
+            plural: format!("{singular}s").into(),
+        },
+        kind: kind.into(),
+        singular,
+        namespaced: true,
+        short_names: Vec::new(),
+        subresources: subresources.iter().map(|name| ((*name).to_owned(), verbs.clone())).collect(),
+        verbs,
+    })
 }
 
 /// The console under test.
@@ -242,24 +267,24 @@ pub(crate) fn cluster() -> Vec<Delta> {
         "creationTimestamp": ago(9000)}, "status": {"phase": "Active"}})
     };
     vec![
-        Delta::Namespaces(reset([namespace("default"), namespace("kube-system"), namespace("shop")])),
-        Delta::Nodes(reset([
+        Delta::of::<Namespace>(reset([namespace("default"), namespace("kube-system"), namespace("shop")])),
+        Delta::of::<Node>(reset([
             node("node-1", "zone-a", "True", false),
             node("node-2", "zone-b", "True", true),
             node("node-10", "zone-a", "Unknown", false),
         ])),
-        Delta::Deployments(reset([
+        Delta::of::<Deployment>(reset([
             deployment("web", 4, 2, 3, 5),
             deployment("api", 2, 2, 2, 2),
             deployment("cart", 1, 1, 0, 1),
         ])),
-        Delta::ReplicaSets(reset([
+        Delta::of::<ReplicaSet>(reset([
             replica_set("web-new", "web", "2", 2, 1),
             replica_set("web-old", "web", "1", 3, 2),
             replica_set("api-1", "api", "2", 2, 2),
             replica_set("cart-1", "cart", "2", 1, 0),
         ])),
-        Delta::Pods(reset([
+        Delta::of::<Pod>(reset([
             pod("default", "web-new-a", Some("web-new"), Some("node-1"), "Running", 40),
             pod("default", "web-new-b", Some("web-new"), Some("node-1"), "ContainerCreating", 3),
             pod("default", "web-old-a", Some("web-old"), Some("node-1"), "Running", 7000),
@@ -271,7 +296,7 @@ pub(crate) fn cluster() -> Vec<Delta> {
             pod("shop", "seed", None, Some("node-1"), "Completed", 500),
             pod("shop", "waiting", None, None, "Pending", 12),
         ])),
-        Delta::Events(reset([
+        Delta::of::<Event>(reset([
             event(1, "Warning", "Pod/cart-1-a", "BackOff", "Back-off pulling image \"nginx:1.91\"", 12, 9),
             event(
                 2,
@@ -284,7 +309,7 @@ pub(crate) fn cluster() -> Vec<Delta> {
             ),
             event(3, "Normal", "Pod/web-old-a", "Started", "Started container main", 6990, 1),
         ])),
-        Delta::Services(reset([])),
-        Delta::Budgets(reset([])),
+        Delta::of::<Service>(reset([])),
+        Delta::of::<PodDisruptionBudget>(reset([])),
     ]
 }

@@ -1,6 +1,7 @@
 //! Tables: columns that stay, marks that tell the truth, sorting, the mouse, what leaves the console.
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use k8s_openapi::api::core::v1::Pod;
 use podium::console::message::Message;
 use podium::console::model::Job;
 use podium::console::store::{Change, Delta};
@@ -10,7 +11,7 @@ use super::shows;
 use super::stage::{Stage, cluster, objects, pod};
 
 fn applied(pod: serde_json::Value) -> Vec<Delta> {
-    vec![Delta::Pods(vec![Change::Applied(objects([pod]).remove(0))])]
+    vec![Delta::of::<Pod>(vec![Change::Applied(objects([pod]).remove(0))])]
 }
 
 fn heads(stage: &mut Stage) -> String {
@@ -48,7 +49,7 @@ fn columns_grow_once_and_never_shrink_con_4() {
     let grown = heads(&mut stage);
     assert_ne!(grown, before);
     let gone = objects([pod("default", long, None, None, "Running", 1)]).remove(0);
-    stage.feed(vec![Delta::Pods(vec![Change::Deleted(gone)])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(gone)])]);
     assert_eq!(heads(&mut stage), grown);
 }
 
@@ -82,7 +83,7 @@ fn only_what_exists_is_marked_con_3() {
     let mut stage = pods(120);
     stage.press("space space");
     shows(&stage.screen(), &["◆ 2 marked"]);
-    stage.feed(vec![Delta::Pods(vec![Change::Reset(objects([pod(
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects([pod(
         "default",
         "api-1-b",
         None,

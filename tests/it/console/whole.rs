@@ -1,10 +1,10 @@
 //! The whole window: keys before anything is there, windows too small, news, themes, help, read-only mode.
 
 use podium::console::command::{Command, TABLE, Touches};
-use podium::console::effect::Scope;
 use podium::console::memory::Memory;
 use podium::console::message::Message;
 use podium::console::model::Job;
+use podium::console::scope::Scope;
 use podium::console::toast::Toast;
 
 use super::stage::{Stage, cluster, now};
@@ -12,8 +12,8 @@ use super::{acted, shows};
 
 /// Scripts that lead to each kind of screen.
 const SCREENS: &[&str] = &[
-    "~", "~ p", "~ d", "~ n", "~ e", "~ s", "~ ?", "~ U", "~ ctrl-a", "~ d y", "~ n d", "~ d R", "~ p l",
-    "~ n r", "~ p G W",
+    "~", "~ p", "~ d", "~ n", "~ e", "~ s", "~ ?", "~ U", "~ ctrl-a", "~ d y", "~ d d", "~ n d", "~ d R",
+    "~ p l", "~ n r", "~ p G W",
 ];
 
 #[test]
@@ -165,12 +165,16 @@ fn the_help_tells_every_key_and_every_word_con_3() {
         let mut stage = Stage::new(200, 120);
         stage.feed(cluster());
         stage.press(script);
-        let places = stage.model.places(now());
+        let contexts = stage.model.key_contexts(now());
+        let offered: Vec<_> = TABLE
+            .iter()
+            .filter(|entry| contexts.contains(&entry.context) && stage.model.offers(entry.command, now()))
+            .collect();
         if *script != "~ ?" {
             stage.press("?");
         }
         let screen = stage.screen();
-        for entry in TABLE.iter().filter(|entry| places.contains(&entry.place)) {
+        for entry in offered {
             assert!(screen.contains(entry.about), "{script}: {} is not in\n{screen}", entry.name);
         }
         shows(&screen, &["After :", ":KIND NAMESPACE"]);
@@ -184,9 +188,9 @@ fn read_only_refuses_every_command_that_changes_the_cluster_con_3() {
         let mut stage = Stage::with(120, 36, Scope::All, true);
         stage.feed(cluster());
         stage.press(script);
-        let places = stage.model.places(now());
+        let places = stage.model.key_contexts(now());
         for entry in TABLE.iter().filter(|entry| entry.touches == Touches::Cluster) {
-            if !places.contains(&entry.place) {
+            if !places.contains(&entry.context) {
                 continue;
             }
             tried += 1;

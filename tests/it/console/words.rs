@@ -1,18 +1,20 @@
 //! The `:` and `/` lines, and what the screen offers: each says what it did not understand, and nothing is
 //! offered that cannot work.
 
+use std::sync::Arc;
+
+use podium::console::builtin;
 use podium::console::catalogue::Catalogue;
-use podium::console::effect::Scope;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
-use podium::console::resource::{Kind, KindFacts, Watched};
-use podium::console::rows::server_table::ServerTable;
-use podium::console::screen::drain::Loaded as Drained;
-use podium::console::screen::table::Loaded;
-use podium::console::store::Used;
+use podium::console::scope::Scope;
+use podium::console::screen::Follows;
+use podium::console::screen::drain::Progress;
+use podium::console::server_table::ServerTable;
+use podium::console::store::{Change, Delta, Used};
 use serde_json::json;
 
-use super::stage::{Stage, cluster};
+use super::stage::{Stage, cluster, kind};
 use super::{acted, shows};
 
 fn shop() -> Stage {
@@ -24,26 +26,11 @@ fn shop() -> Stage {
 /// A server with the kinds of `apps` and `batch` that the console keeps no store of.
 fn apps() -> Stage {
     let mut stage = shop();
-    let mut kinds: Vec<Kind> = Watched::ALL.into_iter().map(Watched::kind).collect();
-    for (group, kind, scalable) in [
-        ("apps", "StatefulSet", true),
-        ("apps", "DaemonSet", false),
-        ("batch", "Job", false),
-        ("example.com", "Widget", true),
-    ] {
-        let singular = kind.to_lowercase();
-        kinds.push(Kind::new(KindFacts {
-            group: group.into(),
-            version: "v1".into(),
-            kind: kind.into(),
-            plural: format!("{singular}s"),
-            singular,
-            namespaced: true,
-            short_names: Vec::new(),
-            scalable,
-            watched: None,
-        }));
-    }
+    let mut kinds = builtin::kinds();
+    kinds.push(kind("apps", "v1", "StatefulSet", &["scale"]));
+    kinds.push(kind("apps", "v1", "DaemonSet", &[]));
+    kinds.push(kind("batch", "v1", "Job", &[]));
+    kinds.push(kind("example.com", "v1", "Widget", &["scale"]));
     stage.send(Message::Catalogue(Catalogue::of(kinds)));
     stage
 }
@@ -52,12 +39,16 @@ fn apps() -> Stage {
 fn list_one(stage: &mut Stage) {
     let table: ServerTable = serde_json::from_value(json!({
         "kind": "Table", "columnDefinitions": [{"name": "Name", "type": "string", "format": "name", "priority": 0}],
-        "rows": [{"cells": ["one"], "object": {"metadata": {"name": "one", "namespace": "default", "uid": "one"}}}],
+        "rows": [{"cells": ["one"], "object": {
+            "metadata": {"name": "one", "namespace": "default", "uid": "one"},
+            "spec": {"replicas": 3, "template": {"spec": {"containers": [{"name": "main", "image": "nginx:1.27"}]}}}}}],
     }))
     .expect("a table");
     let table = table.as_table();
-    let id = stage.model.top().0;
-    stage.send(Message::Data(id, Data::Table(Loaded::List(table.column_definitions, table.rows))));
+    let Some(Follows::Kind(kind)) = stage.model.top().1.follows() else { panic!("a table of a kind") };
+    let rows = table.rows.into_iter().map(Arc::new).collect();
+    let changes = vec![Change::Reset(rows)];
+    stage.feed(vec![Delta::of_table(kind.resource.clone(), Some(table.column_definitions), changes)]);
 }
 
 /// CONSOLE-FOUND 12: what is typed as for kubectl or k9s means the same here, or it is said that it does not.
@@ -117,13 +108,13 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
 #[test]
 fn an_action_is_offered_only_where_it_can_work_con_18() {
     for (kind, offered, refused) in [
-        ("statefulsets", vec!["<s>scale", "<r>restart"], vec![("i", "are set by editing them")]),
+        ("statefulsets", vec!["<s>scale", "<r>restart", "<i>image"], vec![]),
+        ("daemonsets", vec!["<r>restart", "<i>image"], vec![("s", "DaemonSets have no count to scale")]),
         (
-            "daemonsets",
-            vec!["<r>restart"],
-            vec![("s", "DaemonSets have no count to scale"), ("i", "by editing")],
+            "jobs",
+            vec!["<l>logs"],
+            vec![("s", "Jobs have no count"), ("r", "Jobs cannot be restarted"), ("i", "by editing")],
         ),
-        ("jobs", vec!["<l>logs"], vec![("s", "Jobs have no count"), ("r", "Jobs cannot be restarted")]),
         ("widgets", vec!["<s>scale"], vec![("r", "Widgets cannot be restarted")]),
     ] {
         let mut stage = apps();
@@ -142,6 +133,17 @@ fn an_action_is_offered_only_where_it_can_work_con_18() {
             shows(&stage.screen(), &[why]);
         }
     }
+    let mut stage = apps();
+    stage.press(": \"statefulsets\" enter");
+    list_one(&mut stage);
+    stage.press("s");
+    shows(&stage.screen(), &["Scale StatefulSet default/one", "replicas 3▏ now 3"]);
+    stage.press("esc i");
+    shows(&stage.screen(), &["Set image of StatefulSet default/one", "main nginx:1.27"]);
+    assert_eq!(
+        acted(&stage.press("ctrl-u \"nginx:1.28\" enter")),
+        ["kubectl set image statefulset/one -n default main=nginx:1.28"]
+    );
     let mut stage = shop();
     stage.press("d space space i");
     assert!(stage.model.dialog.is_none());
@@ -206,7 +208,7 @@ fn a_drain_below_what_is_looked_at_is_found_again_con_6() {
     let mut stage = shop();
     stage.press("n j r D");
     let drain = stage.model.top().0;
-    stage.send(Message::Data(drain, Data::Drain(Drained::Began { node: 0, rows: Vec::new() })));
+    stage.send(Message::Data(drain, Data::new(Progress::Began { node: 0, rows: Vec::new() })));
     assert!(!stage.screen().contains("⧗"), "it is looked at");
     stage.press(": \"deploy\" enter");
     shows(&stage.screen(), &["⧗ drain node-2 0/0"]);

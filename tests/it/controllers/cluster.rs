@@ -8,7 +8,7 @@ use podium::base::task::Tasks;
 use podium::controllers::{Controllers, Settings};
 use podium::object::config::Limits;
 use podium::object::node_selector::RequiredNodes;
-use podium::object::readiness::{is_active, is_ready, phase};
+use podium::object::pod::{Phase, is_active, is_ready, phase};
 use podium::object::{Key, Kind, Object, Shared, Typed};
 use podium::reconcile::Caches;
 use podium::store::Store;
@@ -167,7 +167,7 @@ impl Cluster {
             self.set_ready(pod, true);
             return true;
         }
-        if phase(pod) == "Pending" {
+        if phase(pod) == Phase::Pending {
             self.set_ready(pod, false);
             return true;
         }

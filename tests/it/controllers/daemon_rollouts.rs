@@ -6,9 +6,9 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use podium::api::DeleteOptions;
-use podium::object::node::node_of;
 use podium::object::node_selector::RequiredNodes;
-use podium::object::readiness::{is_active, is_ready};
+use podium::object::pod::node_name;
+use podium::object::pod::{is_active, is_ready};
 use podium::object::{Kind, Object, Revision};
 use podium::store::{ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ struct Witness {
 fn place(pod: &Pod) -> String {
     let required = RequiredNodes::of(pod.spec.as_ref().unwrap());
     let named = || required.names().and_then(|names| names.first().map(ToString::to_string));
-    node_of(pod).map(Into::into).or_else(named).unwrap_or_default()
+    node_name(pod).map(Into::into).or_else(named).unwrap_or_default()
 }
 
 impl Witness {

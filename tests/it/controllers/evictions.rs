@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::{ApiError, DeleteOptions};
-use podium::object::readiness::{condition, is_ready};
+use podium::object::pod::{condition, is_ready};
 use podium::object::{Kind, Shared};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Ser
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::{DeleteOptions, Propagation};
-use podium::object::readiness::{condition, phase};
+use podium::object::pod::{Phase, condition, phase};
 use podium::object::{Key, Kind};
 use serde_json::{Value, json};
 
@@ -161,7 +161,7 @@ async fn a_namespace_is_furnished_and_emptied_api_10() {
     }
     cluster.settle().await;
     assert!(cluster.api.get(Kind::Namespace, &Key::new("", "team")).is_err());
-    assert!(Kind::ALL.iter().all(|kind| cluster.api.list(*kind, Some("team")).objects.is_empty()));
+    assert!(Kind::BUILT_IN.iter().all(|kind| cluster.api.list(*kind, Some("team")).objects.is_empty()));
     cluster.stop().await;
 }
 
@@ -259,7 +259,7 @@ async fn pods_of_a_deleted_node_are_failed_and_removed_gc_2() {
     let changes = watcher.take().unwrap();
     let last = changes.iter().rfind(|c| c.object.uid() == pod.uid()).unwrap();
     let last = last.object.get::<Pod>().unwrap();
-    assert_eq!(phase(last), "Failed", "ended before it was removed");
+    assert_eq!(phase(last), Phase::Failed, "ended before it was removed");
     assert_eq!(condition(last, "DisruptionTarget").unwrap().reason.as_deref(), Some("DeletionByPodGC"));
     assert_eq!(cluster.pods().len(), 1, "replaced");
     cluster.stop().await;

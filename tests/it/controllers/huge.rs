@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::DeleteOptions;
-use podium::object::readiness::is_active;
+use podium::object::pod::is_active;
 use podium::object::{Key, Kind, Shared};
 use serde_json::{Value, json};
 

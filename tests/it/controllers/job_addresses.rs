@@ -14,7 +14,7 @@ use podium::kubelet::runtime::hollow::{HollowConfig, HollowRuntime};
 use podium::kubelet::{Kubelets, NodeConfig};
 use podium::object::Shared;
 use podium::object::low_ports::LowPorts;
-use podium::object::readiness::is_active;
+use podium::object::pod::is_active;
 use podium::scheduler::{Scheduler, SchedulerConfig};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use podium::api::DeleteOptions;
-use podium::object::readiness::{is_active, phase};
+use podium::object::pod::{Phase, is_active, phase};
 use podium::object::{Kind, Revision};
 use podium::store::{Change, ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
@@ -85,9 +85,9 @@ impl Witness {
         }
         let going = pod.metadata.deletion_timestamp.is_some();
         match phase(pod) {
-            "Succeeded" if !self.failed.contains(&uid) => drop(self.succeeded.insert(uid, index)),
-            "Succeeded" => {}
-            phase if (phase == "Failed" || going) && !self.succeeded.contains_key(&uid) => {
+            Phase::Succeeded if !self.failed.contains(&uid) => drop(self.succeeded.insert(uid, index)),
+            Phase::Succeeded => {}
+            phase if (phase == Phase::Failed || going) && !self.succeeded.contains_key(&uid) => {
                 self.failed.insert(uid);
             }
             _ => {}

@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::DeleteOptions;
-use podium::object::readiness::condition;
+use podium::object::pod::condition;
 use podium::object::{Key, Kind};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, Pod};
 use podium::api::DeleteOptions;
 use podium::object::pod::printed_status;
-use podium::object::readiness::{condition, is_ready, phase};
+use podium::object::pod::{condition, is_ready, phase};
 use podium::object::{Key, Kind};
 use serde_json::{Value, json};
 

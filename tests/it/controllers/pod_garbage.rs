@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Taint};
 use podium::api::DeleteOptions;
 use podium::controllers::Settings;
-use podium::object::readiness::{condition, phase};
+use podium::object::pod::{Phase, condition, phase};
 use podium::object::{Key, Kind, Shared};
 use podium::store::{Visibility, Watcher};
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ async fn a_pod_that_goes_without_ever_having_had_a_node_is_ended_gc_2() {
     }
     cluster.settle().await;
     assert_eq!(names(&cluster), "held", "one that nothing holds is gone at once");
-    assert_eq!(phase(&cluster.get::<Pod>("held")), "Failed", "no kubelet would ever say so");
+    assert_eq!(phase(&cluster.get::<Pod>("held")), Phase::Failed, "no kubelet would ever say so");
     cluster.change::<Pod>("held", |pod| pod.metadata.finalizers = None);
     cluster.settle().await;
     assert_eq!(names(&cluster), "");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use podium::api::DeleteOptions;
-use podium::object::readiness::{is_active, is_ready};
+use podium::object::pod::{is_active, is_ready};
 use podium::object::{Kind, Object, Revision};
 use podium::store::{Change, ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;

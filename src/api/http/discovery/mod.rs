@@ -56,9 +56,8 @@ fn preferred(accept: &str) -> Form {
 
 /// The document at a discovery path (`/version`, `/api`, `/apis`, `/api/v1`, `/apis/G`, `/apis/G/V`);
 /// `None` when there is none. `server` is the `host:port` under which clients reach the API.
-pub fn document(path: &str, accept: &str, server: &str) -> Option<Document> {
+pub(super) fn document(served: &[Served], path: &str, accept: &str, server: &str) -> Option<Document> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let served = served();
     match (parts.as_slice(), preferred(accept)) {
         (["version"], _) => Some(Document::json(&version())),
         (["api"], Form::Aggregated(version)) => {
@@ -216,7 +215,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "singularResource": resource.singular,
         "verbs": resource.verbs,
     });
-    for (name, values) in [("shortNames", resource.short_names), ("categories", resource.categories)] {
+    for (name, values) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
         if !values.is_empty() {
             entry[name] = json!(values);
         }
@@ -231,8 +230,12 @@ fn aggregated_resource(resource: &Resource) -> Value {
 mod tests {
     use super::*;
 
+    fn built_in() -> Vec<Served> {
+        served(&crate::api::kinds::Kinds::default())
+    }
+
     fn get(path: &str, accept: &str) -> Value {
-        let document = document(path, accept, "127.0.0.1:6443").expect(path);
+        let document = document(&built_in(), path, accept, "127.0.0.1:6443").expect(path);
         serde_json::from_slice(&document.body).expect("JSON")
     }
 
@@ -264,15 +267,15 @@ mod tests {
                 "kind": "Eviction", "verbs": ["create"]})
         );
         assert_eq!(find("nodes")["namespaced"], false);
-        assert!(document("/apis/nowhere/v1", "", "").is_none());
-        assert!(document("/apis/apps/v2", "", "").is_none());
+        assert!(document(&built_in(), "/apis/nowhere/v1", "", "").is_none());
+        assert!(document(&built_in(), "/apis/apps/v2", "", "").is_none());
     }
 
     #[test]
     fn the_aggregated_documents_api_6() {
         let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                       application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
-        let document = document("/apis", accept, "").expect("there");
+        let document = document(&built_in(), "/apis", accept, "").expect("there");
         assert_eq!(
             document.content_type,
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -1,7 +1,8 @@
 //! What the API serves, by group and version: the Kind table and what is answered but never stored.
 
-use std::sync::OnceLock;
+use serde_json::Value;
 
+use crate::api::kinds::{Kinds, ServedResource};
 use crate::object::{Kind, ServedKind, Subresource};
 
 /// One group and version with all its resources.
@@ -39,12 +40,16 @@ pub(in crate::api::http) struct Resource {
     pub(in crate::api::http) version: &'static str,
     pub(in crate::api::http) kind: &'static str,
     pub(in crate::api::http) plural: &'static str,
-    pub(in crate::api::http) singular: &'static str,
+    pub(in crate::api::http) singular: String,
     pub(in crate::api::http) namespaced: bool,
-    pub(in crate::api::http) short_names: &'static [&'static str],
-    pub(in crate::api::http) categories: &'static [&'static str],
+    pub(in crate::api::http) short_names: Vec<String>,
+    pub(in crate::api::http) categories: Vec<String>,
     pub(in crate::api::http) verbs: &'static [&'static str],
     pub(in crate::api::http) parts: Vec<ResourcePart>,
+    /// What a list of it calls itself.
+    pub(in crate::api::http) list_kind: String,
+    /// The schema that its definition has; none of what is built in.
+    pub(in crate::api::http) schema: Option<Value>,
 }
 
 /// A subresource.
@@ -78,78 +83,85 @@ const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
 const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pods", "PodMetrics", true)];
 
 /// Everything served: the core group first, then by group name, the newest version of a group first.
-pub(in crate::api::http) fn served() -> &'static [Served] {
-    static SERVED: OnceLock<Vec<Served>> = OnceLock::new();
-    SERVED.get_or_init(|| {
-        let stored = ServedKind::all().map(stored);
-        let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {
-            group,
-            version,
-            kind,
-            plural,
-            singular: plural.trim_end_matches('s'),
-            namespaced: *namespaced,
-            short_names: &[],
-            categories: &[],
-            verbs: CREATE,
-            parts: Vec::new(),
-        });
-        let metrics = METRICS.iter().map(|(plural, kind, namespaced)| Resource {
-            group: super::super::metrics::GROUP,
-            version: super::super::metrics::VERSION,
-            kind,
-            plural,
-            singular: "",
-            namespaced: *namespaced,
-            short_names: &[],
-            categories: &[],
-            verbs: &["get", "list"],
-            parts: Vec::new(),
-        });
-        let verdicts = std::iter::once(Resource {
-            group: super::super::verdicts::GROUP,
-            version: super::super::verdicts::VERSION,
-            kind: super::super::verdicts::KIND,
-            plural: super::super::verdicts::PLURAL,
-            singular: "schedulingverdict",
-            namespaced: true,
-            short_names: &["verdict"],
-            categories: &[],
-            verbs: &["get", "list"],
-            parts: Vec::new(),
-        });
-        let mut all: Vec<Served> = Vec::new();
-        for resource in stored.chain(actions).chain(metrics).chain(verdicts) {
-            match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
-                Some(served) => served.resources.push(resource),
-                None => all.push(Served {
-                    group: resource.group,
-                    version: resource.version,
-                    resources: vec![resource],
-                }),
-            }
+pub(in crate::api::http) fn served(kinds: &Kinds) -> Vec<Served> {
+    let stored = kinds.served().map(|resource| stored(kinds, resource));
+    let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {
+        group,
+        version,
+        kind,
+        plural,
+        singular: plural.trim_end_matches('s').into(),
+        namespaced: *namespaced,
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        verbs: CREATE,
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let metrics = METRICS.iter().map(|(plural, kind, namespaced)| Resource {
+        group: super::super::metrics::GROUP,
+        version: super::super::metrics::VERSION,
+        kind,
+        plural,
+        singular: String::new(),
+        namespaced: *namespaced,
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        verbs: &["get", "list"],
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let kind = super::super::verdicts::KIND;
+    let verdicts = std::iter::once(Resource {
+        group: super::super::verdicts::GROUP,
+        version: super::super::verdicts::VERSION,
+        kind,
+        plural: super::super::verdicts::PLURAL,
+        singular: "schedulingverdict".into(),
+        namespaced: true,
+        short_names: vec!["verdict".into()],
+        categories: Vec::new(),
+        verbs: &["get", "list"],
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let mut all: Vec<Served> = Vec::new();
+    for resource in stored.chain(actions).chain(metrics).chain(verdicts) {
+        match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
+            Some(served) => served.resources.push(resource),
+            None => all.push(Served {
+                group: resource.group,
+                version: resource.version,
+                resources: vec![resource],
+            }),
         }
-        for served in &mut all {
-            served.resources.sort_by_key(|r| r.plural);
-        }
-        all.sort_by(|a, b| a.group.cmp(b.group).then_with(|| age(b.version).cmp(&age(a.version))));
-        all
-    })
+    }
+    for served in &mut all {
+        served.resources.sort_by_key(|r| r.plural);
+    }
+    all.sort_by(|a, b| a.group.cmp(b.group).then_with(|| age(b.version).cmp(&age(a.version))));
+    all
 }
 
-fn stored(served: ServedKind) -> Resource {
+fn stored(kinds: &Kinds, resource: ServedResource) -> Resource {
+    let ServedResource { served, singular, short_names, categories, subresources } = resource;
     let info = served.kind().info();
     Resource {
         group: served.group(),
         version: served.version(),
         kind: info.name,
         plural: info.plural,
-        singular: info.singular,
+        singular,
         namespaced: info.namespaced(),
-        short_names: info.short_names,
-        categories: info.categories,
+        short_names,
+        categories,
         verbs: if info.kind == Kind::Namespace { NAMESPACE_VERBS } else { VERBS },
-        parts: info.subresources.iter().map(|part| subresource(served, *part)).collect(),
+        parts: subresources.iter().map(|part| subresource(served, *part)).collect(),
+        list_kind: kinds.list_kind(info.kind),
+        schema: kinds.schema(served).map(|schema| serde_json::to_value(schema.root()).unwrap_or_default()),
     }
 }
 

@@ -11,7 +11,7 @@ mod swagger;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -20,22 +20,98 @@ use sha2::{Digest, Sha512};
 pub(super) use gnostic::{ANSWER_TYPE as PROTOBUF_2_ANSWER, MEDIA_TYPE as PROTOBUF_2};
 
 use super::discovery::{KUBERNETES_VERSION, Served, served};
+use crate::api::kinds::Kinds;
 
-/// The name of a document (`apis/apps/v1`) and the document.
-type Documents = BTreeMap<String, (Bytes, String)>;
+/// The documents of all that is served at one time. Each is made when it is first asked for.
+pub struct Documents {
+    served: Vec<Served>,
+    version_3: OnceLock<BTreeMap<String, Hashed>>,
+    index: OnceLock<Hashed>,
+    version_2: OnceLock<Hashed>,
+    version_2_protobuf: OnceLock<Bytes>,
+}
 
-fn documents() -> &'static Documents {
-    static DOCUMENTS: OnceLock<Documents> = OnceLock::new();
-    DOCUMENTS.get_or_init(|| {
-        served()
-            .iter()
-            .map(|served| {
-                let body = Bytes::from(document(served).to_string());
-                let hash = hash_of(&body);
-                (served.path(), (body, hash))
-            })
-            .collect()
-    })
+/// An encoded document, and the hash under which clients keep it.
+#[derive(Clone)]
+pub struct Hashed {
+    /// The document.
+    pub body: Bytes,
+    /// Its hash.
+    pub hash: String,
+}
+
+impl Hashed {
+    fn of(document: &Value) -> Self {
+        let body = Bytes::from(document.to_string());
+        let hash = hash_of(&body);
+        Self { body, hash }
+    }
+}
+
+/// The documents of what is built in: made once a process.
+pub(super) fn built_in() -> &'static Arc<Documents> {
+    static BUILT_IN: LazyLock<Arc<Documents>> = LazyLock::new(|| Arc::new(Documents::of(&Kinds::default())));
+    &BUILT_IN
+}
+
+impl Documents {
+    /// Of what these kinds are.
+    pub(super) fn of(kinds: &Kinds) -> Self {
+        Self {
+            served: served(kinds),
+            version_3: OnceLock::new(),
+            index: OnceLock::new(),
+            version_2: OnceLock::new(),
+            version_2_protobuf: OnceLock::new(),
+        }
+    }
+
+    /// What is served, by group and version.
+    pub(super) fn served(&self) -> &[Served] {
+        &self.served
+    }
+
+    /// `/openapi/v3`: which documents there are.
+    pub fn index(&self) -> &Hashed {
+        self.index.get_or_init(|| {
+            let url = |path: &str, hash: &str| json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")});
+            let documents = self.all_of_version_3().iter();
+            let paths: Map<String, Value> =
+                documents.map(|(path, document)| (path.clone(), url(path, &document.hash))).collect();
+            Hashed::of(&json!({"paths": paths}))
+        })
+    }
+
+    /// The document of one group and version, named like its path (`api/v1`, `apis/apps/v1`).
+    pub fn version_3(&self, path: &str) -> Option<&Hashed> {
+        self.all_of_version_3().get(path.trim_matches('/'))
+    }
+
+    fn all_of_version_3(&self) -> &BTreeMap<String, Hashed> {
+        self.version_3.get_or_init(|| {
+            let made = |served: &Served| {
+                let is_built_in = served.resources.iter().all(|resource| resource.schema.is_none());
+                let shared = if std::ptr::eq(self, &**built_in()) || !is_built_in {
+                    None
+                } else {
+                    built_in().version_3(&served.path()).cloned()
+                };
+                shared.unwrap_or_else(|| Hashed::of(&document(served)))
+            };
+            self.served.iter().map(|served| (served.path(), made(served))).collect()
+        })
+    }
+
+    /// `/openapi/v2` as JSON.
+    pub fn version_2(&self) -> &Hashed {
+        self.version_2.get_or_init(|| Hashed::of(&swagger::of(self.served.iter().map(document))))
+    }
+
+    /// `/openapi/v2` as the protobuf that kubectl up to 1.29 reads.
+    pub fn version_2_protobuf(&self) -> &Bytes {
+        let made = || gnostic::encode(&swagger::of(self.served.iter().map(document))).into();
+        self.version_2_protobuf.get_or_init(made)
+    }
 }
 
 fn document(served: &Served) -> Value {
@@ -52,55 +128,11 @@ fn document(served: &Served) -> Value {
     })
 }
 
-/// `/openapi/v3`: which documents there are.
-pub fn index() -> &'static Bytes {
-    static INDEX: OnceLock<Bytes> = OnceLock::new();
-    INDEX.get_or_init(|| {
-        let paths: Map<String, Value> = documents()
-            .iter()
-            .map(|(path, (_, hash))| {
-                let url = format!("/openapi/v3/{path}?hash={hash}");
-                (path.clone(), json!({"serverRelativeURL": url}))
-            })
-            .collect();
-        json!({"paths": paths}).to_string().into()
-    })
-}
-
-/// The document of one group and version, named like its path (`api/v1`, `apis/apps/v1`), with its hash (ETag).
-pub fn version_3(path: &str) -> Option<(&'static Bytes, &'static str)> {
-    documents().get(path.trim_matches('/')).map(|(body, hash)| (body, hash.as_str()))
-}
-
-/// The hash of the index.
-pub fn index_hash() -> &'static str {
-    static HASH: OnceLock<String> = OnceLock::new();
-    HASH.get_or_init(|| hash_of(index()))
-}
-
-/// The hash of `/openapi/v2`, in either of its encodings.
-pub fn version_2_hash() -> &'static str {
-    static HASH: OnceLock<String> = OnceLock::new();
-    HASH.get_or_init(|| hash_of(version_2()))
-}
-
 fn hash_of(body: &[u8]) -> String {
     Sha512::digest(body).iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02X}");
         text
     })
-}
-
-/// `/openapi/v2` as JSON.
-pub fn version_2() -> &'static Bytes {
-    static SWAGGER: OnceLock<Bytes> = OnceLock::new();
-    SWAGGER.get_or_init(|| swagger::of(served().iter().map(document)).to_string().into())
-}
-
-/// `/openapi/v2` as the protobuf that kubectl up to 1.29 reads.
-pub fn version_2_protobuf() -> &'static Bytes {
-    static ENCODED: OnceLock<Bytes> = OnceLock::new();
-    ENCODED.get_or_init(|| gnostic::encode(&swagger::of(served().iter().map(document))).into())
 }
 
 #[cfg(test)]
@@ -113,12 +145,12 @@ mod tests {
 
     #[test]
     fn kubectl_finds_what_it_looks_for_api_6() {
-        let index = read(index());
+        let index = read(&built_in().index().body);
         let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().expect("a URL");
         assert!(url.starts_with("/openapi/v3/apis/apps/v1?hash="), "{url}");
-        let (body, hash) = version_3("apis/apps/v1").expect("there");
-        assert!(url.ends_with(hash));
-        let apps = read(body);
+        let document = built_in().version_3("apis/apps/v1").expect("there");
+        assert!(url.ends_with(&document.hash));
+        let apps = read(&document.body);
         let patch = &apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
         assert_eq!(
             patch["x-kubernetes-group-version-kind"],
@@ -154,7 +186,7 @@ mod tests {
     /// API-FOUND 21: as the published schema of 1.37 has them.
     #[test]
     fn only_what_a_client_must_send_is_required_api_6() {
-        let document = read(version_2());
+        let document = read(&built_in().version_2().body);
         let required = |name: &str| {
             let schema = &document["definitions"][format!("io.k8s.api.{name}")];
             assert!(schema.is_object(), "{name}");
@@ -185,7 +217,7 @@ mod tests {
     /// API-FOUND 21: the names that generated clients make their functions of.
     #[test]
     fn every_operation_has_the_name_that_clients_know_api_6() {
-        let document = read(version_2());
+        let document = read(&built_in().version_2().body);
         let mut ids = std::collections::HashSet::new();
         for (path, item) in document["paths"].as_object().expect("paths") {
             for (method, operation) in item.as_object().expect("operations") {
@@ -219,8 +251,8 @@ mod tests {
     /// API-FOUND 21: `kubectl explain schedulingverdicts`.
     #[test]
     fn our_own_kinds_are_explained_api_6() {
-        let (body, _) = version_3("apis/podium.dev/v1alpha1").expect("there");
-        let document = read(body);
+        let document = built_in().version_3("apis/podium.dev/v1alpha1").expect("there");
+        let document = read(&document.body);
         let verdict = &document["components"]["schemas"]["dev.podium.v1alpha1.SchedulingVerdict"];
         assert_eq!(
             verdict["x-kubernetes-group-version-kind"],
@@ -244,8 +276,8 @@ mod tests {
             }
         }
         let mut all: Vec<(String, Value)> =
-            documents().iter().map(|(path, (body, _))| (path.clone(), read(body))).collect();
-        all.push(("v2".into(), read(version_2())));
+            built_in().all_of_version_3().iter().map(|(path, d)| (path.clone(), read(&d.body))).collect();
+        all.push(("v2".into(), read(&built_in().version_2().body)));
         for (path, document) in &all {
             let mut found = Vec::new();
             references(document, &mut found);
@@ -259,7 +291,7 @@ mod tests {
 
     #[test]
     fn version_2_has_bodies_and_definitions_api_6() {
-        let document = read(version_2());
+        let document = read(&built_in().version_2().body);
         assert_eq!(document["swagger"], "2.0");
         let post = &document["paths"]["/api/v1/namespaces/{namespace}/pods"]["post"];
         assert_eq!(

@@ -15,9 +15,9 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
     let mut paths = Map::new();
     let base = format!("/{}", served.path());
     for resource in &served.resources {
-        collection(&mut paths, &base, resource);
-        single(&mut paths, &base, resource);
-        parts(&mut paths, &base, resource);
+        collection(&mut paths, &base, served, resource);
+        single(&mut paths, &base, served, resource);
+        parts(&mut paths, &base, served, resource);
     }
     paths
 }
@@ -27,9 +27,9 @@ fn place(base: &str, resource: &Resource) -> String {
     format!("{base}{within}/{}", resource.plural)
 }
 
-fn collection(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
+fn collection(paths: &mut Map<String, Value>, base: &str, served: &Served, resource: &Resource) {
     let about = (resource.group, resource.version, resource.kind);
-    let Some(schema) = name_of(about.0, about.1, about.2) else { return };
+    let Some(schema) = name_of(served, about.0, about.1, about.2) else { return };
     let has = |verb: &str| resource.verbs.contains(&verb);
     let list = || operation(about, "list", &list_parameters(), None, &format!("{schema}List"));
     let mut item = path_item(resource, false);
@@ -63,12 +63,12 @@ fn collection(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
     }
 }
 
-fn single(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
+fn single(paths: &mut Map<String, Value>, base: &str, served: &Served, resource: &Resource) {
     let about = (resource.group, resource.version, resource.kind);
     if !resource.verbs.contains(&"get") {
         return;
     }
-    let Some(schema) = name_of(about.0, about.1, about.2) else { return };
+    let Some(schema) = name_of(served, about.0, about.1, about.2) else { return };
     let mut item = path_item(resource, true);
     item["get"] = operation(about, "get", &[], None, &schema).named("read", resource, "");
     if resource.verbs.contains(&"update") {
@@ -80,12 +80,12 @@ fn single(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
     paths.insert(format!("{}/{{name}}", place(base, resource)), item);
 }
 
-fn parts(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
+fn parts(paths: &mut Map<String, Value>, base: &str, served: &Served, resource: &Resource) {
     for part in &resource.parts {
         let about = (part.group, part.version, part.kind);
         let mut item = path_item(resource, true);
         let suffix = capitalized(part.name);
-        match name_of(about.0, about.1, about.2) {
+        match name_of(served, about.0, about.1, about.2) {
             Some(schema) if part.name != "log" => {
                 if part.verbs.contains(&"get") {
                     item["get"] =
@@ -175,6 +175,8 @@ fn change(
             "application/strategic-merge-patch+json",
         ]
         .iter()
+        // No schema of a custom resource says how its lists merge.
+        .filter(|media| resource.schema.is_none() || !media.contains("strategic"))
         .map(|media| ((*media).to_string(), json!({"schema": reference(PATCH)})))
         .collect();
         let mut parameters = write_parameters();

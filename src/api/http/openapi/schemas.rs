@@ -2,18 +2,46 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::discovery::Served;
+use super::super::discovery::{Resource, Served};
 use super::ours;
-use crate::api::schema::roots::{self, ROOTS};
+use crate::api::schema::roots;
 use crate::api::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
 
 /// The prefix of references.
 pub(super) const REFERENCE: &str = "#/components/schemas/";
 
 /// The schema of a kind; `None` for kinds without one (the options of streams).
-pub(super) fn name_of(group: &str, version: &str, kind: &str) -> Option<String> {
+pub(super) fn name_of(served: &Served, group: &str, version: &str, kind: &str) -> Option<String> {
+    let is_it = |r: &Resource| r.schema.is_some() && (r.group, r.version, r.kind) == (group, version, kind);
+    if served.resources.iter().any(is_it) {
+        return Some(custom_name(group, version, kind));
+    }
     let stored = roots::root_of(group, version, kind).map(|root| (root.schema)());
     stored.or_else(|| ours::schema(group, version, kind).map(|(name, _)| name))
+}
+
+/// `com.example.v1.Widget`.
+fn custom_name(group: &str, version: &str, kind: &str) -> String {
+    let group: Vec<&str> = group.rsplit('.').collect();
+    format!("{}.{version}.{kind}", group.join("."))
+}
+
+/// The schema of a custom resource with what every object has.
+fn custom_schema(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    schema["type"] = "object".into();
+    let properties = &mut schema["properties"];
+    for (name, text) in [
+        ("apiVersion", "APIVersion defines the versioned schema of this representation of an object."),
+        ("kind", "Kind is a string value representing the REST resource this object represents."),
+    ] {
+        properties[name] = json!({"type": "string", "description": text});
+    }
+    properties["metadata"] = json!({
+        "description": "Standard object's metadata.",
+        "allOf": [{"$ref": format!("{REFERENCE}io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")}],
+    });
+    schema
 }
 
 /// The schemas that the paths of a group and version refer to, and all that those refer to.
@@ -24,7 +52,7 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
                 || r.parts.iter().any(|p| (p.group, p.version, p.kind) == (group, version, kind))
         })
     };
-    let mut schemas = roots::definitions(ROOTS.iter().filter(|r| parts(r.group, r.version, r.kind)));
+    let mut schemas = roots::definitions(roots::all().filter(|r| parts(r.group, r.version, r.kind)));
     let ours = served.resources.iter().filter_map(|r| ours::schema(r.group, r.version, r.kind));
     schemas.extend(ours);
     for (name, schema) in &mut schemas {
@@ -32,21 +60,24 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
         require(name, schema);
     }
     for resource in &served.resources {
-        if let Some(name) = name_of(resource.group, resource.version, resource.kind) {
+        if let Some(schema) = &resource.schema {
+            let name = custom_name(resource.group, resource.version, resource.kind);
+            schemas.insert(name, custom_schema(schema));
+        }
+        if let Some(name) = name_of(served, resource.group, resource.version, resource.kind) {
             let gvk =
                 |kind: &str| json!([{"group": resource.group, "kind": kind, "version": resource.version}]);
             if let Some(schema) = schemas.get_mut(&name) {
                 schema["x-kubernetes-group-version-kind"] = gvk(resource.kind);
             }
             if resource.verbs.contains(&"list") {
-                let kind = format!("{}List", resource.kind);
                 let mut list = list_schema(&name, resource.kind);
-                list["x-kubernetes-group-version-kind"] = gvk(&kind);
+                list["x-kubernetes-group-version-kind"] = gvk(&resource.list_kind);
                 schemas.insert(format!("{name}List"), list);
             }
         }
         for part in &resource.parts {
-            if let Some(name) = name_of(part.group, part.version, part.kind)
+            if let Some(name) = name_of(served, part.group, part.version, part.kind)
                 && let Some(schema) = schemas.get_mut(&name)
             {
                 let gvk = json!([{"group": part.group, "kind": part.kind, "version": part.version}]);

@@ -7,7 +7,7 @@ use rand::seq::IndexedRandom;
 
 use crate::api::{Api, ApiError};
 use crate::object::low_ports::LowPorts;
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::{Key, Kind};
 
 /// Somebody who listens.

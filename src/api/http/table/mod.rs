@@ -1,10 +1,6 @@
 //! Objects as rows for `kubectl get`: `meta.k8s.io/v1 Table` with Kubernetes' own columns.
 //!
-//! The columns of a kind and its cells stand side by side in [`rows`]; this file only encodes. Ages are
-//! relative to the `now` it is given.
-
-mod columns;
-mod rows;
+//! The columns of a kind and their cells stand where the kind does (`api::kinds`); this file only encodes.
 
 use std::borrow::Cow;
 
@@ -14,10 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub use columns::Column;
-
 use super::negotiate::MetaVersion;
-use crate::object::{Kind, Object, ServedKind};
+use crate::api::kinds::{RowCondition, Strategy};
+use crate::object::{Object, ServedKind};
 
 /// What a row carries of its object: the `includeObject` parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,16 +53,6 @@ pub struct TableMeta {
     pub remaining_item_count: Option<i64>,
 }
 
-/// A row's own condition, by which printers hide finished pods.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct RowCondition {
-    #[serde(rename = "type")]
-    type_: &'static str,
-    status: &'static str,
-    reason: &'static str,
-    message: &'static str,
-}
-
 #[derive(Serialize)]
 struct Row<'a> {
     cells: Vec<Value>,
@@ -76,87 +61,80 @@ struct Row<'a> {
     object: Option<Cow<'a, RawValue>>,
 }
 
-/// The columns of a kind, also for those that draw their own tables.
-pub fn columns(kind: Kind) -> &'static [Column] {
-    columns::of(kind)
-}
-
-/// The cells of one object, one for each of the kind's columns.
-pub fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
-    rows::cells(object, now)
-}
-
-/// A table of objects of one kind, encoded as JSON.
-pub fn table<'a>(
+/// How objects of one kind become a table.
+pub(super) struct Table<'a> {
+    strategy: &'a dyn Strategy,
     served: ServedKind,
-    objects: impl IntoIterator<Item = &'a Object>,
-    include: IncludeObject,
-    metadata: &TableMeta,
-    now: Timestamp,
-) -> Vec<u8> {
-    table_in(MetaVersion::V1, served, objects, include, metadata, now)
-}
-
-/// A table in a version of `meta.k8s.io`.
-pub(super) fn table_in<'a>(
     version: MetaVersion,
-    served: ServedKind,
-    objects: impl IntoIterator<Item = &'a Object>,
     include: IncludeObject,
-    metadata: &TableMeta,
+    /// What ages are relative to.
     now: Timestamp,
-) -> Vec<u8> {
-    let mut out = head(served, metadata, version).into_bytes();
-    for (n, object) in objects.into_iter().enumerate() {
-        if n > 0 {
-            out.push(b',');
-        }
-        out.extend(row(served, object, include, version, now));
-    }
-    out.extend(TAIL.as_bytes());
-    out
-}
-
-/// A table's JSON up to its first row.
-pub(super) fn head(served: ServedKind, metadata: &TableMeta, version: MetaVersion) -> String {
-    format!(
-        "{{\"kind\":\"Table\",\"apiVersion\":\"{}\",\"metadata\":{},\"columnDefinitions\":{},\"rows\":[",
-        version.api_version(),
-        json(metadata),
-        json(columns::of(served.kind())),
-    )
 }
 
 /// What follows a table's last row.
 pub(super) const TAIL: &str = "]}";
 
-fn json(value: &(impl Serialize + ?Sized)) -> String {
-    serde_json::to_string(value).expect("metadata and columns are JSON values")
-}
+impl<'a> Table<'a> {
+    pub(super) fn new(
+        strategy: &'a dyn Strategy,
+        served: ServedKind,
+        version: MetaVersion,
+        include: IncludeObject,
+        now: Timestamp,
+    ) -> Self {
+        Self { strategy, served, version, include, now }
+    }
 
-/// One row's JSON; rows stand between commas.
-pub(super) fn row(
-    served: ServedKind,
-    object: &Object,
-    include: IncludeObject,
-    version: MetaVersion,
-    now: Timestamp,
-) -> Vec<u8> {
-    let row = Row {
-        cells: rows::cells(object, now),
-        conditions: rows::condition(object),
-        object: match (include, served) {
+    /// The JSON of a whole table.
+    pub(super) fn whole<'o>(
+        &self,
+        objects: impl IntoIterator<Item = &'o Object>,
+        metadata: &TableMeta,
+    ) -> Vec<u8> {
+        let mut out = self.head(metadata).into_bytes();
+        for (n, object) in objects.into_iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            out.extend(self.row(object));
+        }
+        out.extend(TAIL.as_bytes());
+        out
+    }
+
+    /// A table's JSON up to its first row.
+    pub(super) fn head(&self, metadata: &TableMeta) -> String {
+        format!(
+            "{{\"kind\":\"Table\",\"apiVersion\":\"{}\",\"metadata\":{},\"columnDefinitions\":{},\"rows\":[",
+            self.version.api_version(),
+            json(metadata),
+            json(&self.strategy.columns()),
+        )
+    }
+
+    /// One row's JSON; rows stand between commas.
+    pub(super) fn row(&self, object: &Object) -> Vec<u8> {
+        let object_part = match (self.include, self.served) {
             (IncludeObject::None, _) => None,
-            (IncludeObject::Metadata, _) => partial(object, version).map(Cow::Owned),
+            (IncludeObject::Metadata, _) => partial(object, self.version).map(Cow::Owned),
             (IncludeObject::Object, ServedKind::Stored(_)) => {
                 serde_json::from_slice::<&RawValue>(object.json()).ok().map(Cow::Borrowed)
             }
-            (IncludeObject::Object, ServedKind::Other(_)) => {
+            (IncludeObject::Object, served) => {
                 serde_json::value::to_raw_value(&served.value(object)).ok().map(Cow::Owned)
             }
-        },
-    };
-    serde_json::to_vec(&row).expect("cells are JSON values")
+        };
+        let row = Row {
+            cells: self.strategy.cells(object, self.now),
+            conditions: self.strategy.row_condition(object).map(|condition| [condition]),
+            object: object_part,
+        };
+        serde_json::to_vec(&row).expect("cells are JSON values")
+    }
+}
+
+fn json(value: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).expect("metadata and columns are JSON values")
 }
 
 fn partial(object: &Object, version: MetaVersion) -> Option<Box<RawValue>> {

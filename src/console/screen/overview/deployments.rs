@@ -9,31 +9,31 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::view::{draw_row, framed, more, nothing, top_of, waiting};
+use super::list::{draw_row, framed, more, nothing, top_of, waiting};
 use super::{Overview, Part};
 use crate::console::context::Context;
-use crate::console::resource::{Uid, Watched};
-use crate::console::rollout::view::{Progress, RolloutView, Side};
+use crate::console::health::Health;
+use crate::console::resource::Uid;
 use crate::console::rows::cell::natural;
-use crate::console::rows::pod_status::Look;
 use crate::console::rows::workload::deployment_state;
+use crate::console::screen::rollout::progress::{Progress, RolloutView, Side};
 use crate::console::text::{age, clean, pad};
 use crate::console::widget::gauge::bar;
 
 /// The deployments the filter lets through: what is in trouble first, then what moves, then the others by
 /// name.
-pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<(Uid, Look)> {
-    let rank = |look: Look| match look {
-        Look::Failed | Look::Crashing => 0,
-        Look::Pending => 1,
-        Look::Unknown | Look::Terminating => 2,
-        Look::Running | Look::Succeeded => 3,
+pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<(Uid, Health)> {
+    let rank = |health: Health| match health {
+        Health::Failed | Health::Crashing => 0,
+        Health::Pending => 1,
+        Health::Unknown | Health::Terminating => 2,
+        Health::Running | Health::Succeeded => 3,
     };
-    let shown = cx.stores.deployments.iter().filter(|(uid, _)| overview.lets(cx, Watched::Deployments, uid));
+    let shown = cx.stores.deployments().iter().filter(|(uid, _)| overview.matches::<Deployment>(cx, uid));
     let mut all: Vec<_> =
         shown.map(|(uid, deployment)| (deployment_state(deployment).1, deployment, uid)).collect();
     all.sort_by(|(a, x, _), (b, y, _)| rank(*a).cmp(&rank(*b)).then_with(|| by_name(x, y)));
-    all.into_iter().map(|(look, _, uid)| (uid.clone(), look)).collect()
+    all.into_iter().map(|(health, _, uid)| (uid.clone(), health)).collect()
 }
 
 fn by_name(a: &Deployment, b: &Deployment) -> Ordering {
@@ -44,7 +44,7 @@ fn by_name(a: &Deployment, b: &Deployment) -> Ordering {
 
 /// One row, before it is drawn.
 struct Seen<'a> {
-    look: Look,
+    health: Health,
     word: &'static str,
     name: String,
     deployment: &'a Deployment,
@@ -53,20 +53,20 @@ struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     fn of(cx: &Context<'a>, uid: &Uid) -> Option<Self> {
-        let deployment = cx.stores.deployments.get(uid)?;
+        let deployment = cx.stores.deployments().get(uid)?;
         let sets: Vec<_> = cx
             .stores
-            .replica_sets
+            .replica_sets()
             .owned_by(uid)
             .map(|set| {
                 let owner = set.metadata.uid.as_deref().map(Uid::from);
-                let pods = owner.iter().flat_map(|owner| cx.stores.pods.owned_by(owner));
-                (&**set, pods.map(|pod| &**pod).collect())
+                let pods = owner.iter().flat_map(|owner| cx.stores.pods().owned_by(owner));
+                (set, pods.collect())
             })
             .collect();
-        let (word, look) = deployment_state(deployment);
+        let (word, health) = deployment_state(deployment);
         let rollout = RolloutView::of(deployment, &sets);
-        Some(Self { look, word, name: label(deployment), deployment, rollout })
+        Some(Self { health, word, name: label(deployment), deployment, rollout })
     }
 
     fn want(&self) -> i64 {
@@ -86,7 +86,7 @@ impl<'a> Seen<'a> {
     }
 
     fn is_settled(&self) -> bool {
-        matches!(self.look, Look::Running | Look::Succeeded)
+        matches!(self.health, Health::Running | Health::Succeeded)
     }
 }
 
@@ -106,8 +106,8 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let block = framed(overview, Part::Deployments, cx, "Deployments", note(cx, &all));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    if !cx.stores.deployments.synced() {
-        waiting(cx, Watched::Deployments, frame, inner);
+    if !cx.stores.deployments().synced() {
+        waiting::<Deployment>(cx, frame, inner);
         return 0;
     }
     if all.is_empty() {
@@ -140,12 +140,12 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     top
 }
 
-fn note<'a>(cx: &Context<'_>, all: &[(Uid, Look)]) -> Vec<Span<'a>> {
+fn note<'a>(cx: &Context<'_>, all: &[(Uid, Health)]) -> Vec<Span<'a>> {
     let theme = cx.theme;
-    let count = |wanted: &[Look]| all.iter().filter(|(_, look)| wanted.contains(look)).count();
-    let stuck = count(&[Look::Failed, Look::Crashing]);
-    let moving = count(&[Look::Pending]);
-    let well = count(&[Look::Running, Look::Succeeded]);
+    let count = |wanted: &[Health]| all.iter().filter(|(_, health)| wanted.contains(health)).count();
+    let stuck = count(&[Health::Failed, Health::Crashing]);
+    let moving = count(&[Health::Pending]);
+    let well = count(&[Health::Running, Health::Succeeded]);
     if all.is_empty() {
         return Vec::new();
     }
@@ -180,11 +180,11 @@ impl Columns {
     fn row<'a>(&self, cx: &Context<'_>, row: &Seen<'_>) -> Vec<Span<'a>> {
         let theme = cx.theme;
         let mut spans = vec![
-            Span::styled(format!("{} ", row.look.glyph()), theme.look(row.look)),
+            Span::styled(format!("{} ", row.health.glyph()), theme.health(row.health)),
             Span::raw(format!("{}  ", pad(&row.name, self.name))),
         ];
         let share = |count: usize| if row.want() == 0 { 0.0 } else { count as f64 / row.want() as f64 };
-        let full = if row.look == Look::Running { theme.status.running } else { theme.chart.full };
+        let full = if row.health == Health::Running { theme.status.running } else { theme.chart.full };
         spans.extend(bar(share(row.new_ready()), self.bar, full, theme.chart.empty));
         spans.push(Span::raw(format!(" {:>width$}", row.ratio(), width = self.ratio)));
         if self.old > 0 {
@@ -221,7 +221,7 @@ impl Columns {
         if let (Progress::Stuck, Some(since)) = (&view.progress, view.since) {
             word = format!("{word} {}", cx.age(since));
         }
-        let word = Span::styled(word, theme.look(row.look));
+        let word = Span::styled(word, theme.health(row.health));
         let trouble = match (&view.cause, &view.failure) {
             (Some(cause), _) => clean(&cause.reason).into_owned(),
             (None, Some(failure)) => clean(failure).into_owned(),
@@ -244,8 +244,8 @@ impl Columns {
             vec![if trouble.content.is_empty() { &word } else { &trouble }],
         ];
         let mut choices = choices.into_iter().map(|spans| {
-            let told = spans.into_iter().filter(|span| !span.content.is_empty());
-            let spaced = told.flat_map(|span| [span.clone(), Span::raw("  ")]);
+            let described = spans.into_iter().filter(|span| !span.content.is_empty());
+            let spaced = described.flat_map(|span| [span.clone(), Span::raw("  ")]);
             spaced.collect::<Vec<_>>()
         });
         let fits = |spans: &Vec<Span<'_>>| spans.iter().map(Span::width).sum::<usize>() <= room + 2;

@@ -8,10 +8,9 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::view::{draw_row, framed, nothing, top_of, waiting};
+use super::list::{draw_row, framed, nothing, top_of, waiting};
 use super::{Overview, Part};
 use crate::console::context::Context;
-use crate::console::resource::Watched;
 use crate::console::rows::event;
 use crate::console::text::{clean, pad};
 use crate::console::widget::spark::spark;
@@ -28,8 +27,8 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let block = framed(overview, Part::Events, cx, "Events", note(overview, cx));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    if !cx.stores.events.synced() {
-        waiting(cx, Watched::Events, frame, inner);
+    if !cx.stores.events().synced() {
+        waiting::<Event>(cx, frame, inner);
         return 0;
     }
     let total = overview.events.len();
@@ -42,7 +41,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let top = top_of(cursor, total, height);
     let rows: Vec<_> = (top..top + height)
         .map_while(|place| overview.events.at(place))
-        .filter_map(|row| cx.stores.events.get(&row.uid))
+        .filter_map(|row| cx.stores.events().get(&row.uid))
         .collect();
     // Fixed for a width of the screen: what follows the events of the moment would jump with each of them.
     let room = usize::from(inner.width);
@@ -57,7 +56,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
 /// How much happened in the last minute, five seconds a bar.
 fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
     let mut bars = [0_usize; BARS];
-    let recent = overview.events.shown().take(MOST).filter_map(|row| cx.stores.events.get(&row.uid));
+    let recent = overview.events.shown().take(MOST).filter_map(|row| cx.stores.events().get(&row.uid));
     let now = cx.now.as_second();
     let mut count = 0;
     for at in recent.filter_map(|event| event::last_seen(event)) {

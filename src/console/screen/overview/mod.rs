@@ -10,28 +10,30 @@
 
 mod deployments;
 mod events;
+mod list;
 mod nodes;
 mod view;
 
 use std::cell::Cell;
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Event, Node, Pod, Service};
+use kube::Resource;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use super::rollout::Rollout;
-use super::table::{Only, Table};
-use crate::console::command::{Command, Where};
+use super::object_commands;
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
-use crate::console::effect::Effect;
+use crate::console::effect::{Effect, Only, Route, TableRoute};
 use crate::console::index::{Direction, Filter, Index, Sort};
+use crate::console::kind_view;
 use crate::console::message::ScreenMessage;
-use crate::console::object_commands;
 use crate::console::query::Query;
-use crate::console::resource::{ObjectRef, Uid, Watched};
-use crate::console::rows;
-use crate::console::store::Touched;
+use crate::console::resource::{Kind, ObjectRef, ResourceKey, Uid};
+use crate::console::store::{Object, Touched};
 
 /// The part with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,9 +89,9 @@ impl Overview {
     }
 
     /// Whether the filter lets an object through.
-    fn lets(&self, cx: &Context<'_>, kind: Watched, uid: &Uid) -> bool {
+    fn matches<K: Object + Resource<DynamicType = ()>>(&self, cx: &Context<'_>, uid: &Uid) -> bool {
         matches!(self.wanted, Query::All)
-            || rows::row(cx.stores, kind, uid).is_some_and(|row| self.wanted.lets(&row))
+            || kind_view::row_of::<K>(cx.stores, uid).is_some_and(|row| self.wanted.matches(&row))
     }
 
     fn cursor(&mut self) -> &mut Option<Uid> {
@@ -109,8 +111,8 @@ impl Overview {
     }
 
     fn rebuild_events(&mut self, cx: &Context<'_>) {
-        let uids = rows::uids(cx.stores, Watched::Events);
-        self.events.reset(uids.into_iter().filter_map(|uid| rows::row(cx.stores, Watched::Events, &uid)));
+        let events = cx.stores.events().iter();
+        self.events.reset(events.filter_map(|(uid, _)| kind_view::row_of::<Event>(cx.stores, uid)));
     }
 
     fn selected(&mut self, cx: &Context<'_>) -> Option<ObjectRef> {
@@ -118,18 +120,20 @@ impl Overview {
         let cursor =
             self.cursor().clone().filter(|uid| list.contains(uid)).or_else(|| list.first().cloned())?;
         Some(match self.part {
-            Part::Deployments => ObjectRef::of(Watched::Deployments, &**cx.stores.deployments.get(&cursor)?),
-            Part::Nodes => ObjectRef::of(Watched::Nodes, &**cx.stores.nodes.get(&cursor)?),
-            Part::Events => ObjectRef::of(Watched::Events, &**cx.stores.events.get(&cursor)?),
+            Part::Deployments => {
+                ObjectRef::of(cx.catalogue.kind::<Deployment>(), cx.stores.deployments().get(&cursor)?)
+            }
+            Part::Nodes => ObjectRef::of(cx.catalogue.kind::<Node>(), cx.stores.nodes().get(&cursor)?),
+            Part::Events => ObjectRef::of(cx.catalogue.kind::<Event>(), cx.stores.events().get(&cursor)?),
         })
     }
 
     fn enter(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let Some(object) = self.selected(cx) else { return Vec::new() };
         match self.part {
-            Part::Deployments => vec![Effect::open(Rollout::new(object))],
+            Part::Deployments => vec![Effect::open(Route::Rollout(object))],
             Part::Nodes => {
-                let table = Table::of(Watched::Pods.kind()).only(Only::OnNode(object.name));
+                let table = TableRoute::of(cx.catalogue.kind::<Pod>()).only(Only::OnNode(object.name));
                 vec![Effect::open(table)]
             }
             Part::Events => {
@@ -163,13 +167,13 @@ impl Overview {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let open = |kind: Watched| vec![Effect::open(Table::of(kind.kind()))];
+        let open = |kind: Kind| vec![Effect::open(TableRoute::of(kind))];
         match command {
-            Command::ShowPods => return open(Watched::Pods),
-            Command::ShowDeployments => return open(Watched::Deployments),
-            Command::ShowNodes => return open(Watched::Nodes),
-            Command::ShowEvents => return open(Watched::Events),
-            Command::ShowServices => return open(Watched::Services),
+            Command::ShowPods => return open(cx.catalogue.kind::<Pod>()),
+            Command::ShowDeployments => return open(cx.catalogue.kind::<Deployment>()),
+            Command::ShowNodes => return open(cx.catalogue.kind::<Node>()),
+            Command::ShowEvents => return open(cx.catalogue.kind::<Event>()),
+            Command::ShowServices => return open(cx.catalogue.kind::<Service>()),
             Command::NextPart => self.step([Part::Deployments, Part::Nodes, Part::Events]),
             Command::PreviousPart => self.step([Part::Events, Part::Nodes, Part::Deployments]),
             Command::Up => self.go(cx, |at, _| at.saturating_sub(1)),
@@ -190,24 +194,26 @@ impl View for Overview {
         "Overview".into()
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Overview, Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Overview, KeyContext::List]
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown => self.rebuild_events(cx),
-            ScreenMessage::Changed(Watched::Events, touched) => match touched {
-                Touched::Some(uids) if uids.len() <= 64 + self.events.total() / 8 => {
-                    for uid in uids {
-                        match rows::row(cx.stores, Watched::Events, &uid) {
-                            Some(row) => drop(self.events.put(row)),
-                            None => drop(self.events.take(&uid)),
+            ScreenMessage::Changed(resource, touched) if resource == ResourceKey::of::<Event>() => {
+                match touched {
+                    Touched::Some(uids) if uids.len() <= 64 + self.events.total() / 8 => {
+                        for uid in uids {
+                            match kind_view::row_of::<Event>(cx.stores, &uid) {
+                                Some(row) => drop(self.events.put(row)),
+                                None => drop(self.events.take(&uid)),
+                            }
                         }
                     }
+                    _ => self.rebuild_events(cx),
                 }
-                _ => self.rebuild_events(cx),
-            },
+            }
             ScreenMessage::Command(command) => return self.command(cx, command),
             ScreenMessage::Mouse(event) => match event.kind {
                 MouseEventKind::ScrollDown => return self.command(cx, Command::Down),

@@ -6,20 +6,20 @@ use ratatui::layout::Rect;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::view::{draw_row, framed, more, nothing, top_of, waiting};
+use super::list::{draw_row, framed, more, nothing, top_of, waiting};
 use super::{Overview, Part};
 use crate::console::context::Context;
-use crate::console::resource::{Uid, Watched};
+use crate::console::health::Health;
+use crate::console::resource::Uid;
 use crate::console::rows::cell::natural;
 use crate::console::rows::node;
-use crate::console::rows::pod_status::Look;
 use crate::console::text::{clean, pad};
 use crate::console::widget::gauge::bar;
 
 /// The nodes the filter lets through, by name.
 pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {
     let mut all: Vec<_> =
-        cx.stores.nodes.iter().filter(|(uid, _)| overview.lets(cx, Watched::Nodes, uid)).collect();
+        cx.stores.nodes().iter().filter(|(uid, _)| overview.matches::<Node>(cx, uid)).collect();
     let name = |node: &Node| node.metadata.name.clone().unwrap_or_default();
     all.sort_by(|(_, a), (_, b)| natural(&name(a), &name(b)));
     all.into_iter().map(|(uid, _)| uid.clone()).collect()
@@ -29,14 +29,14 @@ pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
     let theme = cx.theme;
     let all = list(overview, cx);
-    let total = cx.stores.nodes.len();
-    let ready = cx.stores.nodes.iter().filter(|(_, node)| node::is_ready(node)).count();
+    let total = cx.stores.nodes().len();
+    let ready = cx.stores.nodes().iter().filter(|(_, node)| node::is_ready(node)).count();
     let note = if total == 0 { String::new() } else { format!(" requested · {ready} of {total} ready ") };
     let block = framed(overview, Part::Nodes, cx, "Nodes", vec![Span::styled(note, theme.body.dim)]);
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    if !cx.stores.nodes.synced() {
-        waiting(cx, Watched::Nodes, frame, inner);
+    if !cx.stores.nodes().synced() {
+        waiting::<Node>(cx, frame, inner);
         return 0;
     }
     if all.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let height = usize::from(inner.height);
     let top = top_of(at, all.len(), height);
     let shown: Vec<_> =
-        all.iter().skip(top).take(height).filter_map(|uid| cx.stores.nodes.get(uid)).collect();
+        all.iter().skip(top).take(height).filter_map(|uid| cx.stores.nodes().get(uid)).collect();
     let columns = Columns::of(&shown, usize::from(inner.width));
     for (line, node) in shown.iter().enumerate() {
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
@@ -66,12 +66,12 @@ fn zone_of(node: &Node) -> String {
 }
 
 /// The status in one word; the whole of it is in the table of nodes.
-fn short_status(node: &Node) -> (&'static str, Look) {
-    let look = node::status(node).1;
+fn short_status(node: &Node) -> (&'static str, Health) {
+    let health = node::status(node).1;
     match (node::is_ready(node), node::is_cordoned(node)) {
-        (true, true) => ("cordoned", look),
-        (true, false) => ("Ready", look),
-        (false, _) => ("NotReady", look),
+        (true, true) => ("cordoned", health),
+        (true, false) => ("Ready", health),
+        (false, _) => ("NotReady", health),
     }
 }
 
@@ -84,7 +84,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(nodes: &[&std::sync::Arc<Node>], room: usize) -> Self {
+    fn of(nodes: &[&Node], room: usize) -> Self {
         let widest = |text: &dyn Fn(&Node) -> usize| nodes.iter().map(|node| text(node)).max().unwrap_or(0);
         let name = widest(&|node| name_of(node).width()).min(28);
         let state = widest(&|node| short_status(node).0.width());
@@ -101,10 +101,10 @@ impl Columns {
 
     fn row<'a>(&self, cx: &Context<'_>, node: &Node) -> Vec<Span<'a>> {
         let theme = cx.theme;
-        let (word, look) = short_status(node);
-        let calm = if look == Look::Running { theme.body.dim } else { theme.look(look) };
+        let (word, health) = short_status(node);
+        let calm = if health == Health::Running { theme.body.dim } else { theme.health(health) };
         let mut spans = vec![
-            Span::styled(format!("{} ", look.glyph()), theme.look(look)),
+            Span::styled(format!("{} ", health.glyph()), theme.health(health)),
             Span::raw(format!("{}  ", pad(&name_of(node), self.name))),
             Span::styled(format!("{}  ", pad(word, self.state)), calm),
         ];

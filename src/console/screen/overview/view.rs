@@ -1,28 +1,28 @@
 //! Draws the overview: the layout, the pods by phase, and what its three lists share.
 
+use k8s_openapi::api::core::v1::Pod;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Paragraph};
+use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Overview, Part, deployments, events, nodes};
+use super::list::waiting;
+use super::{Overview, deployments, events, nodes};
 use crate::console::context::Context;
-use crate::console::links::Refusal;
-use crate::console::resource::Watched;
-use crate::console::rows::pod_status::Look;
-use crate::console::text::{clean, fit, grouped};
+use crate::console::health::Health;
+use crate::console::text::grouped;
 use crate::console::widget::gauge::bar;
 
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let tall = area.height > 28;
-    let looks = Look::ALL.iter().filter(|look| is_listed(cx, **look)).count() as u16;
+    let health_counts = Health::ALL.iter().filter(|health| is_listed(cx, **health)).count() as u16;
     let least_events = if tall { 9 } else { 6 };
     // Five rows hold the looks there usually are, so that the frame does not move when one comes or goes.
-    let top_height = (looks.max(if tall { 7 } else { 5 }) + 2).min(area.height / 2);
+    let top_height = (health_counts.max(if tall { 7 } else { 5 }) + 2).min(area.height / 2);
     let left = area.height.saturating_sub(top_height + least_events);
-    let node_height = (cx.stores.nodes.len() as u16).clamp(1, left.saturating_sub(2).max(1)) + 2;
+    let node_height = (cx.stores.nodes().len() as u16).clamp(1, left.saturating_sub(2).max(1)) + 2;
     let [top, nodes_area, events_area] = Layout::vertical([
         Constraint::Length(top_height),
         Constraint::Length(node_height),
@@ -40,110 +40,38 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     ]);
 }
 
-fn is_listed(cx: &Context<'_>, look: Look) -> bool {
+fn is_listed(cx: &Context<'_>, health: Health) -> bool {
     // The ones everybody looks for are always there; a zero says something too.
-    matches!(look, Look::Running | Look::Pending | Look::Failed | Look::Crashing)
-        || cx.stores.looks().contains_key(&look)
+    matches!(health, Health::Running | Health::Pending | Health::Failed | Health::Crashing)
+        || cx.stores.pod_health_counts().contains_key(&health)
 }
 
 fn draw_phases(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
-    let total = cx.stores.pods.len();
-    let synced = cx.stores.pods.synced();
+    let total = cx.stores.pods().len();
+    let synced = cx.stores.pods().synced();
     let note = if synced { format!(" {} ", grouped(total as u64)) } else { String::new() };
     let block = theme.block("Pods").title_top(Line::styled(note, theme.body.dim).right_aligned());
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !synced {
-        waiting(cx, Watched::Pods, frame, inner);
+        waiting::<Pod>(cx, frame, inner);
         return;
     }
     let digits = grouped(total as u64).width().max(2);
     let mut lines = Vec::new();
-    for look in Look::ALL.into_iter().filter(|look| is_listed(cx, *look)) {
-        let count = cx.stores.looks().get(&look).copied().unwrap_or(0);
-        let style = if count == 0 { theme.body.dim } else { theme.look(look) };
+    for health in Health::ALL.into_iter().filter(|health| is_listed(cx, *health)) {
+        let count = cx.stores.pod_health_counts().get(&health).copied().unwrap_or(0);
+        let style = if count == 0 { theme.body.dim } else { theme.health(health) };
         let number = if count == 0 { theme.body.dim } else { Style::default() };
         let mut spans = vec![
-            Span::styled(format!("{} {:<12}", look.glyph(), look.word()), style),
+            Span::styled(format!("{} {:<12}", health.glyph(), health.word()), style),
             Span::styled(format!("{:>digits$} ", grouped(count as u64)), number),
         ];
         let room = usize::from(inner.width).saturating_sub(15 + digits);
         let share = if total == 0 { 0.0 } else { count as f64 / total as f64 };
-        spans.extend(bar(share, room, theme.look(look), theme.chart.empty));
+        spans.extend(bar(share, room, theme.health(health), theme.chart.empty));
         lines.push(Line::from(spans));
     }
     frame.render_widget(Paragraph::new(lines), inner);
-}
-
-/// The frame of a list: its title, the filter if it has one, and a note on the right.
-pub(super) fn framed<'a>(
-    overview: &Overview,
-    part: Part,
-    cx: &Context<'_>,
-    title: &str,
-    note: Vec<Span<'a>>,
-) -> Block<'a> {
-    let theme = cx.theme;
-    let block = if overview.part == part { theme.block_focused("") } else { theme.block("") };
-    let mut left = vec![Span::styled(format!(" {title} "), theme.frame.title)];
-    if !overview.query.is_empty() {
-        let query = format!("/{} ", fit(&clean(&overview.query), 20));
-        left.push(Span::styled(query, theme.status.pending));
-    }
-    block.title_top(Line::from(left)).title_top(Line::from(note).right_aligned())
-}
-
-/// Where a kind's objects would be: that they are waited for, or that the server will not give them.
-pub(super) fn waiting(cx: &Context<'_>, kind: Watched, frame: &mut Frame<'_>, inner: Rect) {
-    let text = cx.links.refused(kind).map_or("waiting for the first list…", Refusal::words);
-    frame.render_widget(Line::styled(text, cx.theme.body.dim), inner);
-}
-
-/// Says that a list is empty, and whether the filter made it so.
-pub(super) fn nothing(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect, text: &str) {
-    let text = if overview.query.is_empty() { text } else { "nothing matches; <esc> clears the filter" };
-    frame.render_widget(Line::styled(text.to_owned(), cx.theme.body.dim), inner);
-}
-
-/// The first row of a list of this length that is shown, so that the cursor is seen and no room is left empty.
-pub(super) fn top_of(cursor: usize, length: usize, height: usize) -> usize {
-    (cursor + 1).saturating_sub(height).min(length.saturating_sub(height))
-}
-
-/// Draws a row of a list, cut with `…` where it is too long.
-pub(super) fn draw_row(
-    overview: &Overview,
-    part: Part,
-    chosen: bool,
-    cx: &Context<'_>,
-    frame: &mut Frame<'_>,
-    place: Rect,
-    spans: Vec<Span<'_>>,
-) {
-    let style = if chosen && overview.part == part { cx.theme.table.cursor } else { Style::default() };
-    let mut room = usize::from(place.width);
-    let mut kept = Vec::with_capacity(spans.len());
-    for span in spans {
-        let width = span.width();
-        if width <= room {
-            room -= width;
-            kept.push(span);
-            continue;
-        }
-        kept.push(Span::styled(fit(&span.content, room).into_owned(), span.style));
-        break;
-    }
-    frame.render_widget(Line::from(kept).style(style), place);
-}
-
-/// How many rows of a list are out of sight, in its lower border.
-pub(super) fn more(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, hidden: usize) {
-    if hidden > 0 && area.height > 2 {
-        let text = format!(" {} more ", grouped(hidden as u64));
-        let width = (text.width() as u16).min(area.width.saturating_sub(4));
-        let place =
-            Rect { x: area.right().saturating_sub(width + 2), y: area.bottom() - 1, width, height: 1 };
-        frame.render_widget(Line::styled(text, cx.theme.body.dim), place);
-    }
 }

@@ -8,9 +8,9 @@ use crate::console::command::Command;
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::index::{Direction, Filter, Sort};
-use crate::console::object_commands;
 use crate::console::resource::Uid;
 use crate::console::rows::cell::Shown;
+use crate::console::screen::object_commands;
 
 impl Table {
     fn mark_range(&mut self) {
@@ -69,7 +69,7 @@ impl Table {
             text.push_str(&std::iter::once(namespace).chain(cells).collect::<Vec<_>>().join(","));
             text.push('\n');
         }
-        Effect::Save { name: format!("{}.csv", self.kind.plural), text }
+        Effect::Save { name: format!("{}.csv", self.kind.resource.plural), text }
     }
 
     pub(super) fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
@@ -127,7 +127,7 @@ impl Table {
                 self.warnings = !self.warnings;
                 self.rebuild(cx);
             }
-            Command::Refresh => return self.open(cx),
+            Command::Refresh => self.rebuild(cx),
             _ => {
                 let targets = self.targets();
                 let current = self.selected();

@@ -4,7 +4,6 @@
 //! ```text
 //!  mod   what is listed, as the store changes      keys   moving, marks, sorting, mouse
 //!  shape which columns, how wide                   view   draws
-//!  watch lists and watches kinds without a store
 //! ```
 //!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
@@ -13,60 +12,34 @@
 mod keys;
 mod shape;
 mod view;
-mod watch;
 
 use std::cell::Cell as Slot;
 use std::collections::{HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
-use crate::console::effect::{Effect, Scope};
+use crate::console::effect::{Effect, Only, TableRoute};
 use crate::console::index::{Direction, Filter, Index, Sort};
-use crate::console::message::{Data, ScreenMessage};
-use crate::console::object_commands;
+use crate::console::kind_view;
+use crate::console::message::ScreenMessage;
+use crate::console::offers;
 use crate::console::query::Query;
-use crate::console::resource::{Kind, ObjectRef, Uid, Watched};
-use crate::console::rows::server_table::{self, ColumnDefinition, TableRow};
-use crate::console::rows::{self, Column, Row};
-use crate::console::store::{Touched, controller_of};
+use crate::console::related;
+use crate::console::resource::{Kind, ObjectRef, ResourceKey, Uid};
+use crate::console::rows::{Column, Row};
+use crate::console::store::{Touched, controller, controller_of};
 use crate::console::text::clean;
 use shape::Widths;
 
 /// How long a changed cell is shown as changed.
 const FLASH: SignedDuration = SignedDuration::from_millis(1_500);
-
-/// What its watch of a kind without a store sends.
-#[derive(Debug)]
-pub enum Loaded {
-    /// The whole list.
-    List(Vec<ColumnDefinition>, Vec<TableRow>),
-    /// One object came or changed.
-    Applied(TableRow),
-    /// One object went.
-    Deleted(TableRow),
-    /// The server refused; it is tried again.
-    Failed(String),
-}
-
-/// Which objects of the kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Only {
-    /// All in scope.
-    All,
-    /// Pods on a node.
-    OnNode(String),
-    /// Owned by this object, or by what it owns.
-    OwnedBy(ObjectRef),
-    /// In one namespace, whatever the scope.
-    In(String),
-    /// Pods a service or budget selects: its labels.
-    Selected(ObjectRef),
-}
 
 /// The screen.
 #[derive(Debug)]
@@ -85,12 +58,10 @@ pub struct Table {
     pub(super) wide: bool,
     pub(super) picked: Option<usize>,
     pub(super) loaded: bool,
-    pub(super) failed: Option<String>,
     /// Events are held: what is drawn stays.
     pub(super) held: bool,
     pub(super) warnings: bool,
     widths: Widths,
-    definitions: Vec<ColumnDefinition>,
     rebuilt: Option<Timestamp>,
     pub(super) offset: Slot<usize>,
     pub(super) height: Slot<usize>,
@@ -99,20 +70,18 @@ pub struct Table {
 }
 
 impl Table {
-    /// All objects of a kind in scope.
-    pub fn of(kind: Kind) -> Self {
-        let sort = match kind.watched {
-            // The newest event first: its age is the least.
-            Some(Watched::Events) => Sort { column: Some(0), direction: Direction::Up },
-            _ => Sort { column: None, direction: Direction::Up },
-        };
-        Self {
-            columns: kind.watched.map(rows::columns).unwrap_or_default(),
+    /// As the way there says.
+    pub fn new(route: TableRoute) -> Self {
+        let TableRoute { kind, only, at, filter } = route;
+        // The newest event first: its age is the least.
+        let column = kind.is::<Event>().then_some(0);
+        let mut table = Self {
+            columns: Vec::new(),
             kind,
-            only: Only::All,
-            index: Index::new(sort),
+            only,
+            index: Index::new(Sort { column, direction: Direction::Up }),
             query: String::new(),
-            cursor: None,
+            cursor: at,
             place: 0,
             marks: HashSet::new(),
             last_mark: None,
@@ -120,37 +89,18 @@ impl Table {
             wide: false,
             picked: None,
             loaded: false,
-            failed: None,
             held: false,
             warnings: false,
             widths: Widths::default(),
-            definitions: Vec::new(),
             rebuilt: None,
             offset: Slot::new(0),
             height: Slot::new(1),
             body: Slot::new(Rect::ZERO),
             shift: Slot::new(0),
-        }
-    }
-
-    /// Only some of them.
-    #[must_use]
-    pub fn only(mut self, only: Only) -> Self {
-        self.only = only;
-        self
-    }
-
-    /// Filtered from the start.
-    pub fn filtered(mut self, query: &str) -> Result<Self, String> {
-        self.query_text(query)?;
-        Ok(self)
-    }
-
-    /// With the cursor on an object.
-    #[must_use]
-    pub fn at(mut self, uid: Option<Uid>) -> Self {
-        self.cursor = uid;
-        self
+        };
+        // Whoever made the way has read it already.
+        let _ = table.query_text(&filter);
+        table
     }
 
     fn query_text(&mut self, text: &str) -> Result<(), String> {
@@ -205,42 +155,36 @@ impl Table {
         self.cursor = self.index.at(place).map(|row| row.uid.clone());
     }
 
-    fn belongs(&self, cx: &Context<'_>, kind: Watched, uid: &Uid, row: &Row) -> bool {
-        if self.warnings && row.look.is_none() {
+    fn belongs(&self, cx: &Context<'_>, row: &Row) -> bool {
+        if self.warnings && row.health.is_none() {
             return false;
         }
         match &self.only {
             Only::All => cx.scope.holds(row.namespace.as_deref()),
             Only::In(namespace) => row.namespace.as_deref() == Some(namespace),
             Only::OnNode(node) => {
-                let pod = cx.stores.pods.get(uid);
+                let pod = cx.stores.pods().get(&row.uid);
                 pod.and_then(|pod| pod.spec.as_ref()?.node_name.as_deref()) == Some(node)
             }
             Only::OwnedBy(owner) => {
-                let direct = match kind {
-                    Watched::Pods => cx.stores.pods.get(uid).and_then(|pod| controller_of(&**pod)),
-                    Watched::ReplicaSets => {
-                        cx.stores.replica_sets.get(uid).and_then(|set| controller_of(&**set))
-                    }
-                    _ => None,
-                };
-                let above = direct.as_ref().and_then(|direct| cx.stores.replica_sets.get(direct));
-                let above = above.and_then(|set| controller_of(&**set));
+                let object = cx.stores.object(&self.kind.resource, &row.uid);
+                let direct = object.and_then(|object| controller(object.metadata()));
+                let above = direct.as_ref().and_then(|direct| cx.stores.replica_sets().get(direct));
+                let above = above.and_then(controller_of);
                 owner.uid.is_some() && (direct == owner.uid || above == owner.uid)
             }
-            Only::Selected(by) => object_commands::selects(cx, by, row),
+            Only::Selected(by) => related::selects(cx, by, row),
         }
     }
 
     fn rebuild(&mut self, cx: &Context<'_>) {
-        let Some(kind) = self.kind.watched else { return };
+        let resource = &self.kind.resource;
         self.rebuilt = Some(cx.now);
-        self.loaded = rows::synced(cx.stores, kind);
-        let all = rows::uids(cx.stores, kind).into_iter().filter_map(|uid| {
-            let row = rows::row(cx.stores, kind, &uid)?;
-            self.belongs(cx, kind, &uid, &row).then_some(row)
-        });
-        let all: Vec<Row> = all.collect();
+        self.loaded = cx.stores.synced(resource);
+        self.columns = kind_view::columns(cx.stores, resource);
+        let all = kind_view::uids(cx.stores, resource).into_iter();
+        let all = all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid));
+        let all: Vec<Row> = all.filter(|row| self.belongs(cx, row)).collect();
         self.reset(all);
     }
 
@@ -254,15 +198,15 @@ impl Table {
         self.keep_cursor();
     }
 
-    fn changed(&mut self, cx: &Context<'_>, kind: Watched, touched: &Touched) {
+    fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) {
         if self.held {
             return;
         }
-        let own = self.kind.watched == Some(kind);
+        let own = self.kind.resource == *resource;
         // The pods of a node are counted in its row.
-        let counted = self.kind.watched == Some(Watched::Nodes) && kind == Watched::Pods;
+        let counted = self.kind.is::<Node>() && *resource == ResourceKey::of::<Pod>();
         // Which pods a deployment owns shows only once its replica sets are known.
-        let owners = matches!(self.only, Only::OwnedBy(_)) && kind == Watched::ReplicaSets;
+        let owners = matches!(self.only, Only::OwnedBy(_)) && *resource == ResourceKey::of::<ReplicaSet>();
         if counted {
             let recent =
                 self.rebuilt.is_some_and(|at| cx.now.duration_since(at) < SignedDuration::from_secs(1));
@@ -275,7 +219,7 @@ impl Table {
             Touched::All if own || owners => self.rebuild(cx),
             Touched::Some(uids) if own && uids.len() <= 64 + self.index.total() / 8 => {
                 for uid in uids {
-                    let row = rows::row(cx.stores, kind, uid).filter(|row| self.belongs(cx, kind, uid, row));
+                    let row = kind_view::row(cx.stores, resource, uid).filter(|row| self.belongs(cx, row));
                     self.put_or_take(cx, uid, row);
                 }
                 self.keep_cursor();
@@ -316,46 +260,6 @@ impl Table {
         let place = self.cursor_place();
         self.go(place);
     }
-
-    fn loaded(&mut self, cx: &Context<'_>, loaded: Loaded) {
-        match loaded {
-            Loaded::List(definitions, list) => {
-                self.columns = server_table::columns(&definitions);
-                self.reset(list.iter().filter_map(|row| server_table::row(&definitions, row)).collect());
-                self.definitions = definitions;
-                self.loaded = true;
-                self.failed = None;
-            }
-            Loaded::Applied(row) => {
-                if let Some(row) = server_table::row(&self.definitions, &row) {
-                    let uid = row.uid.clone();
-                    self.put_or_take(cx, &uid, Some(row));
-                    self.keep_cursor();
-                }
-            }
-            Loaded::Deleted(row) => {
-                if let Some(uid) = row.object.metadata.uid.as_deref() {
-                    self.put_or_take(cx, &Uid::from(uid), None);
-                    self.keep_cursor();
-                }
-            }
-            Loaded::Failed(why) => self.failed = Some(why),
-        }
-    }
-
-    fn open(&mut self, cx: &Context<'_>) -> Vec<Effect> {
-        self.widths.clear();
-        if self.kind.watched.is_some() {
-            self.rebuild(cx);
-            return Vec::new();
-        }
-        let namespace = match (&self.only, cx.scope) {
-            (Only::In(namespace), _) | (_, Scope::One(namespace)) => Some(namespace.clone()),
-            _ => None,
-        };
-        let kind = self.kind.clone();
-        vec![Effect::task("watch", move |out| watch::follow(out, kind, namespace))]
-    }
 }
 
 impl View for Table {
@@ -368,40 +272,30 @@ impl View for Table {
         clean(&format!("{}{of}", self.kind.heading())).into_owned()
     }
 
-    fn places(&self, cx: &Context<'_>) -> Vec<Where> {
-        let mut places = match self.kind.watched {
-            Some(Watched::Pods)
-                if self.selected().is_some_and(|pod| object_commands::is_unscheduled(cx, &pod)) =>
-            {
-                vec![Where::Unscheduled, Where::Pods]
-            }
-            Some(Watched::Pods) => vec![Where::Pods],
-            Some(Watched::Deployments) => vec![Where::Deployments, Where::Workloads],
-            Some(Watched::ReplicaSets) => vec![Where::Workloads],
-            Some(Watched::Nodes) => vec![Where::Nodes],
-            Some(Watched::Events) => vec![Where::Events],
-            Some(Watched::Namespaces) => vec![Where::Namespaces],
-            _ if self.kind.scalable || matches!(self.kind.kind.as_str(), "DaemonSet" | "Job") => {
-                vec![Where::Workloads]
-            }
-            _ => Vec::new(),
-        };
-        places.extend([Where::Objects, Where::List]);
-        places
+    fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
+        let kind = cx.catalogue.current(&self.kind);
+        let mut contexts = kind_view::key_contexts(kind);
+        if kind.is::<Pod>() && self.selected().is_some_and(|pod| related::is_unscheduled(cx, &pod)) {
+            contexts.insert(0, KeyContext::Unscheduled);
+        }
+        contexts.extend([KeyContext::Objects, KeyContext::List]);
+        contexts
     }
 
-    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
-        object_commands::refuses(&self.kind, command, self.marks.len())
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        offers::refuses(cx.catalogue, &self.kind, command, self.marks.len())
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Shown => self.rebuild(cx),
-            ScreenMessage::Opened | ScreenMessage::Scoped => return self.open(cx),
-            ScreenMessage::Changed(kind, touched) => self.changed(cx, kind, &touched),
+            ScreenMessage::Opened | ScreenMessage::Scoped => {
+                self.widths.clear();
+                self.rebuild(cx);
+            }
+            ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::Command(command) => return self.command(cx, command),
             ScreenMessage::Mouse(event) if self.mouse(event) => return self.command(cx, Command::Enter),
-            ScreenMessage::Data(Data::Table(loaded)) => self.loaded(cx, loaded),
             _ => {}
         }
         Vec::new()

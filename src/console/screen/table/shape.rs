@@ -6,11 +6,12 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{Only, Table};
+use super::Table;
 use crate::console::context::Context;
-use crate::console::effect::Scope;
+use crate::console::effect::Only;
 use crate::console::rows::cell::Shown;
 use crate::console::rows::{Cell, Row};
+use crate::console::scope::Scope;
 
 /// Space between two columns.
 pub(super) const GAP: usize = 2;
@@ -177,7 +178,7 @@ impl Cell {
         const AGE: usize = 5;
         match self {
             Self::Text(text) | Self::Dim(text) => text.width(),
-            Self::Status(text, look) => text.width() + look.glyph().width() + 1,
+            Self::Status(text, health) => text.width() + health.glyph().width() + 1,
             Self::Warning(text) => text.width() + 2,
             Self::Age(Some(_)) => AGE,
             Self::Restarts(count, Some(_)) if *count > 0 => count.to_string().len() + AGE + " ( ago)".len(),

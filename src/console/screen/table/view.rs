@@ -1,5 +1,6 @@
 //! Draws a table: only the rows that are seen are put into words.
 
+use k8s_openapi::api::core::v1::Event;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -7,12 +8,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
+use super::Table;
 use super::shape::{GAP, Shape};
-use super::{Only, Table};
 use crate::console::context::Context;
+use crate::console::effect::Only;
 use crate::console::index::Direction;
 use crate::console::links::Refusal;
-use crate::console::resource::Watched;
 use crate::console::rows::cell::Align;
 use crate::console::rows::{Cell, Row};
 use crate::console::text::{clean, fit, grouped};
@@ -55,7 +56,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     frame.render_widget(header(table, cx, &shape), Rect { height: 1, ..inner });
     let (left, right) = (table.shift.get(), shape.hidden);
     if left > 0 || right > 0 {
-        // Columns out of sight are told, or nobody would look for them.
+        // Columns out of sight are counted, or nobody would search for them.
         let left = if left > 0 { format!(" ← {left}") } else { String::new() };
         let right = if right > 0 { format!(" {right} →") } else { String::new() };
         let more = Line::styled(format!("{left}{right}"), theme.body.accent).right_aligned();
@@ -111,13 +112,10 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
 
 fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     let theme = cx.theme;
-    if let Some(why) = &table.failed {
-        return Line::styled(format!(" ✖ {} ", fit(&clean(why), 60)), theme.status.failed);
-    }
-    if let Some(refusal) = table.kind.watched.and_then(|kind| cx.links.refused(kind)) {
+    if let Some(refusal) = cx.links.refused(&table.kind.resource) {
         return Line::styled(format!(" {} ", refusal.words()), theme.body.dim);
     }
-    if table.kind.watched == Some(Watched::Events) {
+    if table.kind.is::<Event>() {
         return if table.held {
             Line::styled(" ‖ held ", theme.status.pending)
         } else {
@@ -133,35 +131,33 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
         let style = if chosen { theme.body.accent } else { theme.body.dim };
         spans.push(Span::styled(format!(" {} ", fit(&clean(name), 16)), style));
     };
-    entry(0, "all", *cx.scope == crate::console::effect::Scope::All);
+    entry(0, "all", *cx.scope == crate::console::scope::Scope::All);
     for (index, name) in cx.favourites.iter().take(3).enumerate() {
-        entry(index + 1, name, matches!(cx.scope, crate::console::effect::Scope::One(one) if one == name));
+        entry(index + 1, name, matches!(cx.scope, crate::console::scope::Scope::One(one) if one == name));
     }
     Line::from(spans)
 }
 
 fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
-    let refusal = table.kind.watched.and_then(|kind| cx.links.refused(kind));
+    let refusal = cx.links.refused(&table.kind.resource);
     let text = if let Some(refusal) = refusal {
         match refusal {
             Refusal::NotAllowed(why) => format!("{}: {}", refusal.words(), clean(why)),
             Refusal::Absent => refusal.words().to_owned(),
         }
-    } else if !table.loaded && table.failed.is_none() {
+    } else if !table.loaded {
         "loading…".to_owned()
-    } else if let Some(why) = &table.failed {
-        clean(why).into_owned()
     } else if table.index.total() > 0 {
         format!("none of {} match; <esc> clears the filter", grouped(table.index.total() as u64))
     } else {
         let place = match (&table.only, table.kind.namespaced) {
             (Only::All, true) => match cx.scope {
-                crate::console::effect::Scope::All => " in any namespace".to_owned(),
-                crate::console::effect::Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
+                crate::console::scope::Scope::All => " in any namespace".to_owned(),
+                crate::console::scope::Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
             },
             _ => String::new(),
         };
-        format!("no {}{place}", table.kind.plural)
+        format!("no {}{place}", table.kind.resource.plural)
     };
     let place = Rect { y: inner.y + inner.height / 3, height: 1, ..inner };
     frame.render_widget(Line::styled(text, cx.theme.body.dim).centered(), place);
@@ -253,7 +249,7 @@ fn draw_row<'a>(
             style = theme.table.mark;
         }
         let text = match cell {
-            Cell::Status(_, look) => format!("{} {text}", look.glyph()),
+            Cell::Status(_, health) => format!("{} {text}", health.glyph()),
             Cell::Warning(_) => format!("⚠ {text}"),
             _ => text.clone(),
         };
@@ -264,15 +260,17 @@ fn draw_row<'a>(
 }
 
 fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
-    use crate::console::rows::pod_status::Look;
+    use crate::console::health::Health;
     let theme = cx.theme;
     match cell {
-        Cell::Status(_, look) => theme.look(*look),
+        Cell::Status(_, health) => theme.health(*health),
         Cell::Warning(_) => theme.status.pending,
         Cell::Dim(_) | Cell::Age(_) | Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
         Cell::Restarts(..) => theme.status.crashing,
-        Cell::Ratio(have, want) if have < want && row.look != Some(Look::Succeeded) => theme.status.pending,
-        _ if matches!(row.look, Some(Look::Succeeded | Look::Terminating)) => theme.body.dim,
+        Cell::Ratio(have, want) if have < want && row.health != Some(Health::Succeeded) => {
+            theme.status.pending
+        }
+        _ if matches!(row.health, Some(Health::Succeeded | Health::Terminating)) => theme.body.dim,
         _ => Style::default(),
     }
 }

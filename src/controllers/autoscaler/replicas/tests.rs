@@ -42,7 +42,7 @@ fn proposal(pods: &str, goal: Goal, current: i32) -> Result<Proposal, String> {
             metrics.insert(name, measured);
         }
     }
-    let question = Question {
+    let query = MetricQuery {
         resource: "cpu",
         container: None,
         goal,
@@ -50,7 +50,7 @@ fn proposal(pods: &str, goal: Goal, current: i32) -> Result<Proposal, String> {
         current,
         now: NOW.parse().unwrap(),
     };
-    propose(&question, all.iter(), metrics)
+    propose(&query, all.iter(), metrics)
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_cannot_be_computed_says_why_hpa_1() {
     let silent: Pod = serde_json::from_value(json!({"metadata": {"name": "p"},
         "spec": {"containers": [{"name": "c"}]}}))
     .unwrap();
-    let ask = |container| Question {
+    let ask = |container| MetricQuery {
         resource: "cpu",
         container,
         goal: half,

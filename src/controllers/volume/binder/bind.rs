@@ -29,7 +29,7 @@ impl Binder {
             keep_for(fresh, claim);
             Ok(())
         })?;
-        self.tell_volume(&volume, "Bound", None)?;
+        self.update_volume_status(&volume, "Bound", None)?;
         let claim = modify(&self.api, claim, |fresh| {
             match volume_name(fresh) {
                 Some(name) if name != volume.name() => {
@@ -46,7 +46,7 @@ impl Binder {
             }
             Ok(())
         })?;
-        self.tell_claim(&claim, "Bound", Some(&volume))
+        self.update_claim_status(&claim, "Bound", Some(&volume))
     }
 
     /// The volume goes its own way: its claim has another. One that a user keeps for the claim stays kept.
@@ -61,7 +61,7 @@ impl Binder {
             }
             Ok(())
         })?;
-        self.tell_volume(&volume, "Available", None)
+        self.update_volume_status(&volume, "Available", None)
     }
 
     /// A claim that names no class gets the default one, late as it may be.
@@ -104,11 +104,11 @@ impl Binder {
             );
             self.recorder.normal(asked.object(), "ExternalProvisioning", message);
         }
-        self.tell_claim(&asked, "Pending", None)
+        self.update_claim_status(&asked, "Pending", None)
     }
 
     /// Brings a claim's status in line with its phase and its volume.
-    pub(super) fn tell_claim(
+    pub(super) fn update_claim_status(
         &self,
         claim: &Shared<PersistentVolumeClaim>,
         phase: &str,
@@ -122,7 +122,7 @@ impl Binder {
             status.access_modes = spec.and_then(|spec| spec.access_modes.clone());
             match spec {
                 None => status.capacity = None,
-                // How large it is afterwards is told by whoever lets it grow.
+                // How large it is afterwards is set by whoever lets it grow.
                 Some(spec) if becomes => status.capacity.clone_from(&spec.capacity),
                 Some(_) => {}
             }
@@ -130,7 +130,7 @@ impl Binder {
         .map(drop)
     }
 
-    /// The claim's data is out of reach; told once.
+    /// The claim's data is out of reach; recorded once.
     pub(super) fn lose(
         &self,
         claim: &Shared<PersistentVolumeClaim>,
@@ -140,13 +140,13 @@ impl Binder {
         if claim_phase(claim) == "Lost" {
             return Ok(());
         }
-        self.tell_claim(claim, "Lost", None)?;
+        self.update_claim_status(claim, "Lost", None)?;
         self.recorder.warning(claim.object(), reason, message);
         Ok(())
     }
 
-    /// Brings a volume's phase in line; `failure` are reason and message of a Warning, told once.
-    pub(super) fn tell_volume(
+    /// Brings a volume's phase in line; `failure` are reason and message of a Warning, recorded once.
+    pub(super) fn update_volume_status(
         &self,
         volume: &Shared<PersistentVolume>,
         phase: &str,

@@ -10,7 +10,7 @@ use crate::object::storage::{
 };
 use crate::reconcile::EventType;
 
-/// What a decision looks at. What is asked for only sometimes is a function.
+/// What a decision depends on. What is asked for only sometimes is a function.
 pub(super) struct View<'a> {
     pub(super) claim: &'a Shared<PersistentVolumeClaim>,
     /// All volumes.
@@ -27,7 +27,7 @@ pub(super) struct View<'a> {
 
 /// An event about the claim.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ClaimEvent {
     pub(super) type_: EventType,
     pub(super) reason: &'static str,
     pub(super) message: String,
@@ -35,7 +35,7 @@ pub(super) struct Told {
 
 /// What is to be done.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum Action {
     /// Bind it to this volume, or finish to.
     Bind(Shared<PersistentVolume>),
     /// It names no class: it gets the default one.
@@ -43,34 +43,34 @@ pub(super) enum Step {
     /// A volume is to be made for it.
     Provision(Shared<StorageClass>),
     /// Nothing can be done before something else happens.
-    Wait(Option<Told>),
+    Wait(Option<ClaimEvent>),
     /// Its volume is no longer its own.
     Lost { reason: &'static str, message: &'static str },
 }
 
 /// Decides about a claim.
-pub(super) fn decide(view: &View<'_>) -> Step {
+pub(super) fn decide(view: &View<'_>) -> Action {
     let claim = view.claim;
     if annotation(&claim.metadata, BIND_COMPLETED).is_some() {
         return decide_bound(view);
     }
     let Some(name) = volume_name(claim) else { return decide_free(view) };
-    let Some(volume) = (view.volume)(name) else { return Step::Wait(None) };
+    let Some(volume) = (view.volume)(name) else { return Action::Wait(None) };
     match claim_ref(&volume) {
         None => match satisfies(&volume, claim) {
-            Ok(()) => Step::Bind(volume),
-            Err(mismatch) => Step::Wait(Some(Told {
+            Ok(()) => Action::Bind(volume),
+            Err(mismatch) => Action::Wait(Some(ClaimEvent {
                 type_: EventType::Warning,
                 reason: "VolumeMismatch",
                 message: format!("Cannot bind to requested volume \"{name}\": {mismatch}"),
             })),
         },
-        Some(_) if is_kept_for(&volume, claim) => Step::Bind(volume),
+        Some(_) if is_kept_for(&volume, claim) => Action::Bind(volume),
         // Somebody else has it. A user who asked for it waits; when we did, a crash came between: the
         // volume's claim tells what became of it.
         Some(_) => {
             let by_controller = annotation(&claim.metadata, BOUND_BY_CONTROLLER).is_some();
-            Step::Wait(by_controller.then(|| Told {
+            Action::Wait(by_controller.then(|| ClaimEvent {
                 type_: EventType::Warning,
                 reason: "FailedBinding",
                 message: format!("volume \"{name}\" already bound to a different claim."),
@@ -80,9 +80,9 @@ pub(super) fn decide(view: &View<'_>) -> Step {
 }
 
 /// A claim whose binding was completed once.
-fn decide_bound(view: &View<'_>) -> Step {
+fn decide_bound(view: &View<'_>) -> Action {
     let claim = view.claim;
-    let lost = |reason, message| Step::Lost { reason, message };
+    let lost = |reason, message| Action::Lost { reason, message };
     let Some(name) = volume_name(claim) else {
         return lost(
             "ClaimLost",
@@ -93,8 +93,8 @@ fn decide_bound(view: &View<'_>) -> Step {
         return lost("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!");
     };
     match claim_ref(&volume) {
-        None => Step::Bind(volume),
-        Some(reference) if claim_uid(reference) == Some(claim.uid()) => Step::Bind(volume),
+        None => Action::Bind(volume),
+        Some(reference) if claim_uid(reference) == Some(claim.uid()) => Action::Bind(volume),
         Some(_) => {
             lost("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
         }
@@ -102,20 +102,21 @@ fn decide_bound(view: &View<'_>) -> Step {
 }
 
 /// A claim that does not care which volume it gets.
-fn decide_free(view: &View<'_>) -> Step {
+fn decide_free(view: &View<'_>) -> Action {
     let claim = view.claim;
     let class = Some(claim_class(claim)).filter(|name| !name.is_empty());
     let class_object = class.and_then(|name| (view.class)(name));
     let delayed = class_object.as_ref().is_some_and(|class| waits_for_consumer(class));
     if let Some(volume) = best_match(claim, &(view.volumes)(), delayed) {
-        return Step::Bind(volume.clone());
+        return Action::Bind(volume.clone());
     }
     if !names_class(claim)
         && let Some(default) = (view.default_class)()
     {
-        return Step::TakeClass(default);
+        return Action::TakeClass(default);
     }
-    let normal = |reason, message| Step::Wait(Some(Told { type_: EventType::Normal, reason, message }));
+    let normal =
+        |reason, message| Action::Wait(Some(ClaimEvent { type_: EventType::Normal, reason, message }));
     if delayed && annotation(&claim.metadata, SELECTED_NODE).is_none() {
         let pods = (view.waiting_pods)();
         return match pods.as_slice() {
@@ -134,18 +135,20 @@ fn decide_free(view: &View<'_>) -> Step {
             "FailedBinding",
             "no persistent volumes available for this claim and no storage class is set".to_string(),
         ),
-        (Some(name), None) => Step::Wait(Some(Told {
+        (Some(name), None) => Action::Wait(Some(ClaimEvent {
             type_: EventType::Warning,
             reason: "ProvisioningFailed",
             message: format!("storageclass.storage.k8s.io \"{name}\" not found"),
         })),
         // Kubernetes' own provisioners have no code here, nor has the one that stands for none.
-        (Some(_), Some(class)) if class.provisioner.starts_with("kubernetes.io/") => Step::Wait(Some(Told {
-            type_: EventType::Warning,
-            reason: "ProvisioningFailed",
-            message: format!("no volume plugin matched name: {}", class.provisioner),
-        })),
-        (Some(_), Some(class)) => Step::Provision(class),
+        (Some(_), Some(class)) if class.provisioner.starts_with("kubernetes.io/") => {
+            Action::Wait(Some(ClaimEvent {
+                type_: EventType::Warning,
+                reason: "ProvisioningFailed",
+                message: format!("no volume plugin matched name: {}", class.provisioner),
+            }))
+        }
+        (Some(_), Some(class)) => Action::Provision(class),
     }
 }
 
@@ -167,14 +170,14 @@ mod tests {
         Shared::from_value(serde_json::from_value(volume).unwrap())
     }
 
-    fn told(step: &Step) -> String {
-        match step {
-            Step::Bind(volume) => format!("bind {}", volume.name()),
-            Step::TakeClass(class) => format!("take {}", class.name()),
-            Step::Provision(class) => format!("provision {}", class.name()),
-            Step::Wait(None) => "wait".into(),
-            Step::Wait(Some(told)) => format!("{:?} {}: {}", told.type_, told.reason, told.message),
-            Step::Lost { reason, .. } => (*reason).to_string(),
+    fn text(action: &Action) -> String {
+        match action {
+            Action::Bind(volume) => format!("bind {}", volume.name()),
+            Action::TakeClass(class) => format!("take {}", class.name()),
+            Action::Provision(class) => format!("provision {}", class.name()),
+            Action::Wait(None) => "wait".into(),
+            Action::Wait(Some(actual)) => format!("{:?} {}: {}", actual.type_, actual.reason, actual.message),
+            Action::Lost { reason, .. } => (*reason).to_string(),
         }
     }
 
@@ -284,7 +287,7 @@ mod tests {
                 default_class: &|| of_name(default),
                 waiting_pods: &|| pods.iter().map(ToString::to_string).collect(),
             };
-            assert_eq!(told(&decide(&view)), expected, "{rule}");
+            assert_eq!(text(&decide(&view)), expected, "{rule}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Brings claims and volumes together, and tells of both what they are (VOL-2): `persistentvolume-binder`.
+//! Brings claims and volumes together, and keeps the phases of both (VOL-2): `persistentvolume-binder`.
 //!
 //! A binding is four writes: the volume names the claim, the claim the volume, and each says so in its status.
 //! They are made in this order, each only when it is missing, so that whoever is interrupted goes on where he
@@ -10,7 +10,6 @@ mod reclaim;
 mod volume;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -24,9 +23,9 @@ use crate::object::storage::{
 use crate::object::{Key, Shared};
 use crate::reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
 
-/// Something to look at.
+/// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum Request {
     /// A claim.
     Claim(Key),
     /// A volume, by name.
@@ -36,7 +35,7 @@ enum Work {
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Binder {
+    let controller = Binder {
         api: context.api.clone(),
         claims: context.caches.of(),
         volumes: context.caches.of(),
@@ -44,14 +43,14 @@ pub(in crate::controllers) fn start(context: &Context) {
         recorder: Recorder::new(&context.api, "persistentvolume-controller"),
         queue: queue.clone(),
         unbound: Mutex::default(),
-    });
-    let caches = vec![
-        context.follow::<PersistentVolumeClaim, _>(&controller, Binder::claim_changed),
-        context.follow::<PersistentVolume, _>(&controller, Binder::volume_changed),
-        context.follow::<StorageClass, _>(&controller, Binder::class_changed),
-        context.synced::<Pod>(),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolumeClaim, _>(Binder::claim_changed)
+        .watches::<PersistentVolume, _>(Binder::volume_changed)
+        .watches::<StorageClass, _>(Binder::class_changed)
+        .reads::<Pod>()
+        .run(&context.tasks);
 }
 
 struct Binder {
@@ -60,32 +59,32 @@ struct Binder {
     volumes: Cache<PersistentVolume>,
     pods: Cache<Pod>,
     recorder: Recorder,
-    queue: WorkQueue<Work>,
+    queue: WorkQueue<Request>,
     /// Claims that a new volume or class may serve.
     unbound: Mutex<BTreeSet<Key>>,
 }
 
 impl Reconciler for Binder {
-    type Key = Work;
+    type Key = Request;
 
     fn name(&self) -> &'static str {
         "persistentvolume-binder"
     }
 
-    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+    fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         let outcome = match work {
             // What was written a moment ago counts, seen in the caches or not.
-            Work::Claim(key) => match self.api.get_as(key) {
-                Ok(claim) => self.look_at_claim(&claim),
+            Request::Claim(key) => match self.api.get_as(key) {
+                Ok(claim) => self.sync_claim(&claim),
                 Err(_) => Ok(()),
             },
-            Work::Volume(name) => match self.api.get_as(&Key::new("", name.as_str())) {
-                Ok(volume) => self.look_at_volume(&volume),
+            Request::Volume(name) => match self.api.get_as(&Key::new("", name.as_str())) {
+                Ok(volume) => self.sync_volume(&volume),
                 Err(_) => Ok(()),
             },
         };
         match outcome {
-            // It went meanwhile, which is news of its own.
+            // It went meanwhile, which comes as a change of its own.
             Err(error) if error.is_not_found() => Ok(()),
             other => Ok(other?),
         }
@@ -105,49 +104,49 @@ impl Binder {
         let named = volume_name(claim);
         let before = change.previous.as_ref().and_then(|p| p.get::<PersistentVolumeClaim>());
         if gone || named != before.and_then(volume_name) {
-            self.look_at(named.map(|name| Work::Volume(name.into())));
+            self.enqueue(named.map(|name| Request::Volume(name.into())));
         }
         if gone {
             let kept = |volume: &Shared<PersistentVolume>| {
                 claim_ref(volume).is_some_and(|reference| claim_key(reference) == key)
             };
             let volumes = self.volumes.list().into_iter().filter(kept);
-            self.look_at(volumes.map(|volume| Work::Volume(volume.name().into())));
+            self.enqueue(volumes.map(|volume| Request::Volume(volume.name().into())));
         } else {
-            self.queue.add(Work::Claim(key));
+            self.queue.add(Request::Claim(key));
         }
     }
 
     fn volume_changed(&self, change: &Change) {
         let Some(volume) = change.object.get::<PersistentVolume>() else { return };
-        self.queue.add(Work::Volume(change.object.name().into()));
-        let Some(reference) = claim_ref(volume) else { return self.look_at_unbound() };
-        self.queue.add(Work::Claim(claim_key(reference)));
+        self.queue.add(Request::Volume(change.object.name().into()));
+        let Some(reference) = claim_ref(volume) else { return self.enqueue_unbound() };
+        self.queue.add(Request::Claim(claim_key(reference)));
         if change.kind == ChangeKind::Deleted {
             // Whoever names it has lost it.
             let named = |claim: &Shared<PersistentVolumeClaim>| {
                 volume_name(claim) == Some(change.object.name()) && claim_phase(claim) != "Lost"
             };
             let claims = self.claims.list().into_iter().filter(named);
-            self.look_at(claims.map(|claim| Work::Claim(claim.key())));
+            self.enqueue(claims.map(|claim| Request::Claim(claim.key())));
         }
     }
 
     fn class_changed(&self, change: &Change) {
         if change.kind != ChangeKind::Deleted {
-            self.look_at_unbound();
+            self.enqueue_unbound();
         }
     }
 
-    fn look_at(&self, work: impl IntoIterator<Item = Work>) {
+    fn enqueue(&self, work: impl IntoIterator<Item = Request>) {
         work.into_iter().for_each(|work| self.queue.add(work));
     }
 
-    fn look_at_unbound(&self) {
-        self.look_at(self.unbound.lock().iter().cloned().map(Work::Claim));
+    fn enqueue_unbound(&self) {
+        self.enqueue(self.unbound.lock().iter().cloned().map(Request::Claim));
     }
 
-    fn look_at_claim(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
+    fn sync_claim(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
         let volume = |name: &str| self.api.get_as(&Key::new("", name)).ok();
         let class = |name: &str| self.api.get_as(&Key::new("", name)).ok();
         let view = claim::View {
@@ -159,44 +158,44 @@ impl Binder {
             waiting_pods: &|| self.pods_waiting_for(claim),
         };
         match claim::decide(&view) {
-            claim::Step::Bind(volume) => self.bind(&volume, claim),
-            claim::Step::TakeClass(class) => self.take_class(claim, &class),
-            claim::Step::Provision(class) => self.ask_provisioner(claim, &class),
-            claim::Step::Wait(told) => {
-                if let Some(claim::Told { type_, reason, message }) = told {
+            claim::Action::Bind(volume) => self.bind(&volume, claim),
+            claim::Action::TakeClass(class) => self.take_class(claim, &class),
+            claim::Action::Provision(class) => self.ask_provisioner(claim, &class),
+            claim::Action::Wait(event) => {
+                if let Some(claim::ClaimEvent { type_, reason, message }) = event {
                     self.recorder.record(reference_to(claim.object()), type_, reason, message);
                 }
-                self.tell_claim(claim, "Pending", None)
+                self.update_claim_status(claim, "Pending", None)
             }
-            claim::Step::Lost { reason, message } => self.lose(claim, reason, message),
+            claim::Action::Lost { reason, message } => self.lose(claim, reason, message),
         }
     }
 
     /// The claim's pods that have no node yet.
     fn pods_waiting_for(&self, claim: &Shared<PersistentVolumeClaim>) -> Vec<String> {
         let waits = |pod: &Shared<Pod>| {
-            crate::object::node::node_of(pod).is_none()
+            crate::object::pod::node_name(pod).is_none()
                 && claims_of(pod).any(|used| used.claim == claim.name())
         };
         let pods = self.pods.in_namespace(claim.namespace());
         pods.iter().filter(|pod| waits(pod)).map(|pod| pod.name().to_string()).collect()
     }
 
-    fn look_at_volume(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
+    fn sync_volume(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
         let claim = claim_ref(volume).map(claim_key).and_then(|key| self.api.get_as(&key).ok());
         match volume::decide(volume, claim.as_deref()) {
-            volume::Step::Available => self.tell_volume(volume, "Available", None),
-            volume::Step::Bound => self.tell_volume(volume, "Bound", None),
-            volume::Step::Unbind => self.unbind(volume),
-            volume::Step::Release => {
+            volume::Action::Available => self.update_volume_status(volume, "Available", None),
+            volume::Action::Bound => self.update_volume_status(volume, "Bound", None),
+            volume::Action::Unbind => self.unbind(volume),
+            volume::Action::Release => {
                 let released = self.release(volume)?;
                 self.reclaim(&released)
             }
-            volume::Step::LookAtClaim => {
-                self.look_at(claim.map(|claim| Work::Claim(claim.key())));
+            volume::Action::SyncClaim => {
+                self.enqueue(claim.map(|claim| Request::Claim(claim.key())));
                 Ok(())
             }
-            volume::Step::ModeMismatch => {
+            volume::Action::ModeMismatch => {
                 let Some(claim) = claim else { return Ok(()) };
                 for (about, message) in volume::mode_mismatch(volume, &claim) {
                     self.recorder.record(about, EventType::Warning, "VolumeMismatch", message);

@@ -25,7 +25,7 @@ impl Binder {
         volume: &Shared<PersistentVolume>,
     ) -> Result<Shared<PersistentVolume>, ApiError> {
         if !matches!(volume_phase(volume), "Released" | "Failed") {
-            self.tell_volume(volume, "Released", None)?;
+            self.update_volume_status(volume, "Released", None)?;
         }
         self.api.get_as(&Key::new("", volume.name()))
     }
@@ -34,7 +34,9 @@ impl Binder {
     pub(super) fn reclaim(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
         match decide(volume) {
             Reclaim::Keep | Reclaim::ByProvisioner => Ok(()),
-            Reclaim::Fail(reason, message) => self.tell_volume(volume, "Failed", Some((reason, &message))),
+            Reclaim::Fail(reason, message) => {
+                self.update_volume_status(volume, "Failed", Some((reason, &message)))
+            }
         }
     }
 }

@@ -10,13 +10,13 @@ use crate::reconcile::reference_to;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Action {
     /// It serves nobody.
     Available,
     /// It serves its claim.
     Bound,
     /// Its claim does not know it yet.
-    LookAtClaim,
+    SyncClaim,
     /// Its claim, which does not know it yet, can never have it.
     ModeMismatch,
     /// Its claim has another.
@@ -26,21 +26,21 @@ pub(super) enum Step {
 }
 
 /// Decides about a volume; `claim` is the one that has the name it gives, whatever its uid.
-pub(super) fn decide(volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>) -> Step {
+pub(super) fn decide(volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>) -> Action {
     let Some(uid) = claim_ref(volume).and_then(claim_uid) else {
         // Free, or kept for a claim that is to come: the claim takes it.
-        return Step::Available;
+        return Action::Available;
     };
     let Some(claim) = claim.filter(|claim| claim.metadata.uid.as_deref() == Some(uid)) else {
-        return Step::Release;
+        return Action::Release;
     };
     match volume_name(claim) {
-        None if !same_mode(volume, claim) => Step::ModeMismatch,
-        None => Step::LookAtClaim,
-        Some(name) if volume.metadata.name.as_deref() == Some(name) => Step::Bound,
+        None if !same_mode(volume, claim) => Action::ModeMismatch,
+        None => Action::SyncClaim,
+        Some(name) if volume.metadata.name.as_deref() == Some(name) => Action::Bound,
         // Made for the claim, which has found another: nobody needs it.
-        Some(_) if is_made_on_demand(volume) && reclaim_policy(volume) == "Delete" => Step::Release,
-        Some(_) => Step::Unbind,
+        Some(_) if is_made_on_demand(volume) && reclaim_policy(volume) == "Delete" => Action::Release,
+        Some(_) => Action::Unbind,
     }
 }
 
@@ -48,7 +48,7 @@ fn is_made_on_demand(volume: &PersistentVolume) -> bool {
     annotation(&volume.metadata, PROVISIONED_BY).is_some()
 }
 
-/// What is told of both when one is a file system and the other a block device.
+/// The events for both when one is a file system and the other a block device.
 pub(super) fn mode_mismatch(
     volume: &Shared<PersistentVolume>,
     claim: &Shared<PersistentVolumeClaim>,
@@ -81,15 +81,15 @@ mod tests {
     #[test]
     fn a_volumes_next_step_vol_2() {
         for (rule, reference, provisioned, policy, claim, expected) in [
-            ("free", "", false, "Retain", None, Step::Available),
-            ("kept by name", "-", false, "Retain", Some(("1", "")), Step::Available),
-            ("claim gone", "1", false, "Retain", None, Step::Release),
-            ("claim made anew", "1", false, "Retain", Some(("2", "v")), Step::Release),
-            ("claim does not know", "1", false, "Retain", Some(("1", "")), Step::LookAtClaim),
-            ("both know", "1", false, "Retain", Some(("1", "v")), Step::Bound),
-            ("claim has another", "1", false, "Delete", Some(("1", "w")), Step::Unbind),
-            ("made in vain", "1", true, "Delete", Some(("1", "w")), Step::Release),
-            ("made in vain, to be kept", "1", true, "Retain", Some(("1", "w")), Step::Unbind),
+            ("free", "", false, "Retain", None, Action::Available),
+            ("kept by name", "-", false, "Retain", Some(("1", "")), Action::Available),
+            ("claim gone", "1", false, "Retain", None, Action::Release),
+            ("claim made anew", "1", false, "Retain", Some(("2", "v")), Action::Release),
+            ("claim does not know", "1", false, "Retain", Some(("1", "")), Action::SyncClaim),
+            ("both know", "1", false, "Retain", Some(("1", "v")), Action::Bound),
+            ("claim has another", "1", false, "Delete", Some(("1", "w")), Action::Unbind),
+            ("made in vain", "1", true, "Delete", Some(("1", "w")), Action::Release),
+            ("made in vain, to be kept", "1", true, "Retain", Some(("1", "w")), Action::Unbind),
         ] {
             let mut volume = json!({"metadata": {"name": "v", "annotations": {}},
                 "spec": {"persistentVolumeReclaimPolicy": policy}});

@@ -18,7 +18,7 @@ use crate::object::storage::{
 /// What failed is tried again after this time.
 pub(super) const AGAIN: Duration = Duration::from_secs(15);
 
-/// Whether a claim has been told to get its volume here, and has none.
+/// Whether a claim is to get its volume here, and has none.
 pub(super) fn asks(claim: &PersistentVolumeClaim) -> bool {
     let named = [STORAGE_PROVISIONER, BETA_STORAGE_PROVISIONER];
     let ours = |key: &str| annotation(&claim.metadata, key) == Some(DIRECTORY_PROVISIONER);
@@ -156,8 +156,8 @@ mod tests {
                 ),
             ),
         ] {
-            let told = refusal(&claim(&json!({}), &spec), &class(&class_given));
-            assert_eq!(told.as_deref(), expected, "{spec} {class_given}");
+            let actual = refusal(&claim(&json!({}), &spec), &class(&class_given));
+            assert_eq!(actual.as_deref(), expected, "{spec} {class_given}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::scheduler::state::spread::HOSTNAME;
+use crate::object::well_known::label::HOSTNAME;
 use crate::scheduler::test_objects::{node, pod_info, with};
 
 /// The page's cluster: zone A has node1 and node2, zone B node3 (and node4); pods `foo: bar` on them.

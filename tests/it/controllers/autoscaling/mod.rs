@@ -13,7 +13,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use podium::api::usage::{NodeUsage, ResourceUsage};
 use podium::object::Shared;
-use podium::object::readiness::is_active;
+use podium::object::pod::is_active;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, deployment};

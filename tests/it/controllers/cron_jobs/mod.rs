@@ -5,7 +5,7 @@ mod clocks;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use podium::object::owner::controller_reference;
-use podium::object::readiness::is_active;
+use podium::object::pod::is_active;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES};

@@ -7,9 +7,9 @@ mod updates;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, DaemonSetStatus};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use podium::object::Shared;
-use podium::object::node::node_of;
 use podium::object::node_selector::RequiredNodes;
-use podium::object::readiness::is_active;
+use podium::object::pod::is_active;
+use podium::object::pod::node_name;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES};
@@ -54,7 +54,7 @@ fn image(pod: &Pod) -> String {
 fn place(pod: &Pod) -> String {
     let required = RequiredNodes::of(pod.spec.as_ref().unwrap());
     let named = || required.names().and_then(|names| names.first().map(ToString::to_string));
-    node_of(pod).map(Into::into).or_else(named).unwrap_or_default()
+    node_name(pod).map(Into::into).or_else(named).unwrap_or_default()
 }
 
 /// `node=image` of the set's pods that count, by node.

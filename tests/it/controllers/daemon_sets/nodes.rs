@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use podium::api::DeleteOptions;
-use podium::object::readiness::phase;
+use podium::object::pod::{Phase, phase};
 use podium::object::{Key, Kind};
 use serde_json::json;
 
@@ -150,7 +150,7 @@ async fn failed_daemons_are_replaced_more_slowly_each_time_ds_1() {
         let failed = refused();
         cluster.settle().await;
         assert_eq!(cluster.pods()[0].uid(), failed.uid(), "left alone for {wait} s");
-        assert_eq!(phase(&cluster.pods()[0]), "Failed");
+        assert_eq!(phase(&cluster.pods()[0]), Phase::Failed);
         cluster.pass(wait).await;
         cluster.run().await;
         assert_ne!(cluster.pods()[0].uid(), failed.uid(), "replaced after {wait} s");

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use podium::api::DeleteOptions;
 use podium::api::patch::PatchType;
-use podium::object::readiness::{is_active, is_ready};
+use podium::object::pod::{is_active, is_ready};
 use podium::object::{Kind, Object};
 use serde_json::json;
 

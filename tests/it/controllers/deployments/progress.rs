@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::core::v1::ResourceQuota;
-use podium::object::readiness::is_ready;
+use podium::object::pod::is_ready;
 use serde_json::json;
 
 use super::super::cluster::{Cluster, NO_NODES, deployment, set_image};

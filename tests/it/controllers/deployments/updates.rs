@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use podium::api::ApiError;
 use podium::object::owner::controller_of;
-use podium::object::readiness::is_ready;
+use podium::object::pod::is_ready;
 use serde_json::json;
 
 use super::super::cluster::{Cluster, NO_NODES, deployment, key, set_image};

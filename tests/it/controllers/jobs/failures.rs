@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use podium::api::DeleteOptions;
 use podium::object::Kind;
-use podium::object::readiness::phase;
+use podium::object::pod::phase;
 use serde_json::json;
 
 use super::{Cluster, NO_NODES, job, told};

@@ -8,7 +8,7 @@ mod suspension;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use podium::api::{DeleteOptions, Propagation};
-use podium::object::readiness::is_active;
+use podium::object::pod::is_active;
 use podium::object::{Kind, Shared};
 use serde_json::{Value, json};
 

@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// What living pods ask for together, in cores.
 fn asked(api: &Api) -> (usize, i64) {
     let pods = api.list_as::<Pod>(Some("default"));
-    let living: Vec<_> = pods.iter().filter(|p| !podium::object::readiness::is_terminal(p)).collect();
+    let living: Vec<_> = pods.iter().filter(|p| !podium::object::pod::is_terminal(p)).collect();
     let cpu = living.iter().map(|p| podium::object::resources::pod_requests(p)["cpu"].units()).sum();
     (living.len(), cpu)
 }

@@ -10,7 +10,7 @@ mod updates;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use podium::api::{DeleteOptions, Propagation};
-use podium::object::readiness::{is_ready, phase};
+use podium::object::pod::{Phase, is_ready, phase};
 use podium::object::{Kind, Shared};
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn told(pod: &Shared<Pod>) -> String {
     let image = pod.spec.as_ref().unwrap().containers[0].image.clone().unwrap();
     let mark = match (pod.metadata.deletion_timestamp.is_some(), phase(pod), is_ready(pod)) {
         (true, ..) => "-",
-        (_, "Failed" | "Succeeded", _) => "*",
+        (_, Phase::Failed | Phase::Succeeded, _) => "*",
         (_, _, false) => "!",
         _ => "",
     };

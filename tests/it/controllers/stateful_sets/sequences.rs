@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use podium::api::DeleteOptions;
-use podium::object::readiness::{is_active, is_ready, is_terminal, phase};
+use podium::object::pod::{Phase, is_active, is_ready, is_terminal, phase};
 use podium::object::{Kind, Object, Revision};
 use podium::store::{ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
@@ -89,7 +89,7 @@ impl Witness {
             let name_of_lower = format!("web-{lower}");
             let good = |pods: &BTreeMap<String, Arc<Object>>| {
                 let pod = pods.get(&name_of_lower).and_then(|o| o.get::<Pod>());
-                pod.is_some_and(|p| is_active(p) && is_ready(p) && phase(p) == "Running")
+                pod.is_some_and(|p| is_active(p) && is_ready(p) && phase(p) == Phase::Running)
             };
             assert!(good(&self.living) || good(before), "{name} was made without {name_of_lower}");
         }

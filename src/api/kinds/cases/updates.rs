@@ -1,0 +1,45 @@
+//! What an update keeps although it does not name it.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn kept(kind: Kind, new: Value, old: Value) -> Value {
+    let mut new = Object::from_value(kind, new).unwrap();
+    built_in(kind).carry_over(&mut new, &Object::from_value(kind, old).unwrap());
+    new.to_value()
+}
+
+#[test]
+fn services_keep_their_addresses_and_ports_api_5() {
+    let old = json!({"spec": {"type": "NodePort", "clusterIP": "1.2.3.4", "clusterIPs": ["1.2.3.4"],
+        "externalTrafficPolicy": "Cluster", "ports": [{"port": 80, "nodePort": 30001, "protocol": "TCP"}]}});
+    let replaced = kept(
+        Kind::Service,
+        json!({"spec": {"type": "NodePort", "ports": [{"port": 81}, {"port": 80}]}}),
+        old.clone(),
+    );
+    assert_eq!(
+        replaced["spec"],
+        json!({"type": "NodePort", "clusterIP": "1.2.3.4", "clusterIPs": ["1.2.3.4"],
+            "ports": [{"port": 81}, {"port": 80, "nodePort": 30001}]})
+    );
+    let mut inward = old.clone();
+    inward["spec"]["type"] = "ClusterIP".into();
+    assert_eq!(
+        kept(Kind::Service, inward, old.clone())["spec"],
+        json!({"type": "ClusterIP", "clusterIP": "1.2.3.4", "clusterIPs": ["1.2.3.4"],
+            "ports": [{"port": 80, "protocol": "TCP"}]})
+    );
+    let mut outward = old.clone();
+    outward["spec"]["type"] = "ExternalName".into();
+    assert_eq!(kept(Kind::Service, outward, old)["spec"]["clusterIP"], Value::Null);
+}
+
+#[test]
+fn secrets_keep_their_type_and_namespaces_their_finalizers_api_5() {
+    let secret = kept(Kind::Secret, json!({}), json!({"type": "kubernetes.io/tls"}));
+    assert_eq!(secret["type"], "kubernetes.io/tls");
+    let namespace = kept(Kind::Namespace, json!({}), json!({"spec": {"finalizers": ["kubernetes"]}}));
+    assert_eq!(namespace["spec"]["finalizers"], json!(["kubernetes"]));
+}

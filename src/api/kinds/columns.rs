@@ -1,0 +1,237 @@
+//! The columns of a kind's table, each beside its cell: what `kubectl get` prints.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::resource::Resource;
+use crate::object::time::human_age_of;
+use crate::object::{Object, Typed};
+
+pub(in crate::api) const NONE: &str = "<none>";
+
+/// One column of a table, as clients get it.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct ColumnDefinition {
+    /// Its heading; clients print it in capitals.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// `name` for the object's name, else mostly empty.
+    pub format: String,
+    /// What `kubectl explain` would say.
+    pub description: String,
+    /// 0: always shown; 1: only with `-o wide`.
+    pub priority: i32,
+}
+
+/// A row's own condition, by which printers hide finished pods.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RowCondition {
+    #[serde(rename = "type")]
+    pub(in crate::api) type_: &'static str,
+    pub(in crate::api) status: &'static str,
+    pub(in crate::api) reason: &'static str,
+    pub(in crate::api) message: &'static str,
+}
+
+/// One column of a built-in kind.
+pub(in crate::api) struct Column<T: 'static> {
+    name: &'static str,
+    type_: &'static str,
+    format: &'static str,
+    description: &'static str,
+    priority: i32,
+    /// Its cell, at a time.
+    cell: fn(&T, Timestamp) -> Value,
+}
+
+impl<T> Column<T> {
+    /// A column of texts.
+    pub(in crate::api) const fn text(
+        name: &'static str,
+        description: &'static str,
+        cell: fn(&T, Timestamp) -> Value,
+    ) -> Self {
+        Self { name, type_: "string", format: "", description, priority: 0, cell }
+    }
+
+    /// A column of whole numbers.
+    pub(in crate::api) const fn number(
+        name: &'static str,
+        description: &'static str,
+        cell: fn(&T, Timestamp) -> Value,
+    ) -> Self {
+        Self { type_: "integer", ..Self::text(name, description, cell) }
+    }
+
+    /// A column of truth values.
+    pub(in crate::api) const fn boolean(
+        name: &'static str,
+        description: &'static str,
+        cell: fn(&T, Timestamp) -> Value,
+    ) -> Self {
+        Self { type_: "boolean", ..Self::text(name, description, cell) }
+    }
+
+    /// A column of texts that is shown with `-o wide` only.
+    pub(in crate::api) const fn wide(
+        name: &'static str,
+        description: &'static str,
+        cell: fn(&T, Timestamp) -> Value,
+    ) -> Self {
+        Self::text(name, description, cell).only_wide()
+    }
+
+    /// Shown with `-o wide` only.
+    pub(in crate::api) const fn only_wide(self) -> Self {
+        Self { priority: 1, ..self }
+    }
+
+    pub(super) fn definition(&self) -> ColumnDefinition {
+        ColumnDefinition {
+            name: self.name.into(),
+            type_: self.type_.into(),
+            format: self.format.into(),
+            description: self.description.into(),
+            priority: self.priority,
+        }
+    }
+}
+
+impl<T: Typed> Column<T> {
+    /// The object's name.
+    pub(in crate::api) const fn name() -> Self {
+        Self::name_as(|object, _| json!(object.metadata().name.as_deref().unwrap_or_default()))
+    }
+
+    /// The object's name, written in a way of the kind's own.
+    pub(in crate::api) const fn name_as(cell: fn(&T, Timestamp) -> Value) -> Self {
+        Self {
+            format: "name",
+            ..Self::text(
+                "Name",
+                "Name must be unique within a namespace. Is required when creating resources.",
+                cell,
+            )
+        }
+    }
+
+    /// How long ago the object was made.
+    pub(in crate::api) const fn age() -> Self {
+        Self::text(
+            "Age",
+            "CreationTimestamp is a timestamp representing the server time when this object was created, in RFC3339 form and in UTC.",
+            |object, now| json!(human_age_of(object.metadata().creation_timestamp.as_ref(), now)),
+        )
+    }
+
+    /// When the object was made, as the API writes times.
+    pub(in crate::api) const fn created_at() -> Self {
+        Self::text("Created At", "When the object was made.", |object, _| {
+            json!(created_at(object.metadata()))
+        })
+    }
+}
+
+impl<T: Resource> Column<T> {
+    /// The names of the containers of the pod that the object makes.
+    pub(in crate::api) const fn containers() -> Self {
+        Self::text("Containers", "Names of each container in the template.", |object, _| {
+            json!(of_containers(object, |c| Some(&c.name)))
+        })
+    }
+
+    /// The images of the containers of the pod that the object makes.
+    pub(in crate::api) const fn images() -> Self {
+        Self::text("Images", "Images referenced by each container in the template.", |object, _| {
+            json!(of_containers(object, |c| c.image.as_deref()))
+        })
+    }
+
+    /// Which pods are the object's.
+    pub(in crate::api) const fn selector(cell: fn(&T, Timestamp) -> Value) -> Self {
+        Self::wide("Selector", "Label selector for the pods of the object.", cell)
+    }
+}
+
+fn of_containers<T: Resource>(
+    object: &T,
+    part: fn(&k8s_openapi::api::core::v1::Container) -> Option<&str>,
+) -> String {
+    let containers = object.pod_spec().map_or(&[][..], |(_, spec): (_, &PodSpec)| &spec.containers);
+    containers.iter().map(|c| part(c).unwrap_or_default()).collect::<Vec<_>>().join(",")
+}
+
+/// The cells of an object, one for each of its kind's columns.
+pub(super) fn cells_of<T: Resource>(object: &T, now: Timestamp) -> Vec<Value> {
+    T::COLUMNS.iter().map(|column| (column.cell)(object, now)).collect()
+}
+
+/// Name and age: the columns of a kind that says nothing of its own.
+pub(super) fn of_any_kind() -> Vec<ColumnDefinition> {
+    <Lease as Resource>::COLUMNS
+        .iter()
+        .filter(|c| ["Name", "Age"].contains(&c.name))
+        .map(Column::definition)
+        .collect()
+}
+
+/// The cells of [`of_any_kind`].
+pub(super) fn cells_of_any_kind(object: &Object, now: Timestamp) -> Vec<Value> {
+    vec![json!(object.name()), json!(human_age_of(object.meta().creation_timestamp.as_ref(), now))]
+}
+
+/// When an object was made, as the API writes times.
+fn created_at(meta: &ObjectMeta) -> String {
+    meta.creation_timestamp.as_ref().map_or_else(String::new, |t| t.0.to_string())
+}
+
+/// A text, or what stands for none.
+pub(in crate::api) fn or_none(text: Option<&str>) -> Value {
+    json!(text.filter(|t| !t.is_empty()).unwrap_or(NONE))
+}
+
+/// `a=1,b=2` in the order of the keys; `<none>` without any.
+pub(in crate::api) fn labels_text(labels: Option<&BTreeMap<String, String>>) -> Value {
+    let all: Vec<String> =
+        labels.into_iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
+    or_none(Some(&all.join(",")))
+}
+
+/// The labels of a template's pods.
+pub(in crate::api) fn template_labels(template: Option<&PodTemplateSpec>) -> Value {
+    labels_text(template.and_then(|t| t.metadata.as_ref()).and_then(|m| m.labels.as_ref()))
+}
+
+/// As `kubectl` writes a selector: `app=web,tier in (a,b)`; `<none>` when it says nothing.
+pub(in crate::api) fn selector_cell(selector: Option<&LabelSelector>) -> Value {
+    let mut selector = selector.cloned().unwrap_or_default();
+    for expression in selector.match_expressions.iter_mut().flatten() {
+        expression.values.iter_mut().for_each(|values| values.sort());
+    }
+    let mut parts = selector_parts(&selector);
+    parts.sort();
+    or_none(Some(&parts.join(",")))
+}
+
+/// The parts of a selector's query form, as they stand in it.
+pub(in crate::api) fn selector_parts(selector: &LabelSelector) -> Vec<String> {
+    let equal = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
+    let others = selector.match_expressions.iter().flatten().map(|e| {
+        let values = e.values.clone().unwrap_or_default().join(",");
+        match e.operator.as_str() {
+            "In" => format!("{} in ({values})", e.key),
+            "NotIn" => format!("{} notin ({values})", e.key),
+            "DoesNotExist" => format!("!{}", e.key),
+            _ => e.key.clone(),
+        }
+    });
+    equal.chain(others).collect()
+}

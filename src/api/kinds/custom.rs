@@ -1,0 +1,275 @@
+//! The strategy of a custom resource in one version: what a built-in kind has in its file, read from a definition.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use jsonpath_rust::parser::model::JpQuery;
+use jsonpath_rust::parser::parse_json_path;
+use jsonpath_rust::query::js_path_process;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceColumnDefinition, CustomResourceDefinitionVersion,
+};
+use serde_json::{Map, Value, json};
+
+use super::columns::{self, ColumnDefinition};
+use super::definition::DefinitionError;
+use super::resource::{Replicas, Strategy};
+use super::structural::Structural;
+use crate::api::validate::FieldErrors;
+use crate::object::time::human_age;
+use crate::object::{CustomObject, Object};
+
+/// What is told of a date that is none.
+const INVALID: &str = "<invalid>";
+
+/// A custom resource in one version.
+pub(in crate::api) struct CustomStrategy {
+    schema: Structural,
+    /// Beside the name; none when the definition names no columns.
+    columns: Vec<PrinterColumn>,
+    selectable: Vec<String>,
+    status: bool,
+    scale: Option<ScalePaths>,
+}
+
+struct PrinterColumn {
+    definition: ColumnDefinition,
+    path: JpQuery,
+}
+
+/// Where the replica counts are: names of fields, from the outermost.
+struct ScalePaths {
+    desired: Vec<String>,
+    current: Vec<String>,
+    selector: Option<Vec<String>>,
+}
+
+impl CustomStrategy {
+    pub(super) fn of(version: &CustomResourceDefinitionVersion) -> Result<Self, DefinitionError> {
+        let columns = version.additional_printer_columns.iter().flatten().map(PrinterColumn::of);
+        let schema = version.schema.as_ref().and_then(|s| s.open_api_v3_schema.clone()).unwrap_or_default();
+        let subresources = version.subresources.as_ref();
+        let scale = subresources.and_then(|s| s.scale.as_ref()).map(|scale| {
+            Ok::<_, DefinitionError>(ScalePaths {
+                desired: field_path("specReplicasPath", &scale.spec_replicas_path)?,
+                current: field_path("statusReplicasPath", &scale.status_replicas_path)?,
+                selector: scale
+                    .label_selector_path
+                    .as_ref()
+                    .map(|path| field_path("labelSelectorPath", path))
+                    .transpose()?,
+            })
+        });
+        let selectable = version.selectable_fields.iter().flatten();
+        Ok(Self {
+            schema: Structural::new(schema).map_err(DefinitionError::Pattern)?,
+            columns: columns.collect::<Result<_, _>>()?,
+            selectable: selectable
+                .map(|field| Ok(field_path("selectableFields.jsonPath", &field.json_path)?.join(".")))
+                .collect::<Result<_, DefinitionError>>()?,
+            status: subresources.is_some_and(|s| s.status.is_some()),
+            scale: scale.transpose()?,
+        })
+    }
+
+    pub(in crate::api) fn schema(&self) -> &Structural {
+        &self.schema
+    }
+
+    pub(super) fn has_status(&self) -> bool {
+        self.status
+    }
+
+    pub(super) fn has_scale(&self) -> bool {
+        self.scale.is_some()
+    }
+
+    fn validate(&self, object: &Object, errors: &mut FieldErrors) {
+        if let Some(custom) = object.custom() {
+            self.schema.validate(&custom.fields, errors);
+        }
+    }
+}
+
+impl PrinterColumn {
+    fn of(column: &CustomResourceColumnDefinition) -> Result<Self, DefinitionError> {
+        let path = json_path(&column.json_path).map_err(|reason| DefinitionError::Path {
+            field: "additionalPrinterColumns.jsonPath",
+            path: column.json_path.clone(),
+            reason,
+        })?;
+        let definition = ColumnDefinition {
+            name: column.name.clone(),
+            type_: column.type_.clone(),
+            format: column.format.clone().unwrap_or_default(),
+            description: column.description.clone().unwrap_or_else(|| {
+                format!("Custom resource definition column (in JSONPath format): {}", column.json_path)
+            }),
+            priority: column.priority.unwrap_or(0),
+        };
+        Ok(Self { definition, path })
+    }
+
+    /// As the apiextensions server writes cells: nothing where the path leads nowhere or the value is of another type.
+    fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        let found = js_path_process(&self.path, object).ok().and_then(|found| found.into_iter().next());
+        let Some(value) = found.map(jsonpath_rust::query::QueryRef::val) else { return Value::Null };
+        match self.definition.type_.as_str() {
+            "string" => match value {
+                Value::String(text) => json!(text),
+                other => json!(other.to_string()),
+            },
+            "integer" => match value.as_i64().or(value.as_f64().map(|number| number as i64)) {
+                Some(number) => json!(number),
+                None => Value::Null,
+            },
+            "number" if value.is_number() => value.clone(),
+            "boolean" if value.is_boolean() => value.clone(),
+            "date" => match value.as_str().map(str::parse::<Timestamp>) {
+                Some(Ok(then)) => json!(human_age(then, now)),
+                Some(Err(_)) => json!(INVALID),
+                None => Value::Null,
+            },
+            _ => Value::Null,
+        }
+    }
+}
+
+impl Strategy for CustomStrategy {
+    fn apply_defaults(&self, object: &mut Object) {
+        if let Some(custom) = object.custom_mut() {
+            self.schema.prune(&mut custom.fields);
+            self.schema.apply_defaults(&mut custom.fields);
+        }
+    }
+
+    /// Without a subresource for it, the status is written as everything else.
+    fn has_status(&self) -> bool {
+        self.status
+    }
+
+    fn same_spec(&self, new: &Object, old: &Object) -> bool {
+        match (new.custom(), old.custom()) {
+            (Some(new), Some(old)) if !self.status => new.same_content(old),
+            _ => new.same_spec(old),
+        }
+    }
+
+    fn validate_create(&self, object: &Object, errors: &mut FieldErrors) {
+        self.validate(object, errors);
+    }
+
+    fn validate_update(&self, new: &Object, _old: &Object, errors: &mut FieldErrors) {
+        self.validate(new, errors);
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut FieldErrors) {
+        self.validate(new, errors);
+    }
+
+    fn columns(&self) -> Vec<ColumnDefinition> {
+        if self.columns.is_empty() {
+            return columns::of_any_kind();
+        }
+        let name = columns::of_any_kind().into_iter().take(1);
+        name.chain(self.columns.iter().map(|column| column.definition.clone())).collect()
+    }
+
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        if self.columns.is_empty() {
+            return columns::cells_of_any_kind(object, now);
+        }
+        let value = object.to_value();
+        let cells = self.columns.iter().map(|column| column.cell(&value, now));
+        std::iter::once(json!(object.name())).chain(cells).collect()
+    }
+
+    fn selectable_fields(&self) -> Vec<String> {
+        self.selectable.clone()
+    }
+
+    fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
+        field(object, path)
+    }
+
+    fn replicas(&self, object: &Object) -> Option<Replicas> {
+        let (scale, custom) = (self.scale.as_ref()?, object.custom()?);
+        let number = |path: &[String]| {
+            at(custom, path).and_then(Value::as_i64).and_then(|count| i32::try_from(count).ok())
+        };
+        let selector = scale.selector.as_deref().and_then(|path| at(custom, path)).and_then(Value::as_str);
+        Some(Replicas {
+            desired: Some(number(&scale.desired).unwrap_or(0)),
+            current: number(&scale.current).unwrap_or(0),
+            selector: selector.unwrap_or_default().to_string(),
+        })
+    }
+
+    fn set_replicas(&self, object: &mut Object, count: i32) {
+        let (Some(scale), Some(custom)) = (&self.scale, object.custom_mut()) else { return };
+        let Some((last, holders)) = scale.desired.split_last() else { return };
+        let mut fields = &mut custom.fields;
+        for name in holders {
+            let held = fields.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
+            let Value::Object(next) = held else { return };
+            fields = next;
+        }
+        fields.insert(last.clone(), json!(count));
+    }
+}
+
+/// The text of a field of a custom object, by the names of the fields it lies in: `spec.color`.
+pub(super) fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
+    let names: Vec<String> = path.split('.').map(ToString::to_string).collect();
+    match object.custom().and_then(|custom| at(custom, &names)) {
+        Some(Value::String(text)) => text.as_str().into(),
+        Some(other @ (Value::Number(_) | Value::Bool(_))) => other.to_string().into(),
+        _ => "".into(),
+    }
+}
+
+fn at<'a>(object: &'a CustomObject, path: &[String]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(object.fields.get(first)?, |value, name| value.get(name))
+}
+
+/// The names in a path of plain fields, as `.spec.replicas`.
+fn field_path(field: &'static str, path: &str) -> Result<Vec<String>, DefinitionError> {
+    let wrong = |reason: &str| DefinitionError::Path { field, path: path.into(), reason: reason.into() };
+    let names = path.strip_prefix('.').ok_or_else(|| wrong("it must begin with a dot"))?;
+    let plain =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if names.split('.').all(plain) {
+        Ok(names.split('.').map(ToString::to_string).collect())
+    } else {
+        Err(wrong("it must name fields only"))
+    }
+}
+
+/// Kubernetes' paths (`.metadata.annotations.example\.com/x`) begin without `$` and escape dots in names.
+fn json_path(path: &str) -> Result<JpQuery, String> {
+    let mut standard = String::from("$");
+    let mut rest = path;
+    while let Some(place) = rest.find("\\.") {
+        // The name with the dot is between the last dot before it and the next plain dot or bracket.
+        let start = rest[..place].rfind('.').map_or(0, |dot| dot + 1);
+        let mut name = String::new();
+        let mut letters = rest[start..].char_indices().peekable();
+        let mut end = rest.len();
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '\\' => name.extend(letters.next().map(|(_, letter)| letter)),
+                '.' | '[' => {
+                    end = start + at;
+                    break;
+                }
+                letter => name.push(letter),
+            }
+        }
+        standard.push_str(rest[..start].trim_end_matches('.'));
+        standard.extend(["[", &Value::String(name).to_string(), "]"]);
+        rest = &rest[end..];
+    }
+    standard.push_str(rest);
+    parse_json_path(&standard).map_err(|error| error.to_string())
+}

@@ -1,0 +1,129 @@
+//! What a custom resource is: its names, and its versions with their schemas, columns and subresources, read from the
+//! spec of a CustomResourceDefinition.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
+};
+
+use super::custom::CustomStrategy;
+use crate::object::{Kind, Scope, ServedKind, Subresource, TooManyKinds};
+
+/// A definition that cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum DefinitionError {
+    /// A built-in kind has this group, and this plural or kind.
+    #[error("{0} is built in")]
+    BuiltIn(String),
+    /// Neither `Namespaced` nor `Cluster`.
+    #[error("scope {0:?} is neither \"Namespaced\" nor \"Cluster\"")]
+    Scope(String),
+    /// Not exactly one version is the one that objects are stored in.
+    #[error("exactly one version must have storage=true")]
+    Storage,
+    /// A path of a column, of the scale or of a selectable field.
+    #[error("{field}: {path:?} is no JSON path: {reason}")]
+    Path {
+        /// The definition's field.
+        field: &'static str,
+        /// The path.
+        path: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A pattern in a schema.
+    #[error("{0}")]
+    Pattern(String),
+    /// There are too many.
+    #[error(transparent)]
+    Full(#[from] TooManyKinds),
+}
+
+/// A custom resource as its cluster serves it.
+pub struct Definition {
+    /// Its kind.
+    pub kind: Kind,
+    /// The singular form for the command line.
+    pub singular: String,
+    /// Short names for the command line.
+    pub short_names: Vec<String>,
+    /// Groups of kinds it belongs to, e.g. `all`.
+    pub categories: Vec<String>,
+    /// What a list of it calls itself, e.g. `WidgetList`.
+    pub list_kind: String,
+    /// Its versions, in the definition's order.
+    pub versions: Vec<Version>,
+    /// Which of them objects are stored in: an index.
+    pub storage: usize,
+}
+
+/// One version of a custom resource.
+pub struct Version {
+    /// Its name, e.g. `v1beta1`.
+    pub name: &'static str,
+    /// Requests may use it.
+    pub is_served: bool,
+    pub(in crate::api) strategy: CustomStrategy,
+}
+
+impl Version {
+    /// The kind in this version.
+    pub fn served(&self, kind: Kind) -> ServedKind {
+        ServedKind::Custom(kind, self.name)
+    }
+
+    /// What has a path below an object.
+    pub(in crate::api) fn subresources(&self) -> Vec<Subresource> {
+        let (status, scale) = (self.strategy.has_status(), self.strategy.has_scale());
+        let has = [(Subresource::Status, status), (Subresource::Scale, scale)];
+        has.into_iter().filter(|(_, has)| *has).map(|(subresource, _)| subresource).collect()
+    }
+}
+
+impl Definition {
+    /// Reads the spec of a CustomResourceDefinition.
+    pub(super) fn of(spec: &CustomResourceDefinitionSpec) -> Result<Self, DefinitionError> {
+        let names = &spec.names;
+        let scope = match spec.scope.as_str() {
+            "Namespaced" => Scope::Namespaced,
+            "Cluster" => Scope::Cluster,
+            other => return Err(DefinitionError::Scope(other.into())),
+        };
+        let taken = Kind::BUILT_IN.iter().map(|kind| kind.info()).find(|info| {
+            info.group == spec.group && (info.plural == names.plural || info.name == names.kind)
+        });
+        if let Some(taken) = taken {
+            return Err(DefinitionError::BuiltIn(taken.qualified_plural()));
+        }
+        let mut storing = spec.versions.iter().enumerate().filter(|(_, version)| version.storage);
+        let (Some((storage, _)), None) = (storing.next(), storing.next()) else {
+            return Err(DefinitionError::Storage);
+        };
+        let kind = Kind::custom(&spec.group, &names.plural, &names.kind, scope)?;
+        Ok(Self {
+            kind,
+            singular: names.singular.clone().unwrap_or_else(|| names.kind.to_lowercase()),
+            short_names: names.short_names.clone().unwrap_or_default(),
+            categories: names.categories.clone().unwrap_or_default(),
+            list_kind: names.list_kind.clone().unwrap_or_else(|| format!("{}List", names.kind)),
+            versions: spec
+                .versions
+                .iter()
+                .map(|version| version_of(kind, version))
+                .collect::<Result<_, _>>()?,
+            storage,
+        })
+    }
+
+    /// The version that objects are stored in.
+    pub fn stored(&self) -> &Version {
+        &self.versions[self.storage]
+    }
+}
+
+fn version_of(kind: Kind, version: &CustomResourceDefinitionVersion) -> Result<Version, DefinitionError> {
+    Ok(Version {
+        name: kind.version_name(&version.name)?,
+        is_served: version.served,
+        strategy: CustomStrategy::of(version)?,
+    })
+}

@@ -1,0 +1,119 @@
+//! EndpointSlices.
+
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
+use serde_json::json;
+use std::collections::HashSet;
+use std::net::Ipv4Addr;
+use std::net::Ipv6Addr;
+
+use super::columns::Column;
+use super::endpoints::{PROTOCOLS, shortened};
+use super::resource::Resource;
+use crate::api::default::set;
+use crate::api::validate::{FieldErrors, Path, names};
+
+const MAX_ENDPOINTS: usize = 1000;
+
+const MAX_ADDRESSES: usize = 100;
+
+const MAX_PORTS: usize = 20000;
+
+impl Resource for EndpointSlice {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::text("AddressType", "The type of address carried by this EndpointSlice.", |slice, _| {
+            json!(slice.address_type)
+        }),
+        Column::text(
+            "Ports",
+            "The list of network ports exposed by each endpoint in this slice.",
+            |slice, _| {
+                let port = |p: &EndpointPort| p.port.map_or_else(|| "*".into(), |port| port.to_string());
+                json!(shortened(&slice.ports.iter().flatten().map(port).collect::<Vec<_>>(), "<unset>"))
+            },
+        ),
+        Column::text("Endpoints", "The addresses of the endpoints in this slice.", |slice, _| {
+            let addresses = slice.endpoints.iter().flatten().flat_map(|e| e.addresses.iter().cloned());
+            json!(shortened(&addresses.collect::<Vec<_>>(), "<unset>"))
+        }),
+        Column::age(),
+    ];
+
+    fn apply_defaults(&mut self) {
+        for EndpointPort { name, protocol, .. } in self.ports.iter_mut().flatten() {
+            set(name, "");
+            set(protocol, "TCP");
+        }
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        errors.required_one_of(
+            &Path::root("addressType"),
+            Some(&self.address_type),
+            &["FQDN", "IPv4", "IPv6"],
+        );
+        let path = Path::root("endpoints");
+        let list = self.endpoints.as_deref().unwrap_or_default();
+        if list.len() > MAX_ENDPOINTS {
+            errors.too_many(&path, list.len(), MAX_ENDPOINTS);
+        } else {
+            for (i, one) in list.iter().enumerate() {
+                endpoint(errors, &path.index(i), one, &self.address_type);
+            }
+        }
+        slice_ports(errors, self);
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        errors.immutable(&Path::root("addressType"), &self.address_type, &old.address_type);
+        self.validate(errors);
+    }
+}
+
+fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, address_type: &str) {
+    let list = path.child("addresses");
+    match endpoint.addresses.len() {
+        0 => errors.required(&list, "must contain at least 1 address"),
+        n if n > MAX_ADDRESSES => errors.too_many(&list, n, MAX_ADDRESSES),
+        _ => {}
+    }
+    for (i, address) in endpoint.addresses.iter().enumerate() {
+        let wrong = match address_type {
+            "IPv4" if address.parse::<Ipv4Addr>().is_err() => vec!["must be an IPv4 address".to_string()],
+            "IPv6" if address.parse::<Ipv6Addr>().is_err() => vec!["must be an IPv6 address".to_string()],
+            "FQDN" => names::dns_1123_subdomain(address),
+            _ => Vec::new(),
+        };
+        errors.invalid_each(&list.index(i), address, wrong);
+    }
+    if let Some(node) = &endpoint.node_name {
+        errors.invalid_each(&path.child("nodeName"), node, names::dns_1123_subdomain(node));
+    }
+    if let Some(hostname) = &endpoint.hostname {
+        errors.invalid_each(&path.child("hostname"), hostname, names::dns_1123_label(hostname));
+    }
+}
+
+fn slice_ports(errors: &mut FieldErrors, slice: &EndpointSlice) {
+    let path = Path::root("ports");
+    let list = slice.ports.as_deref().unwrap_or_default();
+    if list.len() > MAX_PORTS {
+        errors.too_many(&path, list.len(), MAX_PORTS);
+        return;
+    }
+    let mut seen = HashSet::new();
+    for (i, port) in list.iter().enumerate() {
+        let path = path.index(i);
+        let name = port.name.as_deref().unwrap_or_default();
+        if !name.is_empty() {
+            errors.invalid_each(&path.child("name"), name, names::dns_1123_label(name));
+        }
+        if !seen.insert(name) {
+            errors.duplicate(&path.child("name"), name);
+        }
+        errors.required_one_of(&path.child("protocol"), port.protocol.as_deref(), PROTOCOLS);
+        if let Some(number) = port.port {
+            errors.invalid_each(&path.child("port"), &number, names::port_number(number.into()));
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What autoscalers must hold.
+
+use k8s_openapi::api::autoscaling::v2::{
+    CrossVersionObjectReference, HPAScalingRules, HorizontalPodAutoscaler, MetricIdentifier, MetricSpec,
+    MetricTarget,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::api::validate::{FieldErrors, Path, resources, selector};
+use crate::object::quantity::Amount;
+
+const LONGEST_WINDOW_SECONDS: i32 = 3600;
+const LONGEST_PERIOD_SECONDS: i32 = 1800;
+const METRIC_TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
+
+pub(super) fn autoscaler(errors: &mut FieldErrors, autoscaler: &HorizontalPodAutoscaler) {
+    let path = Path::root("spec");
+    let spec = &autoscaler.spec;
+    let least = spec.min_replicas.unwrap_or(1);
+    if least < 1 {
+        errors.invalid(&path.child("minReplicas"), &least, "must be greater than or equal to 1");
+    }
+    if spec.max_replicas < 1 {
+        errors.invalid(&path.child("maxReplicas"), &spec.max_replicas, "must be greater than 0");
+    }
+    if spec.max_replicas < least {
+        errors.invalid(
+            &path.child("maxReplicas"),
+            &spec.max_replicas,
+            "must be greater than or equal to `minReplicas`",
+        );
+    }
+    reference(errors, &path.child("scaleTargetRef"), &spec.scale_target_ref);
+    let metrics = path.child("metrics");
+    for (i, metric) in spec.metrics.iter().flatten().enumerate() {
+        metric_spec(errors, &metrics.index(i), metric);
+    }
+    if let Some(behavior) = &spec.behavior {
+        let path = path.child("behavior");
+        for (field, rules) in [("scaleUp", &behavior.scale_up), ("scaleDown", &behavior.scale_down)] {
+            if let Some(rules) = rules {
+                scaling_rules(errors, &path.child(field), rules);
+            }
+        }
+    }
+}
+
+/// What is wrong with a new status.
+pub(super) fn status(errors: &mut FieldErrors, autoscaler: &HorizontalPodAutoscaler) {
+    let path = Path::root("status");
+    if let Some(status) = &autoscaler.status {
+        errors.non_negative(&path.child("currentReplicas"), status.current_replicas.unwrap_or(0));
+        errors.non_negative(&path.child("desiredReplicas"), status.desired_replicas);
+    }
+}
+
+fn reference(errors: &mut FieldErrors, path: &Path<'_>, reference: &CrossVersionObjectReference) {
+    for (field, value) in [("kind", &reference.kind), ("name", &reference.name)] {
+        let path = path.child(field);
+        if value.is_empty() {
+            errors.required(&path, "");
+        } else {
+            path_segment(errors, &path, value);
+        }
+    }
+}
+
+/// A name that stands alone in a path.
+fn path_segment(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    if name == "." || name == ".." {
+        errors.invalid(path, name, format!("may not be '{name}'"));
+    }
+    for letter in ['/', '%'].into_iter().filter(|letter| name.contains(*letter)) {
+        errors.invalid(path, name, format!("may not contain '{letter}'"));
+    }
+}
+
+fn metric_spec(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
+    if metric.type_.is_empty() {
+        errors.required(&path.child("type"), "must specify a metric source type");
+    }
+    errors.one_of(&path.child("type"), &metric.type_, METRIC_TYPES);
+    let given = [
+        ("Object", "object", metric.object.is_some()),
+        ("External", "external", metric.external.is_some()),
+        ("Pods", "pods", metric.pods.is_some()),
+        ("Resource", "resource", metric.resource.is_some()),
+        ("ContainerResource", "containerResource", metric.container_resource.is_some()),
+    ];
+    for (type_, field, is_given) in given {
+        let expected = type_ == metric.type_;
+        if expected && !is_given {
+            let why = "must populate information for the given metric source";
+            errors.required(&path.child(field), why);
+        } else if !expected && is_given {
+            errors.forbidden(&path.child(field), "must populate the given metric source only");
+        }
+    }
+    match metric.type_.as_str() {
+        "Object" => object(errors, path, metric),
+        "External" => external(errors, path, metric),
+        "Pods" => pods(errors, path, metric),
+        "Resource" => {
+            if let Some(source) = &metric.resource {
+                resource(errors, &path.child("resource"), &source.name, None, &source.target);
+            }
+        }
+        "ContainerResource" => {
+            if let Some(source) = &metric.container_resource {
+                let path = path.child("containerResource");
+                resource(errors, &path, &source.name, Some(&source.container), &source.target);
+            }
+        }
+        _ => {}
+    }
+}
+
+const EITHER: &str = "must set either a target value for metric or a per-pod target";
+
+fn object(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
+    let Some(source) = &metric.object else { return };
+    let path = path.child("object");
+    reference(errors, &path.child("describedObject"), &source.described_object);
+    identifier(errors, &path.child("metric"), &source.metric);
+    target(errors, &path.child("target"), &source.target);
+    if source.target.value.is_none() && source.target.average_value.is_none() {
+        errors.required(&path.child("target").child("averageValue"), EITHER);
+    }
+}
+
+fn external(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
+    let Some(source) = &metric.external else { return };
+    let path = path.child("external");
+    identifier(errors, &path.child("metric"), &source.metric);
+    target(errors, &path.child("target"), &source.target);
+    match (&source.target.value, &source.target.average_value) {
+        (None, None) => errors.required(&path.child("target").child("averageValue"), EITHER),
+        (Some(_), Some(_)) => {
+            let why = "may not set both a target value for metric and a per-pod target";
+            errors.forbidden(&path.child("target").child("value"), why);
+        }
+        _ => {}
+    }
+}
+
+fn pods(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
+    let Some(source) = &metric.pods else { return };
+    let path = path.child("pods");
+    identifier(errors, &path.child("metric"), &source.metric);
+    target(errors, &path.child("target"), &source.target);
+    if source.target.average_value.as_ref().is_none_or(|value| !is_positive(value)) {
+        let why = "must specify a positive target averageValue";
+        errors.required(&path.child("target").child("averageValue"), why);
+    }
+}
+
+fn resource(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    name: &str,
+    container: Option<&String>,
+    wanted: &MetricTarget,
+) {
+    if name.is_empty() {
+        errors.required(&path.child("name"), "must specify a resource name");
+    }
+    if container.is_some_and(String::is_empty) {
+        errors.required(&path.child("container"), "must specify a container");
+    }
+    let path = path.child("target");
+    target(errors, &path, wanted);
+    match (wanted.average_utilization, &wanted.average_value) {
+        (None, None) => {
+            let why = "must set either a target raw value or a target utilization";
+            errors.required(&path.child("averageUtilization"), why);
+        }
+        (Some(_), Some(_)) => {
+            let why = "may not set both a target raw value and a target utilization";
+            errors.forbidden(&path.child("averageValue"), why);
+        }
+        _ => {}
+    }
+}
+
+fn identifier(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricIdentifier) {
+    if metric.name.is_empty() {
+        errors.required(&path.child("name"), "must specify a metric name");
+    } else {
+        path_segment(errors, &path.child("name"), &metric.name);
+    }
+    if let Some(labels) = &metric.selector {
+        selector::label_selector(errors, &path.child("selector"), labels);
+    }
+}
+
+fn is_positive(quantity: &Quantity) -> bool {
+    Amount::of(quantity) > Amount::ZERO
+}
+
+fn target(errors: &mut FieldErrors, path: &Path<'_>, target: &MetricTarget) {
+    if target.type_.is_empty() {
+        errors.required(&path.child("type"), "must specify a metric target type");
+    }
+    if !matches!(target.type_.as_str(), "Utilization" | "Value" | "AverageValue") {
+        let why = "must be either Utilization, Value, or AverageValue";
+        errors.invalid(&path.child("type"), &target.type_, why);
+    }
+    for (field, value) in [("value", &target.value), ("averageValue", &target.average_value)] {
+        if let Some(value) = value.as_ref().filter(|value| !is_positive(value)) {
+            errors.invalid(&path.child(field), value, "must be positive");
+        }
+    }
+    if let Some(percent) = target.average_utilization.filter(|percent| *percent < 1) {
+        errors.invalid(&path.child("averageUtilization"), &percent, "must be greater than 0");
+    }
+}
+
+fn scaling_rules(errors: &mut FieldErrors, path: &Path<'_>, rules: &HPAScalingRules) {
+    if let Some(seconds) = rules.stabilization_window_seconds {
+        let path = path.child("stabilizationWindowSeconds");
+        if seconds < 0 {
+            errors.invalid(&path, &seconds, "must be greater than or equal to zero");
+        }
+        if seconds > LONGEST_WINDOW_SECONDS {
+            let why = format!("must be less than or equal to {LONGEST_WINDOW_SECONDS}");
+            errors.invalid(&path, &seconds, why);
+        }
+    }
+    if let Some(select) = &rules.select_policy {
+        errors.one_of(&path.child("selectPolicy"), select, &["Disabled", "Max", "Min"]);
+    }
+    let policies = path.child("policies");
+    if rules.policies.as_ref().is_none_or(Vec::is_empty) {
+        errors.required(&policies, "must specify at least one Policy");
+    }
+    for (i, policy) in rules.policies.iter().flatten().enumerate() {
+        let path = policies.index(i);
+        errors.one_of(&path.child("type"), &policy.type_, &["Percent", "Pods"]);
+        for (field, value) in [("value", policy.value), ("periodSeconds", policy.period_seconds)] {
+            if value <= 0 {
+                errors.invalid(&path.child(field), &value, "must be greater than zero");
+            }
+        }
+        if policy.period_seconds > LONGEST_PERIOD_SECONDS {
+            let why = format!("must be less than or equal to {LONGEST_PERIOD_SECONDS}");
+            errors.invalid(&path.child("periodSeconds"), &policy.period_seconds, why);
+        }
+    }
+    if let Some(tolerance) = &rules.tolerance {
+        resources::quantity(errors, &path.child("tolerance"), tolerance);
+    }
+}

@@ -1,0 +1,136 @@
+//! The kinds: what is particular to one stands in its file here, behind one trait ([`resource::Resource`]): its
+//! defaults, its rules, its columns with their cells, the fields it is selected by, its scale, what quotas count.
+//!
+//! What every object has in common is elsewhere: metadata, pod specs, field errors in `validate`, the order of steps of
+//! a write in `write`. To add a built-in kind, give it a row in the table of `object::kind` and a file here. A custom
+//! resource joins at run time with a definition, and the API treats it the same ([`Kinds`]).
+
+#[cfg(test)]
+mod cases;
+mod columns;
+mod custom;
+mod definition;
+mod registry;
+mod resource;
+mod structural;
+
+mod config_map;
+mod controller_revision;
+mod cron_job;
+mod daemon_set;
+mod deployment;
+mod endpoint_slice;
+mod endpoints;
+mod event;
+mod horizontal_pod_autoscaler;
+mod job;
+mod lease;
+mod limit_range;
+mod namespace;
+mod node;
+mod persistent_volume;
+mod persistent_volume_claim;
+mod pod;
+mod pod_disruption_budget;
+mod pod_preset;
+mod pod_template;
+mod priority_class;
+mod replica_set;
+mod replication_controller;
+mod resource_quota;
+mod secret;
+mod service;
+mod service_account;
+mod stateful_set;
+mod storage_class;
+
+use k8s_openapi::api::core::v1::{Binding, Event, Pod};
+
+use crate::api::validate::{FieldError, FieldErrors, ephemeral, metadata};
+use crate::object::{Kind, Object};
+
+pub use columns::{ColumnDefinition, RowCondition};
+pub use definition::{Definition, DefinitionError, Version};
+pub use registry::Kinds;
+pub(in crate::api) use registry::{Registry, ServedResource};
+pub(in crate::api) use resource::Strategy;
+
+/// The strategy of a built-in kind, or one that knows nothing of a custom kind.
+pub(in crate::api) fn built_in(kind: Kind) -> &'static dyn Strategy {
+    resource::built_in(kind).unwrap_or(&resource::Undefined)
+}
+
+/// Fills in what the manifest of a built-in kind left out. Doing so twice changes nothing more.
+pub fn apply_defaults(object: &mut Object) {
+    built_in(object.kind()).apply_defaults(object);
+}
+
+/// What is wrong with a new object of a built-in kind; nothing when it may be stored. The object has its defaults.
+pub fn validate_create(object: &Object) -> Vec<FieldError> {
+    built_in(object.kind()).create_errors(object)
+}
+
+impl dyn Strategy + '_ {
+    /// What is wrong with a new object; nothing when it may be stored.
+    pub(in crate::api) fn create_errors(&self, object: &Object) -> Vec<FieldError> {
+        let mut errors = FieldErrors::default();
+        metadata::validate_meta(&mut errors, object.kind(), self.name_rule(), object.meta());
+        self.validate_create(object, &mut errors);
+        errors.into_vec()
+    }
+
+    /// What is wrong with a new version of an object, by itself or as a change of the old one.
+    pub(in crate::api) fn update_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = self.meta_update_errors(new, old);
+        self.validate_update(new, old, &mut errors);
+        errors.into_vec()
+    }
+
+    /// What is wrong with a new status; the spec is the old one.
+    pub(in crate::api) fn status_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = self.meta_update_errors(new, old);
+        self.validate_status(new, old, &mut errors);
+        errors.into_vec()
+    }
+
+    /// What is wrong with a pod whose resources were changed through their subresource.
+    pub(in crate::api) fn resize_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = self.meta_update_errors(new, old);
+        if let (Some(new), Some(old)) = (new.get::<Pod>(), old.get::<Pod>()) {
+            pod::validate_resize(&mut errors, new, old);
+        }
+        errors.into_vec()
+    }
+
+    fn meta_update_errors(&self, new: &Object, old: &Object) -> FieldErrors {
+        let mut errors = FieldErrors::default();
+        metadata::validate_meta_update(&mut errors, new.kind(), self.name_rule(), new.meta(), old.meta());
+        errors
+    }
+}
+
+/// What is wrong with a pod whose ephemeral containers were changed through their subresource.
+pub(in crate::api) fn ephemeral_containers_errors(new: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = FieldErrors::default();
+    if let (Some(new), Some(old)) = (new.get::<Pod>(), old.get::<Pod>()) {
+        pod::validate_pod(&mut errors, new);
+        ephemeral::update(&mut errors, new, old);
+    }
+    errors.into_vec()
+}
+
+/// What is wrong with a new event that is written in the form of events.k8s.io.
+pub(in crate::api) fn new_event_errors(object: &Object) -> Vec<FieldError> {
+    let mut errors = FieldErrors::default();
+    if let Some(event) = object.get::<Event>() {
+        event::new_event(&mut errors, event);
+    }
+    errors.into_vec()
+}
+
+/// What is wrong with an assignment of a pod to a node.
+pub(in crate::api) fn binding_errors(binding: &Binding) -> Vec<FieldError> {
+    let mut errors = FieldErrors::default();
+    pod::validate_binding(&mut errors, binding);
+    errors.into_vec()
+}

@@ -1,0 +1,136 @@
+//! Nodes.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1::{Node, NodeSystemInfo};
+use serde_json::{Value, json};
+
+use super::columns::{Column, NONE};
+use super::resource::{Resource, SelectableField, flag, selectable};
+use crate::api::validate::{FieldErrors, Path, metadata, names, placement, resources};
+use crate::object::time::UNKNOWN;
+
+impl Resource for Node {
+    // A kubelet registers its node with the status it has.
+    const KEEPS_STATUS_AT_CREATION: bool = true;
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::text("Status", "The status of the node", |node, _| json!(state(node))),
+        Column::text("Roles", "The roles of the node", |node, _| json!(roles(node))),
+        Column::age(),
+        Column::text("Version", "Kubelet Version reported by the node.", |node, _| {
+            json!(
+                node.status
+                    .as_ref()
+                    .and_then(|s| s.node_info.as_ref())
+                    .map_or("", |i| i.kubelet_version.as_str())
+            )
+        }),
+        Column::wide("Internal-IP", "The node's address within the cluster.", |node, _| {
+            address(node, "InternalIP")
+        }),
+        Column::wide("External-IP", "The node's address from outside.", |node, _| {
+            address(node, "ExternalIP")
+        }),
+        Column::wide("OS-Image", "OS Image reported by the node.", |node, _| reported(node, |i| &i.os_image)),
+        Column::wide("Kernel-Version", "Kernel Version reported by the node.", |node, _| {
+            reported(node, |i| &i.kernel_version)
+        }),
+        Column::wide("Container-Runtime", "ContainerRuntime Version reported by the node.", |node, _| {
+            reported(node, |i| &i.container_runtime_version)
+        }),
+    ];
+    const SELECTABLE: &'static [SelectableField<Self>] =
+        &[selectable("spec.unschedulable", |node| flag(node.spec.as_ref().and_then(|s| s.unschedulable)))];
+
+    fn apply_defaults(&mut self) {
+        if let Some(status) = &mut self.status
+            && status.allocatable.is_none()
+        {
+            status.allocatable.clone_from(&status.capacity);
+        }
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        if let Some(spec) = &self.spec {
+            let taints = Path::root("spec.taints");
+            let mut seen = HashSet::new();
+            for (i, taint) in spec.taints.iter().flatten().enumerate() {
+                let path = taints.index(i);
+                metadata::label_key(errors, &path.child("key"), &taint.key);
+                let value = taint.value.as_deref().unwrap_or_default();
+                errors.invalid_each(&path.child("value"), value, names::label_value(value));
+                errors.required_one_of(&path.child("effect"), Some(&taint.effect), placement::TAINT_EFFECTS);
+                if !seen.insert((&taint.key, &taint.effect)) {
+                    errors.duplicate_because(
+                        &path,
+                        &serde_json::to_value(taint).unwrap_or_default(),
+                        "taints must be unique by key and effect pair",
+                    );
+                }
+            }
+        }
+        if let Some(status) = &self.status {
+            let path = Path::root("status");
+            resources::amounts(errors, &path.child("capacity"), status.capacity.as_ref());
+            resources::amounts(errors, &path.child("allocatable"), status.allocatable.as_ref());
+        }
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        self.validate(errors);
+        let (Some(new), Some(old)) = (&self.spec, &old.spec) else { return };
+        for (field, new, old) in
+            [("podCIDR", &new.pod_cidr, &old.pod_cidr), ("providerID", &new.provider_id, &old.provider_id)]
+        {
+            if old.as_ref().is_some_and(|o| !o.is_empty()) && new != old {
+                errors.forbidden(
+                    &Path::root("spec").child(field),
+                    format!("node updates may not change {field} except from \"\" to valid"),
+                );
+            }
+        }
+    }
+
+    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+        self.validate(errors);
+    }
+}
+
+fn state(node: &Node) -> String {
+    let conditions = node.status.as_ref().and_then(|s| s.conditions.as_deref()).unwrap_or_default();
+    let mut state = match conditions.iter().find(|c| c.type_ == "Ready") {
+        Some(ready) if ready.status == "True" => "Ready",
+        Some(_) => "NotReady",
+        None => "Unknown",
+    }
+    .to_string();
+    if node.spec.as_ref().is_some_and(|s| s.unschedulable == Some(true)) {
+        state.push_str(",SchedulingDisabled");
+    }
+    state
+}
+
+fn address(node: &Node, type_: &str) -> Value {
+    let addresses = node.status.as_ref().and_then(|s| s.addresses.as_deref()).unwrap_or_default();
+    json!(addresses.iter().find(|a| a.type_ == type_).map_or(NONE, |a| a.address.as_str()))
+}
+
+fn reported(node: &Node, part: fn(&NodeSystemInfo) -> &String) -> Value {
+    let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
+    json!(info.map(|info| part(info).as_str()).filter(|text| !text.is_empty()).unwrap_or(UNKNOWN))
+}
+
+fn roles(node: &Node) -> String {
+    let mut roles: Vec<&str> = Vec::new();
+    for (key, value) in node.metadata.labels.iter().flatten() {
+        match key.strip_prefix("node-role.kubernetes.io/") {
+            Some(role) if !role.is_empty() => roles.push(role),
+            _ if key == "kubernetes.io/role" && !value.is_empty() => roles.push(value),
+            _ => {}
+        }
+    }
+    roles.sort_unstable();
+    roles.dedup();
+    if roles.is_empty() { NONE.into() } else { roles.join(",") }
+}

@@ -1,0 +1,227 @@
+//! Persistent volumes.
+
+use crate::api::validate::resources;
+use crate::api::validate::selector;
+use crate::api::validate::spec_diff;
+use crate::api::validate::spec_diff::differences;
+use crate::api::validate::storage::access_modes;
+use crate::api::validate::storage::class_name;
+use crate::api::validate::storage::volume_mode;
+use crate::api::validate::volumes;
+use crate::object::quantity::Amount;
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde_json::json;
+use serde_json::{Map, Value};
+
+use super::columns::Column;
+use super::resource::{Resource, SelectableField, selectable, text};
+use crate::api::default::{set, set_text};
+use crate::api::validate::{FieldErrors, Path};
+use crate::object::owner;
+use crate::object::quantity::ResourceList;
+use crate::object::storage::UNSET;
+
+/// The fields of a spec that are no source.
+const NO_SOURCES: &[&str] = &[
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+];
+
+const RECLAIM_POLICIES: &[&str] = &["Delete", "Recycle", "Retain"];
+
+impl Resource for PersistentVolume {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::text("Capacity", "How much the volume holds.", |volume, _| {
+            json!(storage_text(volume.spec.as_ref().and_then(|s| s.capacity.as_ref())))
+        }),
+        Column::text("Access Modes", "How the volume may be mounted.", |volume, _| {
+            json!(modes_text(volume.spec.as_ref().and_then(|s| s.access_modes.as_deref())))
+        }),
+        Column::text("Reclaim Policy", "What becomes of the volume when its claim is gone.", |volume, _| {
+            let policy = volume.spec.as_ref().and_then(|s| s.persistent_volume_reclaim_policy.as_deref());
+            json!(policy.unwrap_or_default())
+        }),
+        Column::text("Status", "The volume's phase.", |volume, _| {
+            let phase = volume.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or_default();
+            json!(if owner::is_terminating(&volume.metadata) { "Terminating" } else { phase })
+        }),
+        Column::text("Claim", "The claim the volume is bound to.", |volume, _| {
+            let part = |text: &Option<String>| text.clone().unwrap_or_default();
+            let claim = volume.spec.as_ref().and_then(|s| s.claim_ref.as_ref());
+            json!(claim.map_or_else(String::new, |c| format!("{}/{}", part(&c.namespace), part(&c.name))))
+        }),
+        Column::text("StorageClass", "The class the storage is of.", |volume, _| {
+            json!(volume.spec.as_ref().and_then(|s| s.storage_class_name.as_deref()).unwrap_or_default())
+        }),
+        Column::text("VolumeAttributesClass", "The class of attributes of the volume.", |volume, _| {
+            json!(
+                volume.spec.as_ref().and_then(|s| s.volume_attributes_class_name.as_deref()).unwrap_or(UNSET)
+            )
+        }),
+        Column::text("Reason", "Why the volume is in its phase.", |volume, _| {
+            json!(volume.status.as_ref().and_then(|s| s.reason.as_deref()).unwrap_or_default())
+        }),
+        Column::age(),
+        Column::wide("VolumeMode", "Whether the volume is a file system or a block device.", |volume, _| {
+            json!(volume.spec.as_ref().and_then(|s| s.volume_mode.as_deref()).unwrap_or(UNSET))
+        }),
+    ];
+    const SELECTABLE: &'static [SelectableField<Self>] =
+        &[selectable("name", |volume| text(volume.metadata.name.as_ref()))];
+
+    fn apply_defaults(&mut self) {
+        let status = self.status.get_or_insert_with(PersistentVolumeStatus::default);
+        set_text(&mut status.phase, "Pending");
+        let spec = self.spec.get_or_insert_default();
+        set_text(&mut spec.persistent_volume_reclaim_policy, "Retain");
+        set_text(&mut spec.volume_mode, "Filesystem");
+        if let Some(path) = &mut spec.host_path {
+            set(&mut path.type_, "");
+        }
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let path = Path::root("spec");
+        let Some(spec) = &self.spec else { return errors.required(&path, "") };
+        access_modes(errors, &path.child("accessModes"), spec.access_modes.as_deref(), "");
+        capacity(errors, &path.child("capacity"), spec);
+        let policy = spec.persistent_volume_reclaim_policy.as_deref().unwrap_or_default();
+        if !policy.is_empty() {
+            errors.one_of(&path.child("persistentVolumeReclaimPolicy"), policy, RECLAIM_POLICIES);
+        }
+        node_affinity(errors, spec);
+        sources(errors, &path, spec);
+        let root = spec.host_path.as_ref().is_some_and(|source| is_root(&source.path));
+        if root && policy == "Recycle" {
+            let detail = "may not be 'recycle' for a hostPath mount of '/'";
+            errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), detail);
+        }
+        class_name(errors, &path.child("storageClassName"), spec.storage_class_name.as_deref());
+        volume_mode(errors, &path.child("volumeMode"), spec.volume_mode.as_deref());
+        let attributes = spec.volume_attributes_class_name.as_deref();
+        if attributes.is_some() && spec.csi.is_none() {
+            let path = path.child("volumeAttributesClassName");
+            errors.required(&path, "has to be specified with CSI volume");
+        }
+        class_name(errors, &path.child("volumeAttributesClassName"), attributes);
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        self.validate(errors);
+        let (Some(now), Some(before)) = (&self.spec, &old.spec) else { return };
+        let (after, original) = (source_fields(now), source_fields(before));
+        if after != original {
+            let shown = differences(&spec_diff::VOLUME_SOURCE, &original, &after);
+            let detail = format!("spec.persistentvolumesource is immutable after creation\n{shown}");
+            errors.forbidden(&Path::root("spec.persistentvolumesource"), detail);
+        }
+        errors.immutable(&Path::root("volumeMode"), &now.volume_mode, &before.volume_mode);
+        if before.node_affinity.is_some() && now.node_affinity != before.node_affinity {
+            let shown = serde_json::to_value(&now.node_affinity).unwrap_or_default();
+            errors.invalid(&Path::root("nodeAffinity"), &shown, "field is immutable");
+        }
+    }
+}
+
+fn capacity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
+    let capacity = spec.capacity.as_ref();
+    if capacity.is_none_or(std::collections::BTreeMap::is_empty) {
+        errors.required(path, "");
+    }
+    if capacity.is_none_or(|list| list.len() > 1 || !list.contains_key("storage")) {
+        let shown = serde_json::to_value(capacity).unwrap_or_default();
+        errors.unsupported_value(path, &shown, &["storage"]);
+    }
+    for (name, amount) in capacity.into_iter().flatten() {
+        let path = path.key(name);
+        if resources::quantity(errors, &path, amount).is_some_and(Amount::is_zero) {
+            errors.invalid(&path, amount, "must be greater than zero");
+        }
+    }
+}
+
+fn node_affinity(errors: &mut FieldErrors, spec: &PersistentVolumeSpec) {
+    let Some(affinity) = &spec.node_affinity else { return };
+    let path = Path::root("spec.nodeAffinity");
+    let path = path.child("required");
+    let Some(required) = &affinity.required else {
+        return errors.required(&path, "must specify required node constraints");
+    };
+    let path = path.child("nodeSelectorTerms");
+    if required.node_selector_terms.is_empty() {
+        errors.required(&path, "must have at least one node selector term");
+    }
+    for (i, term) in required.node_selector_terms.iter().enumerate() {
+        selector::node_selector_term(errors, &path.index(i), term);
+    }
+}
+
+/// Exactly one source, and the rules of those that lead to files of this machine.
+fn sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
+    let given = source_fields(spec);
+    for field in given.keys().skip(1) {
+        errors.forbidden(&path.child(field), "may not specify more than 1 volume type");
+    }
+    if given.is_empty() {
+        errors.required(path, "must specify a volume type");
+    }
+    if let Some(source) = &spec.host_path {
+        volumes::host_path(errors, &path.child("hostPath"), source);
+    }
+    if let Some(source) = &spec.local {
+        let path = path.child("local.path");
+        if source.path.is_empty() {
+            errors.required(&path, "");
+        } else {
+            volumes::no_backsteps(errors, &path, &source.path);
+        }
+        if spec.node_affinity.is_none() {
+            errors.required(&Path::root("metadata.annotations"), "Local volume requires node affinity");
+        }
+    }
+}
+
+/// What the volume stands for, by field.
+fn source_fields(spec: &PersistentVolumeSpec) -> Map<String, Value> {
+    match serde_json::to_value(spec) {
+        Ok(Value::Object(mut fields)) => {
+            fields.retain(|field, _| !NO_SOURCES.contains(&field.as_str()));
+            fields
+        }
+        _ => Map::new(),
+    }
+}
+
+fn is_root(path: &str) -> bool {
+    path.starts_with('/') && path.split('/').all(|part| matches!(part, "" | "."))
+}
+
+/// How much storage a list of resources has.
+pub(super) fn storage_text(list: Option<&ResourceList>) -> &str {
+    list.and_then(|l| l.get("storage")).map_or("", |Quantity(text)| text.as_str())
+}
+
+/// `RWO,ROX`: each mode once, in the order Kubernetes prints them.
+pub(super) fn modes_text(modes: Option<&[String]>) -> String {
+    let has = |mode: &str| modes.unwrap_or_default().iter().any(|m| m == mode);
+    [
+        ("ReadWriteOnce", "RWO"),
+        ("ReadOnlyMany", "ROX"),
+        ("ReadWriteMany", "RWX"),
+        ("ReadWriteOncePod", "RWOP"),
+    ]
+    .into_iter()
+    .filter(|(mode, _)| has(mode))
+    .map(|(_, short)| short)
+    .collect::<Vec<_>>()
+    .join(",")
+}

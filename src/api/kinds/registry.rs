@@ -1,0 +1,342 @@
+//! The kinds that a cluster serves: the built-in ones, and the custom resources whose definitions it was given.
+//!
+//! [`Kinds`] is a snapshot; [`Api::kinds`] gives the newest one and [`Api::kinds_changed`] wakes whoever follows all
+//! kinds (garbage collection, namespaces, quotas, discovery).
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionSpec;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::definition::{Definition, DefinitionError, Version};
+use super::{Strategy, built_in};
+use crate::api::Api;
+use crate::object::quantity::ResourceList;
+use crate::object::{Kind, Object, ServedKind, Subresource, split_api_version};
+
+/// What a cluster serves at one time.
+#[derive(Clone, Default)]
+pub struct Kinds {
+    custom: BTreeMap<Kind, Arc<Definition>>,
+    generation: u64,
+}
+
+/// A kind's strategy: of a built-in kind, or as a version of a definition has it.
+pub(in crate::api) enum StrategyOf {
+    BuiltIn(&'static dyn Strategy),
+    Custom(Arc<Definition>, usize),
+}
+
+impl Deref for StrategyOf {
+    type Target = dyn Strategy;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::BuiltIn(strategy) => *strategy,
+            Self::Custom(definition, version) => &definition.versions[*version].strategy,
+        }
+    }
+}
+
+/// One kind in one version, as discovery tells of it.
+pub(in crate::api) struct ServedResource {
+    pub(in crate::api) served: ServedKind,
+    pub(in crate::api) singular: String,
+    pub(in crate::api) short_names: Vec<String>,
+    pub(in crate::api) categories: Vec<String>,
+    pub(in crate::api) subresources: Vec<Subresource>,
+}
+
+impl Kinds {
+    /// How often the set of kinds has changed: snapshots with the same number serve the same.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Every kind: the built-in ones in the order objects that depend on one another should be applied, then the
+    /// custom ones.
+    pub fn all(&self) -> impl Iterator<Item = Kind> + '_ {
+        Kind::BUILT_IN.iter().copied().chain(self.custom.keys().copied())
+    }
+
+    /// The definition of a custom kind.
+    pub fn definition(&self, kind: Kind) -> Option<&Arc<Definition>> {
+        self.custom.get(&kind)
+    }
+
+    /// Every kind in every version that is served.
+    pub(in crate::api) fn served(&self) -> impl Iterator<Item = ServedResource> + '_ {
+        let built_in = ServedKind::built_in().map(|served| {
+            let info = served.kind().info();
+            let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+            ServedResource {
+                served,
+                singular: info.singular.to_string(),
+                short_names: texts(info.short_names),
+                categories: texts(info.categories),
+                subresources: info.subresources.to_vec(),
+            }
+        });
+        let custom = self.custom.values().flat_map(|definition| {
+            definition.versions.iter().filter(|version| version.is_served).map(|version| ServedResource {
+                served: version.served(definition.kind),
+                singular: definition.singular.clone(),
+                short_names: definition.short_names.clone(),
+                categories: definition.categories.clone(),
+                subresources: version.subresources(),
+            })
+        });
+        built_in.chain(custom)
+    }
+
+    /// What is served under this path.
+    pub fn from_path(&self, group: &str, version: &str, plural: &str) -> Option<ServedKind> {
+        ServedKind::from_path(group, version, plural).or_else(|| {
+            self.custom_version(group, version, |definition| definition.kind.info().plural == plural)
+        })
+    }
+
+    /// What a manifest's `apiVersion` and `kind` mean here.
+    pub fn from_api_version(&self, api_version: &str, name: &str) -> Option<ServedKind> {
+        let (group, version) = split_api_version(api_version);
+        ServedKind::from_api_version(api_version, name)
+            .or_else(|| self.custom_version(group, version, |definition| definition.kind.info().name == name))
+    }
+
+    fn custom_version(
+        &self,
+        group: &str,
+        version: &str,
+        is_it: impl Fn(&Definition) -> bool,
+    ) -> Option<ServedKind> {
+        let definition = self.custom.values().find(|d| d.kind.info().group == group && is_it(d))?;
+        let version = definition.versions.iter().find(|v| v.is_served && v.name == version)?;
+        Some(version.served(definition.kind))
+    }
+
+    /// What a list of a kind calls itself.
+    pub(in crate::api) fn list_kind(&self, kind: Kind) -> String {
+        match self.custom.get(&kind) {
+            Some(definition) => definition.list_kind.clone(),
+            None => format!("{}List", kind.info().name),
+        }
+    }
+
+    /// The kind with this name in this group, in whatever version.
+    pub fn in_group(&self, group: &str, name: &str) -> Option<Kind> {
+        self.all().find(|kind| kind.info().group == group && kind.info().name == name)
+    }
+
+    /// Whether a kind has a subresource in a version.
+    pub fn subresource(&self, served: ServedKind, path: &str) -> Option<Subresource> {
+        let is_it = |subresource: &Subresource| subresource.path() == path;
+        match self.version(served) {
+            Some((_, version)) => version.subresources().into_iter().find(is_it),
+            None => served.kind().info().subresources.iter().copied().find(is_it),
+        }
+    }
+
+    /// Whether a kind can be scaled.
+    pub fn is_scalable(&self, kind: Kind) -> bool {
+        match self.custom.get(&kind) {
+            Some(definition) => definition.stored().subresources().contains(&Subresource::Scale),
+            None => kind.info().has(Subresource::Scale),
+        }
+    }
+
+    fn version(&self, served: ServedKind) -> Option<(&Arc<Definition>, &Version)> {
+        let definition = self.custom.get(&served.kind())?;
+        Some((definition, definition.versions.iter().find(|v| v.name == served.version())?))
+    }
+
+    /// The schema of a custom resource's version.
+    pub(in crate::api) fn schema(&self, served: ServedKind) -> Option<&super::structural::Structural> {
+        self.version(served).map(|(_, version)| version.strategy.schema())
+    }
+
+    /// The strategy of a kind in a version.
+    pub(in crate::api) fn strategy_in(&self, served: ServedKind) -> StrategyOf {
+        self.strategy_named(served.kind(), served.version())
+    }
+
+    /// The strategy of an object's kind, in the version the object has.
+    pub(in crate::api) fn strategy(&self, object: &Object) -> StrategyOf {
+        match object.custom() {
+            None => StrategyOf::BuiltIn(built_in(object.kind())),
+            Some(custom) => self.strategy_named(object.kind(), split_api_version(custom.api_version()).1),
+        }
+    }
+
+    fn strategy_named(&self, kind: Kind, version: &str) -> StrategyOf {
+        let Some(definition) = self.custom.get(&kind) else { return StrategyOf::BuiltIn(built_in(kind)) };
+        let named = definition.versions.iter().position(|v| v.name == version);
+        StrategyOf::Custom(definition.clone(), named.unwrap_or(definition.storage))
+    }
+
+    /// The version that an object is stored in, given to it.
+    pub(in crate::api) fn to_stored_version(&self, object: &mut Object) {
+        let Some(definition) = self.custom.get(&object.kind()) else { return };
+        let api_version = format!("{}/{}", definition.kind.info().group, definition.stored().name);
+        if let Some(custom) = object.custom_mut() {
+            custom.set_api_version(api_version);
+        }
+    }
+
+    /// What an object uses of every resource that quotas know.
+    pub fn usage(&self, object: &Object, now: Timestamp) -> ResourceList {
+        let (kind, strategy) = (object.kind(), self.strategy(object));
+        if !is_counted(kind, &*strategy) {
+            return ResourceList::new();
+        }
+        let one = || Quantity("1".into());
+        let mut used = strategy.usage(object, now);
+        used.insert(format!("count/{}", kind.info().qualified_plural()), one());
+        if strategy.is_counted_by_plural() {
+            used.insert(kind.info().plural.into(), one());
+        }
+        used
+    }
+
+    /// The kind whose objects use this resource; none when the name means nothing to a quota.
+    pub fn kind_using(&self, resource: &str) -> Option<Kind> {
+        let strategy = |kind: Kind| match self.custom.get(&kind) {
+            Some(definition) => StrategyOf::Custom(definition.clone(), definition.storage),
+            None => StrategyOf::BuiltIn(built_in(kind)),
+        };
+        if let Some(counted) = resource.strip_prefix("count/") {
+            return self.all().find(|kind| {
+                kind.info().qualified_plural() == counted && is_counted(*kind, &*strategy(*kind))
+            });
+        }
+        self.all().find(|kind| {
+            let strategy = strategy(*kind);
+            strategy.uses(resource) || (strategy.is_counted_by_plural() && kind.info().plural == resource)
+        })
+    }
+}
+
+/// Only what lives in a namespace can be counted there.
+fn is_counted(kind: Kind, strategy: &dyn Strategy) -> bool {
+    kind.namespaced() && strategy.is_counted()
+}
+
+/// The kinds of a cluster as they change.
+pub(in crate::api) struct Registry {
+    kinds: RwLock<Arc<Kinds>>,
+    changed: watch::Sender<u64>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self { kinds: RwLock::default(), changed: watch::Sender::new(0) }
+    }
+}
+
+impl Registry {
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<Kind, Arc<Definition>>)) {
+        let generation = {
+            let mut kinds = self.kinds.write();
+            let mut next = Kinds::clone(&kinds);
+            change(&mut next.custom);
+            next.generation += 1;
+            let generation = next.generation;
+            *kinds = Arc::new(next);
+            generation
+        };
+        self.changed.send_replace(generation);
+    }
+}
+
+impl Api {
+    /// What this cluster serves now.
+    pub fn kinds(&self) -> Arc<Kinds> {
+        self.inner.kinds.kinds.read().clone()
+    }
+
+    /// Wakes with each change of [`Api::kinds`].
+    pub fn kinds_changed(&self) -> watch::Receiver<u64> {
+        self.inner.kinds.changed.subscribe()
+    }
+
+    /// Serves a custom resource from now on, as its definition says; in place of what an earlier definition said.
+    pub fn define(&self, spec: &CustomResourceDefinitionSpec) -> Result<Kind, DefinitionError> {
+        let definition = Definition::of(spec)?;
+        let kind = definition.kind;
+        self.inner.kinds.change(|custom| drop(custom.insert(kind, Arc::new(definition))));
+        Ok(kind)
+    }
+
+    /// Serves a custom resource no longer. Its objects stay until somebody deletes them.
+    pub fn undefine(&self, kind: Kind) {
+        self.inner.kinds.change(|custom| drop(custom.remove(&kind)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn used(kind: Kind, value: Value) -> String {
+        let now = "2026-11-21T00:00:00Z".parse().unwrap();
+        let used = Kinds::default().usage(&Object::from_value(kind, value).unwrap(), now);
+        used.iter().map(|(name, q)| format!("{name}={}", q.0)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn every_kind_is_counted_and_some_by_more_quo_1() {
+        for (kind, value, expected) in [
+            (Kind::ConfigMap, json!({}), "configmaps=1 count/configmaps=1"),
+            (Kind::Deployment, json!({"spec": {"selector": {}, "template": {}}}), "count/deployments.apps=1"),
+            (Kind::Event, json!({"involvedObject": {}, "metadata": {}}), ""),
+            (Kind::Node, json!({}), ""),
+            (
+                Kind::Service,
+                json!({"spec": {"type": "NodePort", "ports": [{"port": 1}, {"port": 2}]}}),
+                "count/services=1 services=1 services.loadbalancers=0 services.nodeports=2",
+            ),
+            (
+                Kind::Service,
+                json!({"spec": {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false,
+                    "ports": [{"port": 1}, {"port": 2, "nodePort": 30000}]}}),
+                "count/services=1 services=1 services.loadbalancers=1 services.nodeports=1",
+            ),
+            (
+                Kind::PersistentVolumeClaim,
+                json!({"spec": {"storageClassName": "gold", "resources": {"requests": {"storage": "1Gi"}}},
+                    "status": {"allocatedResources": {"storage": "2Gi"}}}),
+                "count/persistentvolumeclaims=1 gold.storageclass.storage.k8s.io/persistentvolumeclaims=1 \
+                 gold.storageclass.storage.k8s.io/requests.storage=2Gi persistentvolumeclaims=1 \
+                 requests.storage=2Gi",
+            ),
+        ] {
+            assert_eq!(used(kind, value), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn every_resource_belongs_to_one_kind_quo_1() {
+        for (resource, kind) in [
+            ("pods", Some(Kind::Pod)),
+            ("requests.example.com/gpu", Some(Kind::Pod)),
+            ("limits.ephemeral-storage", Some(Kind::Pod)),
+            ("requests.storage", Some(Kind::PersistentVolumeClaim)),
+            ("gold.storageclass.storage.k8s.io/requests.storage", Some(Kind::PersistentVolumeClaim)),
+            ("count/jobs.batch", Some(Kind::Job)),
+            ("count/jobs", None),
+            ("count/events", None),
+            ("secrets", Some(Kind::Secret)),
+            ("resourcequotas", Some(Kind::ResourceQuota)),
+            ("deployments", None),
+            ("example.com/gpu", None),
+        ] {
+            assert_eq!(Kinds::default().kind_using(resource), kind, "{resource}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! What the API knows of a kind: one trait, implemented in one file for each built-in kind, and the same knowledge
+//! without the type ([`Strategy`], Kubernetes' word), which a custom resource reads from its definition.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodSpec;
+
+use super::columns::{Column, ColumnDefinition, RowCondition, cells_of};
+use crate::api::Propagation;
+use crate::api::validate::{FieldErrors, names};
+use crate::object::quantity::ResourceList;
+use crate::object::{Kind, Object, Typed};
+
+/// A built-in kind. Everything is a pure function of one object, or of its new and old version: what depends on other
+/// objects (priorities, service accounts, addresses, quotas) is admission's.
+///
+/// What is not said here is what most kinds do: no defaults, no rules beyond those of metadata, the columns name and
+/// age.
+pub(in crate::api) trait Resource: Typed {
+    /// What its names look like: the faults of one.
+    const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
+    /// A new object keeps the status it brings.
+    const KEEPS_STATUS_AT_CREATION: bool = false;
+    /// What becomes of dependants when a client that deletes an object over the API does not say, and what it is told.
+    const DEFAULT_PROPAGATION: Option<(Propagation, Option<&'static str>)> = None;
+    /// The columns of its table, each with its cell.
+    const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::age()];
+    /// The fields it can be selected by, beside `metadata.name` and `metadata.namespace`.
+    const SELECTABLE: &'static [SelectableField<Self>] = &[];
+    /// Where its replica counts are, if it can be scaled.
+    const SCALE: Option<ScaleFields<Self>> = None;
+    /// Its objects count in quotas (`count/…`) if they live in namespaces.
+    const COUNTED: bool = true;
+    /// Quotas count it by its bare plural too, as before `count/…` came.
+    const COUNTED_BY_PLURAL: bool = false;
+    /// Warns whoever writes one.
+    const DEPRECATED: Option<&'static str> = None;
+
+    /// Fills in what the manifest left out. Doing so twice changes nothing more.
+    fn apply_defaults(&mut self) {}
+
+    /// Gives a new object what follows from its uid and name, and the status it starts with. Runs once, after defaults
+    /// and mutating admission.
+    fn prepare_for_create(&mut self) {}
+
+    /// Fills what an update leaves out with what the API gave the old version: addresses, ports, types. Runs before
+    /// defaults: clients that write whole objects leave these out and mean no change.
+    fn carry_over(&mut self, _old: &Self) {}
+
+    /// Settles what depends on what has changed. Runs after defaults and mutating admission.
+    fn prepare_for_update(&mut self, _old: &Self) {}
+
+    /// Writes out what Kubernetes' encoding of a status always has, also when it is empty: clients read it without
+    /// asking.
+    fn complete_status(&mut self) {}
+
+    /// What holds for objects of every age.
+    fn validate(&self, _errors: &mut FieldErrors) {}
+
+    /// What holds for new objects.
+    fn validate_create(&self, errors: &mut FieldErrors) {
+        self.validate(errors);
+    }
+
+    /// What holds for a new version.
+    fn validate_update(&self, _old: &Self, errors: &mut FieldErrors) {
+        self.validate(errors);
+    }
+
+    /// What holds for a new status; the spec is the old one.
+    fn validate_status(&self, _old: &Self, _errors: &mut FieldErrors) {}
+
+    /// The condition by which printers tell a finished row.
+    fn row_condition(&self) -> Option<RowCondition> {
+        None
+    }
+
+    /// The pod that the object is or makes, and where it stands: its fields are what authors are warned about.
+    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
+        None
+    }
+
+    /// What it uses of the resources that quotas have for its kind alone, such as `requests.cpu`.
+    fn usage(&self, _now: Timestamp) -> ResourceList {
+        ResourceList::new()
+    }
+
+    /// Whether [`Resource::usage`] may have a resource of this name.
+    fn uses(_resource: &str) -> bool {
+        false
+    }
+}
+
+/// A field that lists and watches can be limited by.
+pub(in crate::api) struct SelectableField<T> {
+    /// As selectors name it.
+    pub(in crate::api) path: &'static str,
+    /// Its text; empty when it is absent.
+    pub(in crate::api) text: for<'a> fn(&'a T) -> Cow<'a, str>,
+}
+
+/// A field with its text.
+pub(in crate::api) const fn selectable<T>(
+    path: &'static str,
+    text: for<'a> fn(&'a T) -> Cow<'a, str>,
+) -> SelectableField<T> {
+    SelectableField { path, text }
+}
+
+/// An optional text as a selectable field has it.
+pub(in crate::api) fn text(field: Option<&String>) -> Cow<'_, str> {
+    Cow::Borrowed(field.map_or("", String::as_str))
+}
+
+/// An optional flag as a selectable field has it.
+pub(in crate::api) fn flag(field: Option<bool>) -> Cow<'static, str> {
+    Cow::Borrowed(if field == Some(true) { "true" } else { "false" })
+}
+
+/// How the replica counts of a kind are read and set.
+#[derive(Clone, Copy)]
+pub(in crate::api) struct ScaleFields<T> {
+    pub(in crate::api) get: fn(&T) -> Replicas,
+    /// Sets the count that is asked for.
+    pub(in crate::api) set: fn(&mut T, i32),
+}
+
+/// The replica counts of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::api) struct Replicas {
+    /// Asked for; one when nothing is said.
+    pub(in crate::api) desired: Option<i32>,
+    /// There now.
+    pub(in crate::api) current: i32,
+    /// Which pods are counted, as a selector's text.
+    pub(in crate::api) selector: String,
+}
+
+/// A kind's knowledge without its type. Objects of another kind are left as they are.
+pub(in crate::api) trait Strategy: Send + Sync {
+    fn name_rule(&self) -> fn(&str) -> Vec<String> {
+        names::dns_1123_subdomain
+    }
+    fn keeps_status_at_creation(&self) -> bool {
+        false
+    }
+    /// The status, if the kind has one, is written apart from the rest.
+    fn has_status(&self) -> bool {
+        true
+    }
+    fn default_propagation(&self) -> Option<(Propagation, Option<&'static str>)> {
+        None
+    }
+    fn is_counted(&self) -> bool {
+        true
+    }
+    fn is_counted_by_plural(&self) -> bool {
+        false
+    }
+    fn deprecated(&self) -> Option<&'static str> {
+        None
+    }
+    fn apply_defaults(&self, _object: &mut Object) {}
+    fn prepare_for_create(&self, _object: &mut Object) {}
+    fn carry_over(&self, _new: &mut Object, _old: &Object) {}
+    fn prepare_for_update(&self, _new: &mut Object, _old: &Object) {}
+    fn complete_status(&self, _object: &mut Object) {}
+    /// Whether both versions ask for the same: a change of it counts in `metadata.generation`.
+    fn same_spec(&self, new: &Object, old: &Object) -> bool {
+        new.same_spec(old)
+    }
+    fn validate_create(&self, _object: &Object, _errors: &mut FieldErrors) {}
+    fn validate_update(&self, _new: &Object, _old: &Object, _errors: &mut FieldErrors) {}
+    fn validate_status(&self, _new: &Object, _old: &Object, _errors: &mut FieldErrors) {}
+    fn columns(&self) -> Vec<ColumnDefinition>;
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<serde_json::Value>;
+    fn row_condition(&self, _object: &Object) -> Option<RowCondition> {
+        None
+    }
+    fn selectable_fields(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// The text of a selectable field; empty when it is absent, or not one.
+    fn field<'a>(&self, _object: &'a Object, _path: &str) -> Cow<'a, str> {
+        "".into()
+    }
+    /// The replica counts; none when the kind cannot be scaled.
+    fn replicas(&self, _object: &Object) -> Option<Replicas> {
+        None
+    }
+    fn set_replicas(&self, _object: &mut Object, _count: i32) {}
+    fn pod_spec<'a>(&self, _object: &'a Object) -> Option<(&'static str, &'a PodSpec)> {
+        None
+    }
+    fn usage(&self, _object: &Object, _now: Timestamp) -> ResourceList {
+        ResourceList::new()
+    }
+    fn uses(&self, _resource: &str) -> bool {
+        false
+    }
+}
+
+/// The strategy of a custom kind that no definition describes any more: its objects can still be read and go.
+pub(super) struct Undefined;
+
+impl Strategy for Undefined {
+    fn columns(&self) -> Vec<ColumnDefinition> {
+        super::columns::of_any_kind()
+    }
+
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<serde_json::Value> {
+        super::columns::cells_of_any_kind(object, now)
+    }
+
+    fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
+        super::custom::field(object, path)
+    }
+}
+
+/// The strategy of a built-in kind.
+struct BuiltIn<T>(PhantomData<fn() -> T>);
+
+impl<T: Resource> Strategy for BuiltIn<T> {
+    fn name_rule(&self) -> fn(&str) -> Vec<String> {
+        T::NAME_RULE
+    }
+
+    fn keeps_status_at_creation(&self) -> bool {
+        T::KEEPS_STATUS_AT_CREATION
+    }
+
+    fn default_propagation(&self) -> Option<(Propagation, Option<&'static str>)> {
+        T::DEFAULT_PROPAGATION
+    }
+
+    fn is_counted(&self) -> bool {
+        T::COUNTED
+    }
+
+    fn is_counted_by_plural(&self) -> bool {
+        T::COUNTED_BY_PLURAL
+    }
+
+    fn deprecated(&self) -> Option<&'static str> {
+        T::DEPRECATED
+    }
+
+    fn apply_defaults(&self, object: &mut Object) {
+        if let Some(value) = object.get_mut::<T>() {
+            value.apply_defaults();
+        }
+    }
+
+    fn prepare_for_create(&self, object: &mut Object) {
+        if let Some(value) = object.get_mut::<T>() {
+            value.prepare_for_create();
+        }
+    }
+
+    fn carry_over(&self, new: &mut Object, old: &Object) {
+        if let (Some(new), Some(old)) = (new.get_mut::<T>(), old.get::<T>()) {
+            new.carry_over(old);
+        }
+    }
+
+    fn prepare_for_update(&self, new: &mut Object, old: &Object) {
+        if let (Some(new), Some(old)) = (new.get_mut::<T>(), old.get::<T>()) {
+            new.prepare_for_update(old);
+        }
+    }
+
+    fn complete_status(&self, object: &mut Object) {
+        if let Some(value) = object.get_mut::<T>() {
+            value.complete_status();
+        }
+    }
+
+    fn validate_create(&self, object: &Object, errors: &mut FieldErrors) {
+        if let Some(value) = object.get::<T>() {
+            value.validate_create(errors);
+        }
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut FieldErrors) {
+        if let (Some(new), Some(old)) = (new.get::<T>(), old.get::<T>()) {
+            new.validate_update(old, errors);
+        }
+    }
+
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut FieldErrors) {
+        if let (Some(new), Some(old)) = (new.get::<T>(), old.get::<T>()) {
+            new.validate_status(old, errors);
+        }
+    }
+
+    fn columns(&self) -> Vec<ColumnDefinition> {
+        T::COLUMNS.iter().map(|column| column.definition()).collect()
+    }
+
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<serde_json::Value> {
+        object.get::<T>().map(|value| cells_of(value, now)).unwrap_or_default()
+    }
+
+    fn row_condition(&self, object: &Object) -> Option<RowCondition> {
+        object.get::<T>()?.row_condition()
+    }
+
+    fn selectable_fields(&self) -> Vec<String> {
+        T::SELECTABLE.iter().map(|field| field.path.to_string()).collect()
+    }
+
+    fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
+        let field = T::SELECTABLE.iter().find(|field| field.path == path);
+        match (field, object.get::<T>()) {
+            (Some(field), Some(value)) => (field.text)(value),
+            _ => "".into(),
+        }
+    }
+
+    fn replicas(&self, object: &Object) -> Option<Replicas> {
+        Some((T::SCALE?.get)(object.get::<T>()?))
+    }
+
+    fn set_replicas(&self, object: &mut Object, count: i32) {
+        if let (Some(scale), Some(value)) = (T::SCALE, object.get_mut::<T>()) {
+            (scale.set)(value, count);
+        }
+    }
+
+    fn pod_spec<'a>(&self, object: &'a Object) -> Option<(&'static str, &'a PodSpec)> {
+        object.get::<T>()?.pod_spec()
+    }
+
+    fn usage(&self, object: &Object, now: Timestamp) -> ResourceList {
+        object.get::<T>().map(|value| value.usage(now)).unwrap_or_default()
+    }
+
+    fn uses(&self, resource: &str) -> bool {
+        T::uses(resource)
+    }
+}
+
+macro_rules! strategies {
+    ($($kind:ident($ty:ty))*) => {
+        /// The strategy of a built-in kind; none of a custom one, whose cluster has it.
+        pub(in crate::api) fn built_in(kind: Kind) -> Option<&'static dyn Strategy> {
+            use k8s_openapi::api::{
+                apps, autoscaling, batch, coordination, core, discovery, policy, scheduling, storage,
+            };
+            use crate::object::pod_preset;
+            static STRATEGIES: &[&dyn Strategy] = &[$(&BuiltIn::<$ty>(PhantomData)),*];
+            STRATEGIES.get(kind.index()).copied()
+        }
+    };
+}
+crate::object::each_built_in!(strategies);

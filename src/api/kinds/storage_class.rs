@@ -1,0 +1,132 @@
+//! Storage classes: what they make cannot be changed behind the backs of those who used them.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1::TopologySelectorTerm;
+use k8s_openapi::api::storage::v1::StorageClass;
+use serde_json::json;
+
+use super::columns::Column;
+use super::resource::Resource;
+use crate::api::default::set_text;
+use crate::api::validate::{FieldErrors, Path, metadata, names};
+use crate::object::storage::UNSET;
+
+/// Parameters there may be, and bytes of all their names and values.
+const MAX_PARAMETERS: usize = 512;
+
+const MAX_PARAMETER_BYTES: usize = 256 * 1024;
+
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+
+impl Resource for StorageClass {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name_as(|class, _| {
+            let annotations = class.metadata.annotations.as_ref();
+            let default = annotations.and_then(|a| a.get(DEFAULT_CLASS)).is_some_and(|v| v == "true");
+            let name = class.metadata.name.as_deref().unwrap_or_default();
+            json!(if default { format!("{name} (default)") } else { name.into() })
+        }),
+        Column::text("Provisioner", "Who makes volumes of this class.", |class, _| json!(class.provisioner)),
+        Column::text("ReclaimPolicy", "What becomes of a volume when its claim is gone.", |class, _| {
+            json!(class.reclaim_policy.as_deref().unwrap_or("Delete"))
+        }),
+        Column::text("VolumeBindingMode", "When claims are bound.", |class, _| {
+            json!(class.volume_binding_mode.as_deref().unwrap_or(UNSET))
+        }),
+        Column::text("AllowVolumeExpansion", "Whether claims may grow.", |class, _| {
+            json!(class.allow_volume_expansion.unwrap_or(false))
+        }),
+        Column::age(),
+    ];
+
+    fn apply_defaults(&mut self) {
+        set_text(&mut self.reclaim_policy, "Delete");
+        set_text(&mut self.volume_binding_mode, "Immediate");
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let path = Path::root("provisioner");
+        if self.provisioner.is_empty() {
+            errors.required(&path, "");
+        } else {
+            let lower = self.provisioner.to_lowercase();
+            errors.invalid_each(&path, &self.provisioner, names::qualified_name(&lower));
+        }
+        parameters(errors, self);
+        let policy = self.reclaim_policy.as_deref().unwrap_or_default();
+        errors.one_of(&Path::root("reclaimPolicy"), policy, &["Delete", "Retain"]);
+        errors.required_one_of(
+            &Path::root("volumeBindingMode"),
+            self.volume_binding_mode.as_deref(),
+            &["Immediate", "WaitForFirstConsumer"],
+        );
+        let path = Path::root("allowedTopologies");
+        for (i, term) in self.allowed_topologies.iter().flatten().enumerate() {
+            topology(errors, &path.index(i), term);
+        }
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        self.validate(errors);
+        for (field, changed) in [
+            ("parameters", self.parameters != old.parameters),
+            ("provisioner", self.provisioner != old.provisioner),
+            ("reclaimPolicy", self.reclaim_policy != old.reclaim_policy),
+        ] {
+            if changed {
+                let dot = if field == "parameters" { "." } else { "" };
+                errors.forbidden(&Path::root(field), format!("updates to {field} are forbidden{dot}"));
+            }
+        }
+        errors.immutable(
+            &Path::root("volumeBindingMode"),
+            &self.volume_binding_mode,
+            &old.volume_binding_mode,
+        );
+    }
+}
+
+fn parameters(errors: &mut FieldErrors, class: &StorageClass) {
+    let path = Path::root("parameters");
+    let parameters = class.parameters.iter().flatten();
+    if parameters.clone().count() > MAX_PARAMETERS {
+        errors.too_long(&path, MAX_PARAMETERS);
+    }
+    let mut bytes = 0;
+    for (key, value) in parameters {
+        if key.is_empty() {
+            errors.invalid(&path, key, "field can not be empty.");
+        }
+        bytes += key.len() + value.len();
+    }
+    if bytes > MAX_PARAMETER_BYTES {
+        errors.too_long(&path, MAX_PARAMETER_BYTES);
+    }
+}
+
+fn topology(errors: &mut FieldErrors, path: &Path<'_>, term: &TopologySelectorTerm) {
+    let list = path.child("matchLabelExpressions");
+    let expressions = term.match_label_expressions.as_deref().unwrap_or_default();
+    if expressions.is_empty() {
+        errors.required(&list, "");
+    }
+    let mut keys = HashSet::new();
+    for (i, expression) in expressions.iter().enumerate() {
+        let path = list.index(i);
+        if !keys.insert(&expression.key) {
+            errors.duplicate(&path.child("key"), &expression.key);
+        }
+        let values = path.child("values");
+        if expression.values.is_empty() {
+            errors.required(&values, "");
+        }
+        let mut seen = HashSet::new();
+        for (i, value) in expression.values.iter().enumerate() {
+            if !seen.insert(value) {
+                errors.duplicate(&values.index(i), value);
+            }
+        }
+        metadata::label_key(errors, &path.child("key"), &expression.key);
+    }
+}

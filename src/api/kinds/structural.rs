@@ -1,0 +1,505 @@
+//! The schema of a custom resource: what it makes of an object, and what is wrong with one.
+//!
+//! Kubernetes' rules for structural schemas: fields that no schema names are pruned, defaults are filled in, and what is
+//! left is validated in the words of kube-openapi. Not judged yet: formats and CEL rules (`x-kubernetes-validations`).
+
+use std::collections::{HashMap, HashSet};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::api::validate::{FieldErrors, Path};
+use crate::base::quote::quote;
+
+/// What every object has; a schema may say nothing of it.
+const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// The schema of a version.
+pub(in crate::api) struct Structural {
+    root: JSONSchemaProps,
+    /// The patterns in it, compiled.
+    patterns: HashMap<String, Regex>,
+}
+
+impl Structural {
+    /// Takes a schema whose patterns can be read; the error names one that cannot.
+    pub(super) fn new(root: JSONSchemaProps) -> Result<Self, String> {
+        let mut patterns = HashMap::new();
+        compile(&root, &mut patterns)?;
+        Ok(Self { root, patterns })
+    }
+
+    /// The schema itself, for those who print it.
+    pub(in crate::api) fn root(&self) -> &JSONSchemaProps {
+        &self.root
+    }
+
+    /// Drops the fields that the schema does not name; returns where they stood.
+    pub(in crate::api) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
+        let mut unknown = Vec::new();
+        prune_fields(&self.root, fields, true, "", &mut unknown);
+        unknown
+    }
+
+    /// Fills in defaults.
+    pub(super) fn apply_defaults(&self, fields: &mut Map<String, Value>) {
+        default_fields(&self.root, fields);
+    }
+
+    /// What is wrong with an object's own fields.
+    pub(super) fn validate(&self, fields: &Map<String, Value>, errors: &mut FieldErrors) {
+        self.validate_fields(&self.root, fields, None, errors);
+    }
+
+    fn validate_fields(
+        &self,
+        schema: &JSONSchemaProps,
+        fields: &Map<String, Value>,
+        path: Option<&Path<'_>>,
+        errors: &mut FieldErrors,
+    ) {
+        for name in schema.required.iter().flatten() {
+            let of_every = path.is_none() && OF_EVERY_OBJECT.contains(&name.as_str());
+            if !of_every && !fields.contains_key(name) {
+                errors.required(&child(path, name), "");
+            }
+        }
+        for (name, value) in fields {
+            let path = child(path, name);
+            if let Some(schema) = schema_of(schema, name) {
+                self.validate_value(schema, value, &path, errors);
+            }
+        }
+        let count = fields.len() as i64;
+        if let Some(path) = path {
+            if schema.max_properties.is_some_and(|most| count > most) {
+                let most = schema.max_properties.unwrap_or(0);
+                errors.invalid(path, &count, format!("{path} in body should have at most {most} properties"));
+            }
+            if schema.min_properties.is_some_and(|least| count < least) {
+                let least = schema.min_properties.unwrap_or(0);
+                errors.invalid(
+                    path,
+                    &count,
+                    format!("{path} in body should have at least {least} properties"),
+                );
+            }
+        }
+    }
+
+    fn validate_value(
+        &self,
+        schema: &JSONSchemaProps,
+        value: &Value,
+        path: &Path<'_>,
+        errors: &mut FieldErrors,
+    ) {
+        if value.is_null() && schema.nullable == Some(true) {
+            return;
+        }
+        if !has_type(schema, value) {
+            let found = type_of(value);
+            let expected = schema.type_.as_deref().unwrap_or("integer,string");
+            let detail = format!("{path} in body must be of type {expected}: {}", quote(found));
+            errors.wrong_type(path, found, detail);
+            return;
+        }
+        if let Some(possible) = &schema.enum_
+            && !possible.iter().any(|one| one.0 == *value)
+        {
+            let texts: Vec<String> = possible.iter().map(|one| plain(&one.0)).collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            errors.unsupported_value(path, value, &texts);
+        }
+        match value {
+            Value::Object(fields) => self.validate_fields(schema, fields, Some(path), errors),
+            Value::Array(items) => self.validate_items(schema, items, path, errors),
+            Value::String(text) => self.validate_text(schema, text, path, errors),
+            Value::Number(number) => validate_number(schema, number, path, errors),
+            Value::Bool(_) | Value::Null => {}
+        }
+        self.validate_junctors(schema, value, path, errors);
+    }
+
+    fn validate_items(
+        &self,
+        schema: &JSONSchemaProps,
+        items: &[Value],
+        path: &Path<'_>,
+        errors: &mut FieldErrors,
+    ) {
+        let count = items.len();
+        if let Some(most) = schema.max_items.and_then(|most| usize::try_from(most).ok())
+            && count > most
+        {
+            errors.too_many(path, count, most);
+        }
+        if let Some(least) = schema.min_items.filter(|least| (count as i64) < *least) {
+            errors.invalid(
+                path,
+                &(count as i64),
+                format!("{path} in body should have at least {least} items"),
+            );
+        }
+        if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
+            for (i, item) in items.iter().enumerate() {
+                self.validate_value(of_item, item, &path.index(i), errors);
+            }
+        }
+        let mut seen = HashSet::new();
+        for (i, item) in items.iter().enumerate() {
+            let key = match schema.x_kubernetes_list_type.as_deref() {
+                Some("set") => item.clone(),
+                Some("map") => schema
+                    .x_kubernetes_list_map_keys
+                    .iter()
+                    .flatten()
+                    .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
+                    .collect(),
+                _ => break,
+            };
+            if !seen.insert(key.to_string()) {
+                errors.duplicate(&path.index(i), &key);
+            }
+        }
+    }
+
+    fn validate_text(&self, schema: &JSONSchemaProps, text: &str, path: &Path<'_>, errors: &mut FieldErrors) {
+        let length = text.chars().count();
+        if let Some(most) = schema.max_length.and_then(|most| usize::try_from(most).ok())
+            && length > most
+        {
+            errors.too_long(path, most);
+        }
+        if let Some(least) = schema.min_length.filter(|least| (length as i64) < *least) {
+            errors.invalid(path, text, format!("{path} in body should be at least {least} chars long"));
+        }
+        let pattern = schema.pattern.as_ref().and_then(|pattern| self.patterns.get(pattern));
+        if let Some(pattern) = pattern.filter(|pattern| !pattern.is_match(text)) {
+            errors.invalid(path, text, format!("{path} in body should match '{}'", pattern.as_str()));
+        }
+    }
+
+    /// `allOf`, `anyOf`, `oneOf`, `not`.
+    fn validate_junctors(
+        &self,
+        schema: &JSONSchemaProps,
+        value: &Value,
+        path: &Path<'_>,
+        errors: &mut FieldErrors,
+    ) {
+        let holds = |schema: &JSONSchemaProps| {
+            let mut errors = FieldErrors::default();
+            self.validate_value(schema, value, path, &mut errors);
+            errors.count() == 0
+        };
+        for all in schema.all_of.iter().flatten() {
+            self.validate_value(all, value, path, errors);
+        }
+        let shown = plain(value);
+        if let Some(any) = &schema.any_of
+            && !any.iter().any(holds)
+        {
+            let detail = format!("{} must validate at least one schema (anyOf)", quote(&path.to_string()));
+            errors.invalid(path, &shown, detail);
+        }
+        if let Some(one) = &schema.one_of {
+            let count = one.iter().filter(|schema| holds(schema)).count();
+            if count != 1 {
+                let found = if count == 0 { "Found none valid" } else { "Found more than one valid" };
+                let path_text = quote(&path.to_string());
+                errors.invalid(
+                    path,
+                    &shown,
+                    format!("{path_text} must validate one and only one schema (oneOf). {found}"),
+                );
+            }
+        }
+        if schema.not.as_ref().is_some_and(|not| holds(not)) {
+            let detail = format!("{} must not validate the schema (not)", quote(&path.to_string()));
+            errors.invalid(path, &shown, detail);
+        }
+    }
+}
+
+fn validate_number(
+    schema: &JSONSchemaProps,
+    number: &serde_json::Number,
+    path: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
+    let value = number.as_f64().unwrap_or(0.0);
+    let shown = Value::Number(number.clone());
+    if let Some(most) = schema.maximum {
+        let exclusive = schema.exclusive_maximum == Some(true);
+        if value > most || (exclusive && value >= most) {
+            let than = if exclusive { "less than" } else { "less than or equal to" };
+            errors.invalid(path, &shown, format!("{path} in body should be {than} {most}"));
+        }
+    }
+    if let Some(least) = schema.minimum {
+        let exclusive = schema.exclusive_minimum == Some(true);
+        if value < least || (exclusive && value <= least) {
+            let than = if exclusive { "greater than" } else { "greater than or equal to" };
+            errors.invalid(path, &shown, format!("{path} in body should be {than} {least}"));
+        }
+    }
+    if let Some(unit) = schema.multiple_of.filter(|unit| *unit > 0.0)
+        && (value / unit).fract() != 0.0
+    {
+        errors.invalid(path, &shown, format!("{path} in body should be a multiple of {unit}"));
+    }
+}
+
+fn child<'a>(parent: Option<&'a Path<'a>>, name: &'a str) -> Path<'a> {
+    parent.map_or_else(|| Path::root(name), |parent| parent.child(name))
+}
+
+/// The schema of a field, by its name or as any other.
+fn schema_of<'a>(schema: &'a JSONSchemaProps, name: &str) -> Option<&'a JSONSchemaProps> {
+    let named = schema.properties.as_ref().and_then(|properties| properties.get(name));
+    named.or(match &schema.additional_properties {
+        Some(JSONSchemaPropsOrBool::Schema(any)) => Some(any),
+        _ => None,
+    })
+}
+
+/// Whether fields that the schema does not name may stay.
+fn keeps_unknown(schema: &JSONSchemaProps) -> bool {
+    schema.x_kubernetes_preserve_unknown_fields == Some(true)
+        || !matches!(schema.additional_properties, None | Some(JSONSchemaPropsOrBool::Bool(false)))
+}
+
+fn prune_fields(
+    schema: &JSONSchemaProps,
+    fields: &mut Map<String, Value>,
+    is_object: bool,
+    path: &str,
+    unknown: &mut Vec<String>,
+) {
+    let place = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+    let keeps = keeps_unknown(schema);
+    fields.retain(|name, value| {
+        if is_object && OF_EVERY_OBJECT.contains(&name.as_str()) {
+            return true;
+        }
+        match schema_of(schema, name) {
+            Some(schema) => prune_value(schema, value, &place(name), unknown),
+            None if keeps => {}
+            None => {
+                unknown.push(place(name));
+                return false;
+            }
+        }
+        true
+    });
+}
+
+fn prune_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            let embedded = schema.x_kubernetes_embedded_resource == Some(true);
+            prune_fields(schema, fields, embedded, path, unknown);
+        }
+        Value::Array(items) => {
+            if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
+                for (i, item) in items.iter_mut().enumerate() {
+                    prune_value(of_item, item, &format!("{path}[{i}]"), unknown);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn default_fields(schema: &JSONSchemaProps, fields: &mut Map<String, Value>) {
+    let before = fields.len();
+    for (name, schema) in schema.properties.iter().flatten() {
+        let Some(default) = &schema.default else { continue };
+        let missing = match fields.get(name) {
+            None => true,
+            Some(value) => value.is_null() && schema.nullable != Some(true),
+        };
+        if missing {
+            fields.insert(name.clone(), default.0.clone());
+        }
+    }
+    if fields.len() != before {
+        fields.sort_keys();
+    }
+    for (name, value) in fields {
+        if let Some(schema) = schema_of(schema, name) {
+            default_value(schema, value);
+        }
+    }
+}
+
+fn default_value(schema: &JSONSchemaProps, value: &mut Value) {
+    match value {
+        Value::Object(fields) => default_fields(schema, fields),
+        Value::Array(items) => {
+            if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
+                items.iter_mut().for_each(|item| default_value(of_item, item));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether the value is of the schema's type; any is when the schema names none.
+fn has_type(schema: &JSONSchemaProps, value: &Value) -> bool {
+    let is_integer = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    if schema.x_kubernetes_int_or_string == Some(true) {
+        return value.is_string() || (value.is_number() && is_integer());
+    }
+    match schema.type_.as_deref() {
+        Some("integer") => value.is_number() && is_integer(),
+        Some("number") => value.is_number(),
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        _ => true,
+    }
+}
+
+/// As kube-openapi names the type of a value.
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Compiles every pattern of a schema.
+fn compile(schema: &JSONSchemaProps, into: &mut HashMap<String, Regex>) -> Result<(), String> {
+    if let Some(pattern) = &schema.pattern
+        && !into.contains_key(pattern)
+    {
+        let compiled = Regex::new(pattern).map_err(|error| format!("pattern {}: {error}", quote(pattern)))?;
+        into.insert(pattern.clone(), compiled);
+    }
+    let items = match &schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(one)) => std::slice::from_ref(&**one),
+        Some(JSONSchemaPropsOrArray::Schemas(many)) => many,
+        None => &[],
+    };
+    let any_field = match &schema.additional_properties {
+        Some(JSONSchemaPropsOrBool::Schema(any)) => Some(&**any),
+        _ => None,
+    };
+    let junctors = [&schema.all_of, &schema.any_of, &schema.one_of];
+    let below = schema
+        .properties
+        .iter()
+        .flat_map(|properties| properties.values())
+        .chain(items)
+        .chain(any_field)
+        .chain(junctors.into_iter().flatten().flatten())
+        .chain(schema.not.as_deref());
+    below.into_iter().try_for_each(|schema| compile(schema, into))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Structural {
+        let schema = json!({"type": "object", "required": ["spec"], "properties": {
+            "spec": {"type": "object", "required": ["size"], "properties": {
+                "size": {"type": "integer", "minimum": 1, "maximum": 9},
+                "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+                "code": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 4},
+                "port": {"x-kubernetes-int-or-string": true},
+                "tags": {"type": "array", "maxItems": 2, "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                "parts": {"type": "array", "items": {"type": "object", "properties": {
+                    "name": {"type": "string"}, "kind": {"type": "string", "default": "wheel"}}}},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "note": {"type": "string", "nullable": true}}},
+            "status": {"type": "object", "properties": {"ready": {"type": "boolean"}}}}});
+        Structural::new(serde_json::from_value(schema).unwrap()).unwrap()
+    }
+
+    fn fields(spec: Value) -> Map<String, Value> {
+        Map::from_iter([("spec".to_string(), spec)])
+    }
+
+    #[test]
+    fn what_no_schema_names_is_pruned_and_what_is_missing_filled_in_api_7() {
+        let mut object = fields(json!({"size": 1, "extra": 1, "free": {"a": {"b": 1}}, "labels": {"x": "y"},
+            "parts": [{"name": "a", "x": 1}]}));
+        object.insert("other".into(), json!(1));
+        let schema = schema();
+        assert_eq!(schema.prune(&mut object), ["spec.extra", "spec.parts[0].x", "other"]);
+        schema.apply_defaults(&mut object);
+        assert_eq!(
+            object["spec"],
+            json!({"size": 1, "free": {"a": {"b": 1}}, "labels": {"x": "y"}, "color": "red",
+                "parts": [{"name": "a", "kind": "wheel"}]})
+        );
+        assert!(schema.prune(&mut object).is_empty());
+    }
+
+    #[test]
+    fn faults_are_told_in_kubernetes_words_api_7() {
+        let told = |spec: Value| {
+            let mut errors = FieldErrors::default();
+            schema().validate(&fields(spec), &mut errors);
+            errors.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        for (spec, expected) in [
+            (json!({"size": 1, "port": "http", "note": null}), vec![]),
+            (json!({}), vec!["spec.size: Required value"]),
+            (
+                json!({"size": 10}),
+                vec!["spec.size: Invalid value: 10: spec.size in body should be less than or equal to 9"],
+            ),
+            (
+                json!({"size": "big"}),
+                vec![
+                    "spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\"",
+                ],
+            ),
+            (
+                json!({"size": 1, "color": "green"}),
+                vec!["spec.color: Unsupported value: \"green\": supported values: \"red\", \"blue\""],
+            ),
+            (
+                json!({"size": 1, "code": "A"}),
+                vec!["spec.code: Invalid value: \"A\": spec.code in body should match '^[a-z]+$'"],
+            ),
+            (json!({"size": 1, "code": "abcde"}), vec!["spec.code: Too long: may not be more than 4 bytes"]),
+            (json!({"size": 1, "tags": ["a", "a"]}), vec!["spec.tags[1]: Duplicate value: \"a\""]),
+            (
+                json!({"size": 1, "tags": ["a", "b", "c"]}),
+                vec!["spec.tags: Too many: 3: must have at most 2 items"],
+            ),
+            (
+                json!({"size": 1, "port": true}),
+                vec![
+                    "spec.port: Invalid value: \"boolean\": spec.port in body must be of type integer,string: \"boolean\"",
+                ],
+            ),
+        ] {
+            assert_eq!(told(spec.clone()), expected, "{spec}");
+        }
+    }
+}

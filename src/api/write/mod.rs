@@ -1,0 +1,220 @@
+//! Creating and changing objects: the one path every write takes.
+//!
+//! A change is a function from the current version to the next; it is tried again when somebody else was
+//! faster, unless the caller named the version it is based on. A change that changes nothing writes nothing.
+//!
+//! The steps of a write and their order are in [`pipeline`]: create, update, patch, scale, bind, evict, ephemeral
+//! containers and resize all take them, and [`Part`] says which of them touch what.
+
+mod parts;
+mod pipeline;
+mod reservation;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Event;
+use rand::Rng;
+
+use self::pipeline::Write;
+use super::{Api, ApiError, Cause, WriteOptions};
+use crate::base::quote::quote;
+use crate::object::{Key, Kind, Object, Revision, Shared, Typed};
+use crate::store::WriteError;
+
+pub use self::parts::Part;
+
+/// How often a change is tried when others keep being faster.
+const TRIES: usize = 64;
+/// Letters of generated names: no vowels, no look-alikes.
+const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+impl Api {
+    /// Stores a new object and returns it as stored.
+    pub fn create(&self, mut object: Object, options: &WriteOptions) -> Result<Arc<Object>, ApiError> {
+        let kind = object.kind();
+        self.stamp_new(&mut object)?;
+        let prefix = object.meta().generate_name.clone().filter(|_| object.name().is_empty());
+        let mut tries = 0;
+        loop {
+            let mut candidate = object.clone();
+            if let Some(prefix) = &prefix {
+                candidate.meta_mut().name = Some(generated_name(prefix));
+            }
+            let write = Write::create(self, options);
+            let ready = write.run(candidate)?;
+            if options.dry_run {
+                let candidate = ready.into_preview();
+                return match self.store().get(kind, &candidate.key()) {
+                    Some(_) => Err(ApiError::AlreadyExists { kind, name: candidate.name().into() }),
+                    None => Ok(Arc::new(candidate)),
+                };
+            }
+            let name = ready.object.name().to_string();
+            match self.store().create(ready.object) {
+                Ok(stored) => {
+                    ready.reservation.commit(&stored);
+                    self.tell(ready.events);
+                    return Ok(stored);
+                }
+                Err(error) => {
+                    tries += 1;
+                    if error != WriteError::Exists || prefix.is_none() || tries >= TRIES {
+                        return Err(ApiError::from_write(error, kind, &name));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stores a new `T` and returns it as stored.
+    pub fn create_as<T: Typed>(&self, value: T) -> Result<Shared<T>, ApiError> {
+        let stored = self.create(Object::new(value), &WriteOptions::default())?;
+        Ok(Shared::from_object(&stored).expect("what was created keeps its type"))
+    }
+
+    /// What admission has to say of an object that is stored now.
+    fn tell(&self, events: Vec<Event>) {
+        for event in events {
+            if let Err(error) = self.create_as(event) {
+                tracing::warn!("event not stored: {error}");
+            }
+        }
+    }
+
+    /// What the API itself says of a new object.
+    fn stamp_new(&self, object: &mut Object) -> Result<(), ApiError> {
+        let kind = object.kind();
+        if object.meta().resource_version.as_ref().is_some_and(|v| !v.is_empty()) {
+            return Err(ApiError::BadRequest(
+                "resourceVersion should not be set on objects to be created".into(),
+            ));
+        }
+        let strategy = self.kinds().strategy(object);
+        if strategy.has_status() && !strategy.keeps_status_at_creation() {
+            object.clear_status();
+        }
+        let now = self.clock().time();
+        let meta = object.meta_mut();
+        if kind.namespaced() {
+            if meta.namespace.as_ref().is_none_or(String::is_empty) {
+                meta.namespace = Some("default".into());
+            }
+        } else {
+            meta.namespace = None;
+        }
+        meta.uid = Some(uuid::Uuid::new_v4().to_string());
+        meta.creation_timestamp = Some(now);
+        meta.resource_version = None;
+        meta.self_link = None;
+        meta.deletion_timestamp = None;
+        meta.deletion_grace_period_seconds = None;
+        meta.generation = kind.info().counts_generations.then_some(1);
+        Ok(())
+    }
+
+    /// Replaces a part of the object with the same key; a resourceVersion in it must be the current one.
+    pub fn update(
+        &self,
+        object: &Object,
+        part: Part,
+        options: &WriteOptions,
+    ) -> Result<Arc<Object>, ApiError> {
+        self.change(object.kind(), &object.key(), part, options, |_| Ok(object.clone()))
+    }
+
+    /// Changes metadata and spec of the `T` with this key; unchanged, it is not written.
+    pub fn modify<T: Typed>(
+        &self,
+        key: &Key,
+        edit: impl FnMut(&mut T) -> Result<(), ApiError>,
+    ) -> Result<Shared<T>, ApiError> {
+        self.modify_part(key, Part::Main, edit)
+    }
+
+    /// Changes the status of the `T` with this key; unchanged, it is not written.
+    pub fn modify_status<T: Typed>(
+        &self,
+        key: &Key,
+        edit: impl FnMut(&mut T) -> Result<(), ApiError>,
+    ) -> Result<Shared<T>, ApiError> {
+        self.modify_part(key, Part::Status, edit)
+    }
+
+    pub(super) fn modify_part<T: Typed>(
+        &self,
+        key: &Key,
+        part: Part,
+        mut edit: impl FnMut(&mut T) -> Result<(), ApiError>,
+    ) -> Result<Shared<T>, ApiError> {
+        let stored = self.change(T::ROW, key, part, &WriteOptions::default(), |current| {
+            let mut next = current.clone();
+            let value = next.get_mut::<T>().ok_or_else(|| ApiError::not_found(T::ROW, key))?;
+            edit(value)?;
+            Ok(next)
+        })?;
+        Ok(Shared::from_object(&stored).expect("a change keeps the type"))
+    }
+
+    /// Changes a part of an object: `edit` makes the next version of the current one.
+    pub fn change(
+        &self,
+        kind: Kind,
+        key: &Key,
+        part: Part,
+        options: &WriteOptions,
+        mut edit: impl FnMut(&Object) -> Result<Object, ApiError>,
+    ) -> Result<Arc<Object>, ApiError> {
+        for _ in 0..TRIES {
+            let current = self.get(kind, key)?;
+            let edited = edit(&current)?;
+            let based_on = based_on(&edited)?;
+            if based_on != Revision(0) && based_on != current.revision() {
+                return Err(ApiError::modified(kind, &key.name));
+            }
+            let ready = match Write::change(self, part, &current, options).run_change(edited)? {
+                None => return Ok(current.clone()),
+                Some(ready) if options.dry_run => return Ok(Arc::new(ready.into_preview())),
+                Some(ready) => ready,
+            };
+            match self.store().replace(ready.object, current.revision()) {
+                Ok(stored) => {
+                    ready.reservation.commit(&stored);
+                    return Ok(self.remove_if_done(stored));
+                }
+                // The edit never named a version, or it named the one it was just given: do it again.
+                Err(WriteError::Conflict(_)) => {}
+                Err(error) => return Err(ApiError::from_write(error, kind, &key.name)),
+            }
+        }
+        Err(ApiError::modified(kind, &key.name))
+    }
+}
+
+/// The version that an edited object says it was made from; 0 when it says none. A text that is no version is
+/// refused: taken for none, it would overwrite what somebody else wrote meanwhile.
+fn based_on(edited: &Object) -> Result<Revision, ApiError> {
+    let text = edited.meta().resource_version.as_deref().unwrap_or_default();
+    if text.is_empty() {
+        return Ok(Revision(0));
+    }
+    Revision::parse(text).ok_or_else(|| ApiError::Invalid {
+        kind: edited.kind(),
+        name: edited.name().into(),
+        causes: vec![Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!(
+                "Invalid value: {0}: strconv.ParseUint: parsing {0}: invalid syntax",
+                quote(text)
+            ),
+            field: "metadata.resourceVersion".into(),
+        }],
+    })
+}
+
+/// `prefix` and five letters; a long prefix is cut so that the name stays a name.
+pub(super) fn generated_name(prefix: &str) -> String {
+    let mut random = rand::rng();
+    let mut name: String = prefix.chars().take(58).collect();
+    name.extend((0..5).map(|_| char::from(NAME_LETTERS[random.random_range(0..NAME_LETTERS.len())])));
+    name
+}

@@ -1,0 +1,120 @@
+//! The parts of an object, and what a write of one takes of the version that a client sends.
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+
+use crate::api::ApiError;
+use crate::api::kinds::Strategy;
+use crate::object::{Body, Object};
+
+/// Which part of an object a change may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything but the status.
+    Main,
+    /// The status (and metadata).
+    Status,
+    /// A pod's ephemeral containers, by adding some.
+    EphemeralContainers,
+    /// What a pod's containers ask for and may use.
+    Resize,
+    /// What the API itself changes: binding, finalizers, deletion marks.
+    System,
+}
+
+/// The current version with what the part allows of the edited one, and with the fields the API keeps itself.
+pub(super) fn take(
+    part: Part,
+    strategy: &dyn Strategy,
+    current: &Object,
+    mut edited: Object,
+) -> Result<Object, ApiError> {
+    keep_system_fields(current, &mut edited)?;
+    match part {
+        Part::Main if strategy.has_status() => edited.copy_status_from(current),
+        Part::Status => {
+            edited.copy_spec_from(current);
+            edited.meta_mut().owner_references.clone_from(&current.meta().owner_references);
+        }
+        Part::EphemeralContainers => edited = with_ephemeral_containers(current, &edited),
+        Part::Resize => edited = with_resources(current, &edited),
+        Part::Main | Part::System => {}
+    }
+    Ok(edited)
+}
+
+fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiError> {
+    let (kind, name) = (current.kind(), current.name());
+    if edited.key() != current.key() {
+        return Err(ApiError::BadRequest(format!(
+            "the name of the object ({}) does not match the name on the URL ({name})",
+            edited.name()
+        )));
+    }
+    let old = current.meta();
+    if let Some(uid) = edited.meta().uid.as_ref().filter(|uid| !uid.is_empty())
+        && Some(uid) != old.uid.as_ref()
+    {
+        return Err(ApiError::conflict(
+            kind,
+            name,
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.uid()),
+        ));
+    }
+    let new = edited.meta_mut();
+    new.uid.clone_from(&old.uid);
+    new.resource_version.clone_from(&old.resource_version);
+    new.creation_timestamp.clone_from(&old.creation_timestamp);
+    new.generate_name.clone_from(&old.generate_name);
+    new.deletion_timestamp.clone_from(&old.deletion_timestamp);
+    new.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
+    new.generation = old.generation;
+    new.self_link = None;
+    if new.managed_fields.is_none() {
+        new.managed_fields.clone_from(&old.managed_fields);
+    }
+    // Empty maps and lists are absent, as Kubernetes writes them: otherwise a no-op would be a change.
+    new.labels = new.labels.take().filter(|l| !l.is_empty());
+    new.annotations = new.annotations.take().filter(|a| !a.is_empty());
+    new.finalizers = new.finalizers.take().filter(|f| !f.is_empty());
+    new.owner_references = new.owner_references.take().filter(|o| !o.is_empty());
+    Ok(())
+}
+
+/// The current pod with the edited one's ephemeral containers.
+fn with_ephemeral_containers(current: &Object, edited: &Object) -> Object {
+    let mut next = current.clone();
+    if let (Some(to), Body::Pod(from)) = (next.get_mut::<Pod>().and_then(|p| p.spec.as_mut()), edited.body())
+    {
+        to.ephemeral_containers = from.spec.as_ref().and_then(|s| s.ephemeral_containers.clone());
+    }
+    next
+}
+
+/// The current pod with the edited one's resources. Names that do not fit stay, for validation to find.
+fn with_resources(current: &Object, edited: &Object) -> Object {
+    let mut next = current.clone();
+    let from = edited.get::<Pod>().and_then(|pod| pod.spec.as_ref());
+    let (Some(to), Some(from)) = (next.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()), from) else {
+        return next;
+    };
+    let resized = |old: &[Container], new: &[Container]| -> Vec<Container> {
+        let of = |new: &Container| match old.iter().find(|old| old.name == new.name) {
+            Some(old) => Container {
+                resources: new.resources.clone(),
+                resize_policy: new.resize_policy.clone(),
+                ..old.clone()
+            },
+            None => new.clone(),
+        };
+        new.iter().map(of).collect()
+    };
+    to.containers = resized(&to.containers, &from.containers);
+    let init = resized(
+        to.init_containers.as_deref().unwrap_or_default(),
+        from.init_containers.as_deref().unwrap_or_default(),
+    );
+    if to.init_containers.is_some() || !init.is_empty() {
+        to.init_containers = Some(init);
+    }
+    next
+}

@@ -1,0 +1,119 @@
+//! The steps of a write, in Kubernetes' order: take over what the API keeps → default → mutating admission → prepare →
+//! validate → validating admission → reserve. What comes out is ready to be stored.
+//!
+//! What mutating admission does is therefore validated, on an update as for a new object, and nothing is reserved for
+//! what is refused.
+
+use k8s_openapi::api::core::v1::Event;
+
+use super::parts;
+use super::reservation::Reservation;
+use crate::api::kinds::{Strategy, ephemeral_containers_errors};
+use crate::api::{Api, ApiError, Part, WriteOptions, admission, room, rules};
+use crate::object::Object;
+
+/// A write on its way.
+pub(super) struct Write<'a> {
+    api: &'a Api,
+    part: Part,
+    /// The version that is changed; none when the object is new.
+    old: Option<&'a Object>,
+    options: &'a WriteOptions,
+}
+
+/// A write that only has to be stored.
+pub(super) struct Ready<'a> {
+    pub(super) object: Object,
+    pub(super) reservation: Reservation<'a>,
+    /// What people should hear of once it is stored.
+    pub(super) events: Vec<Event>,
+}
+
+impl Ready<'_> {
+    /// What would have been stored: of a dry run.
+    pub(super) fn into_preview(self) -> Object {
+        self.object
+    }
+}
+
+impl<'a> Write<'a> {
+    /// Of a new object.
+    pub(super) fn create(api: &'a Api, options: &'a WriteOptions) -> Self {
+        Self { api, part: Part::Main, old: None, options }
+    }
+
+    /// Of a part of one that is there.
+    pub(super) fn change(api: &'a Api, part: Part, old: &'a Object, options: &'a WriteOptions) -> Self {
+        Self { api, part, old: Some(old), options }
+    }
+
+    /// Takes a new object through all steps.
+    pub(super) fn run(&self, mut object: Object) -> Result<Ready<'a>, ApiError> {
+        let kinds = self.api.kinds();
+        let strategy = kinds.strategy(&object);
+        strategy.apply_defaults(&mut object);
+        let events = admission::mutate(self.api, self.part, None, &mut object)?;
+        strategy.prepare_for_create(&mut object);
+        strategy.complete_status(&mut object);
+        rules::refuse(&object, strategy.create_errors(&object))?;
+        kinds.to_stored_version(&mut object);
+        self.finish(object, events)
+    }
+
+    /// Takes the next version of an object through all steps; none when nothing is different.
+    pub(super) fn run_change(&self, edited: Object) -> Result<Option<Ready<'a>>, ApiError> {
+        let Some(old) = self.old else { return self.run(edited).map(Some) };
+        let kinds = self.api.kinds();
+        let strategy = kinds.strategy(&edited);
+        let mut object = parts::take(self.part, &*strategy, old, edited)?;
+        if self.part == Part::Main {
+            strategy.carry_over(&mut object, old);
+        }
+        if matches!(self.part, Part::Main | Part::EphemeralContainers | Part::Resize) {
+            strategy.apply_defaults(&mut object);
+        }
+        let events = admission::mutate(self.api, self.part, Some(old), &mut object)?;
+        match self.part {
+            Part::Main => strategy.prepare_for_update(&mut object, old),
+            Part::Status => strategy.complete_status(&mut object),
+            _ => {}
+        }
+        count_generation(&*strategy, &mut object, old);
+        self.validate(&*strategy, &object, old)?;
+        kinds.to_stored_version(&mut object);
+        if object == *old {
+            return Ok(None);
+        }
+        self.finish(object, events).map(Some)
+    }
+
+    fn validate(&self, strategy: &dyn Strategy, new: &Object, old: &Object) -> Result<(), ApiError> {
+        let errors = match self.part {
+            Part::Main => strategy.update_errors(new, old),
+            Part::Status => strategy.status_errors(new, old),
+            Part::EphemeralContainers => ephemeral_containers_errors(new, old),
+            Part::Resize => strategy.resize_errors(new, old),
+            // The API's own writes change what they know.
+            Part::System => Vec::new(),
+        };
+        rules::refuse(new, errors)
+    }
+
+    /// What comes once an object is valid.
+    fn finish(&self, mut object: Object, events: Vec<Event>) -> Result<Ready<'a>, ApiError> {
+        admission::validate(self.api, self.part, self.old, &object)?;
+        rules::check_size(&object, self.old)?;
+        room::check(self.api, self.part, &object, self.old)?;
+        let reservation =
+            Reservation::take(self.api, self.part, self.old, &mut object, self.options.dry_run)?;
+        Ok(Ready { object, reservation, events })
+    }
+}
+
+/// Counts a change of what the object asks for.
+fn count_generation(strategy: &dyn Strategy, object: &mut Object, old: &Object) {
+    if old.kind().info().counts_generations && !strategy.same_spec(object, old) {
+        let generation = old.meta().generation.unwrap_or(0);
+        object.meta_mut().generation = Some(generation + 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! A new node: a Node object that asks the control plane to run it (NODE-6).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use serde_json::json;
+
+use super::words::{TaintChange, labels, taints};
+use crate::console::action::{Action, Mutation};
+use crate::console::builtin;
+use crate::console::catalogue::Catalogue;
+use crate::console::dialog::{Field, Fields};
+use crate::console::effect::{Dialog, Effect};
+use crate::console::resource::ObjectRef;
+
+/// Where only Podium's API has something, a node that asks is run.
+const OURS: &str = "schedulingverdicts";
+const PROCESSES: &str = "processes";
+const NOTHING: &str = "nothing (hollow)";
+
+/// What a new node is to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewNode {
+    name: String,
+    hollow: bool,
+    labels: BTreeMap<String, String>,
+    taints: Vec<Taint>,
+    capacity: BTreeMap<String, String>,
+}
+
+impl NewNode {
+    /// Reads `NAME zone=east hollow disk=ssd gpu=yes:NoSchedule cpu=4`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace();
+        let name = words.next().ok_or("which name?")?;
+        if name.contains('=') {
+            return Err(format!("{name}: the name comes first"));
+        }
+        let mut node = Self { name: name.to_owned(), ..Self::default() };
+        for word in words {
+            if word == "hollow" {
+                node.hollow = true;
+            } else if word.contains(':') {
+                node.taint(word)?;
+            } else {
+                node.said(word)?;
+            }
+        }
+        Ok(node)
+    }
+
+    fn taint(&mut self, text: &str) -> Result<(), String> {
+        for change in taints(text)? {
+            match change {
+                TaintChange::Set(taint) => self.taints.push(taint),
+                TaintChange::Remove { key, .. } => {
+                    return Err(format!("{key}: a new node has no taints yet"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A label, or one of the words that stand for something else.
+    fn said(&mut self, text: &str) -> Result<(), String> {
+        for change in labels(text)? {
+            let value =
+                change.value.ok_or_else(|| format!("{}: a new node has no labels yet", change.key))?;
+            match change.key.as_str() {
+                "zone" | "region" => {
+                    self.labels.insert(format!("topology.kubernetes.io/{}", change.key), value);
+                }
+                "cpu" | "memory" | "pods" | "ephemeral-storage" => {
+                    self.capacity.insert(change.key, value);
+                }
+                _ => {
+                    self.labels.insert(change.key, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The change; the node is removed again by deleting it.
+    pub fn action(&self) -> Action {
+        let how = if self.hollow { "hollow" } else { "process" };
+        let mut body = json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": self.name,
+                "labels": self.labels,
+                "annotations": {"podium.dev/node": how},
+            },
+        });
+        if !self.taints.is_empty() {
+            body["spec"] = json!({"taints": self.taints});
+        }
+        if !self.capacity.is_empty() {
+            body["status"] = json!({"capacity": self.capacity});
+        }
+        let target =
+            ObjectRef { kind: builtin::kind::<Node>(), namespace: None, name: self.name.clone(), uid: None };
+        Action {
+            title: format!("add {}", target.describe()),
+            // Quoted for a shell: a single quote ends, is written, and begins again.
+            kubectl: format!("kubectl create -f - <<< '{}'", body.to_string().replace('\'', r"'\''")),
+            mutation: Mutation::Create { target: target.clone(), body },
+            target,
+            inverse: None,
+            undoes: None,
+            quiet: false,
+        }
+    }
+}
+
+/// Whether the cluster runs nodes that ask for it, or why not.
+pub fn allowed(catalogue: &Catalogue) -> Result<(), String> {
+    match catalogue.find(OURS) {
+        Some(_) => Ok(()),
+        None => Err("this cluster is not Podium's: a node joins it by its own kubelet".into()),
+    }
+}
+
+/// Asks for a new node.
+pub fn ask() -> Dialog {
+    let kinds = [PROCESSES, NOTHING].map(String::from).to_vec();
+    let mut fields = Fields::default();
+    let name = fields.add(Field::text("name", ""));
+    let runs = fields.add(Field::choice("runs", kinds).hint("← → to pick"));
+    let zone = fields.add(Field::text("zone", "").hint("dealt in turn"));
+    let region = fields.add(Field::text("region", "").hint("local"));
+    let typed_labels = fields.add(Field::text("labels", "").hint("key=value …"));
+    let typed_taints = fields.add(Field::text("taints", "").hint("key=value:NoSchedule …"));
+    Dialog::new("Add a node", "Add", move |dialog, _| {
+        let name = dialog.text(name).trim();
+        if name.is_empty() {
+            return Err("which name?".into());
+        }
+        let mut node =
+            NewNode { name: name.to_owned(), hollow: dialog.choice(runs) == NOTHING, ..NewNode::default() };
+        for (key, field) in [("zone", zone), ("region", region)] {
+            let value = dialog.text(field).trim();
+            if !value.is_empty() {
+                node.said(&format!("{key}={value}"))?;
+            }
+        }
+        for change in labels(dialog.text(typed_labels))? {
+            let value =
+                change.value.ok_or_else(|| format!("{}: a new node has no labels yet", change.key))?;
+            node.labels.insert(change.key, value);
+        }
+        node.taint(dialog.text(typed_taints))?;
+        Ok(vec![Effect::Act(Box::new(node.action()))])
+    })
+    .fields(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_added_in_one_line_node_6() {
+        let node = NewNode::parse("gpu zone=east hollow disk=ssd cpu=4 team=a:NoExecute").unwrap();
+        let Mutation::Create { body, .. } = node.action().mutation else { panic!("it creates") };
+        let labels = json!({"topology.kubernetes.io/zone": "east", "disk": "ssd"});
+        let taints = json!([{"key": "team", "value": "a", "effect": "NoExecute"}]);
+        assert_eq!(body["metadata"]["labels"], labels);
+        assert_eq!(body["metadata"]["annotations"], json!({"podium.dev/node": "hollow"}));
+        assert_eq!((&body["spec"]["taints"], &body["status"]["capacity"]), (&taints, &json!({"cpu": "4"})));
+        for (wrong, why) in [
+            ("", "which name?"),
+            ("zone=a", "the name comes first"),
+            ("a b", "write key=value"),
+            ("a b-", "no labels yet"),
+            ("a b:NoSchedule-", "no taints yet"),
+            ("a b:Nowhere", "no effect"),
+        ] {
+            let error = NewNode::parse(wrong).unwrap_err();
+            assert!(error.contains(why), "{wrong}: {error}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Delete and kill: what goes, how, and what a force delete risks.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
+use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+
+use crate::console::action::{Action, Mutation};
+use crate::console::catalogue::Catalogue;
+use crate::console::context::Context;
+use crate::console::dialog::{Field, Fields, Note};
+use crate::console::effect::{Dialog, Effect};
+use crate::console::related::selects;
+use crate::console::resource::{ObjectRef, ResourceKey, Uid};
+use crate::console::rows::pod;
+use crate::console::store::{Stores, controller_of};
+
+const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
+                    a StatefulSet may then start a second pod of the same identity.";
+
+/// Most consequences that are listed; a dialog must stay shorter than the screen.
+const NOTES: usize = 5;
+
+/// Asks before deleting; `hidden` of the marked objects are not shown by the filter.
+pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
+    let pods = targets.iter().all(|target| target.kind.is::<Pod>());
+    let title = match targets.as_slice() {
+        [one] => format!("Delete {}", one.describe()),
+        many => format!("Delete {} objects", many.len()),
+    };
+    let listed = listing(&targets);
+    let shown_targets = targets.clone();
+    let options = ["background", "foreground", "orphan"].map(String::from).to_vec();
+    let mut fields = Fields::default();
+    let dependants = fields.add(Field::choice("dependants", options).hint("when what it owns goes"));
+    let grace =
+        fields.add(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }));
+    let force = fields.add(Field::switch("force").hint("space turns it on"));
+    let mut dialog = Dialog::new(title, "Delete", move |dialog, _| {
+        let grace = dialog.number(grace)?.map(i32::unsigned_abs);
+        let force = dialog.is_on(force);
+        let policy = match dialog.choice(dependants) {
+            "foreground" => PropagationPolicy::Foreground,
+            "orphan" => PropagationPolicy::Orphan,
+            _ => PropagationPolicy::Background,
+        };
+        Ok(targets
+            .iter()
+            .map(|target| Effect::Act(Box::new(action(target, policy.clone(), grace, force))))
+            .collect())
+    });
+    for line in listed {
+        dialog = dialog.line(line);
+    }
+    if hidden > 0 {
+        dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
+    }
+    dialog.fields(fields).careful().notes(move |dialog, cx| {
+        let mut notes: Vec<Note> =
+            shown_targets.iter().filter_map(|target| consequence(cx, target)).collect();
+        if notes.len() > NOTES {
+            let left = notes.split_off(NOTES - 1).len();
+            notes.push(Note::Plain(format!("… and {left} more of this kind")));
+        }
+        if dialog.is_on(force) {
+            notes.push(Note::Warning(RISK.into()));
+        }
+        notes
+    })
+}
+
+/// Asks before killing pods at once.
+pub fn kill(targets: Vec<ObjectRef>) -> Dialog {
+    let title = match targets.as_slice() {
+        [one] => format!("Kill {}", one.describe()),
+        many => format!("Kill {} pods", many.len()),
+    };
+    let lines = listing(&targets);
+    let mut dialog = Dialog::new(title, "Kill", move |_, _| {
+        let kill = |target| action(target, PropagationPolicy::Background, Some(0), true);
+        Ok(targets.iter().map(|target| Effect::Act(Box::new(kill(target)))).collect())
+    });
+    for line in lines {
+        dialog = dialog.line(line);
+    }
+    dialog.warning(RISK)
+}
+
+/// The objects by name, where the title does not say it already.
+fn listing(targets: &[ObjectRef]) -> Vec<String> {
+    if targets.len() == 1 {
+        return Vec::new();
+    }
+    let mut lines: Vec<String> = targets.iter().take(8).map(ObjectRef::describe).collect();
+    if targets.len() > 8 {
+        lines.push(format!("… and {} more", targets.len() - 8));
+    }
+    lines
+}
+
+/// What goes with an object.
+fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
+    let uid = target.uid.as_ref()?;
+    let store = cx.stores.get(&target.kind.resource)?;
+    if store.synced() && store.get(uid).is_none() {
+        return Some(Note::Plain(format!("{}: is already gone", target.name)));
+    }
+    match () {
+        () if target.kind.is::<Pod>() => pod_consequence(cx, target, uid),
+        () if target.kind.is::<Namespace>() => {
+            let inside = |pod: &&Pod| pod.metadata.namespace.as_deref() == Some(&target.name);
+            let pods = cx.stores.pods().iter().map(|(_, pod)| pod).filter(inside).count();
+            Some(Note::Warning(format!("everything in {} goes with it, {pods} pods among it", target.name)))
+        }
+        () if target.kind.is::<Node>() => {
+            let pods = cx.stores.pod_count_on(&target.name);
+            Some(Note::Warning(format!("{}: gone for good, its {pods} pods are removed", target.name)))
+        }
+        () => {
+            let mut counts = BTreeMap::new();
+            dependants(cx.stores, uid, 0, &mut counts);
+            let words: Vec<String> = counts
+                .iter()
+                .map(|((_, resource), count)| format!("{count} {}", in_words(cx.catalogue, resource)))
+                .collect();
+            (!words.is_empty())
+                .then(|| Note::Plain(format!("{}: {} go with it", target.name, words.join(" and "))))
+        }
+    }
+}
+
+fn pod_consequence(cx: &Context<'_>, target: &ObjectRef, uid: &Uid) -> Option<Note> {
+    let pod = cx.stores.pods().get(uid)?;
+    if controller_of(pod).is_none() {
+        return Some(Note::Warning(format!("{}: no controller; nothing will replace it", target.name)));
+    }
+    let row = pod::row(pod)?;
+    let kind = cx.catalogue.kind::<Service>();
+    let services: Vec<&str> = cx
+        .stores
+        .services()
+        .iter()
+        .filter(|(_, service)| selects(cx, &ObjectRef::of(kind.clone(), *service), &row))
+        .filter_map(|(_, service)| service.metadata.name.as_deref())
+        .collect();
+    (!services.is_empty())
+        .then(|| Note::Plain(format!("{}: loses its endpoint in {}", target.name, services.join(", "))))
+}
+
+/// Owners of owners that are followed; a circle of owners must not be followed forever.
+const DEPTH: usize = 4;
+
+/// Counts what an object controls, and what that controls, as far as the console has it; the nearest first.
+fn dependants(
+    stores: &Stores,
+    owner: &Uid,
+    depth: usize,
+    counts: &mut BTreeMap<(usize, ResourceKey), usize>,
+) {
+    if depth == DEPTH {
+        return;
+    }
+    for (resource, store) in stores.all() {
+        for object in store.owned_by(owner) {
+            *counts.entry((depth, resource.clone())).or_default() += 1;
+            if let Some(uid) = object.metadata().uid.as_deref() {
+                dependants(stores, &Uid::from(uid), depth + 1, counts);
+            }
+        }
+    }
+}
+
+/// `replica sets`: the kind of a resource as one would write it in a sentence.
+fn in_words(catalogue: &Catalogue, resource: &ResourceKey) -> String {
+    let Some(kind) = catalogue.kinds().iter().find(|kind| kind.resource == *resource) else {
+        return resource.plural.to_string();
+    };
+    let mut words = String::new();
+    for letter in kind.heading().chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
+}
+
+/// A deletion. There is no way back.
+pub fn action(target: &ObjectRef, policy: PropagationPolicy, grace: Option<u32>, force: bool) -> Action {
+    let grace = if force { Some(grace.unwrap_or(0)) } else { grace };
+    let mut kubectl = format!(
+        "kubectl delete {}/{}{}",
+        target.kind.kubectl_name(),
+        target.name,
+        target.kubectl_namespace()
+    );
+    match policy {
+        PropagationPolicy::Background => {}
+        PropagationPolicy::Foreground => kubectl.push_str(" --cascade=foreground"),
+        PropagationPolicy::Orphan => kubectl.push_str(" --cascade=orphan"),
+    }
+    if let Some(grace) = grace {
+        let _ = write!(kubectl, " --grace-period={grace}");
+    }
+    if force {
+        kubectl.push_str(" --force");
+    }
+    let params = DeleteParams {
+        grace_period_seconds: grace,
+        propagation_policy: Some(policy),
+        preconditions: target
+            .uid
+            .as_ref()
+            .map(|uid| Preconditions { uid: Some(uid.to_string()), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    Action {
+        title: format!("{} {}", if force { "force delete" } else { "delete" }, target.describe()),
+        target: target.clone(),
+        kubectl,
+        mutation: Mutation::Delete { target: target.clone(), params },
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    }
+}

@@ -1,0 +1,183 @@
+//! Labels of objects, taints of nodes: typed as for kubectl, with what there is shown beside.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use serde_json::{Map, Value, json};
+
+use super::words::{LabelChange, labels, tainted, taints};
+use crate::console::action::{Action, Mutation, PatchKind};
+use crate::console::context::Context;
+use crate::console::dialog::{Field, Fields, Note};
+use crate::console::effect::{Dialog, Effect};
+use crate::console::resource::ObjectRef;
+use crate::object::taint;
+
+/// Asks for changes of labels.
+pub fn ask_labels(targets: Vec<ObjectRef>) -> Dialog {
+    let (title, shown) = (title("Label", &targets), targets.clone());
+    let mut fields = Fields::default();
+    let typed = fields.add(Field::text("labels", "").hint("key=value sets one, key- takes it away"));
+    Dialog::new(title, "Label", move |dialog, cx| {
+        let changes = labels(dialog.text(typed))?;
+        if changes.is_empty() {
+            return Err("which labels?".into());
+        }
+        Ok(targets
+            .iter()
+            .map(|target| Effect::Act(Box::new(label_action(target, &changes, known(cx, target).as_ref()))))
+            .collect())
+    })
+    .fields(fields)
+    .notes(move |_, cx| {
+        let one = |target: &ObjectRef| {
+            let words: Vec<String> = known(cx, target)?.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            Some(Note::Plain(format!("{}: {}", target.name, or_none(&words))))
+        };
+        shown.iter().take(NOTES).filter_map(one).collect()
+    })
+}
+
+/// Most objects whose labels or taints are shown.
+const NOTES: usize = 4;
+
+fn title(verb: &str, targets: &[ObjectRef]) -> String {
+    match targets {
+        [one] => format!("{verb} {}", one.describe()),
+        many => format!("{verb} {} objects", many.len()),
+    }
+}
+
+fn or_none(words: &[String]) -> String {
+    if words.is_empty() { "none".into() } else { words.join(" ") }
+}
+
+/// The labels of an object that the console follows.
+fn known(cx: &Context<'_>, target: &ObjectRef) -> Option<BTreeMap<String, String>> {
+    let object = cx.stores.object(&target.kind.resource, target.uid.as_ref()?)?;
+    Some(object.metadata().labels.clone().unwrap_or_default())
+}
+
+/// The change, with the way back when it is known what was there.
+fn label_action(
+    target: &ObjectRef,
+    changes: &[LabelChange],
+    before: Option<&BTreeMap<String, String>>,
+) -> Action {
+    let mut action = one_way(target, changes);
+    action.inverse = before.map(|before| {
+        let back: Vec<LabelChange> = changes
+            .iter()
+            .map(|change| LabelChange { key: change.key.clone(), value: before.get(&change.key).cloned() })
+            .collect();
+        Box::new(one_way(target, &back))
+    });
+    action
+}
+
+fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
+    let word = |change: &LabelChange| match &change.value {
+        Some(value) => format!("{}={value}", change.key),
+        None => format!("{}-", change.key),
+    };
+    let words = changes.iter().map(word).collect::<Vec<_>>().join(" ");
+    let labels: Map<String, Value> =
+        changes.iter().map(|change| (change.key.clone(), json!(change.value))).collect();
+    Action {
+        title: format!("label {} {words}", target.describe()),
+        target: target.clone(),
+        kubectl: format!(
+            "kubectl label {}/{}{} {words} --overwrite",
+            target.kind.kubectl_name(),
+            target.name,
+            target.kubectl_namespace()
+        ),
+        mutation: Mutation::Patch {
+            target: target.clone(),
+            subresource: None,
+            kind: PatchKind::Merge,
+            body: json!({"metadata": {"labels": labels}}),
+        },
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    }
+}
+
+/// Asks for changes of nodes' taints.
+pub fn ask_taints(targets: Vec<ObjectRef>) -> Dialog {
+    let (title, shown) = (title("Taint", &targets), targets.clone());
+    let mut fields = Fields::default();
+    let typed =
+        fields.add(Field::text("taints", "").hint("key=value:NoSchedule adds one, key- takes it away"));
+    Dialog::new(title, "Taint", move |dialog, cx| {
+        let changes = taints(dialog.text(typed))?;
+        if changes.is_empty() {
+            return Err("which taints?".into());
+        }
+        let words = dialog.text(typed).split_whitespace().collect::<Vec<_>>().join(" ");
+        targets
+            .iter()
+            .map(|target| {
+                let before = of_node(cx, target).ok_or_else(|| format!("{} is gone", target.name))?;
+                let after =
+                    tainted(&before, &changes).map_err(|error| format!("{}: {error}", target.name))?;
+                Ok(Effect::Act(Box::new(taint_action(target, &words, &before, &after))))
+            })
+            .collect()
+    })
+    .fields(fields)
+    .notes(move |dialog, cx| {
+        let one = |target: &ObjectRef| {
+            let words: Vec<String> = of_node(cx, target)?.iter().map(taint::text).collect();
+            Some(Note::Plain(format!("{}: {}", target.name, or_none(&words))))
+        };
+        let mut notes: Vec<Note> = shown.iter().take(NOTES).filter_map(one).collect();
+        if dialog.text(typed).contains(":NoExecute") && !dialog.text(typed).ends_with('-') {
+            notes.push(Note::Warning("NoExecute drives away the pods that do not tolerate it".into()));
+        }
+        notes
+    })
+}
+
+fn of_node(cx: &Context<'_>, target: &ObjectRef) -> Option<Vec<Taint>> {
+    target.uid.as_ref().filter(|_| target.kind.is::<Node>())?;
+    let node = cx.stores.nodes().by_name("", &target.name)?;
+    Some(node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default())
+}
+
+/// The change, with the way back. It fails when the taints are others by then.
+fn taint_action(target: &ObjectRef, words: &str, before: &[Taint], after: &[Taint]) -> Action {
+    let step = |from: &[Taint], to: &[Taint], words: String| {
+        let mut patch = Vec::new();
+        if !from.is_empty() {
+            patch.push(json!({"op": "test", "path": "/spec/taints", "value": from}));
+        }
+        patch.push(json!({"op": "add", "path": "/spec/taints", "value": to}));
+        Action {
+            title: format!("taint {} {words}", target.describe()),
+            target: target.clone(),
+            kubectl: format!("kubectl taint node {} {words} --overwrite", target.name),
+            mutation: Mutation::Patch {
+                target: target.clone(),
+                subresource: None,
+                kind: PatchKind::Json,
+                body: Value::Array(patch),
+            },
+            inverse: None,
+            undoes: None,
+            quiet: false,
+        }
+    };
+    let back = |from: &[Taint], to: &[Taint]| {
+        let is = |a: &Taint, b: &Taint| a.key == b.key && a.effect == b.effect;
+        let gone = from.iter().filter(|t| !to.iter().any(|other| is(t, other)));
+        let set = to.iter().filter(|t| !from.contains(t));
+        let words: Vec<String> =
+            gone.map(|t| format!("{}:{}-", t.key, t.effect)).chain(set.map(taint::text)).collect();
+        words.join(" ")
+    };
+    let mut action = step(before, after, words.to_owned());
+    action.inverse = Some(Box::new(step(after, before, back(after, before))));
+    action
+}

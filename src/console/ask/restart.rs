@@ -1,0 +1,79 @@
+//! Restart: one change, wherever it is asked for (`kubectl rollout restart`).
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::json;
+
+use crate::console::action::{Action, Mutation, PatchKind};
+use crate::console::context::Context;
+use crate::console::effect::{Dialog, Effect};
+use crate::console::resource::ObjectRef;
+use crate::console::template;
+
+/// Asks before restarting; where one of them cannot be restarted, says why and asks nothing.
+pub fn ask(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
+    let deployment = |target: &ObjectRef| {
+        let namespace = target.namespace.as_deref().filter(|_| target.kind.is::<Deployment>())?;
+        cx.stores.deployments().by_name(namespace, &target.name)
+    };
+    for target in targets {
+        if deployment(target).is_some_and(is_paused) {
+            return vec![Effect::failed(format!("{}: {}", target.describe(), PAUSED))];
+        }
+    }
+    let title = match targets {
+        [one] => format!("Restart {}", one.describe()),
+        many => format!("Restart {} workloads", many.len()),
+    };
+    let restarted = targets.to_vec();
+    let mut dialog = Dialog::new(title, "Restart", move |_, cx| {
+        let restart = |target| Effect::Act(Box::new(action(target, cx.now)));
+        Ok(restarted.iter().map(restart).collect())
+    });
+    if targets.len() > 1 {
+        for target in targets.iter().take(8) {
+            dialog = dialog.line(target.describe());
+        }
+    }
+    let pods = match targets {
+        [one] => template::object(cx.stores, one).as_ref().and_then(template::replicas),
+        _ => None,
+    };
+    let pods = pods.map_or_else(|| "pods".to_owned(), |pods| format!("{pods} pods"));
+    dialog = dialog.line(format!("Its {pods} are replaced step by step, as its strategy allows."));
+    vec![Effect::ShowDialog(Box::new(dialog))]
+}
+
+/// Whether it is paused.
+pub fn is_paused(deployment: &Deployment) -> bool {
+    deployment.spec.paused == Some(true)
+}
+
+/// Why a paused Deployment is not restarted, in kubectl's words.
+const PAUSED: &str = "can't restart paused deployment (run rollout resume first)";
+
+/// Restarts every pod by the annotation on the template that `kubectl rollout restart` sets, to the second as
+/// there.
+pub fn action(target: &ObjectRef, now: Timestamp) -> Action {
+    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let stamp = json!({"kubectl.kubernetes.io/restartedAt": now});
+    Action {
+        title: format!("restart {}", target.describe()),
+        target: target.clone(),
+        kubectl: format!(
+            "kubectl rollout restart {}/{}{}",
+            target.kind.kubectl_name(),
+            target.name,
+            target.kubectl_namespace()
+        ),
+        mutation: Mutation::Patch {
+            target: target.clone(),
+            subresource: None,
+            kind: PatchKind::Strategic,
+            body: json!({"spec": {"template": {"metadata": {"annotations": stamp}}}}),
+        },
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    }
+}

@@ -1,0 +1,90 @@
+//! Set image: a field for each container of the template.
+
+use k8s_openapi::api::core::v1::Container;
+use serde_json::{Value, json};
+
+use crate::console::action::{Action, Mutation, PatchKind};
+use crate::console::context::Context;
+use crate::console::dialog::{Field, FieldId, Fields, Text};
+use crate::console::effect::{Dialog, Effect};
+use crate::console::resource::ObjectRef;
+use crate::console::template;
+use crate::console::toast::Toast;
+
+/// Asks for an image for each container.
+pub fn ask(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
+    let containers = containers(cx, target);
+    if containers.is_empty() {
+        return vec![Effect::failed(format!(
+            "{}: its containers are not known here; edit it with <e>",
+            target.describe()
+        ))];
+    }
+    let before: Vec<(String, String)> =
+        containers.iter().map(|c| (c.name.clone(), c.image.clone().unwrap_or_default())).collect();
+    let mut fields = Fields::default();
+    let typed: Vec<FieldId<Text>> =
+        before.iter().map(|(name, image)| fields.add(Field::text(name, image.clone()))).collect();
+    let target = target.clone();
+    let title = format!("Set image of {}", target.describe());
+    let dialog = Dialog::new(title, "Set image", move |dialog, _| {
+        let changed: Vec<(String, String, String)> = before
+            .iter()
+            .zip(&typed)
+            .map(|((name, old), field)| (name.clone(), old.clone(), dialog.text(*field).trim().to_owned()))
+            .filter(|(_, old, new)| old != new)
+            .collect();
+        if let Some((name, ..)) = changed.iter().find(|(.., new)| new.is_empty()) {
+            return Err(format!("{name}: which image?"));
+        }
+        if changed.is_empty() {
+            return Ok(vec![Effect::Toast(Toast::note("nothing to change"))]);
+        }
+        Ok(vec![Effect::Act(Box::new(image_action(&target, &changed)))])
+    })
+    .fields(fields);
+    vec![Effect::ShowDialog(Box::new(dialog))]
+}
+
+fn image_action(target: &ObjectRef, changed: &[(String, String, String)]) -> Action {
+    let forward: Vec<(&str, &str)> =
+        changed.iter().map(|(name, _, new)| (name.as_str(), new.as_str())).collect();
+    let back: Vec<(&str, &str)> =
+        changed.iter().map(|(name, old, _)| (name.as_str(), old.as_str())).collect();
+    let mut action = images(target, &forward);
+    action.inverse = Some(Box::new(images(target, &back)));
+    action
+}
+
+fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
+    let list: Vec<Value> = images.iter().map(|(name, image)| json!({"name": name, "image": image})).collect();
+    let words: Vec<String> = images.iter().map(|(name, image)| format!("{name}={image}")).collect();
+    let kubectl = format!(
+        "kubectl set image {}/{}{} {}",
+        target.kind.kubectl_name(),
+        target.name,
+        target.kubectl_namespace(),
+        words.join(" ")
+    );
+    // As `--record` did: else the new revision would be listed under the reason of the one before.
+    let cause = json!({"annotations": {"kubernetes.io/change-cause": &kubectl}});
+    Action {
+        title: format!("set image of {} {}", target.describe(), words.join(" ")),
+        target: target.clone(),
+        kubectl,
+        mutation: Mutation::Patch {
+            target: target.clone(),
+            subresource: None,
+            kind: PatchKind::Strategic,
+            body: json!({"metadata": cause, "spec": {"template": {"spec": {"containers": list}}}}),
+        },
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    }
+}
+
+fn containers(cx: &Context<'_>, target: &ObjectRef) -> Vec<Container> {
+    let spec = template::object(cx.stores, target).as_ref().and_then(template::pod_spec);
+    spec.map(|spec| spec.containers).unwrap_or_default()
+}

@@ -1,0 +1,104 @@
+//! The resources that the console's own views are made of, as every Kubernetes has them: what is known of them
+//! before discovery answers, and where it cannot.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Resource;
+
+use super::resource::{Kind, KindFacts, ResourceKey};
+
+/// Verbs of every resource here.
+const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
+
+/// A resource before discovery.
+struct Builtin {
+    resource: fn() -> ResourceKey,
+    kind: fn() -> String,
+    namespaced: bool,
+    short_names: &'static [&'static str],
+    subresources: &'static [(&'static str, &'static [&'static str])],
+}
+
+const SCALE: (&str, &[&str]) = ("scale", &["get", "patch", "update"]);
+
+const fn builtin<K: Resource<DynamicType = ()>>(
+    namespaced: bool,
+    short_names: &'static [&'static str],
+    subresources: &'static [(&'static str, &'static [&'static str])],
+) -> Builtin {
+    Builtin {
+        resource: ResourceKey::of::<K>,
+        kind: || K::kind(&()).into_owned(),
+        namespaced,
+        short_names,
+        subresources,
+    }
+}
+
+/// All of them, in the order they are asked for.
+const ALL: [Builtin; 8] = [
+    builtin::<Namespace>(false, &["ns"], &[]),
+    builtin::<Node>(false, &["no"], &[]),
+    builtin::<Pod>(
+        true,
+        &["po"],
+        &[
+            ("log", &["get"]),
+            ("exec", &["create", "get"]),
+            ("attach", &["create", "get"]),
+            ("ephemeralcontainers", &["get", "patch", "update"]),
+            ("eviction", &["create"]),
+        ],
+    ),
+    builtin::<Deployment>(true, &["deploy", "dp"], &[SCALE]),
+    builtin::<ReplicaSet>(true, &["rs"], &[SCALE]),
+    builtin::<Event>(true, &["ev"], &[]),
+    builtin::<Service>(true, &["svc"], &[]),
+    builtin::<PodDisruptionBudget>(true, &["pdb"], &[]),
+];
+
+impl Builtin {
+    fn kind(&self) -> Kind {
+        let kind = (self.kind)();
+        let set = |verbs: &[&str]| verbs.iter().map(ToString::to_string).collect();
+        Kind::new(KindFacts {
+            resource: (self.resource)(),
+            singular: kind.to_lowercase(),
+            kind,
+            namespaced: self.namespaced,
+            short_names: self.short_names.iter().map(ToString::to_string).collect(),
+            verbs: set(&VERBS),
+            subresources: self
+                .subresources
+                .iter()
+                .map(|(name, verbs)| ((*name).to_owned(), set(verbs)))
+                .collect(),
+        })
+    }
+}
+
+/// All of them as kinds.
+pub fn kinds() -> Vec<Kind> {
+    ALL.iter().map(Builtin::kind).collect()
+}
+
+/// Their names; the console keeps a live copy of their objects all the time.
+pub fn resources() -> Vec<ResourceKey> {
+    ALL.iter().map(|known| (known.resource)()).collect()
+}
+
+/// Whether it is one of them.
+pub fn contains(resource: &ResourceKey) -> bool {
+    ALL.iter().any(|known| (known.resource)() == *resource)
+}
+
+/// The kind of this type.
+///
+/// # Panics
+/// Where the console has no such view: a mistake in it, which its first use shows.
+pub fn kind<K: Resource<DynamicType = ()>>() -> Kind {
+    let resource = ResourceKey::of::<K>();
+    let known = ALL.iter().find(|known| (known.resource)() == resource);
+    known.expect("only types of the table above are asked for").kind()
+}

@@ -1,0 +1,127 @@
+//! How many pods of a workload the nodes can hold, by what they ask for; taints and affinity are the
+//! scheduler's to judge.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+
+use super::resource::{ObjectRef, Uid};
+use super::rows::node::{is_cordoned, is_over, is_ready};
+use super::store::{Stores, controller_of, uid_of};
+use super::template;
+use crate::object::quantity::Amount;
+use crate::object::resources::spec_requests;
+
+/// How many replicas of a workload the ready nodes hold, beside the pods of others and counting those it has.
+/// `None` where there is nothing to count by: no node is known.
+pub fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
+    let nodes: Vec<&Node> = stores
+        .nodes()
+        .iter()
+        .map(|(_, node)| node)
+        .filter(|node| is_ready(node) && !is_cordoned(node))
+        .collect();
+    if !stores.nodes().synced() || !stores.pods().synced() || stores.nodes().is_empty() {
+        return None;
+    }
+    let own = owners(stores, target);
+    let is_own = |pod: &Pod| controller_of(pod).is_some_and(|owner| own.contains(&owner));
+    let wanted = template(stores, target).map(|spec| requests(&spec)).unwrap_or_default();
+    Some(nodes.into_iter().map(|node| room_on(stores, node, &wanted, &is_own)).sum())
+}
+
+/// The workload and what it makes its pods by.
+fn owners(stores: &Stores, target: &ObjectRef) -> BTreeSet<Uid> {
+    let Some(uid) = &target.uid else { return BTreeSet::new() };
+    let sets = stores.replica_sets().owned_by(uid).filter_map(|set| uid_of(set));
+    sets.chain([uid.clone()]).collect()
+}
+
+/// What its pods are to be, where the console follows the kind; else what one of them is.
+fn template(stores: &Stores, target: &ObjectRef) -> Option<PodSpec> {
+    let uid = target.uid.as_ref()?;
+    let spec = template::object(stores, target).as_ref().and_then(template::pod_spec);
+    spec.or_else(|| stores.pods().owned_by(uid).next()?.spec.clone())
+}
+
+/// What a pod of this template asks for, the place that it takes among the node's pods included.
+fn requests(spec: &PodSpec) -> BTreeMap<String, Amount> {
+    let pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
+    spec_requests(&pod).into_iter().filter(|(_, amount)| !amount.is_zero()).collect()
+}
+
+fn room_on(
+    stores: &Stores,
+    node: &Node,
+    wanted: &BTreeMap<String, Amount>,
+    is_own: &dyn Fn(&Pod) -> bool,
+) -> u64 {
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let others: Vec<&Pod> = stores.pods_on(name).filter(|pod| !is_over(pod) && !is_own(pod)).collect();
+    let places =
+        Amount::in_list(allocatable, "pods").units() - i64::try_from(others.len()).unwrap_or(i64::MAX);
+    let by_resource = wanted.iter().map(|(resource, each)| {
+        let taken: i64 = others
+            .iter()
+            .map(|pod| spec_requests(pod).get(resource).map_or(0, |amount| amount.millis()))
+            .sum();
+        (Amount::in_list(allocatable, resource).millis() - taken) / each.millis().max(1)
+    });
+    by_resource.chain([places]).min().unwrap_or(0).max(0).unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::console::builtin;
+    use crate::console::store::{Change, Delta};
+
+    fn reset<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Change<K>> {
+        vec![Change::Reset(
+            list.into_iter().map(|one| Arc::new(serde_json::from_value(one).unwrap())).collect(),
+        )]
+    }
+
+    fn pod(name: &str, owner: &str, cpu: &str) -> Value {
+        json!({"metadata": {"name": name, "namespace": "default", "uid": name, "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": true}]},
+            "spec": {"nodeName": "a", "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}})
+    }
+
+    /// CONSOLE-FOUND 2: the scarcest of requests and places decides, node by node; own pods keep their room.
+    #[test]
+    fn nodes_hold_what_their_free_requests_and_places_allow() {
+        for (cpu, places, ready, expected) in [
+            // 4 CPUs less 1 of another pod: 6 of half a CPU.
+            ("4", "110", "True", Some(6)),
+            ("4", "5", "True", Some(4)),
+            ("4", "110", "False", Some(0)),
+            ("500m", "110", "True", Some(0)),
+        ] {
+            let mut stores = Stores::default();
+            let set = json!({"metadata": {"name": "web", "namespace": "default", "uid": "set", "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web", "controller": true}]},
+                "spec": {"selector": {}}});
+            let web = json!({"metadata": {"name": "web", "namespace": "default", "uid": "web"},
+                "spec": {"selector": {}, "template": {"spec": {"containers": [
+                    {"name": "c", "resources": {"requests": {"cpu": "500m"}}}]}}}});
+            let web: Vec<Change<Deployment>> = reset([web]);
+            let Change::Reset(objects) = &web[0] else { unreachable!("made so") };
+            let target = ObjectRef::of(builtin::kind::<Deployment>(), &*objects[0]);
+            stores.apply(Delta::of(web));
+            assert_eq!(fits(&stores, &target), None, "nothing is known of nodes");
+            stores.apply(Delta::of::<ReplicaSet>(reset([set])));
+            stores.apply(Delta::of::<Pod>(reset([pod("own", "set", "500m"), pod("other", "x", "1")])));
+            stores.apply(Delta::of::<Node>(reset([json!({"metadata": {"name": "a", "uid": "a"}, "status": {
+                "allocatable": {"cpu": cpu, "pods": places}, "conditions": [{"type": "Ready", "status": ready}]}})])));
+            assert_eq!(fits(&stores, &target), expected, "{cpu} {places} {ready}");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The one table of commands: keys, help, footer and palette all come from it.
+//!
+//! A key is looked up in the contexts of the top screen, most particular first, so that `s` can mean a
+//! shell on a pod and scale on a deployment. Within one context no key means two things (tested).
+
+mod bindings;
+mod words;
+
+pub use bindings::{BindError, Bindings};
+pub use words::{WORDS, Word};
+
+/// Where a command can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyContext {
+    /// Everywhere a screen leaves single keys to us.
+    Everywhere,
+    /// Lists with a selection.
+    List,
+    /// Tables of objects.
+    Objects,
+    /// Pods.
+    Pods,
+    /// A pod that waits for a node.
+    Unscheduled,
+    /// Deployments and replica sets.
+    Workloads,
+    /// Deployments only.
+    Deployments,
+    /// Nodes.
+    Nodes,
+    /// Namespaces.
+    Namespaces,
+    /// Events.
+    Events,
+    /// The overview.
+    Overview,
+    /// Text that scrolls: YAML, describe, logs.
+    Text,
+    /// YAML.
+    Yaml,
+    /// Describe.
+    Describe,
+    /// Logs.
+    Logs,
+    /// The rollout view.
+    Rollout,
+    /// Why a pod waits for a node.
+    Pending,
+    /// A drain.
+    Drain,
+    /// The journal.
+    Journal,
+    /// The editor; its other keys type.
+    Editor,
+    /// The editor's difference before it is saved.
+    Review,
+    /// The editor's choice between two changes of the same field.
+    Conflict,
+    /// A terminal pane; its other keys go to the process.
+    Terminal,
+}
+
+impl KeyContext {
+    /// Heading in the help.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Everywhere => "Everywhere",
+            Self::List => "Moving",
+            Self::Objects => "Any table",
+            Self::Pods => "Pods",
+            Self::Unscheduled => "A pod without a node",
+            Self::Workloads => "Deployments, replica sets",
+            Self::Deployments => "Deployments",
+            Self::Nodes => "Nodes",
+            Self::Namespaces => "Namespaces",
+            Self::Events => "Events",
+            Self::Overview => "Overview",
+            Self::Text => "Text",
+            Self::Yaml => "YAML",
+            Self::Describe => "Describe",
+            Self::Logs => "Logs",
+            Self::Rollout => "Rollout",
+            Self::Pending => "Why pending",
+            Self::Drain => "Drain",
+            Self::Journal => "Journal",
+            Self::Editor => "Editor",
+            Self::Review => "Editor: the difference",
+            Self::Conflict => "Editor: two changes",
+            Self::Terminal => "Terminal",
+        }
+    }
+}
+
+/// Whether a command changes the cluster; those are refused in read-only mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touches {
+    /// It only looks.
+    Nothing,
+    /// It changes the cluster.
+    Cluster,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it is.
+    pub command: Command,
+    /// Its name in configuration and palette.
+    pub name: &'static str,
+    /// Keys it has unless rebound.
+    pub keys: &'static [&'static str],
+    /// One word for the footer; empty when it is only in the help.
+    pub short: &'static str,
+    /// Where it can be used.
+    pub context: KeyContext,
+    /// Whether it changes the cluster.
+    pub touches: Touches,
+    /// A line for the help.
+    pub about: &'static str,
+}
+
+macro_rules! commands {
+    ($( $context:ident { $( $command:ident $name:literal [$($key:literal),*] $short:literal $touches:ident $about:literal; )* } )*) => {
+        /// Everything a key or the palette can ask for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Command {
+            $( $( #[doc = $about] $command, )* )*
+        }
+        /// The table.
+        pub const TABLE: &[Entry] = &[
+            $( $( Entry { command: Command::$command, name: $name, keys: &[$($key),*], short: $short,
+                context: KeyContext::$context, touches: Touches::$touches, about: $about }, )* )*
+        ];
+    };
+}
+
+commands! {
+    Everywhere {
+        Prompt "command" [":"] "command" Nothing "Type a command or a kind";
+        Filter "filter" ["/"] "filter" Nothing "Filter rows or search text";
+        Help "help" ["?"] "help" Nothing "Show every key that works here";
+        Back "back" ["esc"] "" Nothing "Clear the filter, then go back";
+        HistoryBack "history-back" ["["] "" Nothing "The command before";
+        HistoryForward "history-forward" ["]"] "" Nothing "The command after";
+        LastView "last-view" ["-"] "" Nothing "The view before this one";
+        Aliases "aliases" ["ctrl-a"] "" Nothing "List kinds and their short names";
+        Refresh "refresh" ["ctrl-r"] "" Nothing "Draw anew and ask again";
+        ToggleHeader "toggle-header" ["ctrl-e"] "" Nothing "Show or hide the header";
+        OpenJournal "journal" ["U"] "" Nothing "What was changed, and undo";
+        OpenOverview "overview" ["~"] "" Nothing "The overview";
+        ThemeNext "theme" ["ctrl-t"] "" Nothing "Pick a theme, with preview";
+        Quit "quit" ["ctrl-c"] "" Nothing "Leave";
+    }
+    List {
+        Up "up" ["k", "up"] "" Nothing "Up";
+        Down "down" ["j", "down"] "" Nothing "Down";
+        Top "top" ["g", "home"] "" Nothing "First";
+        Bottom "bottom" ["G", "end"] "" Nothing "Last";
+        PageUp "page-up" ["ctrl-b", "pageup"] "" Nothing "A page up";
+        PageDown "page-down" ["ctrl-f", "pagedown"] "" Nothing "A page down";
+        Left "left" ["h", "left"] "" Nothing "Left";
+        Right "right" ["l", "right"] "" Nothing "Right";
+        Enter "enter" ["enter"] "" Nothing "Drill down or take";
+        NextPart "next-part" ["tab"] "" Nothing "The next part of the screen";
+        PreviousPart "previous-part" ["shift-tab"] "" Nothing "The previous part of the screen";
+        Leave "leave" ["q"] "" Nothing "Go back; quit from the first view";
+    }
+    Objects {
+        Describe "describe" ["d"] "describe" Nothing "Describe";
+        Yaml "yaml" ["y"] "yaml" Nothing "Show as YAML";
+        Edit "edit" ["e"] "edit" Cluster "Edit as YAML";
+        Delete "delete" ["ctrl-d"] "delete" Cluster "Delete, after asking";
+        Label "label" ["L"] "" Cluster "Set or take away labels";
+        Owner "owner" ["J"] "" Nothing "Go to its owner";
+        CopyName "copy-name" ["c"] "" Nothing "Copy its name";
+        Mark "mark" ["space"] "" Nothing "Mark for a bulk action";
+        MarkRange "mark-range" ["ctrl-space"] "" Nothing "Mark from the last mark to here";
+        ClearMarks "clear-marks" ["ctrl-\\"] "" Nothing "Clear all marks";
+        SaveCsv "save-csv" ["ctrl-s"] "" Nothing "Save the table as CSV";
+        Faults "faults" ["ctrl-z"] "" Nothing "Only what is not well";
+        Wide "wide" ["ctrl-w"] "" Nothing "More columns";
+        SortName "sort-name" ["N"] "" Nothing "Sort by name";
+        SortAge "sort-age" ["A"] "" Nothing "Sort by age";
+        SortStatus "sort-status" ["S"] "" Nothing "Sort by status";
+        ColumnLeft "column-left" ["shift-left"] "" Nothing "Pick the column to the left";
+        ColumnRight "column-right" ["shift-right"] "" Nothing "Pick the column to the right";
+        SortColumn "sort-column" ["O"] "" Nothing "Sort by the picked column, or turn it around";
+        AllNamespaces "all-namespaces" ["0"] "" Nothing "All namespaces";
+        Namespace1 "namespace-1" ["1"] "" Nothing "First namespace of the list in the header";
+        Namespace2 "namespace-2" ["2"] "" Nothing "Second namespace";
+        Namespace3 "namespace-3" ["3"] "" Nothing "Third namespace";
+        Namespace4 "namespace-4" ["4"] "" Nothing "Fourth namespace";
+        Namespace5 "namespace-5" ["5"] "" Nothing "Fifth namespace";
+        Namespace6 "namespace-6" ["6"] "" Nothing "Sixth namespace";
+        Namespace7 "namespace-7" ["7"] "" Nothing "Seventh namespace";
+        Namespace8 "namespace-8" ["8"] "" Nothing "Eighth namespace";
+        Namespace9 "namespace-9" ["9"] "" Nothing "Ninth namespace";
+    }
+    Pods {
+        Logs "logs" ["l"] "logs" Nothing "Logs";
+        PreviousLogs "previous-logs" ["p"] "" Nothing "Logs of the run before";
+        Shell "shell" ["s"] "shell" Cluster "A shell in a container";
+        Attach "attach" ["a"] "" Cluster "Attach to a container";
+        Debug "debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
+        Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
+        PodNode "node" ["o"] "" Nothing "Go to its node";
+    }
+    Unscheduled {
+        WhyPending "why-pending" ["W"] "why pending" Nothing "Why no node takes it, and what would make it fit";
+    }
+    Workloads {
+        Scale "scale" ["s"] "scale" Cluster "Scale";
+        Restart "restart" ["r"] "restart" Cluster "Restart its pods, one by one";
+        SetImage "set-image" ["i"] "image" Cluster "Set an image";
+        WorkloadLogs "workload-logs" ["l"] "logs" Nothing "Logs of all its pods";
+    }
+    Deployments {
+        Rollout "rollout" ["R"] "rollout" Nothing "Rollout: progress, history, undo";
+        Rollback "rollback" ["ctrl-l"] "" Cluster "Roll back: pick a revision";
+        ReplicaSets "replica-sets" ["z"] "" Nothing "Its replica sets";
+    }
+    Nodes {
+        Cordon "cordon" ["c"] "cordon" Cluster "Let no new pods come";
+        Uncordon "uncordon" ["u"] "uncordon" Cluster "Let pods come again";
+        OpenDrain "drain" ["r"] "drain" Cluster "Drain: preview, then evict with progress";
+        Taint "taint" ["t"] "taint" Cluster "Set or take away taints";
+        AddNode "add-node" ["a"] "add" Cluster "Add a node, where Podium runs the nodes";
+    }
+    Namespaces {
+        UseNamespace "use-namespace" ["u"] "use" Nothing "Show this namespace only";
+    }
+    Events {
+        EventObject "event-object" ["o"] "object" Nothing "Go to the object of the event";
+        EventsPause "events-pause" ["p"] "pause" Nothing "Hold or follow";
+        EventsWarnings "events-warnings" ["w"] "warnings" Nothing "Warnings only, or all";
+    }
+    Overview {
+        ShowPods "show-pods" ["p"] "pods" Nothing "Pods";
+        ShowDeployments "show-deployments" ["d"] "deployments" Nothing "Deployments";
+        ShowNodes "show-nodes" ["n"] "nodes" Nothing "Nodes";
+        ShowEvents "show-events" ["e"] "events" Nothing "Events";
+        ShowServices "show-services" ["s"] "services" Nothing "Services";
+    }
+    Text {
+        SearchNext "search-next" ["n"] "" Nothing "Next match";
+        SearchPrevious "search-previous" ["N"] "" Nothing "Match before";
+        Wrap "wrap" ["w"] "" Nothing "Wrap long lines";
+        Copy "copy" ["c"] "copy" Nothing "Copy the text";
+        Save "save" ["ctrl-s"] "save" Nothing "Save to a file";
+        FullScreen "full-screen" ["f"] "" Nothing "Without frame and header";
+    }
+    Yaml {
+        ManagedFields "managed-fields" ["m"] "managed" Nothing "Show or hide managedFields";
+        YamlEdit "yaml-edit" ["e"] "edit" Cluster "Edit";
+    }
+    Describe {
+        DescribeYaml "describe-yaml" ["y"] "yaml" Nothing "The same as YAML";
+        DescribeLogs "describe-logs" ["l"] "logs" Nothing "Its logs";
+    }
+    Logs {
+        LogsTail "logs-tail" ["0"] "tail" Nothing "From the end";
+        LogsHead "logs-head" ["1"] "head" Nothing "From the start";
+        Logs1m "logs-1m" ["2"] "1m" Nothing "Since a minute ago";
+        Logs5m "logs-5m" ["3"] "5m" Nothing "Since five minutes ago";
+        Logs15m "logs-15m" ["4"] "" Nothing "Since fifteen minutes ago";
+        Logs30m "logs-30m" ["5"] "" Nothing "Since thirty minutes ago";
+        Logs1h "logs-1h" ["6"] "" Nothing "Since an hour ago";
+        LogsAutoscroll "logs-autoscroll" ["s"] "autoscroll" Nothing "Follow new lines";
+        LogsTimestamps "logs-timestamps" ["t"] "timestamps" Nothing "Show timestamps";
+        LogsMark "logs-mark" ["m"] "mark" Nothing "Draw a line here";
+        LogsClear "logs-clear" ["C"] "" Nothing "Clear";
+        LogsAllContainers "logs-all-containers" ["a"] "all" Nothing "All containers, or one";
+        LogsPrevious "logs-previous" ["p"] "previous" Nothing "The run before, or this one";
+        LogsFilter "logs-filter" ["F"] "" Nothing "Only lines that match, or all";
+        LogsContainer "logs-container" ["tab"] "" Nothing "The next container";
+    }
+    Rollout {
+        RolloutUndo "rollout-undo" ["u"] "undo" Cluster "Undo to the picked revision";
+        RolloutPause "rollout-pause" ["p"] "pause/resume" Cluster "Pause or resume";
+        RolloutRestart "rollout-restart" ["r"] "restart" Cluster "Restart";
+        RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
+        RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
+        RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
+    }
+    Pending {
+        PendingOpen "pending-open" ["space"] "open" Nothing "Open or close a group of nodes; go to a node";
+        PendingDescribe "pending-describe" ["d"] "describe" Nothing "Describe the pod";
+        PendingYaml "pending-yaml" ["y"] "yaml" Nothing "The pod as YAML";
+        PendingCopy "pending-copy" ["c"] "copy" Nothing "Copy the scheduler's message";
+    }
+    Drain {
+        DrainStart "drain-start" ["D"] "drain" Cluster "Start or resume the drain";
+        DrainStop "drain-stop" ["x"] "stop" Nothing "Stop; what was evicted stays evicted";
+        DrainToggle "drain-toggle" ["space"] "toggle" Nothing "Turn the option or the pod's exception on or off";
+        DrainUncordon "drain-uncordon" ["u"] "uncordon" Cluster "Uncordon the node";
+    }
+    Journal {
+        JournalUndo "journal-undo" ["u"] "undo" Cluster "Do the inverse";
+        JournalCopy "journal-copy" ["c"] "copy" Nothing "Copy the kubectl command";
+    }
+    Editor {
+        EditorSave "editor-save" ["ctrl-s"] "save" Cluster "Check, show the difference and save";
+        EditorExternal "editor-external" ["ctrl-o"] "$EDITOR" Nothing "Go on in $EDITOR";
+        EditorLeave "editor-leave" ["esc"] "leave" Nothing "Leave; asks when there are changes";
+    }
+    Review {
+        ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save what is shown";
+        ReviewBack "review-back" ["esc"] "go on editing" Nothing "Back to the text";
+    }
+    Conflict {
+        ConflictMine "clash-mine" ["m"] "take mine" Cluster "Your value where both changed a field";
+        ConflictTheirs "clash-theirs" ["t"] "take theirs" Cluster "Their value where both changed a field";
+        ConflictBack "clash-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
+    }
+    Terminal {
+        TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal";
+        TerminalScrollUp "terminal-scroll-up" ["shift-pageup"] "" Nothing "Scroll back";
+        TerminalScrollDown "terminal-scroll-down" ["shift-pagedown"] "" Nothing "Scroll forward";
+    }
+}
+
+impl Command {
+    /// Its row of the table.
+    pub fn entry(self) -> &'static Entry {
+        TABLE.iter().find(|entry| entry.command == self).expect("the macro makes a row for each command")
+    }
+
+    /// The command of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        TABLE.iter().find(|entry| entry.name == name).map(|entry| entry.command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::keys::Key;
+
+    #[test]
+    fn the_table_is_sound_con_3() {
+        let mut names = std::collections::HashSet::new();
+        for entry in TABLE {
+            assert!(names.insert(entry.name), "two commands are called {}", entry.name);
+            for key in entry.keys {
+                assert!(Key::parse(key).is_some(), "{}: no key {key}", entry.name);
+            }
+        }
+        Bindings::with(&std::collections::BTreeMap::new()).expect("no two commands of a place share a key");
+    }
+}

@@ -1,0 +1,36 @@
+//! The words of the `:` prompt that are neither a kind nor a command of the table.
+
+/// A word that is not a kind and not a command of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// The word.
+    pub word: &'static str,
+    /// What it is called too, separated by spaces.
+    pub aliases: &'static str,
+    /// What can follow it.
+    pub rest: &'static str,
+    /// A line for the help.
+    pub about: &'static str,
+}
+
+const fn word(word: &'static str, aliases: &'static str, rest: &'static str, about: &'static str) -> Word {
+    Word { word, aliases, rest, about }
+}
+
+/// All of them, in the order of the help.
+pub const WORDS: &[Word] = &[
+    word("namespace", "ns", "NAME, all", "Show one namespace, or all"),
+    word("theme", "skin", "NAME", "Use a theme, now and in the next run"),
+    word(
+        "add-node",
+        "",
+        "NAME zone=… hollow LABEL=… KEY=VALUE:EFFECT cpu=…",
+        "Add a node, or ask what it is to be",
+    ),
+    word("overview", "home pulse pulses", "", "The overview"),
+    word("aliases", "kinds a", "", "List kinds and their short names"),
+    word("journal", "", "", "What was changed, and undo"),
+    word("background", "bg", "", "Bring back drains that go on, and their results"),
+    word("help", "h", "", "Show every key that works here"),
+    word("quit", "q q! exit", "", "Leave"),
+];

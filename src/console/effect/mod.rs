@@ -1,0 +1,137 @@
+//! What an update asks for: moves between screens, and the only I/O there is.
+//!
+//! A screen returns effects; the model carries out those that change only the model, the [`Runner`] those that
+//! reach the world. A task is a future that sends messages back through an [`Outbox`]. It lives at most as long
+//! as the screen that asked for it.
+
+mod route;
+mod run;
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+
+pub use route::{LogRun, Only, Route, TableRoute, TerminalPurpose};
+pub use run::{Outbox, Runner};
+
+use super::action::{Action, EntryId};
+use super::command::Command;
+use super::context::ScreenId;
+use super::dialog;
+use super::message::Data;
+use super::scope::Scope;
+use super::toast::Toast;
+
+/// A dialog whose answer is effects.
+pub type Dialog = dialog::Dialog<Effect>;
+
+/// What an update asks for.
+#[derive(Debug)]
+pub enum Effect {
+    /// Puts a screen on top of the stack.
+    Open(Route),
+    /// Leaves the top screen for the one below.
+    Back,
+    /// Sends the screen that asked something, as one of its tasks would.
+    Send(Data),
+    /// Shows a dialog over the screen.
+    ShowDialog(Box<Dialog>),
+    /// Shows a toast.
+    Toast(Toast),
+    /// Shows a toast unless the screen that says so is being looked at, which shows the same itself.
+    BackgroundToast(Toast),
+    /// Shows other namespaces.
+    Scope(Scope),
+    /// Brings a parked screen (see `background`) back on top.
+    Resume(ScreenId),
+    /// Starts a task.
+    Task(Task),
+    /// Ends the task this screen has in the slot, if any.
+    Cancel(&'static str),
+    /// Changes the cluster: run, recorded in the journal, reported by a toast.
+    Act(Box<Action>),
+    /// Puts text on the clipboard of the user's terminal.
+    Copy(String),
+    /// Writes a file and tells where it is.
+    Save {
+        /// File name, without directories.
+        name: String,
+        /// Its text.
+        text: String,
+    },
+    /// Hands the terminal to `$EDITOR` on this text; what comes back is sent to the screen as text.
+    Editor(String),
+    /// Takes the mouse (clicks select) or gives it back to the terminal (its own selection).
+    Mouse(Capture),
+    /// Uses a theme; the name of one that cannot be read is an error toast.
+    Theme(String),
+    /// Uses a theme, in the next run too.
+    KeepTheme(String),
+    /// Opens the prompt with this text, for commands that need a word more.
+    Prompt(String),
+    /// Does the inverse of a line of the journal.
+    Undo(EntryId),
+    /// Does a command as if its key were pressed.
+    Command(Command),
+    /// Draws everything anew and asks the server for its kinds again.
+    Redraw,
+    /// Leaves the console.
+    Quit,
+}
+
+/// Who gets the mouse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// The console.
+    Taken,
+    /// The terminal.
+    Released,
+}
+
+type Run = Box<dyn FnOnce(Outbox) -> BoxFuture<'static, ()> + Send>;
+
+/// A future to run for a screen. A new task in the same slot of the same screen ends the old one.
+pub struct Task {
+    /// Set by the model to the screen that asked.
+    pub(in crate::console) screen: ScreenId,
+    slot: &'static str,
+    run: Run,
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").field("screen", &self.screen).field("slot", &self.slot).finish_non_exhaustive()
+    }
+}
+
+impl Effect {
+    /// A task of the screen that returns this effect.
+    pub fn task<F, Fut>(slot: &'static str, run: F) -> Self
+    where
+        F: FnOnce(Outbox) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let run: Run = Box::new(move |outbox| Box::pin(run(outbox)));
+        Self::Task(Task { screen: ScreenId(0), slot, run })
+    }
+
+    /// Opens a screen.
+    pub fn open(route: impl Into<Route>) -> Self {
+        Self::Open(route.into())
+    }
+
+    /// Sends the screen that asked something.
+    pub fn send<T: std::any::Any + Send>(data: T) -> Self {
+        Self::Send(Data::new(data))
+    }
+
+    /// A toast that all went well.
+    pub fn done(text: impl Into<String>) -> Self {
+        Self::Toast(Toast::done(text))
+    }
+
+    /// A toast that something did not.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self::Toast(Toast::failed(text))
+    }
+}

@@ -1,0 +1,100 @@
+//! Where one can go: each screen by what it needs to be made. The application makes the screen, so that no screen
+//! has to know another.
+
+use crate::console::resource::{Kind, ObjectRef, Uid};
+
+/// Which objects of a kind a table shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// All in scope.
+    All,
+    /// Pods on a node.
+    OnNode(String),
+    /// Owned by this object, or by what it owns.
+    OwnedBy(ObjectRef),
+    /// In one namespace, whatever the scope.
+    In(String),
+    /// Pods a service or budget selects: its labels.
+    Selected(ObjectRef),
+}
+
+/// A table to open.
+#[derive(Clone, Debug)]
+pub struct TableRoute {
+    /// Of what.
+    pub kind: Kind,
+    /// Which of them.
+    pub only: Only,
+    /// Where the cursor starts.
+    pub at: Option<Uid>,
+    /// The filter it starts with; a sound one.
+    pub filter: String,
+}
+
+impl TableRoute {
+    /// All objects of a kind in scope.
+    pub fn of(kind: Kind) -> Self {
+        Self { kind, only: Only::All, at: None, filter: String::new() }
+    }
+
+    /// Only some of them.
+    #[must_use]
+    pub fn only(self, only: Only) -> Self {
+        Self { only, ..self }
+    }
+
+    /// With the cursor on an object.
+    #[must_use]
+    pub fn at(self, uid: Option<Uid>) -> Self {
+        Self { at: uid, ..self }
+    }
+}
+
+/// Which run of a container logs are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogRun {
+    /// The one now.
+    Current,
+    /// The one before the last restart.
+    Previous,
+}
+
+/// What to open in a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TerminalPurpose {
+    /// A shell in a container.
+    Shell,
+    /// The container's own process.
+    Attach,
+    /// A new ephemeral container.
+    Debug,
+}
+
+/// A screen to open.
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// Objects of a kind.
+    Table(TableRoute),
+    /// An object described.
+    Describe(ObjectRef),
+    /// An object as YAML.
+    Yaml(ObjectRef),
+    /// An object in the editor.
+    Edit(ObjectRef),
+    /// Logs of a pod or of the pods of a workload.
+    Logs(ObjectRef, LogRun),
+    /// The rollout of a Deployment.
+    Rollout(ObjectRef),
+    /// A drain of nodes.
+    Drain(Vec<ObjectRef>),
+    /// Why a pod waits for a node.
+    Pending(ObjectRef),
+    /// A terminal in a pod.
+    Terminal(ObjectRef, TerminalPurpose),
+}
+
+impl From<TableRoute> for Route {
+    fn from(table: TableRoute) -> Self {
+        Self::Table(table)
+    }
+}

@@ -1,0 +1,130 @@
+//! Tasks: the handle they send through, and the runner that ends them with their screens.
+
+use std::any::Any;
+use std::collections::HashMap;
+
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::Task;
+use crate::console::action::{self, Action, Outcome};
+use crate::console::context::ScreenId;
+use crate::console::message::{Data, Message};
+use crate::console::resource::ObjectRef;
+use crate::console::toast::Toast;
+
+/// What a task sends through: to its screen, to the user, and to the cluster.
+#[derive(Clone)]
+pub struct Outbox {
+    client: Client,
+    messages: mpsc::Sender<Message>,
+    screen: ScreenId,
+}
+
+impl Outbox {
+    /// A handle for one screen's tasks.
+    pub fn new(client: Client, messages: mpsc::Sender<Message>, screen: ScreenId) -> Self {
+        Self { client, messages, screen }
+    }
+
+    /// The cluster.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Sends the screen something; waits while the loop is behind, which is the back-pressure.
+    pub async fn data<T: Any + Send>(&self, data: T) {
+        // The loop ends before its tasks do; what they still send is dropped.
+        let _ = self.messages.send(Message::Data(self.screen, Data::new(data))).await;
+    }
+
+    /// An object as the server has it now; what went wrong in its words.
+    pub async fn fetch(&self, target: &ObjectRef) -> Result<serde_json::Value, String> {
+        match target.api(self.client()).get(&target.name).await {
+            Ok(object) => Ok(serde_json::to_value(object).unwrap_or_default()),
+            Err(error) => Err(action::error_text(&error)),
+        }
+    }
+
+    /// Sends any message.
+    pub async fn send(&self, message: Message) {
+        let _ = self.messages.send(message).await;
+    }
+
+    /// Shows a toast.
+    pub async fn toast(&self, toast: Toast) {
+        self.send(Message::Toast(toast)).await;
+    }
+
+    /// Carries an action out, records it in the journal and tells it; the answer comes back to the
+    /// task too. Drains use this for each eviction.
+    pub async fn act(&self, action: Action) -> Result<serde_json::Value, kube::Error> {
+        let result = action::carry_out(&self.client, &action.mutation).await;
+        self.send(Message::Acted(Box::new(Outcome::of(action, &result)))).await;
+        result
+    }
+
+    /// Records an action that the task carried out by itself.
+    pub async fn record<T>(&self, action: Action, result: &Result<T, kube::Error>) {
+        let error = result.as_ref().err().map(action::error_text);
+        let outcome = Outcome { action, error, after: None };
+        self.send(Message::Acted(Box::new(outcome))).await;
+    }
+}
+
+/// Runs tasks and ends them with their screens.
+pub struct Runner {
+    client: Client,
+    messages: mpsc::Sender<Message>,
+    running: HashMap<ScreenId, HashMap<&'static str, AbortHandle>>,
+    actions: tokio::task::JoinSet<()>,
+}
+
+impl Runner {
+    /// A runner that hands out this client and this channel.
+    pub fn new(client: Client, messages: mpsc::Sender<Message>) -> Self {
+        Self { client, messages, running: HashMap::new(), actions: tokio::task::JoinSet::new() }
+    }
+
+    /// Starts a task.
+    pub fn start(&mut self, task: Task) {
+        let outbox = Outbox::new(self.client.clone(), self.messages.clone(), task.screen);
+        let handle = tokio::spawn((task.run)(outbox)).abort_handle();
+        if let Some(old) = self.running.entry(task.screen).or_default().insert(task.slot, handle) {
+            old.abort();
+        }
+    }
+
+    /// Carries an action out on its own: it is not undone by leaving the screen that asked for it.
+    pub fn act(&mut self, action: Action) {
+        while self.actions.try_join_next().is_some() {}
+        let outbox = Outbox::new(self.client.clone(), self.messages.clone(), ScreenId(0));
+        self.actions.spawn(async move {
+            // The result is in the message `act` sends.
+            let _ = outbox.act(action).await;
+        });
+    }
+
+    /// Ends one task of a screen.
+    pub fn cancel(&mut self, screen: ScreenId, slot: &'static str) {
+        if let Some(task) = self.running.get_mut(&screen).and_then(|slots| slots.remove(slot)) {
+            task.abort();
+        }
+    }
+
+    /// Ends every task of a screen that was left.
+    pub fn close(&mut self, screen: ScreenId) {
+        for task in self.running.remove(&screen).into_iter().flatten() {
+            task.1.abort();
+        }
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        for task in self.running.drain().flat_map(|(_, slots)| slots.into_values()) {
+            task.abort();
+        }
+    }
+}

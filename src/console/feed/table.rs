@@ -1,0 +1,126 @@
+//! List and watch of a resource as the server's Table, for kinds that the console knows no type of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use http::Request;
+use kube::Client;
+use kube::core::WatchEvent;
+
+use super::{FeedContext, explain_one};
+use crate::base::clock::saturating_after;
+use crate::console::kind_view::{self, Template};
+use crate::console::links::Link;
+use crate::console::message::Message;
+use crate::console::resource::Kind;
+use crate::console::server_table::{ACCEPT, ServerTable, TableRow};
+use crate::console::store::{Change, Delta};
+
+/// A watch that ends by itself is begun anew: a proxy in between would cut it without a word.
+const WATCH_SECONDS: u32 = 290;
+
+/// How often a resource that cannot be watched (measurements) is listed anew.
+const POLL: Duration = Duration::from_secs(10);
+
+/// Lists, then watches, and begins anew when the watch ends; until the loop is gone.
+pub(super) async fn follow(context: FeedContext, kind: Kind, namespace: Option<String>) {
+    let url = kind.api(context.client.clone(), namespace.as_deref()).resource_url().to_owned();
+    let mut failures = 0;
+    loop {
+        let error = match once(&context, &kind, &url, &mut failures).await {
+            Ok(()) => continue,
+            Err(End::LoopGone) => return,
+            Err(End::Failed(error)) => error,
+        };
+        let resource = kind.resource.clone();
+        match explain_one(&error) {
+            Ok(why) => {
+                failures += 1;
+                let delay = context.retry_policy.delay(failures);
+                let retry_at = saturating_after(context.clock.now(), delay);
+                if context.report(Link::Down { resource, why, retry_at }).await.is_err() {
+                    return;
+                }
+                context.wait(delay).await;
+            }
+            Err(refusal) => {
+                let asked_again = context.retry.notified();
+                if context.report(Link::Refused(resource, refusal)).await.is_err() {
+                    return;
+                }
+                asked_again.await;
+            }
+        }
+    }
+}
+
+enum End {
+    LoopGone,
+    Failed(kube::Error),
+}
+
+impl From<kube::Error> for End {
+    fn from(error: kube::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+async fn once(context: &FeedContext, kind: &Kind, url: &str, failures: &mut u32) -> Result<(), End> {
+    let include = include(kind);
+    let client: &Client = &context.client;
+    let list: ServerTable = client.request(request(&format!("{url}?includeObject={include}"))).await?;
+    let list = list.as_table();
+    let from = list.metadata.resource_version.clone().unwrap_or_default();
+    let rows = list.rows.into_iter().map(slim).collect();
+    send(
+        context,
+        Delta::of_table(kind.resource.clone(), Some(list.column_definitions), vec![Change::Reset(rows)]),
+    )
+    .await?;
+    *failures = 0;
+    if !kind.has_verb("watch") {
+        context.wait(POLL).await;
+        return Ok(());
+    }
+    let watch = format!(
+        "{url}?watch=true&includeObject={include}&resourceVersion={from}&timeoutSeconds={WATCH_SECONDS}"
+    );
+    let events = client.request_events::<ServerTable>(request(&watch)).await?;
+    futures::pin_mut!(events);
+    while let Some(event) = events.try_next().await? {
+        let changes = match event {
+            WatchEvent::Added(table) | WatchEvent::Modified(table) => changes(table, Change::Applied),
+            WatchEvent::Deleted(table) => changes(table, Change::Deleted),
+            WatchEvent::Bookmark(_) => continue,
+            WatchEvent::Error(_) => break,
+        };
+        send(context, Delta::of_table(kind.resource.clone(), None, changes)).await?;
+    }
+    Ok(())
+}
+
+async fn send(context: &FeedContext, delta: Delta) -> Result<(), End> {
+    context.messages.send(Message::Feed(delta)).await.map_err(|_| End::LoopGone)
+}
+
+fn changes(table: ServerTable, change: fn(Arc<TableRow>) -> Change<TableRow>) -> Vec<Change<TableRow>> {
+    table.as_table().rows.into_iter().map(slim).map(change).collect()
+}
+
+/// Without managedFields, as the other watches keep objects.
+fn slim(mut row: TableRow) -> Arc<TableRow> {
+    row.object.metadata.managed_fields = None;
+    Arc::new(row)
+}
+
+/// Whole objects only where a dialog needs more than their metadata: a count to scale, images to set.
+fn include(kind: &Kind) -> &'static str {
+    let template = kind_view::of(&kind.resource).template != Template::None;
+    if template || kind.subresources.contains_key("scale") { "Object" } else { "Metadata" }
+}
+
+fn request(url: &str) -> Request<Vec<u8>> {
+    let request = Request::get(url).header(http::header::ACCEPT, ACCEPT).body(Vec::new());
+    request.expect("the path comes from the server's discovery and a namespace's name")
+}

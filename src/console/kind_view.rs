@@ -1,0 +1,194 @@
+//! What the console knows of a kind beyond the server's Table: one [`KindView`] a kind, none for most.
+//!
+//! A kind without one is listed by the server's Table, and whatever discovery offers can be done with its objects.
+//! This is the only table over kinds in the console.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Resource;
+
+use super::command::KeyContext;
+use super::resource::{Kind, ResourceKey, Uid};
+use super::rows::{Column, Row, event, network, node, pod, workload};
+use super::store::{Object, Stores};
+
+/// Columns and rows that tell more than the server's Table.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// The columns.
+    pub columns: fn() -> Vec<Column>,
+    /// The row of an object that is in its store.
+    pub row: fn(&Stores, &Uid) -> Option<Row>,
+}
+
+/// Which pods belong to an object of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pods {
+    /// It is a pod.
+    Itself,
+    /// Those it controls, itself or by its replica sets.
+    Owned,
+    /// Those its selector matches.
+    Selected,
+    /// Those that are bound to it.
+    OnNode,
+    /// Those in it.
+    InNamespace,
+    /// None.
+    None,
+}
+
+/// What can be done with a kind's pod template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// There is none, or it cannot be changed.
+    None,
+    /// Its images can be set; nothing replaces the pods there are.
+    Images,
+    /// Its images can be set, and a change of it replaces the pods step by step: `kubectl rollout restart`.
+    Rolls,
+}
+
+/// What the console knows of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct KindView {
+    /// API group.
+    group: &'static str,
+    /// Plural name in paths.
+    plural: &'static str,
+    /// Its own rows; none for the server's Table.
+    pub rows: Option<Rows>,
+    /// Keys that only this kind has.
+    pub key_contexts: &'static [KeyContext],
+    /// Which pods belong to it.
+    pub pods: Pods,
+    /// What can be done with its pod template.
+    pub template: Template,
+}
+
+macro_rules! rows {
+    ($kind:ty, $columns:path, $row:expr) => {
+        Some(Rows {
+            columns: $columns,
+            row: |stores, uid| {
+                let row: fn(&$kind, &Stores) -> Option<Row> = $row;
+                row(stores.of::<$kind>().get(uid)?, stores)
+            },
+        })
+    };
+}
+
+const fn view(group: &'static str, plural: &'static str, rows: Option<Rows>) -> KindView {
+    KindView { group, plural, rows, key_contexts: &[], pods: Pods::None, template: Template::None }
+}
+
+/// A kind whose pods it controls, by a template.
+const fn workload(group: &'static str, plural: &'static str, template: Template) -> KindView {
+    KindView { pods: Pods::Owned, template, ..view(group, plural, None) }
+}
+
+const VIEWS: &[KindView] = &[
+    KindView {
+        key_contexts: &[KeyContext::Pods],
+        pods: Pods::Itself,
+        ..view("", "pods", rows!(Pod, pod::columns, |pod, _| pod::row(pod)))
+    },
+    KindView {
+        rows: rows!(Deployment, workload::deployment_columns, |object, _| workload::deployment_row(object)),
+        key_contexts: &[KeyContext::Deployments],
+        ..workload("apps", "deployments", Template::Rolls)
+    },
+    KindView {
+        rows: rows!(ReplicaSet, workload::replica_set_columns, |object, _| workload::replica_set_row(object)),
+        // What owns its template is its Deployment.
+        ..workload("apps", "replicasets", Template::Images)
+    },
+    workload("apps", "statefulsets", Template::Rolls),
+    workload("apps", "daemonsets", Template::Rolls),
+    workload("", "replicationcontrollers", Template::Images),
+    workload("batch", "jobs", Template::None),
+    KindView {
+        key_contexts: &[KeyContext::Nodes],
+        pods: Pods::OnNode,
+        ..view("", "nodes", rows!(Node, node::columns, node::row))
+    },
+    KindView {
+        key_contexts: &[KeyContext::Namespaces],
+        pods: Pods::InNamespace,
+        ..view(
+            "",
+            "namespaces",
+            rows!(Namespace, network::namespace_columns, |object, _| network::namespace_row(object)),
+        )
+    },
+    KindView {
+        key_contexts: &[KeyContext::Events],
+        ..view("", "events", rows!(Event, event::columns, |object, _| event::row(object)))
+    },
+    KindView {
+        pods: Pods::Selected,
+        ..view(
+            "",
+            "services",
+            rows!(Service, network::service_columns, |object, _| network::service_row(object)),
+        )
+    },
+    KindView {
+        pods: Pods::Selected,
+        ..view(
+            "policy",
+            "poddisruptionbudgets",
+            rows!(PodDisruptionBudget, network::budget_columns, |object, _| network::budget_row(object)),
+        )
+    },
+];
+
+/// A kind that the console knows nothing of.
+const ANY: KindView = view("", "", None);
+
+/// What the console knows of a resource.
+pub fn of(resource: &ResourceKey) -> &'static KindView {
+    let is = |view: &&KindView| view.plural == resource.plural && view.group == resource.group;
+    VIEWS.iter().find(is).unwrap_or(&ANY)
+}
+
+/// The contexts its keys are looked up in, most particular first.
+pub fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
+    let view = of(&kind.resource);
+    let mut key_contexts = view.key_contexts.to_vec();
+    if kind.subresources.contains_key("scale") || view.pods == Pods::Owned {
+        key_contexts.push(KeyContext::Workloads);
+    }
+    key_contexts
+}
+
+/// The columns of a resource: its own view's, else those of the server's Table.
+pub fn columns(stores: &Stores, resource: &ResourceKey) -> Vec<Column> {
+    match of(resource).rows {
+        Some(rows) => (rows.columns)(),
+        None => stores
+            .get(resource)
+            .map(|store| super::rows::server_table::columns(store.columns()))
+            .unwrap_or_default(),
+    }
+}
+
+/// The row of one object, if it (still) exists.
+pub fn row(stores: &Stores, resource: &ResourceKey, uid: &Uid) -> Option<Row> {
+    if let Some(rows) = of(resource).rows {
+        return (rows.row)(stores, uid);
+    }
+    let store = stores.get(resource)?;
+    super::rows::server_table::row(store.columns(), store.row(uid)?)
+}
+
+/// The row of an object of a type, if it (still) exists.
+pub fn row_of<K: Object + Resource<DynamicType = ()>>(stores: &Stores, uid: &Uid) -> Option<Row> {
+    row(stores, &ResourceKey::of::<K>(), uid)
+}
+
+/// Every uid of a resource.
+pub fn uids(stores: &Stores, resource: &ResourceKey) -> Vec<Uid> {
+    stores.get(resource).into_iter().flat_map(|store| store.iter().map(|(uid, _)| uid.clone())).collect()
+}

@@ -1,0 +1,237 @@
+//! What is typed after `:` and what it could be: kinds with namespace and filter, and every command of
+//! the table by name.
+
+mod named;
+mod table;
+
+use k8s_openapi::api::core::v1::Namespace;
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher};
+
+use crate::base::nearest::nearest;
+use crate::console::ask::add_node::{self, NewNode};
+use crate::console::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
+use crate::console::context::ScreenId;
+use crate::console::dialog::{Field, Fields};
+use crate::console::effect::{Dialog, Effect, TableRoute};
+use crate::console::model::Model;
+use crate::console::scope::Scope;
+use crate::console::screen::View;
+use crate::console::theme::library;
+
+/// What a text does.
+pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let rest: Vec<&str> = words.collect();
+    let word = WORDS
+        .iter()
+        .find(|known| known.word == first || known.aliases.split(' ').any(|alias| alias == first))
+        .map(|known| known.word);
+    match word {
+        Some("quit") => return Ok(vec![Effect::Command(Command::Quit)]),
+        Some("theme") => {
+            return Ok(match rest.first() {
+                Some(name) => vec![Effect::KeepTheme(existing_theme(name, model)?)],
+                None => vec![Effect::Command(Command::ThemeNext)],
+            });
+        }
+        Some("namespace") => {
+            return Ok(match rest.first() {
+                Some(&"all") => vec![Effect::Scope(Scope::All)],
+                Some(name) => vec![Effect::Scope(table::namespace(name, model)?)],
+                None => vec![Effect::open(TableRoute::of(model.shared.catalogue.kind::<Namespace>()))],
+            });
+        }
+        Some("add-node") => {
+            if rest.is_empty() {
+                add_node::allowed(&model.shared.catalogue)?;
+                return Ok(vec![Effect::ShowDialog(Box::new(add_node::ask()))]);
+            }
+            return add_node(&rest.join(" "), model);
+        }
+        Some("overview") => return Ok(vec![Effect::Command(Command::OpenOverview)]),
+        Some("journal") => return Ok(vec![Effect::Command(Command::OpenJournal)]),
+        Some("aliases") => return Ok(vec![Effect::Command(Command::Aliases)]),
+        Some("help") => return Ok(vec![Effect::Command(Command::Help)]),
+        Some("background") => {
+            return match model.background(jiff::Timestamp::UNIX_EPOCH).as_slice() {
+                [] => Err("nothing runs in the background".into()),
+                [(id, _)] => Ok(vec![Effect::Resume(*id)]),
+                _ => Ok(vec![Effect::ShowDialog(Box::new(background_dialog(model)))]),
+            };
+        }
+        _ => {}
+    }
+    if let Some(kind) = model.shared.catalogue.find(first) {
+        return table::open(kind, &rest, model);
+    }
+    // Moving is for keys: `:top` is no way to say `g`.
+    if let Some(command) = Command::named(first).filter(|command| command.entry().context != KeyContext::List)
+    {
+        return named::run(command, &rest, model);
+    }
+    let known = candidates(model);
+    Err(match nearest(first, known.iter().map(String::as_str)) {
+        Some(near) => format!("no kind or command {first:?}; did you mean {near:?}?"),
+        None => format!("no kind or command {first:?}"),
+    })
+}
+
+fn add_node(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
+    if model.shared.read_only {
+        return Err("read-only: add-node changes the cluster".into());
+    }
+    add_node::allowed(&model.shared.catalogue)?;
+    Ok(vec![Effect::Act(Box::new(NewNode::parse(text)?.action()))])
+}
+
+fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
+    let themes = library::all(model.setup.config_dir.as_deref());
+    let names = || themes.iter().map(|(name, _)| name.as_str());
+    match themes.iter().find(|(known, _)| known == name) {
+        Some((name, Ok(_))) => Ok(name.clone()),
+        Some((_, Err(error))) => Err(error.to_string()),
+        None => Err(match nearest(name, names()) {
+            Some(near) => format!("no theme {name:?}; did you mean {near:?}?"),
+            None => format!("no theme {name:?}; there are {}", names().collect::<Vec<_>>().join(", ")),
+        }),
+    }
+}
+
+fn candidates(model: &Model) -> Vec<String> {
+    let mut all: Vec<String> =
+        model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect();
+    all.extend(WORDS.iter().map(|known| known.word.to_owned()));
+    // Commands that need no screen of their own are better known by their keys.
+    let (id, screen) = model.top();
+    let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+    let contexts = screen.key_contexts(&cx);
+    let named = |place: KeyContext| {
+        contexts.contains(&place) && !matches!(place, KeyContext::List | KeyContext::Everywhere)
+    };
+    let offered = |entry: &&Entry| named(entry.context) && model.offers(entry.command, cx.now);
+    all.extend(TABLE.iter().filter(offered).map(|entry| entry.name.to_owned()));
+    all.dedup();
+    all
+}
+
+/// What Enter means when the text is not whole by itself: the best completion, unless that would change the
+/// cluster; such a word is typed whole.
+pub fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'a String> {
+    let harmless = |whole: &&String| {
+        Command::named(whole).is_none_or(|command| command.entry().touches == Touches::Nothing)
+    };
+    suggestions.iter().filter(|whole| whole.starts_with(text)).find(harmless)
+}
+
+/// Whether a namespace can follow this word.
+fn takes_namespace(first: &str, model: &Model) -> bool {
+    matches!(first, "ns" | "namespace")
+        || model.shared.catalogue.find(first).is_some_and(|kind| kind.namespaced)
+}
+
+/// Texts that complete what is typed, best first.
+pub fn suggest(text: &str, model: &Model) -> Vec<String> {
+    let (head, last) = match text.rsplit_once(' ') {
+        Some((head, last)) => (Some(head), last),
+        None => (None, text),
+    };
+    let words = match head.map(|head| head.split(' ').next().unwrap_or_default()) {
+        None => candidates(model),
+        Some("theme" | "skin") => {
+            library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
+        }
+        Some(first) if !takes_namespace(first, model) => Vec::new(),
+        Some(_) => {
+            let namespaces = model.shared.stores.namespaces().iter();
+            let mut names: Vec<String> = namespaces.filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
+            names.sort();
+            names.push("all".into());
+            names
+        }
+    };
+    let whole = |word: &String| match head {
+        Some(head) => format!("{head} {word}"),
+        None => word.clone(),
+    };
+    // A short name is exact: `po` means pods before anything fuzzy.
+    let exact = model
+        .shared
+        .catalogue
+        .find(last)
+        .filter(|_| head.is_none() && !last.is_empty())
+        .map(|kind| kind.resource.plural.to_string());
+    let mut found: Vec<String> = exact.iter().map(&whole).collect();
+    for word in rank(last, words) {
+        let word = whole(&word);
+        if !found.contains(&word) {
+            found.push(word);
+        }
+    }
+    found.truncate(8);
+    found
+}
+
+fn rank(typed: &str, words: Vec<String>) -> Vec<String> {
+    if typed.is_empty() {
+        return words;
+    }
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let pattern = Pattern::parse(typed, CaseMatching::Ignore, Normalization::Smart);
+    let mut matched = pattern.match_list(words, &mut matcher);
+    matched.sort_by_key(|(word, score)| (!word.starts_with(typed), std::cmp::Reverse(*score), word.len()));
+    matched.into_iter().map(|(word, _)| word).collect()
+}
+
+/// The index of a namespace key, from zero.
+pub fn namespace_key(command: Command) -> Option<usize> {
+    Some(match command {
+        Command::Namespace1 => 0,
+        Command::Namespace2 => 1,
+        Command::Namespace3 => 2,
+        Command::Namespace4 => 3,
+        Command::Namespace5 => 4,
+        Command::Namespace6 => 5,
+        Command::Namespace7 => 6,
+        Command::Namespace8 => 7,
+        Command::Namespace9 => 8,
+        _ => return None,
+    })
+}
+
+/// Asks which of the screens that were left is to come back; the last one first.
+fn background_dialog(model: &Model) -> Dialog {
+    let jobs: Vec<(ScreenId, String)> = model
+        .background(jiff::Timestamp::UNIX_EPOCH)
+        .into_iter()
+        .enumerate()
+        .map(|(at, (id, screen))| {
+            let cx = model.shared.context(id, jiff::Timestamp::UNIX_EPOCH);
+            let title = screen.background(&cx).unwrap_or_else(|| format!("{}: over", screen.title(&cx)));
+            (id, format!("{} {title}", at + 1))
+        })
+        .collect();
+    let titles = jobs.iter().map(|(_, title)| title.clone()).collect();
+    let mut fields = Fields::default();
+    let job = fields.add(Field::choice("job", titles).hint("← → to pick"));
+    Dialog::new("In the background", "Show", move |dialog, _| {
+        let picked = jobs.iter().find(|(_, title)| title == dialog.choice(job));
+        Ok(picked.map(|(id, _)| Effect::Resume(*id)).into_iter().collect())
+    })
+    .fields(fields)
+}
+
+/// Picks a theme; each is shown at once, Cancel takes the old one back.
+pub fn theme_dialog(model: &Model) -> Dialog {
+    let names = library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect();
+    let before = model.shared.theme.name.clone();
+    let mut fields = Fields::default();
+    let theme = fields.add(Field::choice("theme", names).picking(&before).hint("← → to look"));
+    Dialog::new("Theme", "Use it", move |dialog, _| {
+        Ok(vec![Effect::KeepTheme(dialog.choice(theme).to_owned())])
+    })
+    .fields(fields)
+    .on_change(move |dialog, _| vec![Effect::Theme(dialog.choice(theme).to_owned())])
+    .on_cancel(move |_, _| vec![Effect::Theme(before.clone())])
+}

@@ -1,0 +1,117 @@
+//! `:COMMAND` on what is selected, and `:COMMAND NAME` on an object of the kind the command is for.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::console::ask;
+use crate::console::builtin;
+use crate::console::command::{Command, KeyContext, Touches};
+use crate::console::effect::Effect;
+use crate::console::kind_view;
+use crate::console::model::Model;
+use crate::console::offers;
+use crate::console::resource::{Kind, ObjectRef};
+use crate::console::scope::Scope;
+use crate::console::screen::View;
+use crate::console::screen::object_commands;
+use crate::console::store::Store;
+
+/// Does a command by its name; why it cannot be done.
+pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+    let entry = command.entry();
+    if words.is_empty() {
+        return on_the_selected(command, model);
+    }
+    if model.shared.read_only && entry.touches == Touches::Cluster {
+        return Err(format!("read-only: {} changes the cluster", entry.name));
+    }
+    if !takes_a_name(entry.context) {
+        return Err(format!("{} takes no name; it is a key in {:?}", entry.name, entry.context.title()));
+    }
+    let place = if entry.context == KeyContext::Unscheduled { KeyContext::Pods } else { entry.context };
+    // Those that the console has all objects of; others are found in their tables.
+    let kinds: Vec<Kind> = builtin::kinds()
+        .into_iter()
+        .map(|kind| model.shared.catalogue.current(&kind).clone())
+        .filter(|kind| kind_view::key_contexts(kind).contains(&place))
+        .collect();
+    let (name, count) = match (command, words) {
+        (Command::Scale, [name, count]) => {
+            let count: i32 = count
+                .parse()
+                .ok()
+                .filter(|count| *count >= 0)
+                .ok_or_else(|| format!("{count}: how many?"))?;
+            (*name, Some(count))
+        }
+        (_, [name]) => (*name, None),
+        (_, words) => return Err(format!("{}: {:?} is more than a name", entry.name, words[1..].join(" "))),
+    };
+    let object = find(&kinds, name, model)?;
+    if let Some(why) = offers::refuses(&model.shared.catalogue, &object.kind, command, 0) {
+        return Err(why);
+    }
+    let cx = model.shared.context(model.top().0, jiff::Timestamp::UNIX_EPOCH);
+    if let Some(count) = count {
+        return Ok(vec![Effect::ShowDialog(Box::new(ask::scale::ask_for(&cx, object, count)))]);
+    }
+    Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
+}
+
+/// Where the command is a key, it is done; elsewhere it says where that is.
+fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, String> {
+    let entry = command.entry();
+    let (id, screen) = model.top();
+    let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+    let here = entry.context == KeyContext::Everywhere || screen.key_contexts(&cx).contains(&entry.context);
+    if here || command == Command::AddNode {
+        return Ok(vec![Effect::Command(command)]);
+    }
+    let hint = if takes_a_name(entry.context) {
+        format!("; :{} NAME works everywhere", entry.name)
+    } else {
+        String::new()
+    };
+    Err(format!("{} works in {:?}{hint}", entry.name, entry.context.title()))
+}
+
+fn takes_a_name(place: KeyContext) -> bool {
+    matches!(
+        place,
+        KeyContext::Nodes
+            | KeyContext::Pods
+            | KeyContext::Unscheduled
+            | KeyContext::Deployments
+            | KeyContext::Workloads
+    )
+}
+
+/// The object of this name, or of `NAMESPACE/NAME`, among the namespaces that are shown.
+fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> {
+    let (namespace, name) = match (name.split_once('/'), &model.shared.scope) {
+        (Some((namespace, name)), _) => (Some(namespace), name),
+        (None, Scope::One(namespace)) => (Some(namespace.as_str()), name),
+        (None, Scope::All) => (None, name),
+    };
+    for kind in kinds {
+        let is = |meta: &&ObjectMeta| {
+            let inside =
+                !kind.namespaced || namespace.is_none_or(|wanted| meta.namespace.as_deref() == Some(wanted));
+            meta.name.as_deref() == Some(name) && inside
+        };
+        let store = model.shared.stores.get(&kind.resource).into_iter();
+        let objects = store.flat_map(Store::iter).map(|(_, object)| object.metadata()).filter(is);
+        let found: Vec<ObjectRef> = objects.map(|meta| ObjectRef::named(kind.clone(), meta)).collect();
+        match found.as_slice() {
+            [] => {}
+            [one] => return Ok(one.clone()),
+            several => {
+                let mut names: Vec<String> = several.iter().map(ObjectRef::describe).collect();
+                names.sort();
+                return Err(format!("which one? {}", names.join(", ")));
+            }
+        }
+    }
+    let kinds: Vec<&str> = kinds.iter().map(|kind| kind.singular.as_str()).collect();
+    let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
+    Err(format!("no {} {name:?}{place}", kinds.join(" or ")))
+}

@@ -1,0 +1,90 @@
+//! Ways from an object to what belongs to it: its owner, its node, its pods, the object of an event.
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+
+use super::context::Context;
+use super::effect::{Effect, Only, Route, TableRoute};
+use super::kind_view::{self, Pods};
+use super::resource::{Kind, ObjectRef, Uid};
+use super::scope::Scope;
+use super::toast::Toast;
+
+/// One level down, or the description where there is none.
+pub fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
+    if object.kind.is::<Event>() {
+        return event_object(cx, &object);
+    }
+    let only = match kind_view::of(&object.kind.resource).pods {
+        Pods::Owned => Only::OwnedBy(object),
+        Pods::OnNode => Only::OnNode(object.name),
+        Pods::InNamespace => Only::In(object.name),
+        Pods::Selected => Only::Selected(object),
+        Pods::Itself | Pods::None => return vec![Effect::open(Route::Describe(object))],
+    };
+    vec![Effect::open(TableRoute::of(cx.catalogue.kind::<Pod>()).only(only))]
+}
+
+/// To what owns it.
+pub fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
+    let known = object.uid.as_ref().and_then(|uid| cx.stores.object(&object.kind.resource, uid));
+    let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
+    let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)).or(owners.first()) else {
+        return vec![Effect::Toast(Toast::note(format!("{} has no owner", object.describe())))];
+    };
+    go_to(cx, &owner.api_version, &owner.kind, object.namespace.as_deref(), &owner.name, Some(&owner.uid))
+}
+
+/// To the node of a pod.
+pub fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
+    let node = pod
+        .uid
+        .as_ref()
+        .and_then(|uid| cx.stores.pods().get(uid))
+        .and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+    match node {
+        Some(node) => go_to(cx, "v1", "Node", None, &node, None),
+        None => vec![Effect::Toast(Toast::note(format!("{} is on no node yet", pod.name)))],
+    }
+}
+
+/// To the object of an event.
+pub fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
+    let Some(event) = event.uid.as_ref().and_then(|uid| cx.stores.events().get(uid)) else {
+        return Vec::new();
+    };
+    let about = &event.involved_object;
+    let (Some(kind), Some(name)) = (&about.kind, &about.name) else { return Vec::new() };
+    let version = about.api_version.as_deref().unwrap_or("v1");
+    go_to(cx, version, kind, about.namespace.as_deref(), name, about.uid.as_deref())
+}
+
+/// A table of the kind with the cursor on the object.
+pub fn go_to(
+    cx: &Context<'_>,
+    api_version: &str,
+    kind: &str,
+    namespace: Option<&str>,
+    name: &str,
+    uid: Option<&str>,
+) -> Vec<Effect> {
+    let Some(kind) = cx.catalogue.by_gvk(api_version, kind) else {
+        return vec![Effect::failed(format!("the server has no kind {kind} of {api_version}"))];
+    };
+    // The name first: the object of an old event may have a successor, and events of nodes carry no uid.
+    let uid = find(cx, kind, namespace, name).or_else(|| uid.map(Uid::from));
+    let mut effects = Vec::new();
+    if let Some(namespace) = namespace
+        && kind.namespaced
+        && !cx.scope.holds(Some(namespace))
+    {
+        effects.push(Effect::Scope(Scope::One(namespace.to_owned())));
+    }
+    effects.push(Effect::open(TableRoute::of(kind.clone()).at(uid)));
+    effects
+}
+
+fn find(cx: &Context<'_>, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<Uid> {
+    let namespace = namespace.unwrap_or_default();
+    let object = cx.stores.get(&kind.resource)?.by_name(namespace, name)?;
+    object.metadata().uid.as_deref().map(Uid::from)
+}

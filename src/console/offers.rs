@@ -1,0 +1,91 @@
+//! What can be done with the objects of a kind: what the server has the verb or the subresource for, as discovery
+//! tells. What cannot be done is not offered, and says why when it is asked for all the same.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::catalogue::Catalogue;
+use super::command::Command;
+use super::kind_view::{self, Pods, Template};
+use super::resource::Kind;
+
+/// What a command asks the server for.
+enum Needs {
+    /// A verb of the object's own resource.
+    Verb(&'static str),
+    /// A subresource of the object's resource, with a verb.
+    Subresource(&'static str, &'static str),
+    /// A subresource of pods, with one of these verbs.
+    OfPods(&'static str, &'static [&'static str]),
+}
+
+fn needs(command: Command) -> Option<Needs> {
+    Some(match command {
+        Command::Describe | Command::Yaml | Command::DescribeYaml => Needs::Verb("get"),
+        Command::Edit | Command::YamlEdit => Needs::Verb("update"),
+        Command::Delete | Command::Kill => Needs::Verb("delete"),
+        Command::Label
+        | Command::Taint
+        | Command::Cordon
+        | Command::Uncordon
+        | Command::Restart
+        | Command::SetImage
+        | Command::RolloutUndo
+        | Command::RolloutPause
+        | Command::RolloutRestart
+        | Command::RolloutSetImage
+        | Command::DrainUncordon => Needs::Verb("patch"),
+        Command::Scale | Command::RolloutScale => Needs::Subresource("scale", "patch"),
+        Command::Logs | Command::PreviousLogs | Command::WorkloadLogs | Command::DescribeLogs => {
+            Needs::OfPods("log", &["get"])
+        }
+        // kubectl opens these with either: GET for WebSockets, POST for SPDY.
+        Command::Shell => Needs::OfPods("exec", &["get", "create"]),
+        Command::Attach => Needs::OfPods("attach", &["get", "create"]),
+        Command::Debug => Needs::OfPods("ephemeralcontainers", &["patch"]),
+        Command::OpenDrain | Command::DrainStart => Needs::OfPods("eviction", &["create"]),
+        _ => return None,
+    })
+}
+
+/// Why the server cannot do what a command on objects of a kind asks for, as discovery tells.
+fn server_refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Option<String> {
+    let heading = kind.heading();
+    match needs(command)? {
+        Needs::Verb(verb) if kind.has_verb(verb) => None,
+        Needs::Verb(verb) => Some(format!("this server cannot {verb} {heading}")),
+        Needs::Subresource(name, verb) if kind.has_subresource(name, verb) => None,
+        Needs::Subresource("scale", _) => Some(format!("{heading} have no count to scale")),
+        Needs::Subresource(name, verb) => Some(format!("this server cannot {verb} {name} of {heading}")),
+        Needs::OfPods(name, verbs) => {
+            let pods = catalogue.kind::<Pod>();
+            let has = verbs.iter().any(|verb| pods.has_subresource(name, verb));
+            (!has).then(|| format!("this server has no {name} of pods"))
+        }
+    }
+}
+
+/// Why a command cannot work on objects of a kind, so many of them marked.
+pub fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, marked: usize) -> Option<String> {
+    let kind = catalogue.current(kind);
+    let heading = kind.heading();
+    let view = kind_view::of(&kind.resource);
+    match command {
+        // As `kubectl rollout restart`; what owns a ReplicaSet's template is its Deployment.
+        Command::Restart | Command::RolloutRestart if view.template != Template::Rolls => {
+            Some(format!("{heading} cannot be restarted: nothing would replace their pods step by step"))
+        }
+        Command::SetImage if view.template == Template::None => {
+            Some(format!("the images of {heading} are set by editing them"))
+        }
+        Command::SetImage if marked > 1 => Some(format!("images are set one by one; {marked} are marked")),
+        Command::WorkloadLogs | Command::DescribeLogs if !has_logs(view.pods) => {
+            Some(format!("no pods with logs are known to belong to {heading}"))
+        }
+        _ => server_refuses(catalogue, kind, command),
+    }
+}
+
+/// Whether logs can be read of pods that belong to an object so.
+fn has_logs(pods: Pods) -> bool {
+    matches!(pods, Pods::Itself | Pods::Owned | Pods::Selected)
+}

@@ -1,0 +1,56 @@
+//! What belongs to an object: its events, the pods a selector means; and whether a pod waits for a node.
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+
+use super::context::Context;
+use super::resource::{ObjectRef, Uid};
+use super::rows::{self, Row};
+use crate::object::owner::is_terminating;
+use crate::object::selector::Selector;
+
+/// Whether the object is a pod that waits for a node.
+pub fn is_unscheduled(cx: &Context<'_>, object: &ObjectRef) -> bool {
+    let uid = object.uid.as_ref().filter(|_| object.kind.is::<Pod>());
+    uid.and_then(|uid| cx.stores.pods().get(uid)).is_some_and(waits_for_a_node)
+}
+
+/// Whether the pod is without a node and still wants one: the only pods that this is about.
+pub fn waits_for_a_node(pod: &Pod) -> bool {
+    let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).is_some_and(|n| !n.is_empty());
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    !bound && matches!(phase, None | Some("Pending")) && !is_terminating(&pod.metadata)
+}
+
+/// Whether a service or a budget selects a pod.
+pub fn selects(cx: &Context<'_>, by: &ObjectRef, pod: &Row) -> bool {
+    if pod.namespace != by.namespace {
+        return false;
+    }
+    let Some(uid) = &by.uid else { return false };
+    if let Some(service) = cx.stores.services().get(uid) {
+        let labels = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        return labels.is_some_and(|labels| {
+            !labels.is_empty() && Selector::from_labels(labels).matches(Some(&pod.labels))
+        });
+    }
+    let Some(budget) = cx.stores.budgets().get(uid) else { return false };
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    selector.is_some_and(|selector| Selector::from_field(selector).matches(Some(&pod.labels)))
+}
+
+/// The events about an object, the newest first.
+pub fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> {
+    let uid = object.uid.as_ref().map(Uid::as_str);
+    let about = |event: &&Event| {
+        let involved = &event.involved_object;
+        let same_uid = involved.uid.as_deref().is_some_and(|seen| Some(seen) == uid);
+        same_uid
+            || (involved.name.as_deref() == Some(object.name.as_str())
+                && involved.kind.as_deref() == Some(object.kind.kind.as_str())
+                && (uid.is_none() || involved.uid.as_deref().unwrap_or_default() == object.name)
+                && involved.namespace.as_deref().filter(|ns| !ns.is_empty()) == object.namespace.as_deref())
+    };
+    let mut events: Vec<&Event> = cx.stores.events().iter().map(|(_, event)| event).filter(about).collect();
+    events.sort_by_key(|event| std::cmp::Reverse(rows::event::last_seen(event)));
+    events
+}

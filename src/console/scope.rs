@@ -1,0 +1,28 @@
+//! Which namespaces the console shows.
+
+/// Which namespaces are shown.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// All of them.
+    All,
+    /// One.
+    One(String),
+}
+
+impl Scope {
+    /// Whether an object of this namespace is shown; cluster-wide objects always are.
+    pub fn holds(&self, namespace: Option<&str>) -> bool {
+        match (self, namespace) {
+            (Self::All, _) | (_, None) => true,
+            (Self::One(own), Some(namespace)) => own == namespace,
+        }
+    }
+
+    /// `all` or the name.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::All => "all",
+            Self::One(name) => name,
+        }
+    }
+}

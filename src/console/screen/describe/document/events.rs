@@ -1,0 +1,50 @@
+//! The events of an object, as the table at the end of a description.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+
+use super::doc::{Doc, Tone};
+use crate::console::rows::event::last_seen;
+use crate::console::text::{age, seconds_between};
+
+/// Appends the table; oldest first, as kubectl sorts them.
+pub(crate) fn describe(doc: &mut Doc, events: &[&Event], now: Timestamp) {
+    if events.is_empty() {
+        return doc.toned(0, "Events", "", Tone::Dim);
+    }
+    let mut events = events.to_vec();
+    // Those of the same second in the order they were made, which their names tell.
+    events.sort_by_key(|event| (last_seen(event), event.metadata.name.clone()));
+    let rows: Vec<(Vec<String>, Tone)> = events
+        .iter()
+        .map(|event| {
+            let kind = event.type_.clone().unwrap_or_default();
+            let tone = if kind == "Warning" { Tone::Bad } else { Tone::Plain };
+            let source = event.source.as_ref().and_then(|source| source.component.clone());
+            let source =
+                source.filter(|source| !source.is_empty()).or_else(|| event.reporting_component.clone());
+            let message = event.message.clone().unwrap_or_default();
+            let row = vec![
+                kind,
+                event.reason.clone().unwrap_or_default(),
+                seen(event, now),
+                source.unwrap_or_default(),
+                message.trim().replace('\n', " "),
+            ];
+            (row, tone)
+        })
+        .collect();
+    doc.head(0, "Events");
+    doc.table(2, &["Type", "Reason", "Age", "From", "Message"], &rows);
+}
+
+/// `12s`, or `12s (x9 over 3m)` for one that came again.
+fn seen(event: &Event, now: Timestamp) -> String {
+    let since =
+        |at: Option<Timestamp>| at.map_or_else(|| "<unknown>".to_owned(), |at| age(seconds_between(at, now)));
+    let last = since(last_seen(event));
+    let count = event.series.as_ref().and_then(|series| series.count).or(event.count).unwrap_or(1);
+    let first =
+        event.first_timestamp.as_ref().map(|time| time.0).or(event.event_time.as_ref().map(|time| time.0));
+    if count > 1 { format!("{last} (x{count} over {})", since(first)) } else { last }
+}

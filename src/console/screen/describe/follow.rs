@@ -1,0 +1,75 @@
+//! What the describe screen watches: its object, and what belongs to that and is in no store.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::watcher::{self, Event, watch_object};
+use serde_json::Value;
+
+use super::DescribeData;
+use crate::console::effect::Outbox;
+use crate::console::resource::ObjectRef;
+
+/// Follows the object for as long as the screen lives.
+pub(crate) async fn follow(out: Outbox, target: ObjectRef) {
+    let mut versions = std::pin::pin!(watch_object(target.api(out.client()), &target.name));
+    while let Some(version) = versions.next().await {
+        let loaded = match version {
+            Ok(Some(object)) => DescribeData::Object(Box::new(whole(object, &target))),
+            Ok(None) => DescribeData::Gone,
+            Err(error) => DescribeData::Failed(error.to_string()),
+        };
+        out.data(loaded).await;
+    }
+}
+
+/// Follows what describe shows of other objects and no store holds.
+pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
+    let (api_version, kind, namespace, config) = match target.kind.kind.as_str() {
+        "Node" => {
+            let named = watcher::Config::default().fields(&format!("metadata.name={}", target.name));
+            ("coordination.k8s.io/v1", "Lease", Some("kube-node-lease"), named)
+        }
+        "Service" => {
+            let labels = format!("kubernetes.io/service-name={}", target.name);
+            let config = watcher::Config::default().labels(&labels);
+            ("discovery.k8s.io/v1", "EndpointSlice", target.namespace.as_deref(), config)
+        }
+        _ => return,
+    };
+    let (group, version) = api_version.split_once('/').unwrap_or_default();
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let api = Api::namespaced_with(out.client(), namespace.unwrap_or("default"), &resource);
+    let mut events = std::pin::pin!(watcher::watcher(api, config));
+    let mut all: BTreeMap<String, Value> = BTreeMap::new();
+    while let Some(event) = events.next().await {
+        let key = |object: &DynamicObject| object.metadata.name.clone().unwrap_or_default();
+        match event {
+            Ok(Event::Init) => all.clear(),
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                let name = key(&object);
+                let mut value = serde_json::to_value(object).unwrap_or_default();
+                value["kind"] = Value::String(kind.to_owned());
+                all.insert(name, value);
+            }
+            Ok(Event::Delete(object)) => {
+                all.remove(&key(&object));
+            }
+            // A server without this kind, or without leave to read it, leaves these lines out.
+            Ok(Event::InitDone) | Err(_) => {}
+        }
+        out.data(DescribeData::Beside(all.values().cloned().collect())).await;
+    }
+}
+
+/// The object as JSON; items of a list may come without their own kind.
+fn whole(object: DynamicObject, target: &ObjectRef) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    if value["kind"].is_null() {
+        value["kind"] = Value::String(target.kind.kind.clone());
+        value["apiVersion"] = Value::String(target.kind.api_version());
+    }
+    value
+}

@@ -1,0 +1,367 @@
+//! The describe screen: the object as it is now, with its events, kept up to date while it is looked at.
+//!
+//! The object comes from a watch of its own, so that every kind works; events and relatives come from the
+//! stores. Never shows a Secret's data.
+
+mod document;
+mod follow;
+
+use std::cell::Cell;
+
+use crossterm::event::MouseEventKind;
+use k8s_openapi::api::core::v1::Event;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line as TextLine, Span};
+use ratatui::widgets::Paragraph;
+use serde_json::Value;
+
+use super::View;
+use crate::console::command::{Command, KeyContext};
+use crate::console::context::Context;
+use crate::console::effect::{Effect, LogRun, Route};
+use crate::console::message::ScreenMessage;
+use crate::console::offers;
+use crate::console::related::is_unscheduled;
+use crate::console::resource::{ObjectRef, Uid};
+use crate::console::search::Search;
+use crate::console::text::{clean, fit};
+use crate::console::toast::Toast;
+use document::{Line, Relatives, Tone, describe};
+use follow::{follow, follow_beside};
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum DescribeData {
+    /// The object as it is now.
+    Object(Box<Value>),
+    /// What belongs to it and is nowhere else: a Node's Lease, a Service's EndpointSlices.
+    Beside(Vec<Value>),
+    /// It is not there, or not any more.
+    Gone,
+    /// It cannot be read; tried again by itself.
+    Failed(String),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Describe {
+    target: ObjectRef,
+    object: Option<Value>,
+    beside: Vec<Value>,
+    gone: bool,
+    error: Option<String>,
+    top: usize,
+    left: usize,
+    wrap: bool,
+    full: bool,
+    query: String,
+    search: Option<Search>,
+    current: Option<usize>,
+    /// Lines the view had, and lines there were, when it was drawn last.
+    drawn: Cell<(usize, usize)>,
+}
+
+impl Describe {
+    /// Of this object.
+    pub fn new(target: ObjectRef) -> Self {
+        Self {
+            target,
+            object: None,
+            beside: Vec::new(),
+            gone: false,
+            error: None,
+            top: 0,
+            left: 0,
+            wrap: false,
+            full: false,
+            query: String::new(),
+            search: None,
+            current: None,
+            drawn: Cell::new((20, 0)),
+        }
+    }
+
+    fn lines(&self, cx: &Context<'_>) -> Vec<Line> {
+        let Some(object) = &self.object else { return Vec::new() };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let concerns = |event: &Event| {
+            let involved = &event.involved_object;
+            let same_kind = involved.kind.as_deref() == Some(self.target.kind.kind.as_str());
+            let same_name = involved.name.as_deref() == Some(self.target.name.as_str());
+            // The kubelet names a node in the place of its uid.
+            let same_uid =
+                involved.uid.as_deref().is_none_or(|other| other == uid || other == self.target.name);
+            same_kind && same_name && same_uid
+        };
+        let events =
+            cx.stores.events().iter().map(|(_, event)| event).filter(|event| concerns(event)).collect();
+        let value = |object: serde_json::Result<Value>| object.unwrap_or(Value::Null);
+        let others: Vec<Value> = match self.target.kind.kind.as_str() {
+            "Deployment" => {
+                let uid = Uid::from(uid);
+                let sets = cx.stores.replica_sets().owned_by(&uid);
+                sets.map(|set| value(serde_json::to_value(set))).collect()
+            }
+            "Node" => {
+                let pods = cx.stores.pods_on(&self.target.name);
+                pods.map(|pod| value(serde_json::to_value(pod))).collect()
+            }
+            _ => Vec::new(),
+        };
+        describe(object, &Relatives { events, others, beside: &self.beside }, cx.now)
+    }
+
+    fn scroll(&mut self, lines: isize) {
+        let (height, count) = self.drawn.get();
+        self.top = self.top.saturating_add_signed(lines).min(count.saturating_sub(height));
+    }
+
+    fn jump(&mut self, cx: &Context<'_>, forward: bool) -> Vec<Effect> {
+        let Some(search) = &self.search else {
+            return vec![Effect::Toast(Toast::note("search with / first"))];
+        };
+        let found: Vec<usize> = self
+            .lines(cx)
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| search.matches(&line.text()))
+            .map(|(at, _)| at)
+            .collect();
+        let at = match (forward, self.current) {
+            (true, Some(current)) => found.iter().find(|at| **at > current).or(found.first()),
+            (false, Some(current)) => found.iter().rev().find(|at| **at < current).or(found.last()),
+            (_, None) => found.iter().find(|at| **at >= self.top).or(found.first()),
+        };
+        let Some(at) = at.copied() else { return vec![Effect::Toast(Toast::note("no match"))] };
+        self.current = Some(at);
+        let (height, _) = self.drawn.get();
+        if at < self.top || at >= self.top + height {
+            self.top = at.saturating_sub(height / 3);
+        }
+        Vec::new()
+    }
+
+    fn text(&self, cx: &Context<'_>) -> String {
+        self.lines(cx).iter().map(|line| line.text() + "\n").collect()
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let page = self.drawn.get().0.saturating_sub(1).max(1) as isize;
+        match command {
+            Command::Up => self.scroll(-1),
+            Command::Down => self.scroll(1),
+            Command::PageUp => self.scroll(-page),
+            Command::PageDown => self.scroll(page),
+            Command::Top => self.top = 0,
+            Command::Bottom => self.scroll(isize::MAX / 2),
+            Command::Left => self.left = self.left.saturating_sub(8),
+            Command::Right => self.left += 8,
+            Command::Wrap => self.wrap = !self.wrap,
+            Command::FullScreen => self.full = !self.full,
+            Command::SearchNext => return self.jump(cx, true),
+            Command::SearchPrevious => return self.jump(cx, false),
+            Command::Copy => return vec![Effect::Copy(self.text(cx))],
+            Command::Save => {
+                let name = format!("{}-{}.txt", self.target.kind.singular, self.target.name);
+                return vec![Effect::Save { name, text: self.text(cx) }];
+            }
+            Command::DescribeYaml => return vec![Effect::open(Route::Yaml(self.target.clone()))],
+            Command::DescribeLogs => {
+                return vec![Effect::open(Route::Logs(self.target.clone(), LogRun::Current))];
+            }
+            Command::WhyPending => return vec![Effect::open(Route::Pending(self.target.clone()))],
+            Command::Back | Command::Leave => return vec![Effect::Back],
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn draw_line(&self, cx: &Context<'_>, at: usize, line: &Line) -> TextLine<'static> {
+        let theme = cx.theme;
+        let tone = match line.tone {
+            Tone::Plain => theme.body.text,
+            Tone::Dim => theme.body.dim,
+            Tone::Good => theme.status.running,
+            Tone::Waiting => theme.status.pending,
+            Tone::Bad => theme.status.failed,
+            Tone::Header => theme.table.header,
+        };
+        let key = format!("{}{}", " ".repeat(line.indent), clean(&line.key));
+        let value = clean(&line.value).into_owned();
+        let mut spans = cut(&key, self.left, theme.yaml.key);
+        let key_columns = unicode_width::UnicodeWidthStr::width(key.as_str());
+        let found = self.search.as_ref().map(|search| search.ranges(&value)).unwrap_or_default();
+        let mut from = 0;
+        let mut pieces = Vec::new();
+        for range in found {
+            pieces.push((from..range.start, tone));
+            let mut style = tone.patch(theme.log.found);
+            if self.current == Some(at) {
+                style = style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+            }
+            from = range.end;
+            pieces.push((range, style));
+        }
+        pieces.push((from..value.len(), tone));
+        let mut skip = self.left.saturating_sub(key_columns);
+        for (range, style) in pieces {
+            let piece = &value[range];
+            let columns = unicode_width::UnicodeWidthStr::width(piece);
+            spans.extend(cut(piece, skip, style));
+            skip = skip.saturating_sub(columns);
+        }
+        TextLine::from(spans)
+    }
+}
+
+/// A text from a column on.
+fn cut(text: &str, columns: usize, style: Style) -> Vec<Span<'static>> {
+    let mut seen = 0;
+    let rest: String = text
+        .chars()
+        .skip_while(|character| {
+            let skipped = seen < columns;
+            seen += unicode_width::UnicodeWidthChar::width(*character).unwrap_or(0);
+            skipped
+        })
+        .collect();
+    if rest.is_empty() { Vec::new() } else { vec![Span::styled(rest, style)] }
+}
+
+impl View for Describe {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · describe", self.target.name)
+    }
+
+    fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
+        let mut places = vec![KeyContext::Describe, KeyContext::Text, KeyContext::List];
+        if is_unscheduled(cx, &self.target) {
+            places.insert(0, KeyContext::Unscheduled);
+        }
+        places
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        offers::refuses(cx.catalogue, &self.target.kind, command, 0)
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => {
+                let (target, beside) = (self.target.clone(), self.target.clone());
+                vec![
+                    Effect::task("object", move |out| follow(out, target)),
+                    Effect::task("beside", move |out| follow_beside(out, beside)),
+                ]
+            }
+            ScreenMessage::Command(command) => self.command(cx, command),
+            ScreenMessage::Mouse(mouse) => {
+                match mouse.kind {
+                    MouseEventKind::ScrollUp => self.scroll(-3),
+                    MouseEventKind::ScrollDown => self.scroll(3),
+                    _ => {}
+                }
+                Vec::new()
+            }
+            ScreenMessage::Data(data) => {
+                let Some(loaded) = data.take() else { return Vec::new() };
+                match loaded {
+                    DescribeData::Object(object) => {
+                        self.object = Some(*object);
+                        self.gone = false;
+                        self.error = None;
+                    }
+                    DescribeData::Beside(beside) => self.beside = beside,
+                    // What it was stays readable.
+                    DescribeData::Gone => self.gone = true,
+                    DescribeData::Failed(error) => self.error = Some(error),
+                }
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let lines = self.lines(cx);
+        let inner = if self.full {
+            area
+        } else {
+            let width = usize::from(area.width).saturating_sub(6);
+            let mut block = cx
+                .theme
+                .block_focused(fit(&format!("describe · {}", self.target.describe()), width).into_owned());
+            let (height, count) = (usize::from(area.height).saturating_sub(2), lines.len());
+            let mut state = Vec::new();
+            if let Some(search) = &self.search {
+                let found = lines.iter().filter(|line| search.matches(&line.text())).count();
+                state.push(format!("/{} {found} found", clean(search.text())));
+            }
+            if self.gone {
+                state.push("✖ deleted".to_owned());
+            }
+            if count > height {
+                state.push(format!("{}–{} of {count}", self.top + 1, (self.top + height).min(count)));
+            }
+            if !state.is_empty() {
+                let style = if self.gone { cx.theme.status.failed } else { cx.theme.body.dim };
+                let state = format!(" {} ", fit(&state.join(" · "), width));
+                block = block.title_bottom(TextLine::styled(state, style).right_aligned());
+            }
+            let inner = block.inner(area);
+            frame.render_widget(block, area);
+            inner
+        };
+        let height = usize::from(inner.height);
+        self.drawn.set((height.max(1), lines.len()));
+        if lines.is_empty() {
+            let (text, style): (String, Style) = match (&self.error, self.gone) {
+                (Some(error), _) => (clean(error).into_owned(), cx.theme.status.failed),
+                (None, true) => (format!("{} is gone", self.target.describe()), cx.theme.status.failed),
+                (None, false) => ("loading …".to_owned(), cx.theme.body.dim),
+            };
+            return frame.render_widget(Paragraph::new(TextLine::styled(text, style)), inner);
+        }
+        let top = self.top.min(lines.len().saturating_sub(1));
+        let shown: Vec<TextLine<'static>> = lines
+            .iter()
+            .enumerate()
+            .skip(top)
+            .take(height)
+            .map(|(at, line)| self.draw_line(cx, at, line))
+            .collect();
+        let mut paragraph = Paragraph::new(shown);
+        if self.wrap {
+            paragraph = paragraph.wrap(ratatui::widgets::Wrap { trim: false });
+        }
+        frame.render_widget(paragraph, inner);
+        // The ages in the table of events move on.
+        if let Some(object) = &self.object
+            && object["kind"] != "Secret"
+        {
+            let next = cx.now.as_second() + 10;
+            cx.redraw_at(jiff::Timestamp::from_second(next).unwrap_or(cx.now));
+        }
+    }
+
+    fn full_screen(&self) -> bool {
+        self.full
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, cx: &Context<'_>, query: &str) -> Result<(), String> {
+        self.search = Search::new(query)?;
+        query.clone_into(&mut self.query);
+        self.current = None;
+        if self.search.is_some() {
+            // A find that is not there yet is no reason for a toast at each key.
+            let _ = self.jump(cx, true);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,323 @@
+//! Carries a drain out: cordons, asks for every eviction at once, watches the pods go.
+//!
+//! One task for all nodes, one after another. Dropping it stops: what was evicted stays evicted, the node
+//! stays cordoned. Never decides anything: that is the plan's and the machine's.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::budget::BudgetTracker;
+use super::machine::{EvictionResponse, EvictionState, Machine};
+use super::plan::{Options, Row, Verdict, plan};
+use crate::base::clock::{self, Clock};
+use crate::console::action::{Action, Mutation, carry_out, error_text, eviction};
+use crate::console::ask::node;
+use crate::console::builtin;
+use crate::console::effect::Outbox;
+use crate::console::resource::{ObjectRef, Uid};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+
+/// How far a drain is.
+#[derive(Debug)]
+pub enum Progress {
+    /// A node's turn has come; what is to happen with its pods, as the server has them now.
+    Began {
+        /// Which of the nodes.
+        node: usize,
+        /// Its pods.
+        rows: Vec<Row>,
+    },
+    /// These pods have got further.
+    Fates {
+        /// Which of the nodes.
+        node: usize,
+        /// The pods.
+        fates: Vec<(Uid, EvictionState)>,
+    },
+    /// A node is done, or could not be begun.
+    Ended {
+        /// Which of the nodes.
+        node: usize,
+        /// Why it could not.
+        result: Result<(), String>,
+    },
+    /// Nothing follows.
+    Over,
+}
+
+/// Drains these nodes in their order, from this one on.
+pub async fn run(
+    out: Outbox,
+    nodes: Vec<ObjectRef>,
+    from: usize,
+    options: Options,
+    exceptions: BTreeSet<Uid>,
+) {
+    let clock = Clock::machine();
+    // All of them first, as kubectl does: else what leaves the first node is evicted from the second again.
+    for (node, target) in nodes.iter().enumerate().skip(from) {
+        if let Err(error) = close(&out, target).await {
+            out.data(Progress::Ended { node, result: Err(error_text(&error)) }).await;
+            return out.data(Progress::Over).await;
+        }
+    }
+    for (node, target) in nodes.iter().enumerate().skip(from) {
+        let result =
+            Drain { out: &out, clock: &clock, node, target, options: &options, exceptions: &exceptions }
+                .run()
+                .await
+                .map_err(|error| error_text(&error));
+        out.data(Progress::Ended { node, result }).await;
+    }
+    out.data(Progress::Over).await;
+}
+
+/// Cordons a node that is not cordoned.
+async fn close(out: &Outbox, target: &ObjectRef) -> Result<(), kube::Error> {
+    let nodes: Api<Node> = Api::all(out.client());
+    let node = nodes.get(&target.name).await?;
+    if node.spec.and_then(|spec| spec.unschedulable) != Some(true) {
+        // The drain's own screen tells it.
+        out.act(Action { quiet: true, ..node::action(target, true) }).await?;
+    }
+    Ok(())
+}
+
+/// One node's turn.
+struct Drain<'a> {
+    out: &'a Outbox,
+    clock: &'a Clock,
+    node: usize,
+    target: &'a ObjectRef,
+    options: &'a Options,
+    exceptions: &'a BTreeSet<Uid>,
+}
+
+impl Drain<'_> {
+    async fn run(&self) -> Result<(), kube::Error> {
+        let client = self.out.client();
+        let rows = self.rows(&client).await?;
+        self.out.data(Progress::Began { node: self.node, rows: rows.clone() }).await;
+        let now = self.clock.now();
+        let asked = |row: &&Row| row.verdict.leaves() && row.verdict != Verdict::Going;
+        let machine = Machine::start(
+            rows.iter().filter(asked).map(|row| row.uid.clone()),
+            rows.iter().filter(|row| row.verdict == Verdict::Going).map(|row| row.uid.clone()),
+            self.options.timeout,
+            now,
+        );
+        self.course(&client, &rows, machine).await;
+        Ok(())
+    }
+
+    /// The pods of the node and their plan, from the server: earlier nodes' pods may have come here.
+    async fn rows(&self, client: &Client) -> Result<Vec<Row>, kube::Error> {
+        let pods: Api<Pod> = Api::all(client.clone());
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={}", self.target.name));
+        let pods = pods.list(&on_node).await?;
+        let budgets: Api<PodDisruptionBudget> = Api::all(client.clone());
+        // The server asks the budgets anyway; without leave to read them only the preview is poorer.
+        let budgets = budgets.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+        let sets: Api<DaemonSet> = Api::all(client.clone());
+        // Without leave to read them every one that a pod names is taken to be there.
+        let sets = sets.list_metadata(&ListParams::default()).await.ok();
+        let sets = sets.map(|list| {
+            list.items.iter().filter_map(|set| Some(Uid::from(set.metadata.uid.as_deref()?))).collect()
+        });
+        let mut ledger = BudgetTracker::new(&budgets);
+        Ok(plan(&pods.items, &mut ledger, self.options, self.exceptions, sets.as_ref()))
+    }
+
+    /// Drives the machine until it is over, telling every step.
+    async fn course(&self, client: &Client, rows: &[Row], mut machine: Machine) {
+        let by_uid: HashMap<&Uid, &Row> = rows.iter().map(|row| (&row.uid, row)).collect();
+        let pods: Api<Pod> = Api::all(client.clone());
+        let config = watcher::Config::default().fields(&format!("spec.nodeName={}", self.target.name));
+        let mut events = std::pin::pin!(watcher(pods, config).fuse());
+        let mut present: HashSet<Uid> = HashSet::new();
+        let mut asking = FuturesUnordered::new();
+        let ask = |uid: &Uid| by_uid.get(uid).map(|row| self.ask(client, row).boxed());
+        asking.extend(
+            machine
+                .fates()
+                .filter(|(_, fate)| **fate == EvictionState::Asking)
+                .filter_map(|(uid, _)| ask(uid)),
+        );
+        self.report(&machine, machine.fates().map(|(uid, _)| uid.clone()).collect()).await;
+        while !machine.is_over() {
+            let wake = machine.wake_at().map(|at| clock::until(self.clock.now(), at));
+            let changed: Vec<Uid> = tokio::select! {
+                Some((uid, answer)) = asking.next(), if !asking.is_empty() => {
+                    if machine.answered(&uid, answer, self.clock.now()) { vec![uid] } else { Vec::new() }
+                }
+                Some(event) = events.next() => self.seen(event.ok(), &mut present, &mut machine),
+                () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => {
+                    let again = machine.tick(self.clock.now());
+                    asking.extend(again.iter().filter_map(ask));
+                    // At the deadline every fate may have changed.
+                    machine.fates().map(|(uid, _)| uid.clone()).collect()
+                }
+            };
+            self.report(&machine, changed).await;
+        }
+    }
+
+    /// Takes what the watch saw; a list anew tells of pods that went unseen.
+    fn seen(&self, event: Option<Event<Pod>>, present: &mut HashSet<Uid>, machine: &mut Machine) -> Vec<Uid> {
+        let now = self.clock.now();
+        let uid = |pod: &Pod| pod.metadata.uid.as_deref().map(Uid::from);
+        match event {
+            Some(Event::Delete(pod)) => uid(&pod).filter(|uid| machine.gone(uid, now)).into_iter().collect(),
+            Some(Event::Init) => {
+                present.clear();
+                Vec::new()
+            }
+            Some(Event::InitApply(pod)) => {
+                present.extend(uid(&pod));
+                Vec::new()
+            }
+            Some(Event::InitDone) => {
+                let missing: Vec<Uid> = machine
+                    .fates()
+                    .map(|(uid, _)| uid)
+                    .filter(|uid| !present.contains(*uid))
+                    .cloned()
+                    .collect();
+                missing.into_iter().filter(|uid| machine.gone(uid, now)).collect()
+            }
+            // A watch that broke is taken up again by itself.
+            Some(Event::Apply(_)) | None => Vec::new(),
+        }
+    }
+
+    async fn report(&self, machine: &Machine, changed: Vec<Uid>) {
+        let fates: Vec<(Uid, EvictionState)> = changed
+            .into_iter()
+            .filter_map(|uid| machine.fate(&uid).cloned().map(|fate| (uid, fate)))
+            .collect();
+        if !fates.is_empty() {
+            self.out.data(Progress::Fates { node: self.node, fates }).await;
+        }
+    }
+
+    /// Asks for one pod and records how it went; a budget in the way is no news for the journal.
+    async fn ask(&self, client: &Client, row: &Row) -> (Uid, EvictionResponse) {
+        let action = removal(row, self.options);
+        let result = carry_out(client, &action.mutation).await.map(|_| ());
+        let answer = answer(&result);
+        if matches!(answer, EvictionResponse::Accepted | EvictionResponse::Failed(_)) {
+            self.out.record(action, &result).await;
+        }
+        (row.uid.clone(), answer)
+    }
+}
+
+fn answer(result: &Result<(), kube::Error>) -> EvictionResponse {
+    let error = match result {
+        Ok(()) => return EvictionResponse::Accepted,
+        Err(error) => error,
+    };
+    let kube::Error::Api(status) = error else { return EvictionResponse::Failed(error_text(error)) };
+    let cause =
+        status.details.iter().flat_map(|details| &details.causes).find(|cause| !cause.message.is_empty());
+    match status.code {
+        // The cause has the numbers: "The disruption budget web needs 8 healthy pods and has 8 currently".
+        429 => EvictionResponse::Blocked(
+            cause.map_or_else(|| status.message.clone(), |cause| cause.message.clone()),
+        ),
+        404 => EvictionResponse::NotFound,
+        // Another pod has the name by now: ours is gone. Any other conflict is worth another try.
+        409 if status.message.contains("UID") => EvictionResponse::NotFound,
+        409 => EvictionResponse::Blocked(status.message.clone()),
+        _ => EvictionResponse::Failed(error_text(error)),
+    }
+}
+
+/// What removing a pod is, for the journal.
+fn removal(row: &Row, options: &Options) -> Action {
+    let target = ObjectRef {
+        kind: builtin::kind::<Pod>(),
+        namespace: Some(row.namespace.clone()),
+        name: row.name.clone(),
+        uid: Some(row.uid.clone()),
+    };
+    let params = DeleteParams {
+        grace_period_seconds: options.grace_seconds,
+        preconditions: Some(Preconditions { uid: Some(row.uid.as_str().to_owned()), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    let (verb, kubectl, mutation) = if options.disable_eviction {
+        let grace = options.grace_seconds.map(|seconds| format!(" --grace-period={seconds}"));
+        let kubectl =
+            format!("kubectl delete pod/{} -n {}{}", row.name, row.namespace, grace.unwrap_or_default());
+        ("delete", kubectl, Mutation::Delete { target: target.clone(), params })
+    } else {
+        // kubectl has no verb for one eviction; this is the request it makes in a drain.
+        let kubectl = format!(
+            "kubectl create --raw /api/v1/namespaces/{}/pods/{}/eviction -f - <<< '{}'",
+            row.namespace,
+            row.name,
+            eviction(&target, &params)
+        );
+        ("evict", kubectl, Mutation::Evict { target: target.clone(), params })
+    };
+    Action {
+        title: format!("{verb} {}", target.describe()),
+        kubectl,
+        target,
+        mutation,
+        inverse: None,
+        undoes: None,
+        quiet: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use kube::core::Status;
+
+    /// CON-6: what the eviction API's answers mean for a row.
+    #[test]
+    fn answers_of_the_eviction_api_are_told_apart() {
+        let status = |json: serde_json::Value| -> Result<(), kube::Error> {
+            let status: Status = serde_json::from_value(json).unwrap();
+            Err(kube::Error::Api(Box::new(status)))
+        };
+        let cases = [
+            (Ok(()), EvictionResponse::Accepted),
+            (
+                status(
+                    json!({ "code": 429, "message": "Cannot evict pod as it would violate the pod's disruption budget.",
+                    "details": { "causes": [{ "reason": "DisruptionBudget",
+                        "message": "The disruption budget web needs 8 healthy pods and has 8 currently" }] } }),
+                ),
+                EvictionResponse::Blocked(
+                    "The disruption budget web needs 8 healthy pods and has 8 currently".to_owned(),
+                ),
+            ),
+            (status(json!({ "code": 404, "message": "pods \"a\" not found" })), EvictionResponse::NotFound),
+            (
+                status(
+                    json!({ "code": 409, "message": "Precondition failed: UID in precondition: a, UID in object meta: b" }),
+                ),
+                EvictionResponse::NotFound,
+            ),
+            (
+                status(json!({ "code": 500, "message": "more than one" })),
+                EvictionResponse::Failed("more than one".to_owned()),
+            ),
+        ];
+        for (result, expect) in cases {
+            assert_eq!(answer(&result), expect, "{result:?}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The course of one node's drain, without I/O: answers and the time in, requests to make out.
+//!
+//! Architecture invariant: it never asks twice for a pod that is going, and it ends only when every pod
+//! that was to leave is gone or has failed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::console::resource::Uid;
+
+/// Pause between two tries while a budget blocks, as kubectl's.
+pub const RETRY: SignedDuration = SignedDuration::from_secs(5);
+
+/// How far a pod is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EvictionState {
+    /// The request is on its way.
+    Asking,
+    /// A budget blocks it; tried again at that moment.
+    Waiting {
+        /// When it was asked first.
+        since: Timestamp,
+        /// When it is asked again.
+        retry_at: Timestamp,
+        /// What the server said.
+        message: String,
+    },
+    /// Allowed; the pod is ending.
+    Ending {
+        /// Since then.
+        since: Timestamp,
+    },
+    /// The object is gone.
+    Gone {
+        /// How long it took since it was asked first.
+        after: SignedDuration,
+    },
+    /// It stays, and why.
+    Failed(String),
+}
+
+impl EvictionState {
+    /// Whether nothing more will happen.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Gone { .. } | Self::Failed(_))
+    }
+}
+
+/// What the server said to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EvictionResponse {
+    /// Done; the pod is ending.
+    Accepted,
+    /// 429: a budget blocks it for now.
+    Blocked(String),
+    /// 404 or another uid: it is not there any more.
+    NotFound,
+    /// Anything else.
+    Failed(String),
+}
+
+/// One node's drain.
+#[derive(Debug)]
+pub struct Machine {
+    pods: BTreeMap<Uid, Course>,
+    deadline: Option<(Timestamp, Duration)>,
+}
+
+#[derive(Debug)]
+struct Course {
+    fate: EvictionState,
+    started: Timestamp,
+}
+
+impl Machine {
+    /// A drain of these pods; those already going are only waited for. The requests for the others are
+    /// to be made at once, all of them.
+    pub fn start(
+        ask: impl IntoIterator<Item = Uid>,
+        wait: impl IntoIterator<Item = Uid>,
+        timeout: Option<Duration>,
+        now: Timestamp,
+    ) -> Self {
+        let mut pods = BTreeMap::new();
+        for uid in ask {
+            pods.insert(uid, Course { fate: EvictionState::Asking, started: now });
+        }
+        for uid in wait {
+            pods.insert(uid, Course { fate: EvictionState::Ending { since: now }, started: now });
+        }
+        let deadline = timeout.and_then(|timeout| {
+            let at = now.checked_add(SignedDuration::try_from(timeout).ok()?).ok()?;
+            Some((at, timeout))
+        });
+        Self { pods, deadline }
+    }
+
+    /// How far a pod is.
+    pub fn fate(&self, uid: &Uid) -> Option<&EvictionState> {
+        self.pods.get(uid).map(|course| &course.fate)
+    }
+
+    /// Every pod with its fate.
+    pub fn fates(&self) -> impl Iterator<Item = (&Uid, &EvictionState)> {
+        self.pods.iter().map(|(uid, course)| (uid, &course.fate))
+    }
+
+    /// Takes an answer; true if the pod's fate changed.
+    pub fn answered(&mut self, uid: &Uid, answer: EvictionResponse, now: Timestamp) -> bool {
+        let Some(course) = self.pods.get_mut(uid) else { return false };
+        // The object may have gone before the answer came.
+        if course.fate.is_over() {
+            return false;
+        }
+        course.fate = match answer {
+            EvictionResponse::Accepted => EvictionState::Ending { since: now },
+            EvictionResponse::Blocked(message) => EvictionState::Waiting {
+                since: course.started,
+                retry_at: now.checked_add(RETRY).unwrap_or(now),
+                message,
+            },
+            EvictionResponse::NotFound => EvictionState::Gone { after: now.duration_since(course.started) },
+            EvictionResponse::Failed(message) => EvictionState::Failed(message),
+        };
+        true
+    }
+
+    /// The pod's object is gone; true if that is news.
+    pub fn gone(&mut self, uid: &Uid, now: Timestamp) -> bool {
+        match self.pods.get_mut(uid) {
+            Some(course) if !matches!(course.fate, EvictionState::Gone { .. }) => {
+                course.fate = EvictionState::Gone { after: now.duration_since(course.started) };
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Lets time pass: the pods to ask for again. At the deadline the rest fails.
+    pub fn tick(&mut self, now: Timestamp) -> Vec<Uid> {
+        if let Some((at, timeout)) = self.deadline
+            && now >= at
+        {
+            for course in self.pods.values_mut().filter(|course| !course.fate.is_over()) {
+                course.fate =
+                    EvictionState::Failed(format!("global timeout reached: {}s", timeout.as_secs()));
+            }
+            return Vec::new();
+        }
+        let mut again = Vec::new();
+        for (uid, course) in &mut self.pods {
+            if matches!(course.fate, EvictionState::Waiting { retry_at, .. } if retry_at <= now) {
+                course.fate = EvictionState::Asking;
+                again.push(uid.clone());
+            }
+        }
+        again
+    }
+
+    /// When [`Machine::tick`] has something to do next.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        let retries = self.pods.values().filter_map(|course| match course.fate {
+            EvictionState::Waiting { retry_at, .. } => Some(retry_at),
+            _ => None,
+        });
+        retries.chain(self.deadline.map(|(at, _)| at)).min()
+    }
+
+    /// Whether every pod is gone or has failed.
+    pub fn is_over(&self) -> bool {
+        self.pods.values().all(|course| course.fate.is_over())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn uid(name: &str) -> Uid {
+        Uid::from(name)
+    }
+
+    /// CON-6: a blocked pod is asked for again every five seconds until it is gone.
+    #[test]
+    fn a_blocked_pod_waits_and_is_asked_for_again() {
+        let mut machine = Machine::start([uid("a"), uid("b")], [uid("c")], None, at(0));
+        assert!(machine.answered(&uid("a"), EvictionResponse::Accepted, at(1)));
+        assert!(machine.answered(&uid("b"), EvictionResponse::Blocked("no".to_owned()), at(1)));
+        assert_eq!(machine.wake_at(), Some(at(6)));
+        assert!(machine.tick(at(5)).is_empty());
+        assert_eq!(machine.tick(at(6)), [uid("b")]);
+        assert_eq!(machine.fate(&uid("b")), Some(&EvictionState::Asking));
+        assert!(machine.tick(at(7)).is_empty(), "not asked twice");
+        machine.answered(&uid("b"), EvictionResponse::Blocked("no".to_owned()), at(7));
+        assert!(matches!(machine.fate(&uid("b")), Some(EvictionState::Waiting { since, retry_at, .. })
+                if *since == at(0) && *retry_at == at(12)));
+        machine.tick(at(12));
+        machine.answered(&uid("b"), EvictionResponse::Accepted, at(12));
+        assert!(!machine.is_over());
+        for name in ["a", "b", "c"] {
+            assert!(machine.gone(&uid(name), at(20)), "{name}");
+            assert!(!machine.gone(&uid(name), at(20)), "{name} is gone once");
+        }
+        assert!(machine.is_over());
+    }
+
+    #[test]
+    fn an_answer_after_the_object_went_changes_nothing() {
+        let mut machine = Machine::start([uid("a")], [], None, at(0));
+        machine.gone(&uid("a"), at(1));
+        assert!(!machine.answered(&uid("a"), EvictionResponse::Failed("late".to_owned()), at(2)));
+        assert!(machine.is_over());
+        let mut machine = Machine::start([uid("a")], [], None, at(0));
+        machine.answered(&uid("a"), EvictionResponse::NotFound, at(2));
+        assert_eq!(
+            machine.fate(&uid("a")),
+            Some(&EvictionState::Gone { after: SignedDuration::from_secs(2) })
+        );
+    }
+
+    #[test]
+    fn the_timeout_ends_what_is_left_in_kubectls_words() {
+        let mut machine = Machine::start([uid("a"), uid("b")], [], Some(Duration::from_secs(40)), at(0));
+        machine.gone(&uid("a"), at(3));
+        assert_eq!(machine.wake_at(), Some(at(40)));
+        machine.tick(at(40));
+        assert_eq!(
+            machine.fate(&uid("b")),
+            Some(&EvictionState::Failed("global timeout reached: 40s".to_owned()))
+        );
+        assert!(matches!(machine.fate(&uid("a")), Some(EvictionState::Gone { .. })));
+    }
+}

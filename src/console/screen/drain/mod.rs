@@ -1,0 +1,416 @@
+//! The drain screen: the preview is the dialog, and the same rows then carry the progress (CON-6).
+//!
+//! Until it is started the rows follow the live stores; from then on they are the drain's own. It goes on
+//! in the background when it is left, and its result stays readable.
+//!
+//! [`budget`] and [`mod@plan`] say what would become of each pod, [`machine`] decides what to do next while it
+//! happens; all three are pure, and so is [`replacement`]. [`driver`] carries it out. A drain never deletes a pod
+//! that the plan refuses, and never forces: what is left is said.
+
+pub mod budget;
+pub mod driver;
+pub mod machine;
+pub mod options;
+pub mod plan;
+pub mod remove;
+pub mod replacement;
+mod view;
+
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::View;
+use crate::console::ask::node::cordon;
+use crate::console::command::{Command, KeyContext};
+use crate::console::context::Context;
+use crate::console::effect::Effect;
+use crate::console::message::ScreenMessage;
+use crate::console::offers;
+use crate::console::resource::{ObjectRef, Uid};
+use crate::console::toast::Toast;
+
+pub use budget::{BudgetDecision, BudgetTracker};
+pub use driver::Progress;
+pub use machine::{EvictionState, Machine};
+pub use plan::{Options, Row, Verdict, plan};
+
+use options::SWITCHES;
+
+/// What the cursor is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cursor {
+    /// A pod.
+    Pod(Uid),
+    /// An option.
+    Option(usize),
+}
+
+/// How far it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing has happened yet.
+    Preview,
+    /// It runs.
+    Running,
+    /// The user stopped it.
+    Stopped,
+    /// It came to its end.
+    Over,
+}
+
+/// One node and how far it is.
+#[derive(Debug, Default)]
+pub(super) struct NodeState {
+    pub(super) rows: Option<Vec<Row>>,
+    pub(super) fates: HashMap<Uid, EvictionState>,
+    pub(super) result: Option<Result<(), String>>,
+}
+
+impl NodeState {
+    /// Pods gone, and pods that were to leave.
+    pub(super) fn progress(&self) -> (usize, usize) {
+        let leaving = self.rows.iter().flatten().filter(|row| row.verdict.leaves()).count();
+        let gone = self.fates.values().filter(|fate| matches!(fate, EvictionState::Gone { .. })).count();
+        (gone, leaving)
+    }
+
+    /// Forgets all but the pods that have left.
+    fn keep_what_is_gone(&mut self) {
+        self.fates.retain(|_, fate| matches!(fate, EvictionState::Gone { .. }));
+        if let Some(rows) = &mut self.rows {
+            rows.retain(|row| self.fates.contains_key(&row.uid));
+        }
+        self.result = None;
+    }
+
+    /// What is still on the node although it was to be empty.
+    pub(super) fn left(&self, cx: &Context<'_>) -> Left {
+        let there = |row: &&Row| !cx.stores.pods().synced() || cx.stores.pods().get(&row.uid).is_some();
+        let failed = |row: &Row| matches!(self.fates.get(&row.uid), Some(EvictionState::Failed(_)));
+        let mut left = Left::default();
+        for row in self.rows.iter().flatten().filter(there) {
+            left.refused += usize::from(row.verdict.refuses());
+            left.failed += usize::from(failed(row));
+        }
+        left
+    }
+}
+
+/// Pods that a drain leaves behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    /// It was not to touch them.
+    pub(super) refused: usize,
+    /// They could not be made to go.
+    pub(super) failed: usize,
+}
+
+impl Left {
+    /// `not empty: 3 refused, 1 failed`; nothing where the node is empty.
+    pub(super) fn words(self) -> Option<String> {
+        let parts = [(self.refused, "refused"), (self.failed, "failed")];
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        (!parts.is_empty()).then(|| format!("not empty: {}", parts.join(", ")))
+    }
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Drain {
+    pub(super) nodes: Vec<ObjectRef>,
+    pub(super) states: Vec<NodeState>,
+    pub(super) options: Options,
+    exceptions: BTreeSet<Uid>,
+    pub(super) cursor: Cursor,
+    pub(super) stage: Stage,
+    /// When it was started first: pods made since are replacements.
+    pub(super) started: Option<Timestamp>,
+    /// Lines of the options and what is below them, as last drawn.
+    pub(super) foot: Cell<u16>,
+}
+
+impl Drain {
+    /// Of these nodes, one after another.
+    pub fn new(nodes: Vec<ObjectRef>) -> Self {
+        let states = nodes.iter().map(|_| NodeState::default()).collect();
+        Self {
+            nodes,
+            states,
+            options: Options::default(),
+            exceptions: BTreeSet::new(),
+            cursor: Cursor::Option(0),
+            stage: Stage::Preview,
+            started: None,
+            foot: Cell::new(0),
+        }
+    }
+
+    /// The rows of every node: planned from the stores until the drain has made its own.
+    pub(super) fn rows(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
+        let planned = self.planned(cx).into_iter().zip(&self.states);
+        planned.map(|(planned, state)| state.rows.clone().unwrap_or(planned)).collect()
+    }
+
+    /// What would happen with the pods that are there now.
+    fn planned(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
+        let mut ledger = BudgetTracker::new(cx.stores.budgets().iter().map(|(_, budget)| budget));
+        let plan = |node: &ObjectRef| {
+            let pods = cx.stores.pods_on(&node.name);
+            plan(pods, &mut ledger, &self.options, &self.exceptions, None)
+        };
+        self.nodes.iter().map(plan).collect()
+    }
+
+    /// How many pods keep a drain from doing anything: there are some, and none of them may leave.
+    pub(super) fn only_refused(&self, cx: &Context<'_>) -> Option<usize> {
+        let planned = self.planned(cx);
+        let leaves = planned.iter().flatten().any(|row| row.verdict.leaves());
+        let refused = planned.iter().flatten().filter(|row| row.verdict.refuses()).count();
+        (!leaves && refused > 0).then_some(refused)
+    }
+
+    fn start(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        if self.stage == Stage::Running {
+            return Vec::new();
+        }
+        if let Some(refused) = self.only_refused(cx) {
+            return vec![Effect::Toast(Toast::warning(format!(
+                "nothing may leave {}: {refused} refused; space on a pod or on an option lets it go",
+                self.name()
+            )))];
+        }
+        // A stopped drain goes on with the node it stopped at.
+        let from = match self.stage {
+            Stage::Stopped => {
+                self.states.iter().position(|state| !matches!(state.result, Some(Ok(())))).unwrap_or(0)
+            }
+            _ => 0,
+        };
+        for state in self.states.iter_mut().skip(from) {
+            match self.stage {
+                Stage::Stopped => state.keep_what_is_gone(),
+                _ => *state = NodeState::default(),
+            }
+        }
+        if self.stage != Stage::Stopped {
+            self.started = Some(cx.now);
+        }
+        self.stage = Stage::Running;
+        let (nodes, options, exceptions) =
+            (self.nodes.clone(), self.options.clone(), self.exceptions.clone());
+        vec![Effect::task("drain", move |out| driver::run(out, nodes, from, options, exceptions))]
+    }
+
+    fn stop(&mut self) -> Vec<Effect> {
+        if self.stage != Stage::Running {
+            return vec![Effect::Back];
+        }
+        self.stage = Stage::Stopped;
+        vec![Effect::Cancel("drain")]
+    }
+
+    fn toggle(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        if self.stage == Stage::Running {
+            return vec![Effect::Toast(Toast::note("stop the drain first to change what it does"))];
+        }
+        match &self.cursor {
+            Cursor::Pod(uid) => {
+                let rows = self.rows(cx);
+                let row = rows.iter().flatten().find(|row| row.uid == *uid);
+                let Some(row) = row.filter(|row| row.verdict.is_exceptional()) else {
+                    return vec![Effect::Toast(Toast::note("this pod needs no decision"))];
+                };
+                if row.verdict.refuses() {
+                    self.exceptions.insert(uid.clone());
+                } else {
+                    self.exceptions.remove(uid);
+                }
+            }
+            Cursor::Option(index) => {
+                if let Some(switch) = SWITCHES.get(*index) {
+                    switch.press(&mut self.options);
+                }
+            }
+        }
+        // The rows are planned anew with what was decided.
+        if self.stage != Stage::Preview {
+            self.stage = Stage::Preview;
+            self.states = self.nodes.iter().map(|_| NodeState::default()).collect();
+        }
+        Vec::new()
+    }
+
+    fn step(&mut self, cx: &Context<'_>, by: isize) {
+        let pods: Vec<Uid> = self.rows(cx).into_iter().flatten().map(|row| row.uid).collect();
+        let count = pods.len() + SWITCHES.len();
+        let at = match &self.cursor {
+            Cursor::Pod(uid) => pods.iter().position(|other| other == uid).unwrap_or(0),
+            Cursor::Option(index) => pods.len() + index,
+        };
+        let at = at.saturating_add_signed(by).min(count - 1);
+        self.cursor = match pods.get(at) {
+            Some(uid) => Cursor::Pod(uid.clone()),
+            None => Cursor::Option(at - pods.len()),
+        };
+    }
+
+    fn uncordon(&self) -> Vec<Effect> {
+        if self.stage == Stage::Running {
+            return vec![Effect::Toast(Toast::note("stop the drain first"))];
+        }
+        self.nodes.iter().map(|node| cordon(node, false)).collect()
+    }
+
+    fn handle(&mut self, cx: &Context<'_>, progress: Progress) -> Vec<Effect> {
+        match progress {
+            Progress::Began { node, rows } => {
+                if let Some(state) = self.states.get_mut(node) {
+                    // What left before it was stopped stays readable.
+                    let kept = state.rows.take().into_iter().flatten();
+                    state.rows = Some(kept.chain(rows).collect());
+                }
+            }
+            Progress::Fates { node, fates } => {
+                if let Some(state) = self.states.get_mut(node) {
+                    state.fates.extend(fates);
+                }
+            }
+            Progress::Ended { node, result } => {
+                if let Some(state) = self.states.get_mut(node) {
+                    state.result = Some(result);
+                }
+            }
+            Progress::Over => {
+                self.stage = Stage::Over;
+                return vec![Effect::BackgroundToast(self.summary(cx))];
+            }
+        }
+        Vec::new()
+    }
+
+    fn summary(&self, cx: &Context<'_>) -> Toast {
+        let name = self.name();
+        let mut results = self.states.iter().filter_map(|state| state.result.as_ref());
+        if let Some(error) = results.find_map(|result| result.as_ref().err()) {
+            return Toast::failed(format!("drain of {name}: {error}"));
+        }
+        let left = self.left(cx);
+        match left.words() {
+            None => Toast::done(format!("{name} drained")),
+            Some(words) if left.failed > 0 => Toast::failed(format!("{name} {words}")),
+            Some(words) => Toast::warning(format!("{name} {words}")),
+        }
+    }
+
+    /// What is left behind on all nodes whose turn has come.
+    pub(super) fn left(&self, cx: &Context<'_>) -> Left {
+        self.states.iter().map(|state| state.left(cx)).fold(Left::default(), |sum, left| Left {
+            refused: sum.refused + left.refused,
+            failed: sum.failed + left.failed,
+        })
+    }
+
+    /// Pods gone, and pods that were to leave, of all nodes.
+    pub(super) fn progress(&self) -> (usize, usize) {
+        let each = self.states.iter().map(NodeState::progress);
+        each.fold((0, 0), |(gone, leaving), (more_gone, more)| (gone + more_gone, leaving + more))
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self.nodes.as_slice() {
+            [only] => only.name.clone(),
+            nodes => format!("{} nodes", nodes.len()),
+        }
+    }
+}
+
+impl View for Drain {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("drain {}", self.name())
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Drain, KeyContext::List]
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        offers::refuses(cx.catalogue, &cx.catalogue.kind::<Node>(), command, 0)
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => {
+                let first = self.rows(cx).into_iter().flatten().next();
+                if let Some(row) = first {
+                    self.cursor = Cursor::Pod(row.uid);
+                }
+                Vec::new()
+            }
+            ScreenMessage::Command(command) => match command {
+                Command::DrainStart => self.start(cx),
+                Command::DrainStop => self.stop(),
+                Command::DrainToggle | Command::Enter => self.toggle(cx),
+                Command::DrainUncordon => self.uncordon(),
+                Command::Up | Command::Left => {
+                    self.step(cx, -1);
+                    Vec::new()
+                }
+                Command::Down | Command::Right => {
+                    self.step(cx, 1);
+                    Vec::new()
+                }
+                Command::PageUp => {
+                    self.step(cx, -10);
+                    Vec::new()
+                }
+                Command::PageDown => {
+                    self.step(cx, 10);
+                    Vec::new()
+                }
+                Command::Top => {
+                    self.step(cx, -10_000);
+                    Vec::new()
+                }
+                Command::Bottom => {
+                    self.step(cx, 10_000);
+                    Vec::new()
+                }
+                Command::NextPart => {
+                    self.cursor = match (&self.cursor, self.rows(cx).into_iter().flatten().next()) {
+                        (Cursor::Option(_), Some(row)) => Cursor::Pod(row.uid),
+                        _ => Cursor::Option(0),
+                    };
+                    Vec::new()
+                }
+                Command::Back | Command::Leave => vec![Effect::Back],
+                _ => Vec::new(),
+            },
+            ScreenMessage::Data(data) => {
+                data.take().map(|progress| self.handle(cx, progress)).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+
+    fn has_a_result(&self, _cx: &Context<'_>) -> bool {
+        self.started.is_some()
+    }
+
+    fn background(&self, _cx: &Context<'_>) -> Option<String> {
+        if self.stage != Stage::Running {
+            return None;
+        }
+        let (gone, leaving) = self.progress();
+        Some(format!("drain {} {gone}/{leaving}", self.name()))
+    }
+}

@@ -1,0 +1,100 @@
+//! The options of a drain as switches: what each says and what pressing it does.
+
+use std::time::Duration;
+
+use super::plan::Options;
+
+/// Grace periods the option steps through, in seconds, the harshest last; none is the pod's own.
+const GRACES: [Option<u32>; 6] = [None, Some(300), Some(60), Some(30), Some(5), Some(0)];
+/// Timeouts the option steps through, in seconds.
+const TIMEOUTS: [Option<u64>; 6] = [None, Some(30), Some(60), Some(300), Some(900), Some(3600)];
+
+/// One switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// Seconds each pod gets to end.
+    Grace,
+    /// When to give up on a node.
+    Timeout,
+    /// Whether pods of DaemonSets stand in the way.
+    DaemonSets,
+    /// Whether pods nobody replaces go too.
+    Force,
+    /// Whether `emptyDir` data goes too.
+    Data,
+    /// Whether budgets are asked.
+    Bypass,
+}
+
+/// The switches, in the order they are shown.
+pub const SWITCHES: [Switch; 6] =
+    [Switch::Grace, Switch::Timeout, Switch::DaemonSets, Switch::Force, Switch::Data, Switch::Bypass];
+
+impl Switch {
+    /// What it says.
+    pub fn text(self, options: &Options) -> String {
+        let tick = |on: bool| if on { "[x]" } else { "[ ]" };
+        match self {
+            Self::Grace => match options.grace_seconds {
+                None => "grace: pod's own".to_owned(),
+                Some(seconds) => format!("grace: {seconds}s"),
+            },
+            Self::Timeout => match options.timeout {
+                None => "timeout: none".to_owned(),
+                Some(timeout) => format!("timeout: {}s", timeout.as_secs()),
+            },
+            Self::DaemonSets => format!("{} ignore DaemonSets", tick(options.ignore_daemon_sets)),
+            Self::Force => format!("{} evict unmanaged", tick(options.force)),
+            Self::Data => format!("{} delete emptyDir data", tick(options.delete_empty_dir_data)),
+            Self::Bypass => format!("{} bypass budgets", tick(options.disable_eviction)),
+        }
+    }
+
+    /// Turns it on or off, or to its next value.
+    pub fn press(self, options: &mut Options) {
+        match self {
+            Self::Grace => options.grace_seconds = following(&GRACES, options.grace_seconds),
+            Self::Timeout => {
+                let now = options.timeout.map(|timeout| timeout.as_secs());
+                options.timeout = following(&TIMEOUTS, now).map(Duration::from_secs);
+            }
+            Self::DaemonSets => options.ignore_daemon_sets = !options.ignore_daemon_sets,
+            Self::Force => options.force = !options.force,
+            Self::Data => options.delete_empty_dir_data = !options.delete_empty_dir_data,
+            Self::Bypass => options.disable_eviction = !options.disable_eviction,
+        }
+    }
+
+    /// Whether it puts at risk what is being protected, as it stands.
+    pub fn is_risky(self, options: &Options) -> bool {
+        match self {
+            Self::Bypass => options.disable_eviction,
+            Self::Force => options.force,
+            Self::Data => options.delete_empty_dir_data,
+            Self::Grace => options.grace_seconds == Some(0),
+            Self::Timeout | Self::DaemonSets => false,
+        }
+    }
+}
+
+fn following<T: Copy + PartialEq>(all: &[T], now: T) -> T {
+    let at = all.iter().position(|one| *one == now).map_or(0, |at| (at + 1) % all.len());
+    all[at]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CONSOLE-FOUND 32: the first press is not the one that kills.
+    #[test]
+    fn grace_gets_shorter_press_by_press_con_6() {
+        let mut options = Options::default();
+        let mut described = Vec::new();
+        for _ in 0..GRACES.len() {
+            Switch::Grace.press(&mut options);
+            described.push(options.grace_seconds);
+        }
+        assert_eq!(described, [Some(300), Some(60), Some(30), Some(5), Some(0), None]);
+    }
+}

@@ -1,0 +1,296 @@
+//! What a drain would do with each pod of a node: the filters of `kubectl drain`, with their reasons.
+//!
+//! Pure: reads pods, budgets and options, changes nothing.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use super::budget::{BudgetDecision, BudgetTracker};
+use crate::console::resource::Uid;
+
+/// How to drain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Seconds each pod gets to end; the pod's own if none.
+    pub grace_seconds: Option<u32>,
+    /// When to give up on a node; never if none.
+    pub timeout: Option<Duration>,
+    /// Leave DaemonSets' pods alone instead of refusing the drain over them.
+    pub ignore_daemon_sets: bool,
+    /// Evict pods without a controller, which nobody will replace.
+    pub force: bool,
+    /// Evict pods whose `emptyDir` data goes with them.
+    pub delete_empty_dir_data: bool,
+    /// Delete instead of evict: no budget is asked.
+    pub disable_eviction: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            grace_seconds: None,
+            timeout: None,
+            ignore_daemon_sets: true,
+            force: false,
+            delete_empty_dir_data: false,
+            disable_eviction: false,
+        }
+    }
+}
+
+/// What becomes of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Evicted.
+    Evict,
+    /// Evicted although nobody replaces it, because the user said so.
+    EvictLost,
+    /// Evicted with its data, because the user said so.
+    EvictData,
+    /// Evicted; it has ended already.
+    Finished,
+    /// Already on its way out; waited for.
+    Going,
+    /// Left: its DaemonSet would bring it back at once.
+    SkipDaemonSet,
+    /// Left: only the kubelet's own file can remove it.
+    SkipMirror,
+    /// Refused: managed by a DaemonSet, and those are not ignored.
+    RefuseDaemonSet,
+    /// Refused: no controller would replace it.
+    RefuseUnmanaged,
+    /// Refused: its `emptyDir` data would be lost.
+    RefuseData,
+}
+
+impl Verdict {
+    /// Whether the pod is to leave the node.
+    pub fn leaves(self) -> bool {
+        matches!(self, Self::Evict | Self::EvictLost | Self::EvictData | Self::Finished | Self::Going)
+    }
+
+    /// Whether the user has to decide about it.
+    pub fn refuses(self) -> bool {
+        matches!(self, Self::RefuseDaemonSet | Self::RefuseUnmanaged | Self::RefuseData)
+    }
+
+    /// Whether the user made an exception, or could make one, for this pod alone.
+    pub fn is_exceptional(self) -> bool {
+        matches!(self, Self::EvictLost | Self::EvictData | Self::RefuseUnmanaged | Self::RefuseData)
+    }
+
+    /// One word for the row.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Evict | Self::EvictLost | Self::EvictData | Self::Finished => "evict",
+            Self::Going => "going",
+            Self::SkipDaemonSet | Self::SkipMirror => "skip",
+            Self::RefuseDaemonSet | Self::RefuseUnmanaged | Self::RefuseData => "refuse",
+        }
+    }
+
+    /// Why.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Evict => "",
+            Self::EvictLost => "no controller: will be lost",
+            Self::EvictData => "emptyDir data will be lost",
+            Self::Finished => "has ended",
+            Self::Going => "is already terminating",
+            Self::SkipDaemonSet => "DaemonSet",
+            Self::SkipMirror => "static pod of the kubelet",
+            Self::RefuseDaemonSet => "managed by a DaemonSet, which would bring it back",
+            Self::RefuseUnmanaged => "no controller: would be lost",
+            Self::RefuseData => "emptyDir data would be lost",
+        }
+    }
+}
+
+/// One pod of the node and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The pod.
+    pub uid: Uid,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its controller, which replaces it.
+    pub owner: Option<Uid>,
+    /// What becomes of it.
+    pub verdict: Verdict,
+    /// What budgets say; `Free` where they are not asked.
+    pub ruling: BudgetDecision,
+}
+
+/// What a drain would do with these pods of a node, in the order it is shown: first those that leave.
+/// `exceptions` are pods the user said may be lost; `daemon_sets` the uids of those there are, where that is
+/// known.
+pub fn plan<'a>(
+    pods: impl IntoIterator<Item = &'a Pod>,
+    ledger: &mut BudgetTracker<'_>,
+    options: &Options,
+    exceptions: &BTreeSet<Uid>,
+    daemon_sets: Option<&BTreeSet<Uid>>,
+) -> Vec<Row> {
+    let mut judged: Vec<(&Pod, Row)> = pods
+        .into_iter()
+        .filter_map(|pod| {
+            let uid = Uid::from(pod.metadata.uid.as_deref()?);
+            // A DaemonSet that is gone brings nothing back.
+            let controller = controller(pod).filter(|owner| {
+                owner.kind != "DaemonSet"
+                    || daemon_sets.is_none_or(|there| there.contains(&Uid::from(owner.uid.as_str())))
+            });
+            let verdict = verdict(pod, controller, options, exceptions.contains(&uid));
+            let row = Row {
+                uid,
+                namespace: pod.metadata.namespace.clone().unwrap_or_default(),
+                name: pod.metadata.name.clone().unwrap_or_default(),
+                owner: controller.map(|owner| Uid::from(owner.uid.as_str())),
+                verdict,
+                ruling: BudgetDecision::Free,
+            };
+            Some((pod, row))
+        })
+        .collect();
+    judged.sort_by(|(_, one), (_, other)| {
+        let group = |row: &Row| (!row.verdict.leaves(), !row.verdict.refuses());
+        (group(one), &one.namespace, &one.name).cmp(&(group(other), &other.namespace, &other.name))
+    });
+    judged
+        .into_iter()
+        .map(|(pod, mut row)| {
+            if row.verdict.leaves() && row.verdict != Verdict::Going && !options.disable_eviction {
+                row.ruling = ledger.rule(pod);
+            }
+            row
+        })
+        .collect()
+}
+
+fn controller(pod: &Pod) -> Option<&OwnerReference> {
+    pod.metadata.owner_references.iter().flatten().find(|reference| reference.controller == Some(true))
+}
+
+/// The filters of kubectl (`pkg/drain/filters.go`), in its order.
+fn verdict(pod: &Pod, controller: Option<&OwnerReference>, options: &Options, excepted: bool) -> Verdict {
+    let annotations = pod.metadata.annotations.as_ref();
+    if annotations.is_some_and(|annotations| annotations.contains_key("kubernetes.io/config.mirror")) {
+        return Verdict::SkipMirror;
+    }
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let finished = matches!(phase, Some("Succeeded" | "Failed"));
+    if !finished && controller.is_some_and(|controller| controller.kind == "DaemonSet") {
+        return if options.ignore_daemon_sets { Verdict::SkipDaemonSet } else { Verdict::RefuseDaemonSet };
+    }
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Verdict::Going;
+    }
+    if finished {
+        return Verdict::Finished;
+    }
+    let unmanaged = controller.is_none();
+    let data = has_local_storage(pod);
+    // An exception is for the pod, whatever would be lost with it.
+    let may_be_lost = options.force || excepted;
+    let data_may_be_lost = options.delete_empty_dir_data || excepted;
+    match (unmanaged, data) {
+        (_, true) if !data_may_be_lost => Verdict::RefuseData,
+        (true, _) if !may_be_lost => Verdict::RefuseUnmanaged,
+        (true, _) => Verdict::EvictLost,
+        (false, true) => Verdict::EvictData,
+        (false, false) => Verdict::Evict,
+    }
+}
+
+fn has_local_storage(pod: &Pod) -> bool {
+    pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten()).any(|volume| volume.empty_dir.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
+    fn pod(name: &str, more: Value) -> Pod {
+        let mut value = json!({
+            "metadata": { "name": name, "namespace": "default", "uid": name,
+                "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "r",
+                    "controller": true }] },
+            "spec": { "containers": [] },
+            "status": { "phase": "Running" },
+        });
+        json_patch::merge(&mut value, &more);
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// CON-6: every filter of kubectl drain, by pod and option.
+    #[test]
+    fn each_pod_gets_its_verdict() {
+        let unmanaged = json!({ "metadata": { "ownerReferences": null } });
+        let daemon = json!({ "metadata": { "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "DaemonSet",
+            "name": "d", "uid": "d", "controller": true }] } });
+        let mirror = json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } });
+        let data = json!({ "spec": { "volumes": [{ "name": "cache", "emptyDir": {} }] } });
+        let finished = json!({ "metadata": { "ownerReferences": null }, "status": { "phase": "Succeeded" } });
+        let going = json!({ "metadata": { "deletionTimestamp": "2026-11-21T03:27:14Z" } });
+        let plain = Options::default();
+        let force = Options { force: true, ..Options::default() };
+        let delete_data = Options { delete_empty_dir_data: true, ..Options::default() };
+        let daemons = Options { ignore_daemon_sets: false, ..Options::default() };
+        let cases = [
+            (json!({}), &plain, false, Verdict::Evict),
+            (unmanaged.clone(), &plain, false, Verdict::RefuseUnmanaged),
+            (unmanaged.clone(), &plain, true, Verdict::EvictLost),
+            (unmanaged.clone(), &force, false, Verdict::EvictLost),
+            (daemon.clone(), &plain, false, Verdict::SkipDaemonSet),
+            (daemon, &daemons, false, Verdict::RefuseDaemonSet),
+            (mirror, &force, true, Verdict::SkipMirror),
+            (data.clone(), &plain, false, Verdict::RefuseData),
+            (data.clone(), &force, false, Verdict::RefuseData),
+            (data.clone(), &delete_data, false, Verdict::EvictData),
+            (data, &plain, true, Verdict::EvictData),
+            (finished, &plain, false, Verdict::Finished),
+            (going, &plain, false, Verdict::Going),
+        ];
+        for (more, options, excepted, expect) in cases {
+            let pod = pod("a", more.clone());
+            assert_eq!(verdict(&pod, controller(&pod), options, excepted), expect, "{more} {options:?}");
+        }
+    }
+
+    /// NODE-3: a pod whose DaemonSet is gone comes back by nobody, so it is not left alone.
+    #[test]
+    fn a_daemon_without_its_set_has_no_controller() {
+        let daemon = pod(
+            "a",
+            json!({ "metadata": { "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "DaemonSet",
+                "name": "d", "uid": "d", "controller": true }] } }),
+        );
+        let described = |sets: Option<&BTreeSet<Uid>>| {
+            let rows =
+                plan([&daemon], &mut BudgetTracker::new([]), &Options::default(), &BTreeSet::new(), sets);
+            rows[0].verdict
+        };
+        assert_eq!(described(None), Verdict::SkipDaemonSet);
+        assert_eq!(described(Some(&[Uid::from("d")].into())), Verdict::SkipDaemonSet);
+        assert_eq!(described(Some(&[Uid::from("e")].into())), Verdict::RefuseUnmanaged);
+    }
+
+    #[test]
+    fn those_that_leave_come_first_and_budgets_are_asked_only_for_them() {
+        let pods = [
+            pod("z", json!({})),
+            pod("bare", json!({ "metadata": { "ownerReferences": null } })),
+            pod("a", json!({})),
+        ];
+        let rows = plan(&pods, &mut BudgetTracker::new([]), &Options::default(), &BTreeSet::new(), None);
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["a", "z", "bare"]);
+    }
+}

@@ -1,0 +1,65 @@
+//! Asks before nodes are removed for good, with what a drain would still have to do.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use kube::api::PropagationPolicy;
+
+use super::budget::BudgetTracker;
+use super::plan::{Options, Verdict, plan};
+use crate::console::ask::delete;
+use crate::console::context::Context;
+use crate::console::dialog::{Field, Fields, Note};
+use crate::console::effect::{Dialog, Effect};
+use crate::console::resource::ObjectRef;
+
+/// Their name must be typed, and what is not drained is listed.
+pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
+    let (title, wanted) = match targets.as_slice() {
+        [one] => (format!("Remove {}", one.describe()), one.name.clone()),
+        many => (format!("Remove {} nodes", many.len()), format!("{} nodes", many.len())),
+    };
+    let (typed, shown) = (wanted.clone(), targets.clone());
+    let mut fields = Fields::default();
+    let name = fields.add(Field::text("name", "").hint(&format!("type {wanted}")));
+    let mut dialog = Dialog::new(title, "Remove", move |dialog, _| {
+        if dialog.text(name).trim() != typed {
+            return Err(format!("type {typed} to remove {}", if targets.len() == 1 { "it" } else { "them" }));
+        }
+        let gone = |target| delete::action(target, PropagationPolicy::Background, None, false);
+        Ok(targets.iter().map(|target| Effect::Act(Box::new(gone(target)))).collect())
+    })
+    .line(
+        "A node that is removed is gone for good: its pods are ended, and with it goes what they left there.",
+    );
+    if hidden > 0 {
+        dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
+    }
+    dialog
+        .fields(fields)
+        .notes(move |_, cx| shown.iter().take(NOTES).filter_map(|node| left(cx, node)).collect())
+}
+
+/// Most nodes whose pods are counted in the dialog.
+const NOTES: usize = 5;
+
+/// What a drain would still have to do.
+fn left(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
+    let options = Options { disable_eviction: true, ..Options::default() };
+    let pods = cx.stores.pods_on(&node.name);
+    let rows = plan(pods, &mut BudgetTracker::new([]), &options, &BTreeSet::new(), None);
+    let count = |of: fn(Verdict) -> bool| rows.iter().filter(|row| of(row.verdict)).count();
+    let there = count(|verdict| verdict.refuses() || matches!(verdict, Verdict::Evict));
+    if there == 0 {
+        return None;
+    }
+    let lost = count(|verdict| verdict == Verdict::RefuseUnmanaged);
+    let data = count(|verdict| verdict == Verdict::RefuseData);
+    let mut text = format!("{} is not drained: {there} pods run on it", node.name);
+    for (count, what) in [(lost, "have no controller and will be lost"), (data, "lose their emptyDir data")] {
+        if count > 0 {
+            let _ = write!(text, ", {count} {what}");
+        }
+    }
+    Some(Note::Warning(text))
+}

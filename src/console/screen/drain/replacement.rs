@@ -1,0 +1,107 @@
+//! Which pods came in the place of those that were evicted.
+//!
+//! Nothing in the API says which pod replaces which: a controller only makes one more. So the pods it made
+//! since are dealt out to the ones that left, oldest to the first that is shown.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::plan::Row;
+use crate::console::resource::Uid;
+
+/// A pod that came in the place of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// Its name.
+    pub name: String,
+    /// Where it is; none before it is scheduled.
+    pub node: Option<String>,
+    /// Whether it is ready.
+    pub ready: bool,
+}
+
+/// The replacement of each of these rows, where there is one. `pods_of` gives the pods of a controller.
+pub fn replacements<'a>(
+    gone: impl IntoIterator<Item = &'a Row>,
+    since: Timestamp,
+    pods_of: impl Fn(&Uid) -> Vec<&'a Pod>,
+) -> HashMap<Uid, Replacement> {
+    let gone: Vec<&Row> = gone.into_iter().collect();
+    let left: HashSet<&str> = gone.iter().map(|row| row.uid.as_str()).collect();
+    let mut fresh: HashMap<&Uid, std::vec::IntoIter<&Pod>> = HashMap::new();
+    let mut found = HashMap::new();
+    for row in &gone {
+        let Some(owner) = &row.owner else { continue };
+        let pods = fresh.entry(owner).or_insert_with(|| {
+            let mut pods = pods_of(owner);
+            pods.retain(|pod| {
+                let created = pod.metadata.creation_timestamp.as_ref().map(|at| at.0.as_second());
+                // The API's times are whole seconds.
+                created.is_some_and(|created| created >= since.as_second())
+                    && !left.contains(pod.metadata.uid.as_deref().unwrap_or_default())
+            });
+            pods.sort_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.metadata.name.clone()));
+            pods.into_iter()
+        });
+        if let Some(pod) = pods.next() {
+            found.insert(row.uid.clone(), replacement(pod));
+        }
+    }
+    found
+}
+
+fn replacement(pod: &Pod) -> Replacement {
+    Replacement {
+        name: pod.metadata.name.clone().unwrap_or_default(),
+        node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
+        ready: crate::object::pod::is_ready(pod),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::screen::drain::{BudgetDecision, Verdict};
+    use serde_json::json;
+
+    fn row(uid: &str, owner: Option<&str>) -> Row {
+        Row {
+            uid: Uid::from(uid),
+            namespace: "default".to_owned(),
+            name: uid.to_owned(),
+            owner: owner.map(Uid::from),
+            verdict: Verdict::Evict,
+            ruling: BudgetDecision::Free,
+        }
+    }
+
+    fn pod(name: &str, created: &str, node: Option<&str>) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": { "name": name, "uid": name, "creationTimestamp": created },
+            "spec": { "containers": [], "nodeName": node },
+            "status": { "conditions": [{ "type": "Ready", "status": node.map_or("False", |_| "True") }] },
+        }))
+        .unwrap()
+    }
+
+    /// CON-6: each pod that left has at most one replacement, made since, and no pod replaces two.
+    #[test]
+    fn the_pods_a_controller_made_since_are_dealt_out() {
+        let pods = [
+            pod("old", "2026-05-01T11:00:00Z", Some("n1")),
+            pod("late", "2026-05-01T12:00:05Z", None),
+            pod("soon", "2026-05-01T12:00:01Z", Some("n2")),
+        ];
+        let rows = [row("a", Some("rs")), row("b", Some("rs")), row("c", Some("rs")), row("d", None)];
+        let since = "2026-05-01T12:00:00.900Z".parse().unwrap();
+        let found = replacements(&rows, since, |_| pods.iter().collect());
+        let of = |uid: &str| {
+            found.get(&Uid::from(uid)).map(|one| (one.name.as_str(), one.node.as_deref(), one.ready))
+        };
+        assert_eq!(of("a"), Some(("soon", Some("n2"), true)));
+        assert_eq!(of("b"), Some(("late", None, false)));
+        assert_eq!((of("c"), of("d")), (None, None));
+    }
+}

@@ -1,0 +1,326 @@
+//! How a drain looks: a row for each pod with what stands in its way and how far it is, the switches below.
+
+use std::collections::HashMap;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
+
+use super::options::SWITCHES;
+use super::replacement::{Replacement, replacements};
+use super::{BudgetDecision, Cursor, Drain, EvictionState, Row, Stage, Verdict};
+use crate::console::command::Command;
+use crate::console::context::Context;
+use crate::console::resource::Uid;
+use crate::console::text::{age, clean, fit, seconds_until};
+use crate::console::widget::gauge;
+
+/// Columns of the bar in the border.
+const BAR: usize = 20;
+
+/// Draws the screen.
+pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let rows = drain.rows(cx);
+    let width = usize::from(area.width).saturating_sub(4);
+    let left = drain.left(cx);
+    let behind = drain.stage == Stage::Over && left.words().is_some();
+    let title = if behind { theme.status.pending } else { theme.frame.title };
+    let heading = format!(" {} ", fit(&heading(drain, cx, &rows), width));
+    let mut block = theme.block_focused("").title(Span::styled(heading, title));
+    let (gone, leaving) = drain.progress();
+    // A pod that may not leave keeps the bar from ever being full.
+    let all = leaving + rows.iter().flatten().filter(|row| row.verdict.refuses()).count();
+    if drain.stage != Stage::Preview && all > 0 && width > 60 {
+        let share = gone as f64 / all as f64;
+        let full = if behind { theme.status.pending } else { theme.status.running };
+        let mut bar = gauge::bar(share, BAR, full, theme.chart.empty);
+        bar.insert(0, Span::raw(" "));
+        bar.push(Span::raw(" "));
+        block = block.title_top(Line::from(bar).right_aligned());
+    }
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let switches = switches(drain, cx, usize::from(inner.width));
+    let [list, rule, below, foot] = Layout::vertical([
+        Constraint::Min(1),
+        Constraint::Length(1),
+        Constraint::Length(u16::try_from(switches.len()).unwrap_or(u16::MAX)),
+        Constraint::Length(1),
+    ])
+    .areas(inner);
+    drain.foot.set(rule.height + below.height + foot.height);
+    let (lines, cursor) = list_lines(drain, cx, &rows, usize::from(list.width));
+    let skip = (cursor + 1).saturating_sub(usize::from(list.height));
+    frame.render_widget(Paragraph::new(lines.into_iter().skip(skip).collect::<Vec<_>>()), list);
+    let line = "─".repeat(usize::from(rule.width));
+    frame.render_widget(Line::styled(line, theme.frame.border), rule);
+    frame.render_widget(Paragraph::new(switches), below);
+    frame.render_widget(foot_line(drain, cx).right_aligned(), foot);
+}
+
+fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
+    let pods: usize = rows.iter().map(Vec::len).sum();
+    let (gone, leaving) = drain.progress();
+    let stays = rows.iter().flatten().filter(|row| row.verdict.refuses()).count();
+    let stays = if stays > 0 { format!(", {stays} refused") } else { String::new() };
+    let name = drain.name();
+    match drain.stage {
+        Stage::Preview => {
+            let leaving = rows.iter().flatten().filter(|row| row.verdict.leaves()).count();
+            format!("Drain {name} ── {pods} pods, {leaving} leave{stays}")
+        }
+        Stage::Running => format!("Drain {name} ── {gone} of {leaving} gone{stays}"),
+        Stage::Stopped => format!("Drain {name} ── stopped, {gone} of {leaving} gone{stays}"),
+        Stage::Over => match drain.left(cx).words() {
+            None if gone < leaving => format!("Drain {name} ── ended, {gone} of {leaving} gone"),
+            None => format!("Drain {name} ── done, {gone} of {leaving} gone"),
+            Some(words) => format!("Drain {name} ── ◐ {words}, {gone} of {leaving} gone"),
+        },
+    }
+}
+
+/// A pod's row before it is laid out.
+struct Parts<'a> {
+    row: &'a Row,
+    word: &'static str,
+    why: (String, Style),
+    fate: (String, Style),
+}
+
+/// The rows of all nodes, and which line the cursor is on.
+fn list_lines(
+    drain: &Drain,
+    cx: &Context<'_>,
+    rows: &[Vec<Row>],
+    width: usize,
+) -> (Vec<Line<'static>>, usize) {
+    let came = came_instead(drain, cx, rows);
+    let parts: Vec<Vec<Parts<'_>>> = rows
+        .iter()
+        .enumerate()
+        .map(|(node, rows)| rows.iter().map(|row| parts(drain, cx, row, node, came.get(&row.uid))).collect())
+        .collect();
+    let all = || parts.iter().flatten();
+    let name_width = all().map(|part| part.row.name.width()).max().unwrap_or(0) + 1;
+    let fate_width = all().map(|part| part.fate.0.width()).max().unwrap_or(0);
+    let name_width = name_width.clamp(8, (width * 2 / 5).max(8));
+    let fate_width = fate_width.min(width / 3);
+    let why_width = width.saturating_sub(10 + name_width + 1 + fate_width + 1);
+    let mut lines = Vec::new();
+    let mut cursor = 0;
+    for (node, parts) in parts.into_iter().enumerate() {
+        if drain.nodes.len() > 1 {
+            lines.push(node_line(drain, cx, node));
+        } else if let Some(Err(error)) = &drain.states[node].result {
+            lines.push(Line::styled(format!("✖ {}", clean(error)), cx.theme.status.failed));
+        }
+        if parts.is_empty() {
+            lines.push(Line::styled("  no pods on this node", cx.theme.body.dim));
+        }
+        for Parts { row, word, why, fate } in parts {
+            let selected = drain.cursor == Cursor::Pod(row.uid.clone());
+            if selected {
+                cursor = lines.len();
+            }
+            let word_style = match row.verdict {
+                verdict if verdict.refuses() => cx.theme.dialog.warning,
+                Verdict::SkipDaemonSet | Verdict::SkipMirror => cx.theme.body.dim,
+                _ => cx.theme.body.accent,
+            };
+            // A row without a decision or a fate has their room for its words.
+            let (why_width, fate_width) =
+                if fate.0.is_empty() { (why_width + 1 + fate_width, 0) } else { (why_width, fate_width) };
+            let mut line = Line::from(vec![
+                Span::styled(if selected { "▸ " } else { "  " }, cx.theme.body.accent),
+                Span::styled(cell(word, 8), word_style),
+                Span::styled(cell(&clean(&row.name), name_width), cx.theme.body.text),
+                Span::styled(cell(&clean(&why.0), why_width), why.1),
+                Span::raw(" "),
+                Span::styled(cell(&fate.0, fate_width), fate.1),
+            ]);
+            if selected {
+                for span in &mut line.spans {
+                    span.style = span.style.patch(cx.theme.table.cursor);
+                }
+            }
+            lines.push(line);
+        }
+    }
+    if matches!(drain.cursor, Cursor::Option(_)) {
+        cursor = lines.len().saturating_sub(1);
+    }
+    (lines, cursor)
+}
+
+fn cell(text: &str, columns: usize) -> String {
+    let cut = fit(text, columns);
+    let pad = columns.saturating_sub(cut.width());
+    format!("{cut}{}", " ".repeat(pad))
+}
+
+/// What came in the place of the pods that are gone.
+fn came_instead(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<Uid, Replacement> {
+    let Some(since) = drain.started else { return HashMap::new() };
+    let left = drain.states.iter().zip(rows).flat_map(|(state, rows)| {
+        rows.iter().filter(|row| {
+            matches!(
+                state.fates.get(&row.uid),
+                Some(EvictionState::Gone { .. } | EvictionState::Ending { .. })
+            )
+        })
+    });
+    replacements(left, since, |owner| cx.stores.pods().owned_by(owner).collect())
+}
+
+fn parts<'a>(
+    drain: &Drain,
+    cx: &Context<'_>,
+    row: &'a Row,
+    node: usize,
+    came: Option<&Replacement>,
+) -> Parts<'a> {
+    let theme = cx.theme;
+    let fate = drain.states.get(node).and_then(|state| state.fates.get(&row.uid));
+    let (why, why_style) = match (fate, &row.ruling) {
+        // The server starts with words that every row would repeat.
+        (Some(EvictionState::Waiting { message, .. }), _) => (
+            message.strip_prefix("The disruption budget ").unwrap_or(message).to_owned(),
+            theme.status.pending,
+        ),
+        // What was foreseen is of no interest any more, what came instead is.
+        (Some(EvictionState::Gone { .. } | EvictionState::Ending { .. }), _) => came_words(cx, row, came),
+        (_, BudgetDecision::Allowed(text)) => (text.clone(), theme.body.text),
+        (_, BudgetDecision::Blocked(text)) => (text.clone(), theme.status.pending),
+        (_, BudgetDecision::Refused(text)) => (text.clone(), theme.status.failed),
+        (_, BudgetDecision::Free) if row.verdict.refuses() => {
+            (row.verdict.reason().to_owned(), theme.dialog.warning)
+        }
+        (_, BudgetDecision::Free) => (row.verdict.reason().to_owned(), theme.body.dim),
+    };
+    let blocked = matches!(row.ruling, BudgetDecision::Blocked(_) | BudgetDecision::Refused(_));
+    let word = if blocked && drain.stage == Stage::Preview { "blocked" } else { row.verdict.word() };
+    Parts { row, word, why: (why, why_style), fate: fate_words(drain, cx, row, fate) }
+}
+
+fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (String, Style) {
+    let theme = cx.theme;
+    match came {
+        Some(Replacement { name, node: Some(node), ready: true }) => {
+            (format!("replaced by {name} on {node}"), theme.body.text)
+        }
+        Some(Replacement { name, node: Some(node), ready: false }) => {
+            (format!("{name} starts on {node}"), theme.status.pending)
+        }
+        Some(Replacement { name, node: None, .. }) => {
+            (format!("{name} finds no node yet"), theme.status.pending)
+        }
+        None if row.verdict == Verdict::Evict => ("not replaced yet".to_owned(), theme.body.dim),
+        None => (row.verdict.reason().to_owned(), theme.body.dim),
+    }
+}
+
+/// What became of a pod, in glyph, words and colour.
+fn fate_words(drain: &Drain, cx: &Context<'_>, row: &Row, fate: Option<&EvictionState>) -> (String, Style) {
+    let theme = cx.theme;
+    let next_second = || cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
+    match fate {
+        None => {
+            let decision = match row.verdict {
+                Verdict::RefuseUnmanaged => "[ ] evict it anyway",
+                Verdict::EvictLost => "[x] evict it anyway",
+                Verdict::RefuseData => "[ ] delete the data",
+                Verdict::EvictData => "[x] delete the data",
+                _ => "",
+            };
+            let style = if row.verdict.refuses() { theme.dialog.warning } else { theme.body.text };
+            (decision.to_owned(), style)
+        }
+        Some(EvictionState::Asking) => ("◌ asking".to_owned(), theme.status.pending),
+        Some(EvictionState::Waiting { .. }) if drain.stage != Stage::Running => {
+            ("‖ was blocked".to_owned(), theme.status.unknown)
+        }
+        Some(EvictionState::Waiting { since, retry_at, .. }) => {
+            next_second();
+            let (waited, retry) = (seconds_until(*since, cx.now), seconds_until(cx.now, *retry_at));
+            (format!("◐ waiting {}, retry in {retry}s", age(waited)), theme.status.pending)
+        }
+        Some(EvictionState::Ending { since }) => {
+            next_second();
+            (format!("◌ terminating {}", age(seconds_until(*since, cx.now))), theme.status.terminating)
+        }
+        Some(EvictionState::Gone { after }) => {
+            (format!("✔ evicted in {}", age(after.as_secs().max(0))), theme.status.succeeded)
+        }
+        Some(EvictionState::Failed(message)) => (format!("✖ {}", clean(message)), theme.status.failed),
+    }
+}
+
+/// The line above a node's pods when there are several nodes.
+fn node_line(drain: &Drain, cx: &Context<'_>, node: usize) -> Line<'static> {
+    let state = &drain.states[node];
+    let name = clean(&drain.nodes[node].name);
+    let (gone, leaving) = state.progress();
+    let (text, style) = match (&state.result, &state.rows) {
+        (Some(Ok(())), _) if state.left(cx).words().is_some() => {
+            let words = state.left(cx).words().unwrap_or_default();
+            (format!("◐ {name}  {words}, {gone} of {leaving} gone"), cx.theme.status.pending)
+        }
+        (Some(Ok(())), _) => (format!("✔ {name}  {gone} of {leaving} gone"), cx.theme.status.succeeded),
+        (Some(Err(error)), _) => (format!("✖ {name}  {}", clean(error)), cx.theme.status.failed),
+        (None, Some(_)) if drain.stage == Stage::Running => {
+            (format!("◐ {name}  {gone} of {leaving} gone"), cx.theme.status.pending)
+        }
+        (None, Some(_)) => (format!("‖ {name}  {gone} of {leaving} gone"), cx.theme.status.unknown),
+        (None, None) => (format!("· {name}"), cx.theme.body.accent),
+    };
+    Line::styled(text, style)
+}
+
+/// The options in lines, wrapped to the width.
+fn switches(drain: &Drain, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::default()];
+    let mut used = 0;
+    for (index, switch) in SWITCHES.iter().enumerate() {
+        let text = switch.text(&drain.options);
+        let columns = text.width() + 4;
+        if used + columns > width && used > 0 {
+            lines.push(Line::default());
+            used = 0;
+        }
+        used += columns;
+        let style = match (drain.cursor == Cursor::Option(index), switch.is_risky(&drain.options)) {
+            (true, _) => cx.theme.table.cursor,
+            (false, true) => cx.theme.dialog.warning,
+            (false, false) => cx.theme.body.text,
+        };
+        if let Some(line) = lines.last_mut() {
+            line.push_span(Span::styled(format!(" {text} "), style));
+            line.push_span(Span::raw("  "));
+        }
+    }
+    lines
+}
+
+fn foot_line(drain: &Drain, cx: &Context<'_>) -> Line<'static> {
+    let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
+    let start = key(Command::DrainStart);
+    let text = match drain.stage {
+        Stage::Preview => match drain.only_refused(cx) {
+            Some(refused) => {
+                format!("nothing may leave: {refused} refused · space on one or on an option lets it go")
+            }
+            None => format!("nothing has happened yet · {start} starts · esc leaves"),
+        },
+        Stage::Running => format!("{} stops · esc leaves it running", key(Command::DrainStop)),
+        Stage::Stopped => {
+            let uncordon = key(Command::DrainUncordon);
+            format!("evicted pods stay evicted, nodes cordoned · {start} resumes · {uncordon} uncordons")
+        }
+        Stage::Over => format!("{} uncordons · {start} drains again", key(Command::DrainUncordon)),
+    };
+    Line::styled(text, cx.theme.body.dim)
+}

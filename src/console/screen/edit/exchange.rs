@@ -1,0 +1,123 @@
+//! The editor's talk with the server: load, dry run, save. Each is a task that answers with a [`EditData`].
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::action;
+use super::problem::{self, Problem};
+use crate::console::action::{Mode, carry_out, error_text, replace};
+use crate::console::changes::editable;
+use crate::console::effect::{Effect, Outbox};
+use crate::console::resource::ObjectRef;
+use crate::console::yaml_text;
+
+/// How long nothing must be typed before the server is asked.
+pub const PAUSE: Duration = Duration::from_millis(350);
+
+/// What the tasks send the screen.
+#[derive(Debug)]
+pub enum EditData {
+    /// The object as the server has it.
+    Object(Box<Value>),
+    /// It could not be had.
+    Failed(String),
+    /// The text that came back from `$EDITOR`.
+    External(String),
+    /// What the server says to the text of this number.
+    Checked(u64, CheckResult),
+    /// It was saved.
+    Saved,
+    /// It was not saved.
+    NotSaved(CheckResult),
+}
+
+/// What the server says to a text.
+#[derive(Debug)]
+pub enum CheckResult {
+    /// It would take it.
+    Good,
+    /// It would not.
+    Wrong(Vec<Problem>),
+    /// Someone else was faster: the version it has now.
+    Newer(Box<Value>),
+}
+
+/// Fetches the object.
+pub fn load(target: &ObjectRef) -> Effect {
+    let target = target.clone();
+    Effect::task("load", move |out| async move {
+        let loaded = match out.fetch(&target).await {
+            Ok(object) => EditData::Object(Box::new(object)),
+            Err(error) => EditData::Failed(error),
+        };
+        out.data(loaded).await;
+    })
+}
+
+/// Asks the server what it would say to this text, after a pause; a later check ends this one.
+pub fn check(target: &ObjectRef, text: String, base: Value, number: u64, pause: Duration) -> Effect {
+    let target = target.clone();
+    Effect::task("check", move |out| async move {
+        tokio::time::sleep(pause).await;
+        let answer = match typed(&target, &text) {
+            Ok(typed) => {
+                let sent =
+                    replace(&out.client(), &target, &editable::whole(&typed, &base), Mode::DryRun).await;
+                answer(&out, &target, &text, sent.map(|_| ())).await
+            }
+            Err(problem) => CheckResult::Wrong(vec![problem]),
+        };
+        out.data(EditData::Checked(number, answer)).await;
+    })
+}
+
+/// Saves the text.
+pub fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
+    let target = target.clone();
+    Effect::task("save", move |out| async move {
+        let loaded = match typed(&target, &text) {
+            Ok(typed) => {
+                let action = action::save(&target, &typed, &base);
+                let result = carry_out(&out.client(), &action.mutation).await.map(|_| ());
+                let overtaken = matches!(&result, Err(kube::Error::Api(status)) if status.code == 409);
+                // A save that goes on with a merge has neither failed nor been done yet.
+                if !overtaken {
+                    out.record(action, &result).await;
+                }
+                match result {
+                    Ok(()) => EditData::Saved,
+                    failed => EditData::NotSaved(answer(&out, &target, &text, failed).await),
+                }
+            }
+            Err(problem) => EditData::NotSaved(CheckResult::Wrong(vec![problem])),
+        };
+        out.data(loaded).await;
+    })
+}
+
+/// The typed text as an object, or what is wrong with it before anybody is asked.
+pub fn typed(target: &ObjectRef, text: &str) -> Result<Value, Problem> {
+    let value = yaml_text::read(text).map_err(|(line, text)| Problem { line, text })?;
+    let name = value.pointer("/metadata/name").and_then(Value::as_str);
+    if name != Some(&target.name) {
+        let line = problem::line_of(text, "metadata.name");
+        return Err(Problem { line, text: format!("metadata.name: must stay {}", target.name) });
+    }
+    Ok(value)
+}
+
+async fn answer(out: &Outbox, target: &ObjectRef, text: &str, sent: Result<(), kube::Error>) -> CheckResult {
+    match sent {
+        Ok(()) => CheckResult::Good,
+        Err(kube::Error::Api(status)) if status.code == 409 => match out.fetch(target).await {
+            Ok(theirs) => CheckResult::Newer(Box::new(theirs)),
+            Err(error) => CheckResult::Wrong(vec![Problem::general(error)]),
+        },
+        Err(kube::Error::Api(status)) if status.code == 404 => CheckResult::Wrong(vec![Problem::general(
+            format!("{}; it was deleted meanwhile: ctrl-o takes the text along, esc leaves", status.message),
+        )]),
+        Err(kube::Error::Api(status)) => CheckResult::Wrong(problem::of_status(&status, text)),
+        Err(error) => CheckResult::Wrong(vec![Problem::general(error_text(&error))]),
+    }
+}

@@ -1,0 +1,35 @@
+//! `$VISUAL` or `$EDITOR` on a text. The caller lends the terminal and takes it back.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Runs the editor on the text, in a file that only we can read, and returns what was saved.
+pub async fn run(text: String) -> Result<String, String> {
+    let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR")).unwrap_or_else(|_| "vi".into());
+    let name = format!("podium-edit-{}.yaml", uuid::Uuid::new_v4());
+    let path = std::env::temp_dir().join(name);
+    let described = |error: std::io::Error| format!("{}: {error}", path.display());
+    write_private(&path, &text).map_err(described)?;
+    // The variable may hold arguments (`code --wait`), as every program that honours it allows.
+    let status = tokio::process::Command::new("sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("sh")
+        .arg(&path)
+        .status()
+        .await;
+    let edited = match status {
+        Ok(status) if status.success() => std::fs::read_to_string(&path).map_err(described),
+        Ok(status) => Err(format!("{editor}: {status}; nothing was changed")),
+        Err(error) => Err(format!("{editor}: {error}")),
+    };
+    // A file that cannot be removed is in the temporary directory and ours alone to read.
+    let _ = std::fs::remove_file(&path);
+    edited
+}
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}

@@ -1,0 +1,430 @@
+//! The editor: YAML of an object, checked by the server while it is typed and shown before it is saved.
+//!
+//! Each pause in typing asks the server for a dry run, whose complaints stand at their lines. Saving shows
+//! the difference first. When someone else was faster, both changes are merged and the result is shown
+//! anew; where both changed the same field, the user picks. What was typed is never lost.
+
+pub mod action;
+pub mod exchange;
+pub mod external;
+pub mod problem;
+mod view;
+
+pub use exchange::{CheckResult, EditData};
+pub use problem::Problem;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEventKind};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use serde_json::Value;
+use tui_textarea::{CursorMove, TextArea};
+
+use super::View;
+use crate::console::changes::editable;
+use crate::console::changes::merge::{self, Change, Merged};
+use crate::console::command::{Command, KeyContext};
+use crate::console::context::Context;
+use crate::console::effect::{Dialog, Effect};
+use crate::console::message::ScreenMessage;
+use crate::console::resource::{ObjectRef, Uid};
+use crate::console::store::Touched;
+use crate::console::toast::Toast;
+use crate::console::widget::scroll::Scroll;
+use crate::console::yaml_text;
+use exchange::PAUSE;
+
+/// How far it is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Nothing is there yet.
+    Loading,
+    /// It could not be had.
+    Failed(String),
+    /// Keys type.
+    Typing,
+    /// It is to be saved; the server is asked first.
+    Checking,
+    /// The difference is shown.
+    Reviewing,
+    /// Both changed the same field.
+    Conflict(Box<Conflict>),
+    /// On its way.
+    Saving,
+}
+
+/// Two changes that do not go together.
+#[derive(Debug)]
+pub(super) struct Conflict {
+    pub(super) merged: Merged,
+    pub(super) theirs: Value,
+    /// What they changed besides.
+    pub(super) changes: Vec<Change>,
+}
+
+/// What the server says to the text as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing yet.
+    Unknown,
+    /// It would take it.
+    Good,
+    /// It would not; the problems say why.
+    Wrong,
+    /// It has a newer version.
+    Newer,
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Edit {
+    pub(super) target: ObjectRef,
+    pub(super) stage: Stage,
+    /// The version the text is based on, whole.
+    base: Value,
+    /// The text of that version.
+    pub(super) before: String,
+    pub(super) area: TextArea<'static>,
+    /// Counts the texts, so that a late answer is not taken for one about the text of now.
+    number: u64,
+    pub(super) verdict: Verdict,
+    pub(super) problems: Vec<Problem>,
+    /// What others changed, once it was merged.
+    pub(super) merged: Vec<Change>,
+    /// Where the difference stands.
+    pub(super) review: Scroll,
+    /// Where the text stands.
+    pub(super) top: std::cell::Cell<usize>,
+}
+
+impl Edit {
+    /// Of this object.
+    pub fn new(target: ObjectRef) -> Self {
+        Self {
+            target,
+            stage: Stage::Loading,
+            base: Value::Null,
+            before: String::new(),
+            area: TextArea::default(),
+            number: 0,
+            verdict: Verdict::Unknown,
+            problems: Vec::new(),
+            merged: Vec::new(),
+            review: Scroll::default(),
+            top: std::cell::Cell::new(0),
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.area.lines().join("\n") + "\n"
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        !matches!(self.stage, Stage::Loading | Stage::Failed(_)) && self.text() != self.before
+    }
+
+    /// Puts another text in place; the cursor stays on its line.
+    fn set_text(&mut self, text: &str) {
+        let cursor = self.area.cursor();
+        self.area = TextArea::new(text.lines().map(str::to_owned).collect());
+        self.area.set_tab_length(2);
+        let at = |place: usize| u16::try_from(place).unwrap_or(u16::MAX);
+        self.area.move_cursor(CursorMove::Jump(at(cursor.0), at(cursor.1)));
+        self.number += 1;
+        self.verdict = Verdict::Unknown;
+        self.problems.clear();
+    }
+
+    /// Takes a version of the server's that nothing was typed on.
+    fn take(&mut self, object: Value) {
+        let text = yaml_text::write(&editable::strip(&object));
+        let first = matches!(self.stage, Stage::Loading | Stage::Failed(_));
+        if first || text != self.before {
+            self.set_text(&text);
+        }
+        if first {
+            // What people come to change.
+            let spec = text.lines().position(|line| line == "spec:" || line == "data:").unwrap_or(0);
+            self.jump(spec);
+        }
+        self.before = text;
+        self.base = object;
+        self.stage = Stage::Typing;
+    }
+
+    fn jump(&mut self, line: usize) {
+        self.area.move_cursor(CursorMove::Jump(u16::try_from(line).unwrap_or(u16::MAX), 0));
+    }
+
+    /// The text is another one: what was said about the old one is void.
+    fn touched(&mut self) -> Vec<Effect> {
+        self.number += 1;
+        self.verdict = Verdict::Unknown;
+        self.problems.clear();
+        if !self.is_changed() {
+            return vec![Effect::Cancel("check")];
+        }
+        vec![exchange::check(&self.target, self.text(), self.base.clone(), self.number, PAUSE)]
+    }
+
+    /// The user wants to save: the server is asked at once, then the difference is shown.
+    fn wants_to_save(&mut self) -> Vec<Effect> {
+        if !self.is_changed() {
+            return vec![Effect::Toast(Toast::note("nothing was changed"))];
+        }
+        self.review = Scroll::default();
+        if self.verdict == Verdict::Good {
+            self.stage = Stage::Reviewing;
+            return Vec::new();
+        }
+        self.ask_at_once()
+    }
+
+    fn ask_at_once(&mut self) -> Vec<Effect> {
+        self.stage = Stage::Checking;
+        let now = std::time::Duration::ZERO;
+        vec![exchange::check(&self.target, self.text(), self.base.clone(), self.number, now)]
+    }
+
+    fn save(&mut self) -> Vec<Effect> {
+        self.stage = Stage::Saving;
+        vec![exchange::save(&self.target, self.text(), self.base.clone())]
+    }
+
+    /// What the server said to the text of now.
+    fn answered(&mut self, answer: CheckResult) -> Vec<Effect> {
+        let asked_by_user = matches!(self.stage, Stage::Checking | Stage::Saving);
+        match answer {
+            CheckResult::Good => {
+                self.verdict = Verdict::Good;
+                if asked_by_user {
+                    self.stage = Stage::Reviewing;
+                }
+            }
+            CheckResult::Wrong(problems) => {
+                self.verdict = Verdict::Wrong;
+                self.stage = Stage::Typing;
+                if let Some(line) = problems.first().and_then(|problem| problem.line)
+                    && asked_by_user
+                    && self.area.cursor().0 + 1 != line
+                {
+                    self.jump(line.saturating_sub(1));
+                    self.area.move_cursor(CursorMove::End);
+                }
+                self.problems = problems;
+            }
+            CheckResult::Newer(theirs) if asked_by_user => return self.rebase(*theirs),
+            // Nobody's text is changed under their fingers; but what only the server writes is no news.
+            CheckResult::Newer(theirs) if editable::strip(&theirs) == editable::strip(&self.base) => {
+                self.base = *theirs;
+                return self.touched();
+            }
+            CheckResult::Newer(_) => self.verdict = Verdict::Newer,
+        }
+        Vec::new()
+    }
+
+    /// Brings what was typed on top of a newer version.
+    fn rebase(&mut self, theirs: Value) -> Vec<Effect> {
+        let mine = match exchange::typed(&self.target, &self.text()) {
+            Ok(mine) => mine,
+            Err(problem) => return self.answered(CheckResult::Wrong(vec![problem])),
+        };
+        let (base, newer) = (editable::strip(&self.base), editable::strip(&theirs));
+        let merged = merge::merge(&base, &mine, &newer);
+        let changes = merge::changes(&base, &newer);
+        if !merged.conflicts.is_empty() {
+            self.review = Scroll::default();
+            self.stage = Stage::Conflict(Box::new(Conflict { merged, theirs, changes }));
+            return Vec::new();
+        }
+        self.settle(&merged.with_mine, theirs, changes)
+    }
+
+    /// The merged text takes the place of the typed one, is checked, and its difference shown.
+    fn settle(&mut self, merged: &Value, theirs: Value, changes: Vec<Change>) -> Vec<Effect> {
+        // A text that nobody else touched stays as it was typed, remarks and all.
+        if exchange::typed(&self.target, &self.text()).as_ref() != Ok(merged) {
+            self.set_text(&yaml_text::write(merged));
+        }
+        self.merged = changes;
+        self.before = yaml_text::write(&editable::strip(&theirs));
+        self.base = theirs;
+        if !self.is_changed() {
+            self.stage = Stage::Typing;
+            return vec![Effect::Toast(Toast::note("the newer version has all of it already"))];
+        }
+        self.ask_at_once()
+    }
+
+    fn pick(&mut self, winner: Winner) -> Vec<Effect> {
+        match std::mem::replace(&mut self.stage, Stage::Typing) {
+            Stage::Conflict(conflict) => {
+                let Conflict { merged, theirs, mut changes } = *conflict;
+                let value = match winner {
+                    Winner::Mine => {
+                        // What is not kept as they have it must not be listed as theirs.
+                        let conflicts =
+                            |change: &Change| merged.conflicts.iter().any(|conflict| conflict.holds(change));
+                        changes.retain(|change| !conflicts(change));
+                        merged.with_mine
+                    }
+                    Winner::Theirs => merged.with_theirs,
+                };
+                self.settle(&value, theirs, changes)
+            }
+            stage => {
+                self.stage = stage;
+                Vec::new()
+            }
+        }
+    }
+
+    fn back_to_text(&mut self) -> Vec<Effect> {
+        self.stage = Stage::Typing;
+        vec![Effect::Cancel("check")]
+    }
+
+    fn leave(&mut self) -> Vec<Effect> {
+        match self.stage {
+            Stage::Checking => self.back_to_text(),
+            // What is under way cannot be called back; the answer comes in a moment.
+            Stage::Saving => Vec::new(),
+            _ if !self.is_changed() => vec![Effect::Back],
+            _ => {
+                let dialog = Dialog::new("Leave the editor", "Discard", |_, _| Ok(vec![Effect::Back]))
+                    .line(format!("The changes of {} are not saved.", self.target.describe()));
+                vec![Effect::ShowDialog(Box::new(dialog))]
+            }
+        }
+    }
+
+    fn loaded(&mut self, loaded: EditData) -> Vec<Effect> {
+        match loaded {
+            EditData::Object(object) if !self.is_changed() => self.take(*object),
+            EditData::Failed(why) => match self.stage {
+                Stage::Loading => self.stage = Stage::Failed(why),
+                _ => self.problems = vec![Problem::general(why)],
+            },
+            EditData::External(text) if text.trim().is_empty() => {
+                return vec![Effect::Toast(Toast::note("the file was empty: nothing was changed"))];
+            }
+            EditData::External(text) => {
+                self.set_text(&text);
+                return self.wants_to_save();
+            }
+            EditData::Checked(number, answer) if number == self.number => return self.answered(answer),
+            // What was typed meanwhile goes before a version that comes late, and is what an answer must be about.
+            EditData::Object(_) | EditData::Checked(..) => {}
+            EditData::Saved => return vec![Effect::Back],
+            EditData::NotSaved(answer) => return self.answered(answer),
+        }
+        Vec::new()
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        match self.stage {
+            Stage::Reviewing | Stage::Conflict(_) => {
+                self.review.key(key);
+                Vec::new()
+            }
+            Stage::Typing if key.code == KeyCode::Enter && key.modifiers == KeyModifiers::NONE => {
+                self.new_line();
+                self.touched()
+            }
+            Stage::Typing if self.area.input(key) => self.touched(),
+            Stage::Failed(_) if matches!(key.code, KeyCode::Enter | KeyCode::Char('q')) => vec![Effect::Back],
+            _ => Vec::new(),
+        }
+    }
+
+    /// A line that starts where the one before does, as YAML wants it.
+    fn new_line(&mut self) {
+        let (row, column) = (self.area.cursor().0, self.area.cursor().1);
+        let line = self.area.lines().get(row).cloned().unwrap_or_default();
+        let indent = line.chars().take_while(|letter| *letter == ' ').count().min(column);
+        self.area.insert_newline();
+        self.area.insert_str(" ".repeat(indent));
+    }
+
+    fn command(&mut self, command: Command) -> Vec<Effect> {
+        match command {
+            Command::EditorLeave => self.leave(),
+            Command::EditorSave if matches!(self.stage, Stage::Typing) => self.wants_to_save(),
+            Command::EditorExternal if matches!(self.stage, Stage::Typing) => {
+                vec![Effect::Editor(self.text())]
+            }
+            Command::ReviewSave => self.save(),
+            Command::ReviewBack | Command::ConflictBack => self.back_to_text(),
+            Command::ConflictMine => self.pick(Winner::Mine),
+            Command::ConflictTheirs => self.pick(Winner::Theirs),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The object has a new version: taken at once while nothing is typed, else the check finds out.
+    fn seen_again(&mut self) -> Vec<Effect> {
+        match self.stage {
+            Stage::Typing if self.is_changed() => {
+                vec![exchange::check(&self.target, self.text(), self.base.clone(), self.number, PAUSE)]
+            }
+            Stage::Typing => vec![exchange::load(&self.target)],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whose value stays where both changed a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Winner {
+    Mine,
+    Theirs,
+}
+
+impl View for Edit {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · edit", self.target.name)
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![match self.stage {
+            Stage::Reviewing => KeyContext::Review,
+            Stage::Conflict(_) => KeyContext::Conflict,
+            _ => KeyContext::Editor,
+        }]
+    }
+
+    fn takes_all_keys(&self) -> bool {
+        true
+    }
+
+    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => vec![exchange::load(&self.target)],
+            ScreenMessage::Key(key) => self.key(key),
+            ScreenMessage::Paste(text) if matches!(self.stage, Stage::Typing) => {
+                self.area.insert_str(text.replace('\r', "\n"));
+                self.touched()
+            }
+            ScreenMessage::Mouse(event) => {
+                match (&self.stage, event.kind) {
+                    (Stage::Typing, MouseEventKind::ScrollUp) => self.area.scroll((-3, 0)),
+                    (Stage::Typing, MouseEventKind::ScrollDown) => self.area.scroll((3, 0)),
+                    _ => self.review.mouse(event),
+                }
+                Vec::new()
+            }
+            ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
+                let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
+                let seen = matches!(&touched, Touched::Some(uids) if ours(uids));
+                if seen { self.seen_again() } else { Vec::new() }
+            }
+            ScreenMessage::Command(command) => self.command(command),
+            ScreenMessage::Data(data) => data.take().map(|loaded| self.loaded(loaded)).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+}

@@ -1,0 +1,273 @@
+//! How the editor looks: the text with its complaints at their lines, the difference, the conflict.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+use unicode_width::UnicodeWidthStr;
+
+use super::{Conflict, Edit, Stage, Verdict};
+use crate::console::changes::merge::{Change, plain};
+use crate::console::context::Context;
+use crate::console::text::{clean, fit};
+use crate::console::theme::Theme;
+use crate::console::yaml_text;
+
+/// Lines kept in sight above and below the cursor.
+const MARGIN: usize = 3;
+
+/// Draws the editor.
+pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let (word, style) = state(edit, theme);
+    let title = Line::from(vec![
+        Span::styled(format!(" {} ", edit.target.describe()), theme.frame.title),
+        Span::styled("edit ", theme.body.accent),
+        Span::styled(format!("{word} "), style),
+    ]);
+    let block = theme.block_focused("").title_top(title);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    match &edit.stage {
+        Stage::Loading => frame.render_widget(Line::styled("loading…", theme.body.dim), inner),
+        Stage::Failed(why) => {
+            let line = Line::styled(format!("✖ {}", clean(why)), theme.status.failed);
+            frame.render_widget(Paragraph::new(line).wrap(Wrap { trim: false }), inner);
+        }
+        Stage::Reviewing | Stage::Saving => {
+            let mut lines = merge_note(theme, &edit.merged, usize::from(inner.width));
+            lines.extend(difference(theme, &edit.before, &edit.text()));
+            scrolled(edit, frame, inner, lines);
+        }
+        Stage::Conflict(conflict) => {
+            scrolled(edit, frame, inner, conflict_lines(theme, conflict, usize::from(inner.width)));
+        }
+        Stage::Typing | Stage::Checking => draw_text(edit, cx, frame, inner),
+    }
+}
+
+/// How it stands, for the title.
+fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
+    let count = edit.problems.len();
+    match (&edit.stage, edit.verdict) {
+        (Stage::Loading | Stage::Failed(_), _) => (String::new(), theme.body.dim),
+        (Stage::Checking, _) => ("the server checks it…".into(), theme.status.pending),
+        (Stage::Reviewing, _) => ("✔ the server would take this".into(), theme.status.running),
+        (Stage::Saving, _) => ("saving…".into(), theme.status.pending),
+        (Stage::Conflict(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
+        (Stage::Typing, _) if !edit.is_changed() => ("unchanged".into(), theme.body.dim),
+        (Stage::Typing, Verdict::Unknown) => ("changed".into(), theme.body.dim),
+        (Stage::Typing, Verdict::Good) => ("changed ✔ the server would take it".into(), theme.status.running),
+        (Stage::Typing, Verdict::Newer) => {
+            ("changed ↻ so did the object: saving merges both".into(), theme.status.pending)
+        }
+        (Stage::Typing, Verdict::Wrong) if count == 1 => ("✖ 1 problem".into(), theme.status.failed),
+        (Stage::Typing, Verdict::Wrong) => (format!("✖ {count} problems"), theme.status.failed),
+    }
+}
+
+fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let general: Vec<Line<'_>> = edit
+        .problems
+        .iter()
+        .filter(|problem| problem.line.is_none())
+        .flat_map(|problem| wrapped(&format!("✖ {}", clean(&problem.text)), usize::from(area.width)))
+        .map(|line| Line::styled(line, theme.prompt.error))
+        .collect();
+    let below = u16::try_from(general.len()).unwrap_or(u16::MAX).min(area.height / 3);
+    let [area, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(below)]).areas(area);
+    frame.render_widget(Paragraph::new(general), foot);
+
+    let height = usize::from(area.height).max(1);
+    let width = usize::from(area.width);
+    let (row, column) = (edit.area.cursor().0, edit.area.cursor().1);
+    let lines = edit.area.lines();
+    let digits = lines.len().to_string().len().max(2);
+    let left = (column + 1).saturating_sub(width.saturating_sub(digits + 3));
+    let complaints = |number: usize| {
+        let room = width.saturating_sub(digits + 5);
+        let own = edit.problems.iter().filter(move |problem| problem.line == Some(number + 1));
+        own.flat_map(move |problem| wrapped(&clean(&problem.text), room)).collect::<Vec<_>>()
+    };
+    let tall = |number: usize| 1 + complaints(number).len();
+    let mut top = edit.top.get().min(row.saturating_sub(MARGIN.min(height / 4)));
+    let margin = MARGIN.min(height / 4).min(lines.len().saturating_sub(row + 1));
+    // What is below a complaint is pushed down by it.
+    while top < row && (top..=row).map(tall).sum::<usize>() + margin > height {
+        top += 1;
+    }
+    edit.top.set(top);
+    let mut rows: Vec<Line<'_>> = Vec::new();
+    for (number, line) in lines.iter().enumerate().skip(top) {
+        if rows.len() >= height {
+            break;
+        }
+        if number == row {
+            let before: String = line.chars().skip(left).take(column - left).collect();
+            let x = area.x + u16::try_from(digits + 2 + before.width()).unwrap_or(u16::MAX);
+            let y = area.y + u16::try_from(rows.len()).unwrap_or(u16::MAX);
+            frame.set_cursor_position((x.min(area.right().saturating_sub(1)), y));
+        }
+        let own = complaints(number);
+        let (mark, gutter) =
+            if own.is_empty() { (" ", theme.body.dim) } else { ("✖", theme.status.failed) };
+        let mut spans = vec![Span::styled(format!("{:>digits$}{mark} ", number + 1), gutter)];
+        let cut: String = line.chars().skip(left).collect();
+        spans.extend(yaml_text::colour(&cut, theme).spans);
+        let mut drawn = Line::from(spans);
+        if number == row {
+            let used = drawn.width();
+            drawn.push_span(Span::raw(" ".repeat(width.saturating_sub(used))));
+            for span in &mut drawn.spans {
+                span.style.bg = theme.table.cursor.bg;
+            }
+        }
+        rows.push(drawn);
+        for (index, part) in own.into_iter().enumerate() {
+            let lead = if index == 0 { "╰ " } else { "  " };
+            let lead = format!("{}{lead}", " ".repeat(digits + 2));
+            rows.push(Line::styled(format!("{lead}{part}"), theme.prompt.error));
+        }
+    }
+    rows.truncate(height);
+    frame.render_widget(Paragraph::new(rows), area);
+}
+
+fn scrolled(edit: &Edit, frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
+    let height = usize::from(area.height);
+    let top = edit.review.window(height, lines.len());
+    frame.render_widget(Paragraph::new(lines.into_iter().skip(top).take(height).collect::<Vec<_>>()), area);
+}
+
+/// What others changed and is merged in, above the difference.
+fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'static>> {
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![Line::styled(
+        "↻ Changed by someone else meanwhile, and kept as they have it:",
+        theme.status.pending,
+    )];
+    lines.extend(changes.iter().map(|change| {
+        let text = format!(
+            "    {}: {} → {}",
+            clean(&change.path),
+            said(change.from.as_ref()),
+            said(change.to.as_ref())
+        );
+        Line::styled(fit(&text, width).into_owned(), theme.body.text)
+    }));
+    lines.push(Line::default());
+    lines.push(Line::styled("Your change on top of that:", theme.body.dim));
+    lines
+}
+
+/// The fields that both changed, with the three values of each.
+fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<'static>> {
+    let conflicts = &conflict.merged.conflicts;
+    let mut lines = vec![
+        Line::styled(
+            "You and someone else changed the same field. Nothing is saved and nothing is lost.",
+            theme.status.pending,
+        ),
+        Line::default(),
+    ];
+    for conflict in conflicts {
+        lines.push(Line::styled(clean(&conflict.path).into_owned(), theme.yaml.key));
+        for (word, value, style) in [
+            ("it was", &conflict.base, theme.body.dim),
+            ("yours", &conflict.mine, theme.diff.added),
+            ("theirs", &conflict.theirs, theme.diff.removed),
+        ] {
+            let text = format!("    {word:<8}{}", said(value.as_ref()));
+            lines.push(Line::styled(fit(&text, width).into_owned(), style));
+        }
+    }
+    let besides: Vec<&Change> = conflict
+        .changes
+        .iter()
+        .filter(|change| !conflicts.iter().any(|conflict| conflict.holds(change)))
+        .collect();
+    if !besides.is_empty() {
+        lines.push(Line::default());
+        lines.push(Line::styled("They also changed, and that is kept either way:", theme.body.dim));
+        for change in besides {
+            let text = format!(
+                "    {}: {} → {}",
+                clean(&change.path),
+                said(change.from.as_ref()),
+                said(change.to.as_ref())
+            );
+            lines.push(Line::styled(fit(&text, width).into_owned(), theme.body.text));
+        }
+    }
+    lines
+}
+
+/// A value in a few words.
+fn said(value: Option<&Value>) -> String {
+    value.map_or_else(|| "(not there)".to_owned(), |value| clean(&plain(value)).into_owned())
+}
+
+/// The lines that differ, with three of context.
+fn difference(theme: &Theme, before: &str, after: &str) -> Vec<Line<'static>> {
+    let diff = TextDiff::from_lines(before, after);
+    let mut lines = Vec::new();
+    for (index, group) in diff.grouped_ops(3).iter().enumerate() {
+        if index > 0 {
+            lines.push(Line::styled("  ⋯", theme.body.dim));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let (sign, style) = match change.tag() {
+                ChangeTag::Delete => ("- ", theme.diff.removed),
+                ChangeTag::Insert => ("+ ", theme.diff.added),
+                ChangeTag::Equal => ("  ", theme.body.dim),
+            };
+            let line = clean(change.value().trim_end_matches('\n')).into_owned();
+            lines.push(Line::styled(format!("{sign}{line}"), style));
+        }
+    }
+    lines
+}
+
+/// A text cut into lines of a width, between words where there are any.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(8);
+    let mut lines = vec![String::new()];
+    for word in text.split_inclusive([' ', '\n']) {
+        let mut rest = word.trim_end_matches('\n');
+        if lines.last().is_some_and(|line| !line.is_empty() && line.width() + rest.trim_end().width() > width)
+        {
+            lines.push(String::new());
+        }
+        while rest.width() > width {
+            let end = rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at);
+            let (head, tail) = rest.split_at(end);
+            lines.last_mut().expect("never empty").push_str(head);
+            lines.push(String::new());
+            rest = tail;
+        }
+        lines.last_mut().expect("never empty").push_str(rest);
+        if word.ends_with('\n') {
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_complaint_is_wrapped_between_words_and_kept_whole() {
+        assert_eq!(wrapped("one two three", 8), ["one two ", "three"]);
+        assert_eq!(wrapped("a\nb", 8), ["a", "b"]);
+        assert_eq!(wrapped("abcdefghijkl", 8), ["abcdefgh", "ijkl"]);
+        assert_eq!(wrapped("", 8), [""]);
+    }
+}

@@ -1,0 +1,292 @@
+//! The lines kept of a log: bounded, with what was dropped counted where it was dropped.
+//!
+//! A line has a number that never changes; a view holds numbers, not places. What matches the query is
+//! kept up to date line by line, never recomputed when lines arrive.
+
+use std::collections::VecDeque;
+
+use super::line::{LogLine, Sort};
+use crate::console::search::Search;
+
+/// Lines kept by default.
+const CAPACITY: usize = 100_000;
+
+/// Bytes kept: lines may be long, and what is kept must fit beside the cluster.
+const CAPACITY_BYTES: usize = 64 * 1024 * 1024;
+
+/// Lines with their query.
+#[derive(Debug)]
+pub struct Buffer {
+    lines: VecDeque<LogLine>,
+    /// Number of the first line kept: how many were dropped since the last [`Buffer::clear`].
+    first: u64,
+    /// Lines that were dropped for room.
+    dropped: u64,
+    capacity: usize,
+    /// Bytes of the lines kept.
+    bytes: usize,
+    capacity_bytes: usize,
+    /// How many of the lines kept were written by containers.
+    outputs: usize,
+    query: Option<Search>,
+    /// Numbers of the lines that match.
+    found: VecDeque<u64>,
+    /// Whether only lines that match are shown.
+    filtering: bool,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self::new(CAPACITY, CAPACITY_BYTES)
+    }
+}
+
+impl Buffer {
+    /// An empty buffer for so many lines of so many bytes together.
+    pub fn new(capacity: usize, capacity_bytes: usize) -> Self {
+        Self {
+            lines: VecDeque::new(),
+            first: 0,
+            dropped: 0,
+            capacity: capacity.max(1),
+            bytes: 0,
+            capacity_bytes,
+            outputs: 0,
+            query: None,
+            found: VecDeque::new(),
+            filtering: false,
+        }
+    }
+
+    /// Appends lines; the oldest make room.
+    pub fn extend(&mut self, lines: Vec<LogLine>) {
+        for line in lines {
+            self.bytes += size(&line);
+            self.outputs += usize::from(line.sort == Sort::Output);
+            while self.lines.len() >= self.capacity
+                || (self.bytes > self.capacity_bytes && !self.lines.is_empty())
+            {
+                self.drop_oldest();
+            }
+            let number = self.first + self.lines.len() as u64;
+            if self.meets(&line) {
+                self.found.push_back(number);
+            }
+            self.lines.push_back(line);
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(line) = self.lines.pop_front() else { return };
+        self.bytes -= size(&line);
+        self.outputs -= usize::from(line.sort == Sort::Output);
+        self.first += 1;
+        self.dropped += 1;
+        if self.found.front().is_some_and(|number| *number < self.first) {
+            self.found.pop_front();
+        }
+    }
+
+    /// Forgets all lines; their numbers are not used again.
+    pub fn clear(&mut self) {
+        self.first += self.lines.len() as u64;
+        self.lines.clear();
+        self.found.clear();
+        self.dropped = 0;
+        self.bytes = 0;
+        self.outputs = 0;
+    }
+
+    /// Searches for something else, or for nothing.
+    pub fn search(&mut self, query: Option<Search>) {
+        self.query = query;
+        let first = self.first;
+        self.found = match &self.query {
+            None => VecDeque::new(),
+            Some(query) => (first..)
+                .zip(&self.lines)
+                .filter(|(_, line)| line.sort == Sort::Output && query.matches(&line.text))
+                .map(|(number, _)| number)
+                .collect(),
+        };
+    }
+
+    /// Shows only what matches, or everything.
+    pub fn filter(&mut self, on: bool) {
+        self.filtering = on;
+    }
+
+    /// Whether only what matches is shown; without a query everything is.
+    pub fn filtering(&self) -> bool {
+        self.filtering && self.query.is_some()
+    }
+
+    /// What is searched for.
+    pub fn query(&self) -> Option<&Search> {
+        self.query.as_ref()
+    }
+
+    /// How many lines match.
+    pub fn found(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Lines dropped for room, before the first one kept.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How many lines are kept.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether no line is kept.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Whether the next batches would make the oldest lines go.
+    pub fn is_nearly_full(&self) -> bool {
+        self.lines.len() >= self.capacity / 10 * 9 || self.bytes >= self.capacity_bytes / 10 * 9
+    }
+
+    /// Whether a container wrote any of them.
+    pub fn has_output(&self) -> bool {
+        self.outputs > 0
+    }
+
+    /// How many lines are shown.
+    pub fn shown(&self) -> usize {
+        if self.filtering() { self.found.len() } else { self.lines.len() }
+    }
+
+    /// The line at a place among those shown, with its number.
+    pub fn shown_at(&self, place: usize) -> Option<(u64, &LogLine)> {
+        let number = if self.filtering() { *self.found.get(place)? } else { self.first + place as u64 };
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        Some((number, self.lines.get(index)?))
+    }
+
+    /// The place among those shown of the first line with this number or a later one.
+    pub fn place_of(&self, number: u64) -> usize {
+        if self.filtering() {
+            return self.found.partition_point(|found| *found < number);
+        }
+        usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX).min(self.lines.len())
+    }
+
+    /// The next line that matches, after a number; around the end.
+    pub fn next_found(&self, after: u64) -> Option<u64> {
+        let place = self.found.partition_point(|found| *found <= after);
+        self.found.get(place).or_else(|| self.found.front()).copied()
+    }
+
+    /// The line before a number that matches; around the start.
+    pub fn previous_found(&self, before: u64) -> Option<u64> {
+        let place = self.found.partition_point(|found| *found < before);
+        place.checked_sub(1).and_then(|place| self.found.get(place)).or_else(|| self.found.back()).copied()
+    }
+
+    /// Which match this line is, counted from one.
+    pub fn match_index(&self, number: u64) -> Option<usize> {
+        self.found.binary_search(&number).ok().map(|place| place + 1)
+    }
+
+    /// Everything shown, as a file: with sources and timestamps, so that it can be used elsewhere.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        if self.dropped > 0 {
+            text = format!("… {} lines dropped here\n", self.dropped);
+        }
+        for place in 0..self.shown() {
+            let Some((_, line)) = self.shown_at(place) else { break };
+            for part in [&*line.source, &line.at] {
+                if !part.is_empty() {
+                    text.push_str(part);
+                    text.push(' ');
+                }
+            }
+            text.push_str(&line.text);
+            text.push('\n');
+        }
+        text
+    }
+
+    fn meets(&self, line: &LogLine) -> bool {
+        line.sort == Sort::Output && self.query.as_ref().is_some_and(|query| query.matches(&line.text))
+    }
+}
+
+/// What a line takes, roughly: its texts and itself.
+fn size(line: &LogLine) -> usize {
+    line.text.len() + line.at.len() + std::mem::size_of::<LogLine>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn lines(range: std::ops::Range<u32>) -> Vec<LogLine> {
+        range.map(|number| LogLine::parse(&Arc::from("p/c"), format!("line {number}").as_bytes())).collect()
+    }
+
+    fn all(buffer: &Buffer) -> Vec<String> {
+        (0..buffer.shown()).map(|place| buffer.shown_at(place).unwrap().1.text.clone()).collect()
+    }
+
+    /// CON-10: a dropped line is counted, and nothing that is kept moves.
+    #[test]
+    fn the_oldest_lines_make_room_and_are_counted() {
+        let mut buffer = Buffer::new(3, usize::MAX);
+        buffer.extend(lines(0..5));
+        assert_eq!(all(&buffer), ["line 2", "line 3", "line 4"]);
+        assert_eq!(buffer.dropped(), 2);
+        assert_eq!(buffer.shown_at(0).unwrap().0, 2, "numbers stay");
+        assert_eq!(buffer.place_of(3), 1);
+        assert_eq!(buffer.place_of(0), 0, "a dropped line's view moves to the oldest");
+        assert!(buffer.to_text().starts_with("… 2 lines dropped here\np/c line 2\n"));
+        buffer.clear();
+        assert!(buffer.is_empty() && buffer.dropped() == 0);
+        buffer.extend(lines(5..6));
+        assert_eq!(buffer.shown_at(0).unwrap().0, 5);
+    }
+
+    /// CON-10: a gigabyte of long lines is not a gigabyte of memory.
+    #[test]
+    fn long_lines_make_room_by_their_bytes() {
+        let mut buffer = Buffer::new(1_000, 40_000);
+        let long = LogLine::parse(&Arc::from("p/c"), &[b'x'; 10_000]);
+        for _ in 0..10 {
+            buffer.extend(vec![long.clone()]);
+        }
+        assert_eq!((buffer.len(), buffer.dropped()), (3, 7));
+        assert!(buffer.has_output());
+        buffer.extend(vec![LogLine::parse(&Arc::from("p/c"), &[b'x'; 50_000])]);
+        assert_eq!((buffer.len(), buffer.dropped()), (1, 10), "one line is always kept");
+        buffer.clear();
+        assert!(!buffer.has_output());
+    }
+
+    /// The incremental matches equal a search from scratch.
+    #[test]
+    fn matches_are_kept_while_lines_come_and_go() {
+        let mut buffer = Buffer::new(20, usize::MAX);
+        buffer.search(Search::new("1").unwrap());
+        buffer.filter(true);
+        buffer.extend(lines(0..35));
+        let kept = all(&buffer);
+        assert_eq!(kept, ["line 15", "line 16", "line 17", "line 18", "line 19", "line 21", "line 31"]);
+        buffer.search(Search::new("1").unwrap());
+        assert_eq!(all(&buffer), kept);
+        assert_eq!(buffer.next_found(19), Some(21));
+        assert_eq!(buffer.next_found(31), Some(15), "around the end");
+        assert_eq!(buffer.previous_found(15), Some(31));
+        assert_eq!(buffer.match_index(16), Some(2));
+        buffer.filter(false);
+        assert_eq!(buffer.shown(), 20);
+        buffer.search(None);
+        assert_eq!((buffer.found(), buffer.filtering()), (0, false));
+    }
+}

@@ -1,0 +1,431 @@
+//! The logs screen: one container, all of a pod, or all pods of a workload (CON-10).
+//!
+//! Draws only the lines that are seen. The place of the view is a line's number, so that nothing jumps
+//! while lines come in above or below; at the end it follows.
+//!
+//! ```text
+//!  container ─► source (one task a run) ─► line (escapes, level) ─► batches ─► Buffer ─► screen
+//!                                                                     search ┘
+//! ```
+//!
+//! [`source`] and [`stream`] are the only files that talk to the cluster. Lines are parsed in their tasks, so that
+//! the loop only appends: 100 000 lines a second pass through it (CON-10).
+
+mod buffer;
+mod follow;
+pub mod line;
+mod run;
+mod selector;
+mod source;
+mod stream;
+mod view;
+
+pub use buffer::Buffer;
+pub use follow::{Follow, Pods, Start, Which};
+pub use line::{Level, LogLine};
+
+use std::cell::Cell;
+
+use crossterm::event::MouseEventKind;
+use k8s_openapi::api::core::v1::Pod;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use tokio::sync::watch;
+
+use super::View;
+use crate::console::command::{Command, KeyContext};
+use crate::console::container::default_container;
+use crate::console::context::Context;
+use crate::console::effect::{Effect, LogRun, Outbox};
+use crate::console::message::ScreenMessage;
+use crate::console::resource::ObjectRef;
+use crate::console::search::Search;
+use crate::console::toast::Toast;
+use selector::selector_of;
+use source::{follow, next_batch};
+
+/// Lines shown of a log when nothing else is asked for.
+const TAIL: i64 = 1_000;
+/// The same for each container when several are read at once.
+const TAIL_OF_MANY: i64 = 200;
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum LogsData {
+    /// Lines, as they came, of the reading with this number: those of an earlier one come too late.
+    Lines(u64, Vec<LogLine>),
+    /// The labels of the pods to read, found on the server.
+    Selector(Result<String, String>),
+}
+
+/// Whose logs.
+#[derive(Clone, Debug)]
+pub(super) enum Subject {
+    /// One pod.
+    Pod,
+    /// The pods with these labels, once known.
+    Workload(Option<String>),
+}
+
+/// Where the view is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// At the end, following.
+    End,
+    /// The line of this number is the first one seen.
+    At(u64),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Logs {
+    pub(super) target: ObjectRef,
+    pub(super) subject: Subject,
+    pub(super) run: LogRun,
+    pub(super) which: Option<Which>,
+    pub(super) start: Start,
+    pub(super) buffer: Buffer,
+    query: String,
+    pub(super) position: Position,
+    /// The match `n` stands on.
+    pub(super) current: Option<u64>,
+    pub(super) wrap: bool,
+    pub(super) timestamps: bool,
+    pub(super) full: bool,
+    pub(super) left: usize,
+    marks: u32,
+    pub(super) error: Option<String>,
+    /// Counts the times it was read anew.
+    reading: u64,
+    /// Whether the reading goes on. It waits while the view is held and the buffer is full: else the lines
+    /// that are looked at would make room for new ones.
+    pub(super) gate: watch::Sender<bool>,
+    /// Lines the view had when it was drawn last.
+    pub(super) height: Cell<usize>,
+}
+
+impl Logs {
+    /// Of a pod, or of all pods of a workload.
+    pub fn new(target: ObjectRef, run: LogRun) -> Self {
+        let is_pod = target.kind.kind == "Pod";
+        Self {
+            target,
+            subject: if is_pod { Subject::Pod } else { Subject::Workload(None) },
+            run,
+            which: None,
+            start: Start::Tail(if is_pod { TAIL } else { TAIL_OF_MANY }),
+            buffer: Buffer::default(),
+            query: String::new(),
+            position: Position::End,
+            current: None,
+            wrap: false,
+            timestamps: false,
+            full: false,
+            left: 0,
+            marks: 0,
+            error: None,
+            reading: 0,
+            gate: watch::Sender::new(true),
+            height: Cell::new(20),
+        }
+    }
+
+    fn pod<'a>(&self, cx: &'a Context<'_>) -> Option<&'a Pod> {
+        let namespace = self.target.namespace.as_deref().unwrap_or_default();
+        cx.stores.pods().by_name(namespace, &self.target.name)
+    }
+
+    /// Starts reading anew, with an empty buffer.
+    fn restart(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        self.buffer.clear();
+        self.position = Position::End;
+        self.current = None;
+        self.error = None;
+        if self.which.is_none() {
+            self.which = match (&self.subject, self.pod(cx).and_then(default_container)) {
+                (Subject::Pod, Some(container)) => Some(Which::One(container)),
+                _ => Some(Which::All),
+            };
+        }
+        let namespace = self.target.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        let pods = match &self.subject {
+            Subject::Pod => Pods::Named(self.target.name.clone()),
+            Subject::Workload(Some(labels)) => Pods::Selected(labels.clone()),
+            Subject::Workload(None) => {
+                let target = self.target.clone();
+                return vec![Effect::task("logs", move |out| find_selector(out, target))];
+            }
+        };
+        let follow = Follow {
+            namespace,
+            pods,
+            which: self.which.clone().unwrap_or(Which::All),
+            start: self.start,
+            previous: self.run == LogRun::Previous,
+        };
+        self.reading += 1;
+        self.gate = watch::Sender::new(true);
+        let (number, gate) = (self.reading, self.gate.subscribe());
+        vec![Effect::task("logs", move |out| read(out, follow, number, gate))]
+    }
+
+    fn since(&mut self, cx: &Context<'_>, start: Start) -> Vec<Effect> {
+        self.start = start;
+        let effects = self.restart(cx);
+        if start == Start::Head {
+            self.position = Position::At(0);
+        }
+        effects
+    }
+
+    fn toggle_all(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        self.which = match self.which {
+            Some(Which::All) => self.pod(cx).and_then(default_container).map(Which::One),
+            _ => Some(Which::All),
+        };
+        self.restart(cx)
+    }
+
+    fn next_container(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        let names = self.pod(cx).map(container_names).unwrap_or_default();
+        if names.len() < 2 {
+            return vec![Effect::Toast(Toast::note("there is only one container"))];
+        }
+        let at = match &self.which {
+            Some(Which::One(name)) => names.iter().position(|other| other == name).map_or(0, |at| at + 1),
+            _ => 0,
+        };
+        self.which = Some(Which::One(names[at % names.len()].clone()));
+        self.restart(cx)
+    }
+
+    /// The place of the first line seen.
+    pub(super) fn top(&self) -> usize {
+        let last_top = self.buffer.shown().saturating_sub(self.height.get());
+        match self.position {
+            Position::End => last_top,
+            Position::At(number) => self.buffer.place_of(number),
+        }
+    }
+
+    /// Moves the view; at the end it follows again.
+    fn scroll_to(&mut self, place: usize) {
+        let last_top = self.buffer.shown().saturating_sub(self.height.get());
+        self.position = match self.buffer.shown_at(place) {
+            Some((number, _)) if place < last_top => Position::At(number),
+            _ => Position::End,
+        };
+    }
+
+    fn scroll(&mut self, lines: isize) {
+        self.scroll_to(self.top().saturating_add_signed(lines));
+    }
+
+    /// Shows the next or previous match, a third from the top.
+    fn jump(&mut self, forward: bool) -> Vec<Effect> {
+        let from = self.current.or_else(|| {
+            let place = if forward { self.top() } else { self.top() + self.height.get() };
+            self.buffer.shown_at(place).map(|(number, _)| number)
+        });
+        let found = match (forward, from) {
+            (true, Some(from)) if self.current.is_none() => self.buffer.next_found(from.saturating_sub(1)),
+            (true, from) => self.buffer.next_found(from.unwrap_or(u64::MAX)),
+            (false, from) => self.buffer.previous_found(from.unwrap_or(u64::MAX)),
+        };
+        let Some(number) = found else {
+            return vec![Effect::Toast(Toast::note("no match"))];
+        };
+        self.current = Some(number);
+        let place = self.buffer.place_of(number).saturating_sub(self.height.get() / 3);
+        if let Some((top, _)) = self.buffer.shown_at(place) {
+            self.position = Position::At(top);
+        }
+        Vec::new()
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let page = self.height.get().saturating_sub(1).max(1) as isize;
+        match command {
+            Command::LogsTail => {
+                return self.since(cx, Start::Tail(if self.one_source() { TAIL } else { TAIL_OF_MANY }));
+            }
+            Command::LogsHead => return self.since(cx, Start::Head),
+            Command::Logs1m => return self.since(cx, Start::Since(60)),
+            Command::Logs5m => return self.since(cx, Start::Since(300)),
+            Command::Logs15m => return self.since(cx, Start::Since(900)),
+            Command::Logs30m => return self.since(cx, Start::Since(1800)),
+            Command::Logs1h => return self.since(cx, Start::Since(3600)),
+            Command::LogsAllContainers => return self.toggle_all(cx),
+            Command::LogsContainer => return self.next_container(cx),
+            Command::LogsPrevious => {
+                self.run = if self.run == LogRun::Current { LogRun::Previous } else { LogRun::Current };
+                return self.restart(cx);
+            }
+            Command::LogsAutoscroll => {
+                let top = self.buffer.shown_at(self.top()).map(|(number, _)| number);
+                self.position = match (self.position, top) {
+                    (Position::End, Some(number)) => Position::At(number),
+                    _ => Position::End,
+                };
+            }
+            Command::LogsTimestamps => self.timestamps = !self.timestamps,
+            Command::LogsMark => {
+                self.marks += 1;
+                let time = cx.now.strftime("%H:%M:%S");
+                self.buffer.extend(vec![LogLine::mark(format!("mark {} · {time}", self.marks))]);
+            }
+            Command::LogsClear => {
+                self.buffer.clear();
+                self.position = Position::End;
+            }
+            Command::LogsFilter => {
+                if self.buffer.query().is_none() {
+                    return vec![Effect::Toast(Toast::note(
+                        "search with / first; then F shows only lines that match",
+                    ))];
+                }
+                let at = self.buffer.shown_at(self.top()).map(|(number, _)| number);
+                self.buffer.filter(!self.buffer.filtering());
+                if let (Position::At(_), Some(number)) = (self.position, at) {
+                    self.scroll_to(self.buffer.place_of(number));
+                }
+            }
+            Command::SearchNext => return self.jump(true),
+            Command::SearchPrevious => return self.jump(false),
+            Command::Wrap => self.wrap = !self.wrap,
+            Command::FullScreen => self.full = !self.full,
+            Command::Copy => return vec![Effect::Copy(self.visible_text())],
+            Command::Save => {
+                let time = cx.now.strftime("%Y%m%dT%H%M%S");
+                let name = format!("{}-{time}.log", self.target.name);
+                return vec![Effect::Save { name, text: self.buffer.to_text() }];
+            }
+            Command::Up => self.scroll(-1),
+            Command::Down => self.scroll(1),
+            Command::PageUp => self.scroll(-page),
+            Command::PageDown => self.scroll(page),
+            Command::Top => self.scroll_to(0),
+            Command::Bottom => self.position = Position::End,
+            Command::Left => self.left = self.left.saturating_sub(8),
+            Command::Right => self.left += 8,
+            Command::Back | Command::Leave => return vec![Effect::Back],
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn handle(&mut self, cx: &Context<'_>, loaded: LogsData) -> Vec<Effect> {
+        match loaded {
+            LogsData::Lines(reading, lines) => {
+                if reading == self.reading {
+                    self.buffer.extend(lines);
+                }
+                Vec::new()
+            }
+            LogsData::Selector(Ok(labels)) => {
+                self.subject = Subject::Workload(Some(labels));
+                self.restart(cx)
+            }
+            LogsData::Selector(Err(error)) => {
+                self.error = Some(error);
+                Vec::new()
+            }
+        }
+    }
+
+    fn visible_text(&self) -> String {
+        let top = self.top();
+        (top..top + self.height.get())
+            .filter_map(|place| self.buffer.shown_at(place))
+            .map(|(_, line)| line.text.clone() + "\n")
+            .collect()
+    }
+
+    pub(super) fn one_source(&self) -> bool {
+        matches!(self.subject, Subject::Pod) && matches!(self.which, Some(Which::One(_)))
+    }
+}
+
+impl View for Logs {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · logs", self.target.name)
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Logs, KeyContext::Text, KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        let effects = match message {
+            ScreenMessage::Opened => self.restart(cx),
+            ScreenMessage::Command(command) => self.command(cx, command),
+            ScreenMessage::Mouse(mouse) => {
+                match mouse.kind {
+                    MouseEventKind::ScrollUp => self.scroll(-3),
+                    MouseEventKind::ScrollDown => self.scroll(3),
+                    _ => {}
+                }
+                Vec::new()
+            }
+            ScreenMessage::Data(data) => data.take().map(|data| self.handle(cx, data)).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let open = self.position == Position::End || !self.buffer.is_nearly_full();
+        self.gate.send_if_modified(|gate| std::mem::replace(gate, open) != open);
+        effects
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+
+    fn full_screen(&self) -> bool {
+        self.full
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
+        let compiled = Search::new(query)?;
+        let held = self.buffer.shown_at(self.top()).map(|(number, _)| number);
+        query.clone_into(&mut self.query);
+        self.buffer.search(compiled);
+        self.current = None;
+        if let (Position::At(_), Some(number)) = (self.position, held) {
+            self.position = Position::At(number);
+        }
+        Ok(())
+    }
+}
+
+/// The pod's containers in the order they run, debuggers last.
+fn container_names(pod: &Pod) -> Vec<String> {
+    let Some(spec) = &pod.spec else { return Vec::new() };
+    let plain = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let ephemeral = spec.ephemeral_containers.iter().flatten().map(|container| container.name.clone());
+    plain.map(|container| container.name.clone()).chain(ephemeral).collect()
+}
+
+async fn read(out: Outbox, what: Follow, number: u64, mut gate: watch::Receiver<bool>) {
+    let (reading, mut batches) = follow(out.client(), what);
+    let forward = async {
+        while let Some(lines) = next_batch(&mut batches).await {
+            // The screen that held the gate is gone: so is this task in a moment.
+            if gate.wait_for(|open| *open).await.is_err() {
+                return;
+            }
+            out.data(LogsData::Lines(number, lines)).await;
+        }
+    };
+    tokio::join!(reading, forward);
+}
+
+/// Asks the server which pods a workload has, by its selector.
+async fn find_selector(out: Outbox, target: ObjectRef) {
+    let answer = out.fetch(&target).await.and_then(|object| {
+        selector_of(&object).ok_or_else(|| format!("{} {} has no selector", target.kind.kind, target.name))
+    });
+    out.data(LogsData::Selector(answer)).await;
+}

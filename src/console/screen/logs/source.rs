@@ -1,0 +1,175 @@
+//! Reads the logs of one pod or of all pods a selector finds, and goes on reading as they come and go.
+//!
+//! One watch tells which containers run; every run of a container (pod, name, restart count) gets one task
+//! that reads its log to the end. Never draws; never keeps lines.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::follow::{Follow, Pods, Start};
+use super::line::LogLine;
+use super::run::{Job, jobs};
+use super::stream::read_run;
+
+/// Batches in flight before the server is made to wait.
+const BATCHES: usize = 16;
+/// Lines handed over at once.
+const BATCH_LINES: usize = 4096;
+
+/// Reads until it is dropped; batches of lines arrive on the receiver.
+pub(crate) fn follow(
+    client: Client,
+    follow: Follow,
+) -> (impl Future<Output = ()> + Send, mpsc::Receiver<Vec<LogLine>>) {
+    let (lines, receiver) = mpsc::channel(BATCHES);
+    (read_all(client, follow, lines), receiver)
+}
+
+/// Merges what is there into one batch, in the order of time where several containers speak.
+pub(crate) async fn next_batch(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> Option<Vec<LogLine>> {
+    let mut batch = receiver.recv().await?;
+    let mut several = false;
+    while batch.len() < BATCH_LINES {
+        let Ok(more) = receiver.try_recv() else { break };
+        several |= more.first().map(|line| &line.source) != batch.first().map(|line| &line.source);
+        batch.extend(more);
+    }
+    if several && batch.iter().all(|line| !line.at.is_empty()) {
+        batch.sort_by(|one, other| one.at.cmp(&other.at));
+    }
+    Some(batch)
+}
+
+async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLine>>) {
+    let api: Api<Pod> = Api::namespaced(client, &follow.namespace);
+    let config = match &follow.pods {
+        Pods::Named(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+        Pods::Selected(labels) => watcher::Config::default().labels(labels),
+    };
+    let mut events = std::pin::pin!(watcher(api.clone(), config));
+    let mut seen: HashSet<String> = HashSet::new();
+    // Reading tasks end with this future: a set aborts what it holds when it is dropped.
+    let mut readers = JoinSet::new();
+    let mut readings = Readings::default();
+    let mut complaint = String::new();
+    let mut listed = false;
+    while let Some(event) = events.next().await {
+        while readers.try_join_next().is_some() {}
+        match event {
+            Ok(Event::Apply(pod) | Event::InitApply(pod)) => {
+                seen.extend(pod.metadata.uid.clone());
+                for job in jobs(&pod, &follow) {
+                    match job {
+                        Job::Read(run, note) if seen.insert(run.key.clone()) => {
+                            seen.extend(note.iter().map(|note| note.key.clone()));
+                            // Only what ran already is started in the middle; a new run is read whole.
+                            let start = if listed { Start::Head } else { follow.start };
+                            let follow = Follow { start, ..follow.clone() };
+                            let reading = readings.of(&pod);
+                            let read = read_run(api.clone(), run, note, follow, lines.clone());
+                            readers.spawn(async move {
+                                read.await;
+                                drop(reading);
+                            });
+                        }
+                        Job::Read(_, Some(note)) | Job::Tell(note) if seen.insert(note.key.clone()) => {
+                            if lines.send(vec![LogLine::note(&note.source, note.text)]).await.is_err() {
+                                return;
+                            }
+                        }
+                        Job::Read(..) | Job::Tell(_) => {}
+                    }
+                }
+            }
+            Ok(Event::InitDone) => {
+                let missing = match &follow.pods {
+                    Pods::Named(name) if seen.is_empty() => Some(format!("there is no pod {name} yet")),
+                    Pods::Selected(labels) if seen.is_empty() => Some(format!("no pod has {labels} yet")),
+                    _ => None,
+                };
+                if !std::mem::replace(&mut listed, true)
+                    && let Some(text) = missing
+                    && lines.send(vec![LogLine::note(&Arc::from(""), text)]).await.is_err()
+                {
+                    return;
+                }
+            }
+            Ok(Event::Delete(pod)) => {
+                let ended = readings.ended(&pod);
+                let name = pod.metadata.name.unwrap_or_default();
+                let note = LogLine::note(&Arc::from(""), format!("pod {name} is gone"));
+                let lines = lines.clone();
+                readers.spawn(async move {
+                    // What it wrote before comes before.
+                    ended.await;
+                    // If this fails, the receiver is gone.
+                    let _ = lines.send(vec![note]).await;
+                });
+            }
+            Ok(Event::Init) => {}
+            Err(error) => {
+                let text = format!("pods cannot be watched: {error}");
+                if text != complaint {
+                    complaint.clone_from(&text);
+                    if lines.send(vec![LogLine::note(&Arc::from(""), text)]).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Which pods are still being read: each reader holds a sender of its pod's channel.
+#[derive(Default)]
+struct Readings(HashMap<String, (mpsc::Sender<()>, mpsc::Receiver<()>)>);
+
+impl Readings {
+    /// To be held for as long as a log of the pod is read.
+    fn of(&mut self, pod: &Pod) -> mpsc::Sender<()> {
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        self.0.entry(uid).or_insert_with(|| mpsc::channel(1)).0.clone()
+    }
+
+    /// Ready once no log of the pod is read any more.
+    fn ended(&mut self, pod: &Pod) -> impl Future<Output = ()> + use<> {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let receiver = self.0.remove(uid).map(|(_, receiver)| receiver);
+        async move {
+            if let Some(mut receiver) = receiver {
+                // Nothing is ever sent: it ends with the last sender.
+                let _ = receiver.recv().await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CON-10: that a pod is gone is reported after everything it wrote.
+    #[tokio::test]
+    async fn a_pod_has_ended_when_its_last_log_was_read() {
+        let pod = Pod {
+            metadata: kube::api::ObjectMeta { uid: Some("u1".to_owned()), ..Default::default() },
+            ..Default::default()
+        };
+        let mut readings = Readings::default();
+        let (one, other) = (readings.of(&pod), readings.of(&pod));
+        let mut ended = std::pin::pin!(readings.ended(&pod));
+        assert!(futures::poll!(ended.as_mut()).is_pending());
+        drop(one);
+        assert!(futures::poll!(ended.as_mut()).is_pending());
+        drop(other);
+        assert!(futures::poll!(ended.as_mut()).is_ready());
+        assert!(futures::poll!(std::pin::pin!(readings.ended(&pod))).is_ready(), "nothing is read of it");
+    }
+}

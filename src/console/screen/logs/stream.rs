@@ -1,0 +1,183 @@
+//! Reads one run of a container to its end. A broken connection is taken up again at the last timestamp, so
+//! that no line is lost or doubled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::AsyncBufRead;
+use futures::io::AsyncBufReadExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::LogParams;
+use tokio::sync::mpsc;
+
+use super::follow::{Follow, Start};
+use super::line::LogLine;
+use super::run::{Note, Run, still_runs};
+use crate::console::action::error_text;
+
+/// A line without an end is cut here.
+const LINE_BYTES: usize = 64 * 1024;
+/// Pause before a broken stream is taken up again.
+const RECONNECT: Duration = Duration::from_secs(1);
+
+/// Reads one run to its end, through as many connections as that takes.
+pub(super) async fn read_run(
+    api: Api<Pod>,
+    run: Run,
+    then: Option<Note>,
+    follow: Follow,
+    lines: mpsc::Sender<Vec<LogLine>>,
+) {
+    let mut last: Option<String> = None;
+    loop {
+        let mut params = LogParams {
+            container: Some(run.container.clone()),
+            follow: !follow.previous,
+            previous: follow.previous,
+            timestamps: true,
+            ..LogParams::default()
+        };
+        match last.as_deref().and_then(|last| last.parse::<Timestamp>().ok()) {
+            // The server takes whole seconds; what was read already is skipped below. One second earlier
+            // than the last line, because the number is rounded.
+            Some(at) => params.since_time = at.checked_sub(jiff::SignedDuration::from_secs(1)).ok(),
+            None => match follow.start {
+                Start::Tail(count) => params.tail_lines = Some(count),
+                Start::Since(seconds) => params.since_seconds = Some(seconds),
+                Start::Head => {}
+            },
+        }
+        let broken = match api.log_stream(&run.pod, &params).await {
+            Ok(stream) => read_stream(stream, &run.source, &mut last, &lines).await,
+            Err(error) => Err(Broken::Stream(error_text(&error))),
+        };
+        match broken {
+            Err(Broken::Unheard) => return,
+            Err(Broken::Stream(text)) => {
+                if lines.send(vec![LogLine::note(&run.source, text)]).await.is_err() {
+                    return;
+                }
+            }
+            Ok(()) => {}
+        }
+        if let Some(note) = then {
+            // A run that was over before it was read; if this fails, the receiver is gone.
+            let _ = lines.send(vec![LogLine::note(&note.source, note.text)]).await;
+            return;
+        }
+        if follow.previous {
+            return;
+        }
+        // At the end of a stream the run is over, or only the connection is.
+        tokio::time::sleep(RECONNECT).await;
+        match api.get_opt(&run.pod).await {
+            Ok(Some(pod)) if still_runs(&pod, &run) => {}
+            Ok(_) => return,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Why reading stopped before the end.
+enum Broken {
+    /// Nobody listens any more.
+    Unheard,
+    /// The connection broke.
+    Stream(String),
+}
+
+async fn read_stream(
+    stream: impl AsyncBufRead,
+    source: &Arc<str>,
+    last: &mut Option<String>,
+    lines: &mpsc::Sender<Vec<LogLine>>,
+) -> Result<(), Broken> {
+    let mut stream = std::pin::pin!(stream);
+    let mut splitter = Splitter::default();
+    let resume_after = last.clone();
+    loop {
+        let chunk =
+            stream.fill_buf().await.map_err(|error| Broken::Stream(format!("the stream broke: {error}")))?;
+        let count = chunk.len();
+        let mut batch = Vec::new();
+        if count == 0 {
+            splitter.finish(|raw| batch.push(LogLine::parse(source, raw)));
+        } else {
+            splitter.feed(chunk, |raw| batch.push(LogLine::parse(source, raw)));
+            stream.consume_unpin(count);
+        }
+        if let Some(after) = &resume_after {
+            batch.retain(|line| line.at.is_empty() || later(&line.at, after));
+        }
+        if let Some(newest) = batch.iter().rev().find(|line| !line.at.is_empty()) {
+            *last = Some(newest.at.clone());
+        }
+        if !batch.is_empty() && lines.send(batch).await.is_err() {
+            return Err(Broken::Unheard);
+        }
+        if count == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn later(at: &str, than: &str) -> bool {
+    match (at.parse::<Timestamp>(), than.parse::<Timestamp>()) {
+        (Ok(at), Ok(than)) => at > than,
+        _ => at > than,
+    }
+}
+
+/// Cuts a byte stream into lines.
+#[derive(Default)]
+struct Splitter {
+    partial: Vec<u8>,
+}
+
+impl Splitter {
+    fn feed(&mut self, mut bytes: &[u8], mut line: impl FnMut(&[u8])) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (head, tail) = bytes.split_at(end);
+            if self.partial.is_empty() {
+                line(head);
+            } else {
+                self.partial.extend_from_slice(head);
+                line(&self.partial);
+                self.partial.clear();
+            }
+            bytes = &tail[1..];
+        }
+        self.partial.extend_from_slice(bytes);
+        if self.partial.len() > LINE_BYTES {
+            line(&self.partial);
+            self.partial.clear();
+        }
+    }
+
+    fn finish(&mut self, mut line: impl FnMut(&[u8])) {
+        if !self.partial.is_empty() {
+            line(&self.partial);
+            self.partial.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_across_chunks_and_never_grow_without_bound() {
+        let mut splitter = Splitter::default();
+        let mut seen: Vec<String> = Vec::new();
+        let mut keep = |raw: &[u8]| seen.push(String::from_utf8_lossy(raw).into_owned());
+        splitter.feed(b"one\ntw", &mut keep);
+        splitter.feed(b"o\n\nrest", &mut keep);
+        splitter.finish(&mut keep);
+        splitter.feed(&vec![b'x'; LINE_BYTES + 1], &mut keep);
+        assert_eq!(seen[..4], ["one", "two", "", "rest"]);
+        assert_eq!(seen[4].len(), LINE_BYTES + 1);
+    }
+}

@@ -1,0 +1,272 @@
+//! Draws logs: only the lines that are seen, what is known instead while there are none, and the borders.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
+use unicode_width::UnicodeWidthStr;
+
+use super::line::Sort;
+use super::{Level, LogLine, Logs, Position, Start, Subject, Which};
+use crate::console::context::Context;
+use crate::console::effect::LogRun;
+use crate::console::related::events_about;
+use crate::console::rows::event::{is_warning, last_seen};
+use crate::console::text::{clean, fit, grouped};
+
+/// Most events shown where there are no lines.
+const EVENTS: usize = 8;
+
+/// Draws the screen.
+pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let inner = if logs.full {
+        area
+    } else {
+        let width = usize::from(area.width).saturating_sub(6);
+        let state = logs.state();
+        let block = cx.theme.block_focused(fit(&logs.heading(), width).into_owned()).title_bottom(
+            Line::styled(format!(" {} ", fit(&state, width)), cx.theme.body.dim).right_aligned(),
+        );
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        inner
+    };
+    let height = usize::from(inner.height);
+    logs.height.set(height.max(1));
+    if logs.buffer.shown() == 0 || !logs.buffer.has_output() {
+        let mut lines = logs.lines(cx, usize::from(inner.width), height);
+        lines.extend(instead(logs, cx));
+        return frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), inner);
+    }
+    let lines = logs.lines(cx, usize::from(inner.width), height);
+    if !logs.wrap {
+        return frame.render_widget(Paragraph::new(lines), inner);
+    }
+    let width = usize::from(inner.width).max(1);
+    let mut rows: Vec<Line<'static>> = lines.into_iter().flat_map(|line| wrapped(line, width)).collect();
+    // Wrapped lines need more rows than there are; at the end the last one must be seen.
+    if logs.position == Position::End {
+        rows.drain(..rows.len().saturating_sub(height));
+    }
+    frame.render_widget(Paragraph::new(rows), inner);
+}
+
+/// What is known where nothing was written: why, and the events that may tell more.
+fn instead(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
+    let theme = cx.theme;
+    let (text, style) = match (&logs.error, logs.buffer.filtering()) {
+        (Some(error), _) => (clean(error).into_owned(), theme.status.failed),
+        (None, true) => return vec![Line::styled("no line matches", theme.body.dim)],
+        (None, false) if logs.run == LogRun::Previous => return Vec::new(),
+        (None, false) => ("waiting for the first line …".to_owned(), theme.body.dim),
+    };
+    let mut lines = vec![Line::styled(text, style)];
+    let events = events_about(cx, &logs.target);
+    if !events.is_empty() {
+        lines.push(Line::default());
+        lines.push(Line::styled("Meanwhile, its events:", theme.body.dim));
+    }
+    for event in events.into_iter().take(EVENTS) {
+        let (glyph, style) =
+            if is_warning(event) { ("⚠", theme.status.pending) } else { (" ", theme.body.text) };
+        let age = last_seen(event).map(|at| cx.age(at)).unwrap_or_default();
+        let reason = clean(event.reason.as_deref().unwrap_or_default()).into_owned();
+        let message = clean(event.message.as_deref().unwrap_or_default().trim_end()).into_owned();
+        lines.push(Line::from(vec![
+            Span::styled(format!("{age:>6} {glyph} "), theme.body.dim),
+            Span::styled(format!("{reason}  "), style),
+            Span::styled(message, theme.body.text),
+        ]));
+    }
+    lines
+}
+
+impl Logs {
+    /// What stands before each line to tell whose it is.
+    fn prefix(&self, line: &LogLine) -> String {
+        if self.one_source() || line.source.is_empty() {
+            return String::new();
+        }
+        match (&self.subject, line.source.split_once('/')) {
+            (Subject::Pod, Some((_, container))) => format!("{container} "),
+            (Subject::Workload(_), Some((pod, container))) => {
+                // All pods of a workload start alike; the end tells them apart.
+                let short = pod.strip_prefix(&self.target.name).unwrap_or(pod).trim_start_matches('-');
+                format!("{short}/{container} ")
+            }
+            (_, None) => format!("{} ", line.source),
+        }
+    }
+
+    /// One line as it is drawn, from the left edge of the view on.
+    fn draw_line(&self, cx: &Context<'_>, number: u64, line: &LogLine, width: usize) -> Line<'static> {
+        let theme = cx.theme;
+        match line.sort {
+            Sort::Mark => {
+                let text = format!("── {} ", line.text);
+                let fill = "─".repeat(width.saturating_sub(text.width()));
+                return Line::styled(text + &fill, theme.body.accent);
+            }
+            Sort::Note => {
+                let text = format!("{}▪ {}", self.prefix(line), line.text);
+                let from = if self.wrap { 0 } else { byte_at_column(&text, self.left) };
+                return Line::styled(text[from..].to_owned(), theme.body.dim);
+            }
+            Sort::Output => {}
+        }
+        let mut spans = Vec::new();
+        if self.timestamps && !line.at.is_empty() {
+            let time = line.at.get(11..23).unwrap_or(&line.at);
+            spans.push(Span::styled(format!("{} ", time.trim_end_matches('Z')), theme.log.timestamp));
+        }
+        let prefix = self.prefix(line);
+        if !prefix.is_empty() {
+            spans.push(Span::styled(prefix, theme.log.source));
+        }
+        let base = match line.level {
+            Level::Plain => theme.log.text,
+            Level::Warning => theme.log.warning,
+            Level::Error => theme.log.error,
+        };
+        let found = self.buffer.query().map(|query| query.ranges(&line.text)).unwrap_or_default();
+        let from = if self.wrap { 0 } else { byte_at_column(&line.text, self.left) };
+        let mut edges: Vec<usize> = vec![from, line.text.len()];
+        for range in found.iter().chain(line.styles.iter().map(|(range, _)| range)) {
+            edges.extend([range.start, range.end]);
+        }
+        edges.retain(|edge| *edge >= from);
+        edges.sort_unstable();
+        edges.dedup();
+        for pair in edges.windows(2) {
+            let piece = pair[0]..pair[1];
+            let inside =
+                |range: &std::ops::Range<usize>| range.start <= piece.start && piece.end <= range.end;
+            let mut style = base;
+            for (range, own) in &line.styles {
+                if inside(range) {
+                    style = style.patch(*own);
+                }
+            }
+            if found.iter().any(inside) {
+                style = style.patch(theme.log.found);
+                if self.current == Some(number) {
+                    style = style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+                }
+            }
+            spans.push(Span::styled(line.text[piece].to_owned(), style));
+        }
+        Line::from(spans)
+    }
+
+    /// What is read and how it is shown, for the upper border.
+    fn heading(&self) -> String {
+        let mut parts = vec![format!("logs · {}", self.target.name)];
+        match (&self.subject, &self.which) {
+            (Subject::Workload(_), _) => parts.push("all pods".to_owned()),
+            (_, Some(Which::One(container))) => parts.push(container.clone()),
+            (_, _) => parts.push("all containers".to_owned()),
+        }
+        if self.run == LogRun::Previous {
+            parts.push("the run before".to_owned());
+        }
+        parts.push(match self.start {
+            Start::Tail(count) => format!("last {}", grouped(count.unsigned_abs())),
+            Start::Head => "from the start".to_owned(),
+            Start::Since(seconds) if seconds >= 3600 => format!("since {}h", seconds / 3600),
+            Start::Since(seconds) => format!("since {}m", seconds / 60),
+        });
+        parts.join(" · ")
+    }
+
+    /// How it is shown, for the lower border.
+    fn state(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(query) = self.buffer.query() {
+            let found = self.buffer.found();
+            let at = self.current.and_then(|number| self.buffer.match_index(number));
+            let count = match at {
+                Some(at) => format!("{at}/{found}"),
+                None => format!("{found} found"),
+            };
+            parts.push(format!("/{} {count}", clean(query.text())));
+            if self.buffer.filtering() {
+                parts.push("only matches".to_owned());
+            }
+        }
+        parts.push(format!("{} lines", grouped(self.buffer.shown() as u64)));
+        if self.wrap {
+            parts.push("wrap".to_owned());
+        } else if self.left > 0 {
+            parts.push(format!("→{}", self.left));
+        }
+        parts.push(match self.position {
+            // A run that is over says nothing more.
+            Position::End if self.run == LogRun::Previous => "■ the end".to_owned(),
+            Position::End => "● following".to_owned(),
+            Position::At(_) => {
+                let below = self.buffer.shown().saturating_sub(self.top() + self.height.get());
+                let waits = if *self.gate.borrow() { "" } else { ", reading waits" };
+                format!("‖ held, {} below{waits}", grouped(below as u64))
+            }
+        });
+        parts.join(" · ")
+    }
+
+    /// The lines to draw, exactly filling the height unless there are fewer.
+    fn lines(&self, cx: &Context<'_>, width: usize, height: usize) -> Vec<Line<'static>> {
+        let top = self.top();
+        let mut lines = Vec::with_capacity(height);
+        if top == 0 && self.buffer.dropped() > 0 {
+            lines.push(Line::styled(
+                format!("… {} lines dropped here", grouped(self.buffer.dropped())),
+                cx.theme.status.pending,
+            ));
+        }
+        for place in top..top + height {
+            let Some((number, line)) = self.buffer.shown_at(place) else { break };
+            lines.push(self.draw_line(cx, number, line, width));
+        }
+        lines
+    }
+}
+
+/// A line cut into rows of a width, at any character: a log line is not prose.
+fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
+    if line.width() <= width {
+        return vec![line];
+    }
+    let style = line.style;
+    let mut rows = vec![Line::default().style(style)];
+    let mut used = 0;
+    for span in line.spans {
+        let mut piece = String::new();
+        for character in span.content.chars() {
+            let columns = unicode_width::UnicodeWidthChar::width(character).unwrap_or(0);
+            if used + columns > width {
+                if let Some(row) = rows.last_mut() {
+                    row.spans.push(Span::styled(std::mem::take(&mut piece), span.style));
+                }
+                rows.push(Line::default().style(style));
+                used = 0;
+            }
+            piece.push(character);
+            used += columns;
+        }
+        if let Some(row) = rows.last_mut() {
+            row.spans.push(Span::styled(piece, span.style));
+        }
+    }
+    rows
+}
+
+fn byte_at_column(text: &str, column: usize) -> usize {
+    let mut seen = 0;
+    for (index, character) in text.char_indices() {
+        if seen >= column {
+            return index;
+        }
+        seen += unicode_width::UnicodeWidthChar::width(character).unwrap_or(0);
+    }
+    text.len()
+}

@@ -1,0 +1,76 @@
+//! What the commands on objects do, the same wherever objects are shown.
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Node;
+
+use super::drain;
+use crate::console::ask;
+use crate::console::command::Command;
+use crate::console::context::Context;
+use crate::console::effect::{Effect, LogRun, Only, Route, TableRoute, TerminalPurpose};
+use crate::console::navigate;
+use crate::console::resource::ObjectRef;
+use crate::console::scope::Scope;
+use crate::console::toast::Toast;
+
+/// Carries a command out on the object under the cursor, or on all marked ones where that makes sense.
+pub fn run(
+    cx: &Context<'_>,
+    command: Command,
+    current: Option<ObjectRef>,
+    targets: &[ObjectRef],
+    hidden: usize,
+) -> Vec<Effect> {
+    if command == Command::AddNode {
+        return match ask::add_node::allowed(cx.catalogue) {
+            Ok(()) => vec![Effect::ShowDialog(Box::new(ask::add_node::ask()))],
+            Err(error) => vec![Effect::failed(error)],
+        };
+    }
+    let Some(current) = current.or_else(|| targets.first().cloned()) else {
+        return vec![Effect::Toast(Toast::note("nothing is selected"))];
+    };
+    let all = || targets.to_vec();
+    match command {
+        Command::Enter => navigate::enter(cx, current),
+        Command::Describe => vec![Effect::open(Route::Describe(current))],
+        Command::Yaml => vec![Effect::open(Route::Yaml(current))],
+        Command::Edit => vec![Effect::open(Route::Edit(current))],
+        Command::CopyName => {
+            vec![Effect::Copy(
+                targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("\n"),
+            )]
+        }
+        Command::Delete if targets.iter().all(|target| target.kind.is::<Node>()) => {
+            vec![Effect::ShowDialog(Box::new(drain::remove::ask(all(), hidden)))]
+        }
+        Command::Delete => vec![Effect::ShowDialog(Box::new(ask::delete::ask(all(), hidden)))],
+        Command::Kill => vec![Effect::ShowDialog(Box::new(ask::delete::kill(all())))],
+        Command::Owner => navigate::go_to_owner(cx, &current),
+        Command::Logs | Command::WorkloadLogs => vec![Effect::open(Route::Logs(current, LogRun::Current))],
+        Command::PreviousLogs => vec![Effect::open(Route::Logs(current, LogRun::Previous))],
+        Command::Shell => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Shell))],
+        Command::Attach => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Attach))],
+        Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
+        Command::PodNode => navigate::go_to_node(cx, &current),
+        Command::WhyPending => vec![Effect::open(Route::Pending(current))],
+        Command::Scale => vec![Effect::ShowDialog(Box::new(ask::scale::ask(cx, all())))],
+        Command::Restart => ask::restart::ask(cx, targets),
+        Command::SetImage => ask::set_image::ask(cx, &current),
+        Command::Rollout | Command::Rollback => vec![Effect::open(Route::Rollout(current))],
+        Command::ReplicaSets => {
+            vec![Effect::open(TableRoute::of(cx.catalogue.kind::<ReplicaSet>()).only(Only::OwnedBy(current)))]
+        }
+        Command::Cordon => targets.iter().map(|node| ask::node::cordon(node, true)).collect(),
+        Command::Uncordon => targets.iter().map(|node| ask::node::cordon(node, false)).collect(),
+        Command::Label => vec![Effect::ShowDialog(Box::new(ask::label::ask_labels(all())))],
+        Command::Taint => vec![Effect::ShowDialog(Box::new(ask::label::ask_taints(all())))],
+        Command::OpenDrain => vec![Effect::open(Route::Drain(all()))],
+        Command::UseNamespace => vec![
+            Effect::Scope(Scope::One(current.name.clone())),
+            Effect::done(format!("namespace {}", current.name)),
+        ],
+        Command::EventObject => navigate::event_object(cx, &current),
+        _ => Vec::new(),
+    }
+}

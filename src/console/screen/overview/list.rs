@@ -1,0 +1,88 @@
+//! What the lists of the overview share: frame, cursor, rows that are cut, and what stands in the place of rows.
+
+use kube::Resource;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Block;
+use unicode_width::UnicodeWidthStr;
+
+use super::{Overview, Part};
+use crate::console::context::Context;
+use crate::console::links::Refusal;
+use crate::console::resource::ResourceKey;
+use crate::console::text::{clean, fit, grouped};
+
+/// The frame of a list: its title, the filter if it has one, and a note on the right.
+pub(super) fn framed<'a>(
+    overview: &Overview,
+    part: Part,
+    cx: &Context<'_>,
+    title: &str,
+    note: Vec<Span<'a>>,
+) -> Block<'a> {
+    let theme = cx.theme;
+    let block = if overview.part == part { theme.block_focused("") } else { theme.block("") };
+    let mut left = vec![Span::styled(format!(" {title} "), theme.frame.title)];
+    if !overview.query.is_empty() {
+        let query = format!("/{} ", fit(&clean(&overview.query), 20));
+        left.push(Span::styled(query, theme.status.pending));
+    }
+    block.title_top(Line::from(left)).title_top(Line::from(note).right_aligned())
+}
+
+/// Where a kind's objects would be: that they are waited for, or that the server will not give them.
+pub(super) fn waiting<K: Resource<DynamicType = ()>>(cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
+    let text =
+        cx.links.refused(&ResourceKey::of::<K>()).map_or("waiting for the first list…", Refusal::words);
+    frame.render_widget(Line::styled(text, cx.theme.body.dim), inner);
+}
+
+/// Says that a list is empty, and whether the filter made it so.
+pub(super) fn nothing(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect, text: &str) {
+    let text = if overview.query.is_empty() { text } else { "nothing matches; <esc> clears the filter" };
+    frame.render_widget(Line::styled(text.to_owned(), cx.theme.body.dim), inner);
+}
+
+/// The first row of a list of this length that is shown, so that the cursor is seen and no room is left empty.
+pub(super) fn top_of(cursor: usize, length: usize, height: usize) -> usize {
+    (cursor + 1).saturating_sub(height).min(length.saturating_sub(height))
+}
+
+/// Draws a row of a list, cut with `…` where it is too long.
+pub(super) fn draw_row(
+    overview: &Overview,
+    part: Part,
+    chosen: bool,
+    cx: &Context<'_>,
+    frame: &mut Frame<'_>,
+    place: Rect,
+    spans: Vec<Span<'_>>,
+) {
+    let style = if chosen && overview.part == part { cx.theme.table.cursor } else { Style::default() };
+    let mut room = usize::from(place.width);
+    let mut kept = Vec::with_capacity(spans.len());
+    for span in spans {
+        let width = span.width();
+        if width <= room {
+            room -= width;
+            kept.push(span);
+            continue;
+        }
+        kept.push(Span::styled(fit(&span.content, room).into_owned(), span.style));
+        break;
+    }
+    frame.render_widget(Line::from(kept).style(style), place);
+}
+
+/// How many rows of a list are out of sight, in its lower border.
+pub(super) fn more(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, hidden: usize) {
+    if hidden > 0 && area.height > 2 {
+        let text = format!(" {} more ", grouped(hidden as u64));
+        let width = (text.width() as u16).min(area.width.saturating_sub(4));
+        let place =
+            Rect { x: area.right().saturating_sub(width + 2), y: area.bottom() - 1, width, height: 1 };
+        frame.render_widget(Line::styled(text, cx.theme.body.dim), place);
+    }
+}

@@ -1,0 +1,213 @@
+//! The rows of the table: nodes refused for the same reasons are one row, which can be opened.
+//!
+//! A cluster of thousands has a handful of reasons. Groups are made once a verdict; opening, filtering and
+//! drawing touch only rows.
+
+use std::collections::{BTreeSet, HashMap};
+
+use regex::Regex;
+
+use super::verdict::{NodeVerdict, Refusal, Verdict};
+
+/// Fewer nodes than this are a row each.
+const GROUPED_FROM: usize = 16;
+
+/// What a row is known by, whatever the next verdict brings.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Name {
+    /// A group, by its reasons.
+    Group(String),
+    /// A node.
+    Node(String),
+}
+
+/// Nodes with the same refusals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// What sets it apart.
+    pub name: Name,
+    /// Positions in the verdict, the best score first.
+    pub nodes: Vec<usize>,
+}
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row<'g> {
+    /// Several nodes; whether they are shown below it.
+    Group(&'g Group, Opened),
+    /// One node, by position; whether it is one of a group above it.
+    Node(usize, Nested),
+}
+
+/// Whether a group shows its nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// They are listed below.
+    Yes,
+    /// They are not.
+    No,
+}
+
+/// Whether a node's row belongs to a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nested {
+    /// To the group above.
+    Yes,
+    /// It stands alone.
+    No,
+}
+
+impl Row<'_> {
+    /// What it is known by.
+    pub fn name(&self, verdict: &Verdict) -> Name {
+        match self {
+            Self::Group(group, _) => group.name.clone(),
+            Self::Node(position, _) => Name::Node(verdict.nodes[*position].name.clone()),
+        }
+    }
+
+    /// A node it stands for: any one of a group has the group's refusals.
+    pub fn example<'v>(&self, verdict: &'v Verdict) -> &'v NodeVerdict {
+        match self {
+            Self::Group(group, _) => &verdict.nodes[group.nodes[0]],
+            Self::Node(position, _) => &verdict.nodes[*position],
+        }
+    }
+}
+
+/// The nodes in groups: those that the least stands against first, then the best score.
+pub fn groups(verdict: &Verdict) -> Vec<Group> {
+    let together = verdict.nodes.len() >= GROUPED_FROM;
+    let mut by_reasons: HashMap<&[Refusal], Vec<usize>> = HashMap::new();
+    for (position, node) in verdict.nodes.iter().enumerate() {
+        by_reasons.entry(&node.refusals).or_default().push(position);
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for mut nodes in by_reasons.into_values() {
+        nodes.sort_by(|a, b| order(verdict, *a).cmp(&order(verdict, *b)));
+        if together && nodes.len() > 1 {
+            groups.push(Group { name: Name::Group(reasons(&verdict.nodes[nodes[0]])), nodes });
+        } else {
+            groups.extend(nodes.into_iter().map(|position| Group {
+                name: Name::Node(verdict.nodes[position].name.clone()),
+                nodes: vec![position],
+            }));
+        }
+    }
+    groups.sort_by(|a, b| order(verdict, a.nodes[0]).cmp(&order(verdict, b.nodes[0])));
+    groups
+}
+
+fn order(verdict: &Verdict, position: usize) -> (usize, std::cmp::Reverse<Option<i64>>, &str) {
+    let node = &verdict.nodes[position];
+    (node.refusals.len(), std::cmp::Reverse(verdict.total(node)), &node.name)
+}
+
+/// Every reason against a node, in one line.
+pub fn reasons(node: &NodeVerdict) -> String {
+    let all: Vec<&str> =
+        node.refusals.iter().flat_map(|refusal| &refusal.reasons).map(String::as_str).collect();
+    if all.is_empty() { "takes the pod".to_owned() } else { all.join(", ") }
+}
+
+/// The rows to show: groups that are open with their nodes; of a search only what it finds, by node or reason.
+pub fn rows<'g>(
+    verdict: &Verdict,
+    groups: &'g [Group],
+    open: &BTreeSet<Name>,
+    search: Option<&Regex>,
+) -> Vec<Row<'g>> {
+    let mut rows = Vec::new();
+    for group in groups {
+        let reason_found =
+            search.is_none_or(|regex| regex.is_match(&reasons(&verdict.nodes[group.nodes[0]])));
+        let found = |position: &&usize| {
+            reason_found || search.is_some_and(|regex| regex.is_match(&verdict.nodes[**position].name))
+        };
+        if let Name::Node(_) = group.name {
+            rows.extend(group.nodes.iter().filter(found).map(|position| Row::Node(*position, Nested::No)));
+            continue;
+        }
+        // Nodes found by their names are worth seeing at once.
+        let opened = open.contains(&group.name) || !reason_found;
+        let nodes: Vec<usize> = group.nodes.iter().filter(found).copied().collect();
+        if nodes.is_empty() {
+            continue;
+        }
+        rows.push(Row::Group(group, if opened { Opened::Yes } else { Opened::No }));
+        if opened {
+            rows.extend(nodes.into_iter().map(|position| Row::Node(position, Nested::Yes)));
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+    use crate::console::screen::pending::verdict::Scorer;
+
+    fn verdict(nodes: impl Iterator<Item = (String, Vec<&'static str>, i64)>) -> Verdict {
+        let node = |(name, reasons, score): (String, Vec<&str>, i64)| NodeVerdict {
+            name,
+            refusals: reasons
+                .iter()
+                .map(|reason| Refusal { plugin: "P".into(), reasons: vec![(*reason).to_owned()] })
+                .collect(),
+            scores: vec![score],
+        };
+        Verdict {
+            attempted_at: Time(jiff::Timestamp::UNIX_EPOCH),
+            message: String::new(),
+            hints: Vec::new(),
+            filters: vec!["P".into()],
+            scored_by: vec![Scorer { plugin: "S".into(), weight: 1 }],
+            nodes: nodes.map(node).collect(),
+        }
+    }
+
+    fn shown(verdict: &Verdict, groups: &[Group], open: &BTreeSet<Name>, search: &str) -> Vec<String> {
+        let regex = Regex::new(search).expect("a pattern");
+        let search = (!search.is_empty()).then_some(&regex);
+        rows(verdict, groups, open, search)
+            .iter()
+            .map(|row| match row {
+                Row::Group(group, _) => format!("{}× {}", group.nodes.len(), reasons(row.example(verdict))),
+                Row::Node(position, nested) => {
+                    format!(
+                        "{}{}",
+                        if *nested == Nested::Yes { "  " } else { "" },
+                        verdict.nodes[*position].name
+                    )
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn five_thousand_nodes_are_a_few_rows_that_open_con_9() {
+        let verdict = verdict((0..5000).map(|n| match n {
+            0 => ("lonely".to_owned(), vec!["unschedulable"], 10),
+            n if n % 2 == 0 => (format!("n{n}"), vec!["cpu"], 10),
+            n => (format!("n{n}"), vec!["taint", "cpu"], n),
+        }));
+        let groups = groups(&verdict);
+        let mut open = BTreeSet::new();
+        // One thing stands against the first two, of equal score by name; the last needs two.
+        assert_eq!(shown(&verdict, &groups, &open, ""), ["lonely", "2499× cpu", "2500× taint, cpu"]);
+        open.insert(groups[2].name.clone());
+        let rows = shown(&verdict, &groups, &open, "");
+        assert_eq!((rows.len(), rows[3].as_str()), (2503, "  n4999"), "the best score first");
+        assert_eq!(shown(&verdict, &groups, &BTreeSet::new(), "n123$"), ["2500× taint, cpu", "  n123"]);
+        assert_eq!(shown(&verdict, &groups, &BTreeSet::new(), "taint"), ["2500× taint, cpu"]);
+        assert!(shown(&verdict, &groups, &BTreeSet::new(), "nothing").is_empty());
+    }
+
+    #[test]
+    fn a_few_nodes_are_a_row_each_con_9() {
+        let verdict = verdict(["b", "a"].into_iter().map(|name| (name.to_owned(), vec!["cpu"], 1)));
+        assert_eq!(shown(&verdict, &groups(&verdict), &BTreeSet::new(), ""), ["a", "b"]);
+    }
+}

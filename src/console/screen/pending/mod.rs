@@ -1,0 +1,237 @@
+//! Why a pod waits for a node: every node against every filter, and what would make it fit (CON-9).
+//!
+//! The verdict is asked for anew whenever the pod or an event about it changes, which each attempt of the
+//! scheduler brings about. On a cluster that serves none, the same screen shows what kube-scheduler's own
+//! event and condition tell, and says so.
+
+mod event_view;
+pub mod groups;
+pub mod scheduler_event;
+pub mod verdict;
+mod view;
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use crossterm::event::MouseEventKind;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use regex::Regex;
+
+use super::View;
+use crate::console::command::{Command, KeyContext};
+use crate::console::context::Context;
+use crate::console::effect::{Effect, Route};
+use crate::console::message::ScreenMessage;
+use crate::console::navigate::go_to;
+use crate::console::query;
+use crate::console::resource::{ObjectRef, ResourceKey};
+use crate::console::store::Touched;
+use crate::console::toast::Toast;
+use groups::{Group, Name, Row, groups, rows};
+use verdict::{Verdict, VerdictResponse, ask};
+
+/// What its task sends it.
+#[derive(Debug)]
+pub enum PendingData {
+    /// What came of asking for the verdict.
+    VerdictResponse(VerdictResponse),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Pending {
+    pub(super) target: ObjectRef,
+    /// The newest answer that says something; a verdict stays readable when there is none any more.
+    pub(super) answer: Option<VerdictResponse>,
+    pub(super) groups: Vec<Group>,
+    pub(super) open: BTreeSet<Name>,
+    cursor: Option<Name>,
+    /// Where the cursor was, for when its row goes.
+    place: usize,
+    pub(super) query: String,
+    search: Option<Regex>,
+    /// The first row drawn, and how many there was room for.
+    pub(super) window: Cell<(usize, usize)>,
+}
+
+impl Pending {
+    /// Of this pod.
+    pub fn new(target: ObjectRef) -> Self {
+        Self {
+            target,
+            answer: None,
+            groups: Vec::new(),
+            open: BTreeSet::new(),
+            cursor: None,
+            place: 0,
+            query: String::new(),
+            search: None,
+            window: Cell::new((0, 1)),
+        }
+    }
+
+    /// The pod as it is now.
+    pub(super) fn pod<'a>(&self, cx: &Context<'a>) -> Option<&'a Pod> {
+        let stores = cx.stores;
+        match &self.target.uid {
+            Some(uid) => stores.pods().get(uid),
+            None => stores.pods().by_name(self.target.namespace.as_deref()?, &self.target.name),
+        }
+    }
+
+    pub(super) fn verdict(&self) -> Option<&Verdict> {
+        match &self.answer {
+            Some(VerdictResponse::Verdict(verdict)) => Some(verdict),
+            _ => None,
+        }
+    }
+
+    pub(super) fn rows(&self) -> Vec<Row<'_>> {
+        let Some(verdict) = self.verdict() else { return Vec::new() };
+        rows(verdict, &self.groups, &self.open, self.search.as_ref())
+    }
+
+    /// Where the cursor is among these rows.
+    pub(super) fn cursor_place(&self, verdict: &Verdict, rows: &[Row<'_>]) -> usize {
+        let named = self.cursor.as_ref();
+        let at = named.and_then(|name| rows.iter().position(|row| row.name(verdict) == *name));
+        at.unwrap_or(self.place).min(rows.len().saturating_sub(1))
+    }
+
+    fn go(&mut self, step: impl FnOnce(usize) -> usize) {
+        let Some(verdict) = self.verdict() else { return };
+        let rows = self.rows();
+        let place = step(self.cursor_place(verdict, &rows)).min(rows.len().saturating_sub(1));
+        let name = rows.get(place).map(|row| row.name(verdict));
+        self.place = place;
+        self.cursor = name;
+    }
+
+    fn load(&self) -> Effect {
+        let target = self.target.clone();
+        Effect::task("verdict", move |out| async move {
+            let answer = ask(out.client(), &target).await;
+            out.data(PendingData::VerdictResponse(answer)).await;
+        })
+    }
+
+    fn take(&mut self, answer: VerdictResponse) {
+        match answer {
+            // The last attempt is worth more than word that there is none now: the pod may have its node.
+            VerdictResponse::Untried if self.verdict().is_some() => {}
+            answer => {
+                if let VerdictResponse::Verdict(verdict) = &answer {
+                    self.groups = groups(verdict);
+                }
+                self.answer = Some(answer);
+            }
+        }
+    }
+
+    /// Opens or closes a group; goes to a node.
+    fn enter(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        let Some(verdict) = self.verdict() else { return Vec::new() };
+        let rows = self.rows();
+        match rows.get(self.cursor_place(verdict, &rows)).map(|row| row.name(verdict)) {
+            Some(Name::Node(node)) => go_to(cx, "v1", "Node", None, &node, None),
+            Some(group) => {
+                if !self.open.remove(&group) {
+                    self.open.insert(group);
+                }
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let page = self.window.get().1.max(2) - 1;
+        match command {
+            Command::Up => self.go(|at| at.saturating_sub(1)),
+            Command::Down => self.go(|at| at + 1),
+            Command::Top => self.go(|_| 0),
+            Command::Bottom => self.go(|_| usize::MAX),
+            Command::PageUp => self.go(|at| at.saturating_sub(page)),
+            Command::PageDown => self.go(|at| at + page),
+            Command::Enter | Command::PendingOpen => return self.enter(cx),
+            Command::PendingDescribe => return vec![Effect::open(Route::Describe(self.target.clone()))],
+            Command::PendingYaml => return vec![Effect::open(Route::Yaml(self.target.clone()))],
+            Command::PendingCopy => {
+                let Some(verdict) = self.verdict() else {
+                    return vec![Effect::Toast(Toast::note("there is no verdict to copy"))];
+                };
+                return vec![Effect::Copy(verdict.message.clone())];
+            }
+            Command::Refresh => return vec![self.load()],
+            Command::Back | Command::Leave => return vec![Effect::Back],
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Whether a change may come with another attempt at the pod.
+    fn concerns(&self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) -> bool {
+        let is_pods = *resource == ResourceKey::of::<Pod>();
+        let is_events = *resource == ResourceKey::of::<Event>();
+        let Touched::Some(uids) = touched else { return is_pods || is_events };
+        let ours = |name: Option<&str>, namespace: Option<&str>| {
+            name == Some(self.target.name.as_str()) && namespace == self.target.namespace.as_deref()
+        };
+        match () {
+            () if is_pods => uids.iter().any(|uid| self.target.uid.as_ref() == Some(uid)),
+            () if is_events => uids.iter().filter_map(|uid| cx.stores.events().get(uid)).any(|event| {
+                let about = &event.involved_object;
+                ours(about.name.as_deref(), about.namespace.as_deref())
+            }),
+            () => false,
+        }
+    }
+}
+
+impl View for Pending {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · why pending", self.target.name)
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Pending, KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Shown => return vec![self.load()],
+            ScreenMessage::Changed(resource, touched) if self.concerns(cx, &resource, &touched) => {
+                return vec![self.load()];
+            }
+            ScreenMessage::Data(data) => {
+                if let Some(PendingData::VerdictResponse(answer)) = data.take() {
+                    self.take(answer);
+                }
+            }
+            ScreenMessage::Command(command) => return self.command(cx, command),
+            ScreenMessage::Mouse(event) => match event.kind {
+                MouseEventKind::ScrollDown => self.go(|at| at + 3),
+                MouseEventKind::ScrollUp => self.go(|at| at.saturating_sub(3)),
+                _ => {}
+            },
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        self.search = if text.is_empty() { None } else { Some(query::pattern(text)?) };
+        text.clone_into(&mut self.query);
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! What an undo, a pause and a resume change: data for the console to carry out.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use serde_json::{Map, Value, json};
+
+use super::history::{REVISION, without_hash};
+use crate::console::action::{Action, Mutation, PatchKind};
+use crate::console::ask::restart::is_paused;
+use crate::console::resource::ObjectRef;
+
+/// Annotations that are the system's and stay the Deployment's own (kubectl's `annotationsToSkip`).
+const KEPT: [&str; 7] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    "deployment.kubernetes.io/revision-history",
+    "deployment.kubernetes.io/desired-replicas",
+    "deployment.kubernetes.io/max-replicas",
+    "deprecated.deployment.rollback.to",
+    "deprecated.daemonset.template.generation",
+];
+
+/// The JSON patch that gives a Deployment the template of a ReplicaSet, as `kubectl rollout undo` does;
+/// kubectl's own words where it refuses.
+pub fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Value, String> {
+    let name = deployment.metadata.name.as_deref().unwrap_or_default();
+    if is_paused(deployment) {
+        return Err(format!(
+            "you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume \
+             deployment/{name}' and try again"
+        ));
+    }
+    let template = set.spec.template.clone();
+    let Some(template) = template.map(without_hash) else {
+        return Err("the revision has no template".to_owned());
+    };
+    let mut annotations = Map::new();
+    for (key, value) in deployment.metadata.annotations.iter().flatten() {
+        if KEPT.contains(&key.as_str()) {
+            annotations.insert(key.clone(), json!(value));
+        }
+    }
+    for (key, value) in set.metadata.annotations.iter().flatten() {
+        if !KEPT.contains(&key.as_str()) {
+            annotations.insert(key.clone(), json!(value));
+        }
+    }
+    Ok(json!([
+        { "op": "replace", "path": "/spec/template", "value": template },
+        { "op": "add", "path": "/metadata/annotations", "value": annotations },
+    ]))
+}
+
+/// Goes back to a revision. The inverse goes back to the one it has now, which the server will have as a
+/// ReplicaSet then.
+pub fn undo(
+    target: &ObjectRef,
+    deployment: &Deployment,
+    set: &ReplicaSet,
+    number: i64,
+) -> Result<Action, String> {
+    let body = undo_patch(deployment, set)?;
+    let template = &deployment.spec.template;
+    let back = json!([
+        { "op": "replace", "path": "/spec/template", "value": template },
+    ]);
+    let action = |title: String, kubectl: String, body: Value| Action {
+        title,
+        target: target.clone(),
+        kubectl,
+        mutation: Mutation::Patch { target: target.clone(), subresource: None, kind: PatchKind::Json, body },
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    };
+    let kubectl = format!("kubectl rollout undo{} deployment/{}", target.kubectl_namespace(), target.name);
+    let title = format!("undo {} to revision {number}", target.describe());
+    let to_revision = format!("{kubectl} --to-revision={number}");
+    let mut inverse = action(format!("take back the undo of {}", target.describe()), kubectl, back);
+    // Done again, it takes the template alone: its annotations are those of a revision long past.
+    let forth = json!([{ "op": "replace", "path": "/spec/template", "value": body[0]["value"] }]);
+    let mut redo = action(title.clone(), to_revision.clone(), forth);
+    redo.inverse = Some(Box::new(inverse.clone()));
+    inverse.inverse = Some(Box::new(redo));
+    let mut undo = action(title, to_revision, body);
+    undo.inverse = Some(Box::new(inverse));
+    Ok(undo)
+}
+
+/// Pauses, or resumes.
+pub fn pause(target: &ObjectRef, paused: bool) -> Action {
+    let one = |paused: bool| {
+        let verb = if paused { "pause" } else { "resume" };
+        Action {
+            title: format!("{verb} {}", target.describe()),
+            target: target.clone(),
+            kubectl: format!(
+                "kubectl rollout {verb}{} deployment/{}",
+                target.kubectl_namespace(),
+                target.name
+            ),
+            mutation: Mutation::Patch {
+                target: target.clone(),
+                subresource: None,
+                kind: PatchKind::Strategic,
+                body: json!({ "spec": { "paused": if paused { json!(true) } else { Value::Null } } }),
+            },
+            inverse: None,
+            undoes: None,
+            quiet: false,
+        }
+    };
+    Action { inverse: Some(Box::new(one(!paused))), ..one(paused) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deployment(paused: bool) -> Deployment {
+        serde_json::from_value(json!({
+            "metadata": { "name": "web", "annotations": { REVISION: "4", "mine": "old",
+                "kubectl.kubernetes.io/last-applied-configuration": "{}" } },
+            "spec": { "paused": paused, "selector": {}, "template": {} },
+        }))
+        .unwrap()
+    }
+
+    /// DEP-4: the undo of kubectl, annotation by annotation.
+    #[test]
+    fn an_undo_takes_the_template_and_leaves_the_systems_annotations() {
+        let set: ReplicaSet = serde_json::from_value(json!({
+            "metadata": { "annotations": { REVISION: "3", "mine": "new", "kubernetes.io/change-cause": "why" } },
+            "spec": { "selector": {}, "template": { "metadata": { "labels": { "app": "web",
+                "pod-template-hash": "abc" } } } },
+        }))
+        .unwrap();
+        let patch = undo_patch(&deployment(false), &set).unwrap();
+        assert_eq!(
+            patch,
+            json!([
+                { "op": "replace", "path": "/spec/template",
+                  "value": { "metadata": { "labels": { "app": "web" } } } },
+                { "op": "add", "path": "/metadata/annotations", "value": {
+                    REVISION: "4", "kubectl.kubernetes.io/last-applied-configuration": "{}",
+                    "mine": "new", "kubernetes.io/change-cause": "why" } },
+            ])
+        );
+        assert_eq!(
+            undo_patch(&deployment(true), &set).unwrap_err(),
+            "you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume \
+             deployment/web' and try again"
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! The revisions of a Deployment and how their templates differ.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use jiff::Timestamp;
+
+use crate::manifest::to_yaml;
+
+/// Where the revision of a Deployment or ReplicaSet is kept.
+pub const REVISION: &str = "deployment.kubernetes.io/revision";
+const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+const HASH: &str = "pod-template-hash";
+
+/// One revision: a ReplicaSet that can be gone back to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revision {
+    /// Its number.
+    pub number: i64,
+    /// The ReplicaSet's name.
+    pub set: String,
+    /// When the ReplicaSet was made.
+    pub created: Option<Timestamp>,
+    /// `kubernetes.io/change-cause`, if given.
+    pub change_cause: Option<String>,
+    /// The images of its containers.
+    pub images: Vec<String>,
+    /// Whether the Deployment has its template now.
+    pub current: bool,
+}
+
+/// The revisions of a Deployment, newest first.
+pub fn revisions<'a>(
+    deployment: &Deployment,
+    sets: impl IntoIterator<Item = &'a ReplicaSet>,
+) -> Vec<Revision> {
+    let mut revisions: Vec<Revision> = sets
+        .into_iter()
+        .filter_map(|set| {
+            let number = revision_of(set)?;
+            let template = set.spec.template.as_ref();
+            Some(Revision {
+                number,
+                set: set.metadata.name.clone().unwrap_or_default(),
+                created: set.metadata.creation_timestamp.as_ref().map(|time| time.0),
+                change_cause: annotation(set, CHANGE_CAUSE).filter(|cause| !cause.is_empty()),
+                images: template.map(images).unwrap_or_default(),
+                current: is_current(deployment, set),
+            })
+        })
+        .collect();
+    revisions.sort_by_key(|revision| std::cmp::Reverse(revision.number));
+    revisions
+}
+
+/// The revision number of a ReplicaSet.
+pub fn revision_of(set: &ReplicaSet) -> Option<i64> {
+    annotation(set, REVISION)?.parse().ok()
+}
+
+fn annotation(set: &ReplicaSet, key: &str) -> Option<String> {
+    set.metadata.annotations.as_ref()?.get(key).cloned()
+}
+
+/// Whether this is the Deployment's new ReplicaSet: its template is the Deployment's, without the hash.
+pub fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
+    let wanted = without_hash(deployment.spec.template.clone());
+    set.spec.template.clone().map(without_hash) == Some(wanted)
+}
+
+/// A template without the label the controller adds to tell ReplicaSets apart.
+pub fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
+    if let Some(labels) = template.metadata.as_mut().and_then(|metadata| metadata.labels.as_mut()) {
+        labels.remove(HASH);
+    }
+    // Nothing but the hash was there: the Deployment has no labels at all then.
+    if let Some(metadata) = &mut template.metadata {
+        metadata.labels = metadata.labels.take().filter(|labels| !labels.is_empty());
+    }
+    template.metadata = template.metadata.filter(|metadata| *metadata != ObjectMeta::default());
+    template
+}
+
+/// The images of a template's containers, init containers first.
+pub fn images(template: &PodTemplateSpec) -> Vec<String> {
+    let Some(spec) = &template.spec else { return Vec::new() };
+    spec.init_containers
+        .iter()
+        .flatten()
+        .chain(&spec.containers)
+        .filter_map(|container| container.image.clone())
+        .collect()
+}
+
+/// How a line of a diff is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// In both.
+    Same,
+    /// Only in the first.
+    Removed,
+    /// Only in the second.
+    Added,
+    /// Lines in between are left out.
+    Gap,
+}
+
+/// The difference of two templates as YAML, with three lines around each change.
+pub fn template_diff(from: Option<&PodTemplateSpec>, to: Option<&PodTemplateSpec>) -> Vec<(Sign, String)> {
+    let text = |template: Option<&PodTemplateSpec>| {
+        let value = template.map(|template| without_hash(template.clone()));
+        let value = value.and_then(|template| serde_json::to_value(template).ok()).unwrap_or(Value::Null);
+        to_yaml(&pruned(value))
+    };
+    let (from, to) = (text(from), text(to));
+    let diff = TextDiff::from_lines(&from, &to);
+    let mut lines = Vec::new();
+    for (index, group) in diff.grouped_ops(3).iter().enumerate() {
+        if index > 0 {
+            lines.push((Sign::Gap, "…".to_owned()));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let sign = match change.tag() {
+                ChangeTag::Equal => Sign::Same,
+                ChangeTag::Delete => Sign::Removed,
+                ChangeTag::Insert => Sign::Added,
+            };
+            lines.push((sign, change.value().trim_end_matches('\n').to_owned()));
+        }
+    }
+    lines
+}
+
+/// Without fields that say nothing: they would only be lines to read over.
+fn pruned(value: Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .filter(|(key, value)| !(value.is_null() || key == "creationTimestamp"))
+                .map(|(key, value)| (key, pruned(value)))
+                .collect(),
+        ),
+        Value::Array(list) => Value::Array(list.into_iter().map(pruned).collect()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn deployment(image: &str) -> Deployment {
+        serde_json::from_value(json!({ "metadata": { "name": "web" }, "spec": { "selector": {}, "template": {
+            "metadata": { "labels": { "app": "web" } },
+            "spec": { "containers": [{ "name": "nginx", "image": image }] } } } }))
+        .unwrap()
+    }
+
+    fn set(name: &str, revision: &str, image: &str, cause: Option<&str>) -> ReplicaSet {
+        let mut annotations = serde_json::Map::from_iter([(REVISION.to_owned(), json!(revision))]);
+        if let Some(cause) = cause {
+            annotations.insert(CHANGE_CAUSE.to_owned(), json!(cause));
+        }
+        serde_json::from_value(json!({
+            "metadata": { "name": name, "annotations": annotations },
+            "spec": { "selector": {}, "template": {
+                "metadata": { "labels": { "app": "web", "pod-template-hash": name } },
+                "spec": { "containers": [{ "name": "nginx", "image": image }] } } },
+        }))
+        .unwrap()
+    }
+
+    /// CON-5, DEP-4: the history, newest first, with the current one found by its template.
+    #[test]
+    fn revisions_are_listed_newest_first() {
+        let sets = [
+            set("a", "2", "nginx:1.7.9", None),
+            set("b", "10", "nginx:1.9.1", Some("kubectl set image")),
+            set("c", "x", "broken", None),
+        ];
+        let list = revisions(&deployment("nginx:1.9.1"), &sets);
+        let described: Vec<(i64, bool, Option<&str>)> = list
+            .iter()
+            .map(|revision| (revision.number, revision.current, revision.change_cause.as_deref()))
+            .collect();
+        assert_eq!(described, [(10, true, Some("kubectl set image")), (2, false, None)]);
+        assert_eq!(list[1].images, ["nginx:1.7.9"]);
+    }
+
+    #[test]
+    fn the_diff_shows_what_an_undo_would_change() {
+        let template = |image| set("x", "1", image, None).spec.template;
+        let (old, new) = (template("nginx:1.7.9"), template("nginx:1.9.1"));
+        let diff = template_diff(old.as_ref(), new.as_ref());
+        let text: Vec<String> = diff
+            .iter()
+            .map(|(sign, line)| {
+                let sign = match sign {
+                    Sign::Same => ' ',
+                    Sign::Removed => '-',
+                    Sign::Added => '+',
+                    Sign::Gap => '~',
+                };
+                format!("{sign}{line}")
+            })
+            .collect();
+        assert_eq!(
+            text,
+            [
+                "     app: web",
+                " spec:",
+                "   containers:",
+                "-  - image: nginx:1.7.9",
+                "+  - image: nginx:1.9.1",
+                "     name: nginx",
+            ]
+        );
+        assert!(template_diff(old.as_ref(), old.as_ref()).is_empty());
+    }
+}

@@ -1,0 +1,222 @@
+//! The rollout cockpit: old and new side by side, limits, deadline, history and undo (CON-5).
+//!
+//! Everything is read from the live stores at each draw. Its own state is what is picked.
+//! [`progress`] reads a Deployment with its ReplicaSets and Pods, [`actions`] says what an undo or a pause would
+//! change; both are pure.
+
+pub mod actions;
+pub mod cause;
+pub mod history;
+pub mod limits;
+mod panels;
+pub mod progress;
+mod view;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::PatchParams;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::View;
+use crate::console::action::{self, Action, Mutation, error_text};
+use crate::console::ask;
+use crate::console::command::{Command, KeyContext};
+use crate::console::context::Context;
+use crate::console::effect::{Dialog, Effect, Only, TableRoute};
+use crate::console::message::ScreenMessage;
+use crate::console::offers;
+use crate::console::resource::{ObjectRef, Uid};
+use crate::console::store::uid_of;
+use crate::console::text::clean;
+use crate::console::toast::Toast;
+
+pub use history::{Revision, revisions, template_diff};
+pub use limits::Limits;
+pub use progress::{Progress, RolloutView, Side};
+
+use history::{Sign, revision_of};
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum RolloutData {
+    /// The server was asked whether it would take the undo to this revision; what it said.
+    Tried(i64, Result<(), String>),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Rollout {
+    pub(super) target: ObjectRef,
+    /// The revision picked; the newest that is not current until one is.
+    picked: Option<i64>,
+    /// Lines the difference is scrolled down.
+    pub(super) scrolled: usize,
+    /// What the server said to the dry run of the picked undo.
+    pub(super) tried: Option<(i64, Result<(), String>)>,
+}
+
+/// The objects of a rollout, from the stores.
+pub(super) struct Objects<'a> {
+    pub(super) deployment: &'a Deployment,
+    pub(super) sets: Vec<(&'a ReplicaSet, Vec<&'a Pod>)>,
+}
+
+impl Rollout {
+    /// Of this object.
+    pub fn new(target: ObjectRef) -> Self {
+        Self { target, picked: None, scrolled: 0, tried: None }
+    }
+
+    pub(super) fn objects<'a>(&self, cx: &'a Context<'_>) -> Option<Objects<'a>> {
+        let namespace = self.target.namespace.as_deref().unwrap_or_default();
+        let deployment = cx.stores.deployments().by_name(namespace, &self.target.name)?;
+        let uid = uid_of(deployment)?;
+        let mut sets: Vec<(&ReplicaSet, Vec<&Pod>)> = cx
+            .stores
+            .replica_sets()
+            .owned_by(&uid)
+            .map(|set| {
+                let uid = uid_of(set).unwrap_or_else(|| Uid::from(""));
+                (set, cx.stores.pods().owned_by(&uid).collect())
+            })
+            .collect();
+        sets.sort_by_key(|(set, _)| std::cmp::Reverse(revision_of(set)));
+        Some(Objects { deployment, sets })
+    }
+
+    /// The revision the cursor is on: what was picked, else the newest one to go back to.
+    pub(super) fn picked(&self, list: &[Revision]) -> Option<usize> {
+        let at = |wanted: i64| list.iter().position(|revision| revision.number == wanted);
+        self.picked
+            .and_then(at)
+            .or_else(|| list.iter().position(|revision| !revision.current))
+            .or((!list.is_empty()).then_some(0))
+    }
+
+    fn step(&mut self, cx: &Context<'_>, by: isize) {
+        let Some(objects) = self.objects(cx) else { return };
+        let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));
+        let Some(at) = self.picked(&list) else { return };
+        let next = at.saturating_add_signed(by).min(list.len() - 1);
+        self.picked = Some(list[next].number);
+        self.scrolled = 0;
+    }
+
+    /// Asks before an undo, with what changes, and asks the server meanwhile whether it would take it.
+    fn ask_undo(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        let Some(objects) = self.objects(cx) else { return Vec::new() };
+        let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));
+        let Some(revision) = self.picked(&list).map(|at| list[at].clone()) else {
+            return vec![Effect::failed("there is no revision to go back to")];
+        };
+        if revision.current {
+            return vec![Effect::Toast(Toast::note("this is the revision it has; pick another one"))];
+        }
+        let set = objects.sets.iter().find(|(set, _)| revision_of(set) == Some(revision.number));
+        let Some((set, _)) = set else { return Vec::new() };
+        let action = match actions::undo(&self.target, objects.deployment, set, revision.number) {
+            Ok(action) => action,
+            Err(error) => return vec![Effect::failed(error)],
+        };
+        let mut dialog = Dialog::new(format!("Undo {}", self.target.name), "Undo", {
+            let action = action.clone();
+            move |_, _| Ok(vec![Effect::Act(Box::new(action.clone()))])
+        })
+        .line(format!(
+            "Back to revision {}: {}",
+            revision.number,
+            revision.change_cause.as_deref().unwrap_or("no change-cause")
+        ));
+        let diff = template_diff(Some(&objects.deployment.spec.template), set.spec.template.as_ref());
+        let changes = diff.iter().filter(|(sign, _)| matches!(sign, Sign::Added | Sign::Removed));
+        for (sign, line) in changes.clone().take(8) {
+            let sign = if *sign == Sign::Added { '+' } else { '-' };
+            dialog = dialog.line(format!("{sign} {}", clean(line.trim().trim_start_matches("- "))));
+        }
+        let more = changes.count().saturating_sub(8);
+        if more > 0 {
+            dialog = dialog.line(format!("… and {more} lines more"));
+        }
+        self.tried = None;
+        vec![try_out(action, revision.number), Effect::ShowDialog(Box::new(dialog))]
+    }
+
+    fn pause(&self, cx: &Context<'_>) -> Vec<Effect> {
+        let Some(objects) = self.objects(cx) else { return Vec::new() };
+        let paused = ask::restart::is_paused(objects.deployment);
+        vec![Effect::Act(Box::new(actions::pause(&self.target, !paused)))]
+    }
+
+    fn pods(&self, cx: &Context<'_>) -> Vec<Effect> {
+        let pods = TableRoute::of(cx.catalogue.kind::<Pod>()).only(Only::OwnedBy(self.target.clone()));
+        vec![Effect::open(pods)]
+    }
+}
+
+impl View for Rollout {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · rollout", self.target.name)
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Rollout, KeyContext::List]
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        offers::refuses(cx.catalogue, &self.target.kind, command, 0)
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Command(command) => match command {
+                Command::RolloutUndo | Command::Enter => return self.ask_undo(cx),
+                Command::RolloutPause => return self.pause(cx),
+                Command::RolloutRestart => return ask::restart::ask(cx, std::slice::from_ref(&self.target)),
+                Command::RolloutScale => {
+                    return vec![Effect::ShowDialog(Box::new(ask::scale::ask(
+                        cx,
+                        vec![self.target.clone()],
+                    )))];
+                }
+                Command::RolloutSetImage => return ask::set_image::ask(cx, &self.target),
+                Command::RolloutPods => return self.pods(cx),
+                Command::Back | Command::Leave => return vec![Effect::Back],
+                Command::Up => self.step(cx, -1),
+                Command::Down => self.step(cx, 1),
+                Command::Top => self.step(cx, -10_000),
+                Command::Bottom => self.step(cx, 10_000),
+                Command::PageDown | Command::Right => self.scrolled += 5,
+                Command::PageUp | Command::Left => self.scrolled = self.scrolled.saturating_sub(5),
+                _ => {}
+            },
+            ScreenMessage::Data(data) => {
+                let Some(RolloutData::Tried(number, result)) = data.take() else { return Vec::new() };
+                let refused = result.as_ref().err().cloned();
+                self.tried = Some((number, result));
+                if let Some(error) = refused {
+                    return vec![Effect::failed(format!(
+                        "dry run of the undo to revision {number}: {error}"
+                    ))];
+                }
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+}
+
+/// Asks the server whether it would take the action, changing nothing.
+fn try_out(action: Action, number: i64) -> Effect {
+    Effect::task("dry run", move |out| async move {
+        let Mutation::Patch { target, subresource, kind, body } = &action.mutation else { return };
+        let params = PatchParams { dry_run: true, ..PatchParams::default() };
+        let answer = action::patch(&out.client(), target, *subresource, *kind, body, &params).await;
+        let answer = answer.map(|_| ()).map_err(|error| error_text(&error));
+        out.data(RolloutData::Tried(number, answer)).await;
+    })
+}

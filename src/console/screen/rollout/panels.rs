@@ -1,0 +1,179 @@
+//! The panels under the cockpit of a rollout: its revisions, the template of the one picked, its pods.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
+use unicode_width::UnicodeWidthStr;
+
+use super::history::{Sign, revision_of, without_hash};
+use super::{Objects, Revision, Rollout, RolloutView, template_diff};
+use crate::console::context::Context;
+use crate::console::pod_status;
+use crate::console::text::{clean, fit};
+use crate::console::yaml_text;
+use crate::manifest::to_yaml;
+
+/// The revisions, newest first.
+pub(super) fn history(
+    rollout: &Rollout,
+    cx: &Context<'_>,
+    list: &[Revision],
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
+    let block = cx.theme.block("Revisions");
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let (width, height) = (usize::from(inner.width), usize::from(inner.height));
+    let picked = rollout.picked(list);
+    let skip = (picked.unwrap_or(0) + 1).saturating_sub(height);
+    let lines = list.iter().enumerate().skip(skip).take(height).map(|(at, revision)| {
+        let created = revision.created.map(|created| cx.age(created)).unwrap_or_default();
+        // A change-cause is often left over from the revision before; the image tells them apart.
+        let images = revision.images.join(", ");
+        let what = match &revision.change_cause {
+            Some(cause) => format!("{images}  {cause}"),
+            None => images,
+        };
+        let text = format!(
+            "{} {:>3} {:<6} {} {}",
+            if picked == Some(at) { "▸" } else { " " },
+            revision.number,
+            created,
+            if revision.current { "●" } else { " " },
+            clean(&what)
+        );
+        let style = match (picked == Some(at), revision.current) {
+            (true, _) => cx.theme.table.cursor,
+            (false, true) => cx.theme.body.accent,
+            (false, false) => cx.theme.body.text,
+        };
+        Line::styled(cell(&text, width), style)
+    });
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
+}
+
+/// What an undo to the picked revision would change; of the current one, what it is.
+pub(super) fn template(
+    rollout: &Rollout,
+    cx: &Context<'_>,
+    objects: &Objects<'_>,
+    list: &[Revision],
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
+    let picked = rollout.picked(list).map(|at| &list[at]);
+    let current = list.iter().find(|revision| revision.current).map(|revision| revision.number);
+    let title = match (picked, current) {
+        (Some(picked), Some(current)) if !picked.current => {
+            format!("Template, {current} → {}", picked.number)
+        }
+        (Some(picked), _) => format!("Template of revision {}", picked.number),
+        _ => "Template".to_owned(),
+    };
+    let block = cx.theme.block(title);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let Some(revision) = picked else { return };
+    let mut lines = Vec::new();
+    // The list beside has no room for long ones.
+    if let Some(cause) = &revision.change_cause
+        && cause.width() + revision.images.join(", ").width() + 20 > usize::from(area.x)
+    {
+        lines.push(Line::styled(clean(cause).into_owned(), cx.theme.body.accent));
+    }
+    if let Some((number, result)) = &rollout.tried
+        && *number == revision.number
+    {
+        lines.push(match result {
+            Ok(()) => Line::styled("✔ dry run: the server would take it", cx.theme.status.succeeded),
+            Err(error) => Line::styled(format!("✖ dry run: {}", clean(error)), cx.theme.status.failed),
+        });
+    }
+    let set = objects.sets.iter().find(|(set, _)| revision_of(set) == Some(revision.number));
+    let there = set.and_then(|(set, _)| set.spec.template.as_ref());
+    if revision.current {
+        let template = without_hash(objects.deployment.spec.template.clone());
+        let text = to_yaml(&serde_json::to_value(template).unwrap_or_default());
+        lines.extend(text.lines().map(|line| yaml_text::colour(line, cx.theme)));
+    } else {
+        let diff = template_diff(Some(&objects.deployment.spec.template), there);
+        lines.extend(diff.into_iter().map(|(sign, line)| {
+            let line = clean(&line).into_owned();
+            match sign {
+                Sign::Same => Line::styled(format!("  {line}"), cx.theme.body.dim),
+                Sign::Removed => Line::styled(format!("- {line}"), cx.theme.diff.removed),
+                Sign::Added => Line::styled(format!("+ {line}"), cx.theme.diff.added),
+                Sign::Gap => Line::styled("  ⋯", cx.theme.body.dim),
+            }
+        }));
+    }
+    let scrolled = rollout.scrolled.min(lines.len().saturating_sub(usize::from(inner.height)));
+    let shown = Paragraph::new(lines).wrap(Wrap { trim: false });
+    frame.render_widget(shown.scroll((u16::try_from(scrolled).unwrap_or(u16::MAX), 0)), inner);
+}
+
+/// Every pod of the rollout: the new side first.
+pub(super) fn pods(
+    cx: &Context<'_>,
+    objects: &Objects<'_>,
+    view: &RolloutView,
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
+    let theme = cx.theme;
+    let new = view.new.as_ref().map(|side| side.name.as_str());
+    let mut rows: Vec<(bool, Line<'static>)> = Vec::new();
+    let mut all: Vec<_> = objects
+        .sets
+        .iter()
+        .flat_map(|(set, pods)| pods.iter().map(move |pod| (set.metadata.name.as_deref() == new, *pod)))
+        .collect();
+    all.sort_by_key(|(is_new, pod)| {
+        let created = pod.metadata.creation_timestamp.as_ref().map(|at| at.0);
+        (!is_new, std::cmp::Reverse(created), pod.metadata.name.clone())
+    });
+    let longest = all.iter().filter_map(|(_, pod)| pod.metadata.name.as_ref()).map(|name| name.width()).max();
+    let name_width = longest.unwrap_or(0).clamp(8, 40);
+    for (is_new, pod) in all {
+        let status = pod_status::of(pod);
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("<none>");
+        let age = pod.metadata.creation_timestamp.as_ref().map(|at| cx.age(at.0)).unwrap_or_default();
+        let restarts = match status.restarts {
+            0 => String::new(),
+            1 => "1 restart".to_owned(),
+            many => format!("{many} restarts"),
+        };
+        let (word, word_style) = if is_new { ("new ", theme.body.accent) } else { ("old ", theme.body.dim) };
+        let line = Line::from(vec![
+            Span::styled(word, word_style),
+            Span::styled(cell(&clean(name), name_width), theme.body.text),
+            Span::raw("  "),
+            Span::styled(
+                cell(&format!("{} {}", status.health.glyph(), clean(&status.status)), 20),
+                theme.health(status.health),
+            ),
+            Span::styled(format!("  {}/{} ready  ", status.ready, status.total), theme.body.text),
+            Span::styled(cell(&clean(node), 14), theme.body.dim),
+            Span::styled(format!("{age:>6}  "), theme.body.dim),
+            Span::styled(restarts, theme.status.pending),
+        ]);
+        rows.push((is_new, line));
+    }
+    let room = usize::from(area.height.saturating_sub(2));
+    let hidden = rows.len().saturating_sub(room);
+    let title = if hidden > 0 { format!("Pods, {hidden} more with <o>") } else { "Pods".to_owned() };
+    let block = theme.block(fit(&title, usize::from(area.width)).into_owned());
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let lines: Vec<Line<'_>> = rows.into_iter().map(|(_, line)| line).take(room).collect();
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+/// A text in so many columns.
+pub(super) fn cell(text: &str, columns: usize) -> String {
+    let cut = fit(text, columns);
+    format!("{cut}{}", " ".repeat(columns.saturating_sub(cut.width())))
+}

@@ -1,0 +1,288 @@
+//! Where a rollout is: the old and the new side, the limits, the clock and what holds it up.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::cause::{Cause, worst};
+use super::history::{images, is_current, revision_of};
+use super::limits::Limits;
+use crate::console::health::Health;
+use crate::console::pod_status;
+
+/// One ReplicaSet of the rollout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// Its name.
+    pub name: String,
+    /// Its revision.
+    pub revision: Option<i64>,
+    /// The images of its template.
+    pub images: Vec<String>,
+    /// Pods it is to have.
+    pub wanted: i32,
+    /// Its pods: ready ones first, those on their way out last.
+    pub pods: Vec<PodMark>,
+}
+
+/// One pod of a side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodMark {
+    /// How it is.
+    pub health: Health,
+    /// Whether all its containers are ready.
+    pub ready: bool,
+    /// When it will be gone at the latest, if it is being deleted.
+    pub gone_by: Option<Timestamp>,
+}
+
+impl Side {
+    /// Ready pods that stay.
+    pub fn ready(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.ready && pod.gone_by.is_none()).count()
+    }
+
+    /// `6 ready, 2 starting, 1 terminating (27s left)`.
+    pub fn words(&self, now: Timestamp) -> String {
+        let going: Vec<&PodMark> = self.pods.iter().filter(|pod| pod.gone_by.is_some()).collect();
+        let staying = self.pods.len() - going.len();
+        let ready = self.ready();
+        let bad = self
+            .pods
+            .iter()
+            .filter(|pod| pod.gone_by.is_none() && !pod.ready && pod.health.is_fault())
+            .count();
+        let mut parts = Vec::new();
+        if ready > 0 || self.pods.is_empty() {
+            parts.push(format!("{ready} ready"));
+        }
+        if staying > ready + bad {
+            parts.push(format!("{} starting", staying - ready - bad));
+        }
+        if bad > 0 {
+            parts.push(format!("{bad} failing"));
+        }
+        if let Some(last) = going.iter().filter_map(|pod| pod.gone_by).max() {
+            let left = (last.as_second() - now.as_second()).max(0);
+            parts.push(format!("{} terminating ({left}s left)", going.len()));
+        }
+        parts.join(", ")
+    }
+}
+
+/// How a rollout goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The controller has not seen the last change yet.
+    Unobserved,
+    /// It moves, since the condition changed last.
+    Moving,
+    /// Everything is as wanted.
+    Complete,
+    /// It is paused.
+    Paused,
+    /// The deadline has passed.
+    Stuck,
+}
+
+/// The whole picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RolloutView {
+    /// The revision the Deployment has.
+    pub revision: Option<i64>,
+    /// The limits it keeps.
+    pub limits: Limits,
+    /// Pods in all.
+    pub total: i32,
+    /// Pods of the new template.
+    pub updated: i32,
+    /// Available pods.
+    pub available: i32,
+    /// The new side; none before its ReplicaSet exists.
+    pub new: Option<Side>,
+    /// Old sides that still have or want pods, newest first.
+    pub old: Vec<Side>,
+    /// How it goes.
+    pub progress: Progress,
+    /// When progress was seen last.
+    pub since: Option<Timestamp>,
+    /// When the deadline passes, while there is one.
+    pub deadline: Option<Timestamp>,
+    /// Seconds of the deadline.
+    pub deadline_seconds: i64,
+    /// What holds the new pods up.
+    pub cause: Option<Cause>,
+    /// A condition of the Deployment that says what the pods cannot: quota, a failing create.
+    pub failure: Option<String>,
+}
+
+impl RolloutView {
+    /// Reads it from the objects. The pods are those of the ReplicaSets given.
+    pub fn of(deployment: &Deployment, sets: &[(&ReplicaSet, Vec<&Pod>)]) -> Self {
+        let limits = Limits::of(deployment);
+        let status = deployment.status.as_ref();
+        let count = |value: Option<i32>| value.unwrap_or(0);
+        let mut new: Option<(&ReplicaSet, &Vec<&Pod>)> = None;
+        for (set, pods) in sets {
+            let newer = new.is_none_or(|(best, _)| revision_of(set) > revision_of(best));
+            if is_current(deployment, set) && newer {
+                new = Some((set, pods));
+            }
+        }
+        let mut old: Vec<Side> = sets
+            .iter()
+            .filter(|(set, _)| new.is_none_or(|(new, _)| !std::ptr::eq(new, *set)))
+            .map(|(set, pods)| side(set, pods))
+            .filter(|side| side.wanted > 0 || !side.pods.is_empty())
+            .collect();
+        old.sort_by_key(|side| std::cmp::Reverse(side.revision));
+        let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let progressing =
+            conditions.iter().find(|condition| condition.type_.as_deref() == Some("Progressing"));
+        let failure = conditions
+            .iter()
+            .find(|condition| {
+                condition.type_.as_deref() == Some("ReplicaFailure")
+                    && condition.status.as_deref() == Some("True")
+            })
+            .and_then(|condition| condition.message.clone());
+        let spec = &deployment.spec;
+        let total = count(status.and_then(|status| status.replicas));
+        let updated = count(status.and_then(|status| status.updated_replicas));
+        let available = count(status.and_then(|status| status.available_replicas));
+        let observed = status.and_then(|status| status.observed_generation).unwrap_or(0)
+            >= deployment.metadata.generation.unwrap_or(0);
+        let progress = if spec.paused == Some(true) {
+            Progress::Paused
+        } else if !observed {
+            Progress::Unobserved
+        } else if progressing.and_then(|condition| condition.reason.as_deref())
+            == Some("ProgressDeadlineExceeded")
+        {
+            Progress::Stuck
+        } else if updated == limits.desired && total == updated && available == updated {
+            Progress::Complete
+        } else {
+            Progress::Moving
+        };
+        let since = progressing.and_then(|condition| condition.last_update_time.as_ref()).map(|time| time.0);
+        let deadline_seconds = i64::from(spec.progress_deadline_seconds.unwrap_or(600));
+        let deadline = (progress == Progress::Moving)
+            .then(|| since?.checked_add(SignedDuration::from_secs(deadline_seconds)).ok())
+            .flatten();
+        let cause = new.filter(|_| progress != Progress::Complete).and_then(|(_, pods)| {
+            worst(pods.iter().copied().filter(|pod| pod.metadata.deletion_timestamp.is_none()))
+        });
+        let annotations = deployment.metadata.annotations.as_ref();
+        Self {
+            revision: annotations.and_then(|all| all.get(super::history::REVISION)?.parse().ok()),
+            limits,
+            total,
+            updated,
+            available,
+            new: new.map(|(set, pods)| side(set, pods)),
+            old,
+            progress,
+            since,
+            deadline,
+            deadline_seconds,
+            cause,
+            failure,
+        }
+    }
+}
+
+fn side(set: &ReplicaSet, pods: &[&Pod]) -> Side {
+    let spec = &set.spec;
+    let mut marks: Vec<PodMark> = pods.iter().map(|pod| mark(pod)).collect();
+    marks.sort_by_key(|mark| (mark.gone_by.is_some(), !mark.ready, mark.health));
+    Side {
+        name: set.metadata.name.clone().unwrap_or_default(),
+        revision: revision_of(set),
+        images: spec.template.as_ref().map(images).unwrap_or_default(),
+        wanted: spec.replicas.unwrap_or(1),
+        pods: marks,
+    }
+}
+
+fn mark(pod: &Pod) -> PodMark {
+    let status = pod_status::of(pod);
+    PodMark {
+        health: status.health,
+        ready: status.total > 0 && status.ready == status.total,
+        // The deletion timestamp already has the grace period in it.
+        gone_by: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
+    fn deployment(status: Value) -> Deployment {
+        serde_json::from_value(json!({
+            "metadata": { "name": "web", "generation": 2, "annotations": { "deployment.kubernetes.io/revision": "2" } },
+            "spec": { "replicas": 4, "progressDeadlineSeconds": 600, "selector": {},
+                "template": { "spec": { "containers": [{ "name": "nginx", "image": "nginx:1.9.1" }] } } },
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn set(name: &str, revision: &str, image: &str, replicas: i32) -> ReplicaSet {
+        serde_json::from_value(json!({
+            "metadata": { "name": name, "annotations": { "deployment.kubernetes.io/revision": revision } },
+            "spec": { "replicas": replicas, "selector": {},
+                "template": { "metadata": { "labels": { "pod-template-hash": name } },
+                    "spec": { "containers": [{ "name": "nginx", "image": image }] } } },
+        }))
+        .unwrap()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
+    fn pod(state: Value, ready: bool, deleted: Option<&str>) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": { "name": "p", "deletionTimestamp": deleted },
+            "spec": { "containers": [{ "name": "nginx" }] },
+            "status": { "phase": "Running", "containerStatuses": [{ "name": "nginx", "image": "i", "imageID": "",
+                "ready": ready, "restartCount": 0, "state": state }] },
+        }))
+        .unwrap()
+    }
+
+    /// CON-5: both sides, the clock and the cause.
+    #[test]
+    fn a_rollout_in_the_middle_is_read_whole() {
+        let deployment = deployment(json!({ "observedGeneration": 2, "replicas": 5, "updatedReplicas": 2,
+            "availableReplicas": 3, "conditions": [{ "type": "Progressing", "status": "True",
+                "reason": "ReplicaSetUpdated", "lastUpdateTime": "2026-11-21T03:00:00Z" }] }));
+        let (new, old) = (set("web-2", "2", "nginx:1.9.1", 2), set("web-1", "1", "nginx:1.7.9", 3));
+        let ready = pod(json!({ "running": {} }), true, None);
+        let pull = pod(json!({ "waiting": { "reason": "ImagePullBackOff" } }), false, None);
+        let going = pod(json!({ "running": {} }), true, Some("2026-11-21T03:00:57Z"));
+        let sets = [(&old, vec![&ready, &going]), (&new, vec![&pull, &ready])];
+        let view = RolloutView::of(&deployment, &sets);
+        assert_eq!(view.new.as_ref().map(|side| side.name.as_str()), Some("web-2"));
+        assert_eq!(view.progress, Progress::Moving);
+        assert_eq!((view.limits.most(), view.limits.least_available()), (5, 3));
+        assert_eq!(view.deadline, Some("2026-11-21T03:10:00Z".parse().unwrap()));
+        assert_eq!(view.cause.map(|cause| cause.reason).as_deref(), Some("ImagePullBackOff"));
+        let now = "2026-11-21T03:00:30Z".parse().unwrap();
+        assert_eq!(view.old[0].words(now), "1 ready, 1 terminating (27s left)");
+    }
+
+    #[test]
+    fn the_state_of_a_rollout_has_one_word() {
+        let new = set("web-2", "2", "nginx:1.9.1", 4);
+        let progress = |status| RolloutView::of(&deployment(status), &[(&new, vec![])]).progress;
+        let done =
+            json!({ "observedGeneration": 2, "replicas": 4, "updatedReplicas": 4, "availableReplicas": 4 });
+        assert_eq!(progress(done), Progress::Complete);
+        assert_eq!(progress(json!({ "observedGeneration": 1 })), Progress::Unobserved);
+        let stuck = json!({ "observedGeneration": 2, "conditions": [{ "type": "Progressing", "status": "False",
+            "reason": "ProgressDeadlineExceeded" }] });
+        assert_eq!(progress(stuck), Progress::Stuck);
+    }
+}

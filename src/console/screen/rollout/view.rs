@@ -1,0 +1,297 @@
+//! The cockpit of a rollout: old and new face each other above a ruler with the limits, and the deadline runs.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
+
+use super::panels::cell;
+use super::{Progress, Rollout, RolloutView, Side, panels, revisions};
+use crate::console::context::Context;
+use crate::console::text::{clean, fit};
+use crate::console::widget::gauge;
+
+/// Columns of the bar of the deadline.
+const CLOCK: usize = 16;
+
+/// Draws the screen.
+pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let Some(objects) = rollout.objects(cx) else {
+        let block = cx.theme.block_focused(format!("Deployment {}", clean(&rollout.target.name)));
+        let (text, style) = if cx.stores.deployments().synced() {
+            (format!("✖ {} is gone", rollout.target.describe()), cx.theme.status.failed)
+        } else {
+            ("loading …".to_owned(), cx.theme.body.dim)
+        };
+        return frame.render_widget(Paragraph::new(Line::styled(text, style)).block(block), area);
+    };
+    let view = RolloutView::of(objects.deployment, &objects.sets);
+    let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));
+    let most_sides = usize::from(area.height / 3).max(2);
+    let cockpit = cockpit(cx, &view, usize::from(area.width).saturating_sub(4), most_sides);
+    let height = u16::try_from(cockpit.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let pods: usize = objects.sets.iter().map(|(_, pods)| pods.len()).sum();
+    // Pods of their own only where the rest keeps room to be read.
+    let pods = u16::try_from(pods).unwrap_or(u16::MAX).saturating_add(2).min(area.height / 3);
+    let pods = if area.height >= 30 && pods > 2 { pods } else { 0 };
+    let [top, middle, bottom] =
+        Layout::vertical([Constraint::Length(height), Constraint::Min(3), Constraint::Length(pods)])
+            .areas(area);
+
+    let width = usize::from(area.width).saturating_sub(6);
+    let mut title = heading(rollout, &view, "RollingUpdate ");
+    if title.width() > width {
+        title = heading(rollout, &view, "");
+    }
+    let block = cx.theme.block_focused(fit(&title, width).into_owned());
+    let inner = block.inner(top);
+    frame.render_widget(block, top);
+    frame.render_widget(Paragraph::new(cockpit), inner);
+
+    let history_width = (area.width * 45 / 100).clamp(20, 60);
+    let [left, right] =
+        Layout::horizontal([Constraint::Length(history_width), Constraint::Min(10)]).areas(middle);
+    panels::history(rollout, cx, &list, frame, left);
+    panels::template(rollout, cx, &objects, &list, frame, right);
+    if pods > 0 {
+        panels::pods(cx, &objects, &view, frame, bottom);
+    }
+}
+
+/// `Deployment web ─ revision 2 ── RollingUpdate surge 25% (1) …`, with or without the strategy's name.
+fn heading(rollout: &Rollout, view: &RolloutView, rolling: &str) -> String {
+    let revision = view.revision.map(|number| format!(" ─ revision {number}")).unwrap_or_default();
+    let limits = &view.limits;
+    let strategy = if limits.strategy == "Recreate" {
+        "Recreate".to_owned()
+    } else {
+        format!(
+            "{rolling}surge {} ({}) unavailable {} ({})",
+            limits.surge_text, limits.surge, limits.unavailable_text, limits.unavailable
+        )
+    };
+    format!("Deployment {}{revision} ── {strategy}", clean(&rollout.target.name))
+}
+
+/// Where the columns of the cockpit are.
+struct Columns {
+    name: usize,
+    image: usize,
+    /// A cell for each pod there may be, or a scale of them.
+    pods: usize,
+    /// Pods the cells stand for.
+    most: usize,
+}
+
+fn cockpit(cx: &Context<'_>, view: &RolloutView, width: usize, most_sides: usize) -> Vec<Line<'static>> {
+    let mut sides: Vec<(&str, &Side)> = Vec::new();
+    sides.extend(view.new.as_ref().map(|side| ("new", side)));
+    sides.extend(view.old.iter().map(|side| ("old", side)));
+    let longest =
+        |text: &dyn Fn(&Side) -> String| sides.iter().map(|(_, side)| text(side).width()).max().unwrap_or(0);
+    let words = longest(&|side| side.words(cx.now)).max(24);
+    let name = longest(&|side| side.name.clone()).clamp(10, (width / 4).max(10));
+    let image = longest(&image_of).clamp(8, (width / 5).max(8));
+    let most = usize::try_from(view.limits.most()).unwrap_or(0);
+    let most = sides.iter().map(|(_, side)| side.pods.len()).max().unwrap_or(0).max(most).max(1);
+    let room = width.saturating_sub(4 + name + 1 + image + 2 + words + 2).max(6);
+    let columns = Columns { name, image, pods: most.min(room), most };
+    let mut lines = vec![verdict(cx, view)];
+    lines.extend(cause(cx, view));
+    if sides.is_empty() {
+        lines.push(Line::styled("no replica set yet", cx.theme.body.dim));
+    }
+    for (word, side) in sides.iter().take(most_sides) {
+        lines.push(side_line(cx, word, side, &columns));
+    }
+    if sides.len() > most_sides {
+        let more = sides.len() - most_sides;
+        lines.push(Line::styled(format!("    and {more} older ones with pods"), cx.theme.body.dim));
+    }
+    lines.push(ruler(cx, view, &columns, width));
+    lines
+}
+
+fn image_of(side: &Side) -> String {
+    let first = side.images.first().cloned().unwrap_or_default();
+    match side.images.len() {
+        0 | 1 => first,
+        more => format!("{first} +{}", more - 1),
+    }
+}
+
+/// One line that says how it goes, with the deadline running where there is one.
+fn verdict(cx: &Context<'_>, view: &RolloutView) -> Line<'static> {
+    let theme = cx.theme;
+    match view.progress {
+        Progress::Complete => Line::styled("✔ complete", theme.status.succeeded),
+        Progress::Unobserved => {
+            Line::styled("◌ waiting for the controller to see the change", theme.status.pending)
+        }
+        Progress::Paused => {
+            Line::styled("‖ paused: nothing is rolled out until it is resumed", theme.status.pending)
+        }
+        Progress::Stuck => {
+            let since = view.since.map(|since| format!(" for {}", cx.age(since))).unwrap_or_default();
+            Line::styled(format!("✖ stuck{since}: deadline exceeded"), theme.status.failed)
+        }
+        Progress::Moving => {
+            let bad = is_bad(view);
+            let (glyph, style) =
+                if bad { ("✖", theme.status.failed) } else { ("◐", theme.status.pending) };
+            let mut spans = vec![Span::styled(format!("{glyph} in progress"), style)];
+            if let (Some(since), Some(_)) = (view.since, view.deadline) {
+                next_second(cx);
+                let elapsed = (cx.now.as_second() - since.as_second()).max(0);
+                let share = elapsed as f64 / view.deadline_seconds.max(1) as f64;
+                spans.push(Span::styled("   deadline ", theme.body.dim));
+                spans.extend(gauge::bar(share, CLOCK, style, theme.chart.empty));
+                let clock = format!(" {} of {}", clock(elapsed), clock(view.deadline_seconds));
+                spans.push(Span::styled(clock, theme.body.text));
+            }
+            Line::from(spans)
+        }
+    }
+}
+
+fn is_bad(view: &RolloutView) -> bool {
+    view.cause.as_ref().is_some_and(|cause| cause.weight > 1) || view.failure.is_some()
+}
+
+/// What holds the new pods up.
+fn cause(cx: &Context<'_>, view: &RolloutView) -> Option<Line<'static>> {
+    if view.progress == Progress::Complete {
+        return None;
+    }
+    let words = view
+        .cause
+        .as_ref()
+        .map(|cause| format!("{}: {}", clean(&cause.reason), clean(&cause.detail)))
+        .or_else(|| view.failure.as_ref().map(|failure| clean(failure).into_owned()))?;
+    let style = if is_bad(view) { cx.theme.status.failed } else { cx.theme.status.pending };
+    Some(Line::styled(format!("  {words}"), style))
+}
+
+/// A side: its name, image, a glyph a pod up to the most there may be, and the words.
+fn side_line(cx: &Context<'_>, word: &str, side: &Side, columns: &Columns) -> Line<'static> {
+    let theme = cx.theme;
+    let word_style = if word == "new" { theme.body.accent } else { theme.body.dim };
+    let mut spans = vec![
+        Span::styled(format!("{word} "), word_style),
+        Span::styled(cell(&clean(&side.name), columns.name), theme.body.text),
+        Span::raw(" "),
+        Span::styled(cell(&clean(&image_of(side)), columns.image), theme.body.dim),
+        Span::raw("  "),
+    ];
+    if columns.most <= columns.pods {
+        for pod in &side.pods {
+            let (glyph, style) = match (pod.gone_by, pod.ready) {
+                (Some(_), _) => ("◌", theme.status.terminating),
+                (None, true) => ("●", theme.status.running),
+                // A running pod that is not ready must not look like a ready one.
+                (None, false) if pod.health.glyph() == "●" => ("◐", theme.status.pending),
+                (None, false) => (pod.health.glyph(), theme.health(pod.health)),
+            };
+            spans.push(Span::styled(glyph, style));
+        }
+        let free = columns.pods.saturating_sub(side.pods.len());
+        spans.push(Span::styled("·".repeat(free), theme.chart.empty));
+    } else {
+        let scale = |count: usize| count * columns.pods / columns.most.max(1);
+        let ready = scale(side.ready());
+        let all = scale(side.pods.len()).max(ready);
+        spans.push(Span::styled("█".repeat(ready), theme.status.running));
+        spans.push(Span::styled("▒".repeat(all - ready), theme.status.pending));
+        spans.push(Span::styled("·".repeat(columns.pods - all), theme.chart.empty));
+    }
+    if side.pods.iter().any(|pod| pod.gone_by.is_some()) {
+        next_second(cx);
+    }
+    spans.push(Span::styled(format!("  {}", side.words(cx.now)), theme.body.text));
+    Line::from(spans)
+}
+
+/// The limits, drawn under the pods: the least that must be available, what is desired, the most there may be.
+fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns, width: usize) -> Line<'static> {
+    let theme = cx.theme;
+    let limits = &view.limits;
+    let (least, most) = (limits.least_available(), limits.most());
+    let enough = view.available >= least;
+    let few = view.total <= most;
+    let marks = scale_marks(
+        [least, limits.desired, most].map(|limit| usize::try_from(limit).unwrap_or(0)),
+        columns.most,
+        columns.pods,
+    );
+    let within = |good: bool| if good { theme.body.text } else { theme.status.failed };
+    let lead =
+        format!("    {}  ", cell(&format!("desired {}", limits.desired), columns.name + 1 + columns.image));
+    let mut line = Line::from(vec![
+        Span::styled(lead, theme.body.text),
+        Span::styled(marks, theme.body.dim),
+        Span::styled(
+            format!("  available {} {} {least}", view.available, if enough { "≥" } else { "<" }),
+            within(enough),
+        ),
+        Span::styled(format!("   total {} {} {most}", view.total, if few { "≤" } else { ">" }), within(few)),
+    ]);
+    let updated = format!("   updated {}", view.updated);
+    if line.width() + updated.width() <= width {
+        line.push_span(Span::styled(updated, theme.body.dim));
+    }
+    line
+}
+
+/// `───┴─┬┘`: the least, the desired and the most on a scale of cells.
+fn scale_marks([least, desired, most]: [usize; 3], all: usize, cells: usize) -> String {
+    let place =
+        |count: usize| (count * cells / all.max(1)).checked_sub(1).map(|at| at.min(cells.saturating_sub(1)));
+    let mut marks = vec!['─'; place(most).map_or(0, |at| at + 1)];
+    marks.resize(cells, ' ');
+    for (at, mark) in [(place(desired), '┬'), (place(least), '┴'), (place(most), '┘')] {
+        if let Some(at) = at {
+            marks[at] = match (marks[at], mark) {
+                ('┬', '┴') => '┼',
+                ('┬', '┘') => '┐',
+                ('┴' | '┼', '┘') => '┤',
+                (_, mark) => mark,
+            };
+        }
+    }
+    marks.into_iter().collect()
+}
+
+/// The countdowns change with each second.
+pub(super) fn next_second(cx: &Context<'_>) {
+    cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
+}
+
+/// `00:48`, as a clock.
+fn clock(seconds: i64) -> String {
+    format!("{:02}:{:02}", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CON-5: the limits stand under the pods they are about.
+    #[test]
+    fn the_ruler_has_a_mark_at_each_limit() {
+        let cases = [
+            (([8, 10, 13], 13, 13), "───────┴─┬──┘"),
+            (([3, 3, 4], 4, 4), "──┼┘"),
+            (([3, 4, 4], 4, 4), "──┴┐"),
+            (([4, 4, 4], 4, 4), "───┤"),
+            (([0, 3, 3], 3, 3), "──┐"),
+            (([0, 0, 0], 1, 1), " "),
+            // Surplus pods of a scale down stand beyond the most.
+            (([1, 2, 2], 5, 5), "┴┐   "),
+            (([80, 100, 125], 125, 25), "───────────────┴───┬────┘"),
+        ];
+        for ((limits, all, cells), marks) in cases {
+            assert_eq!(scale_marks(limits, all, cells), marks, "{limits:?} of {all} in {cells}");
+        }
+    }
+}

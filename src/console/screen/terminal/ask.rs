@@ -1,0 +1,141 @@
+//! What a terminal asks before it opens: which container, or what to debug with.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::pane::{DebugPlan, Opening};
+use super::{Plan, TerminalData};
+use crate::console::container::default_container;
+use crate::console::dialog::{Field, Fields};
+use crate::console::effect::{Dialog, Effect, TerminalPurpose};
+use crate::console::resource::ObjectRef;
+
+/// How a container is opened for a purpose.
+pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> Opening {
+    let container = Some(container.to_owned());
+    match purpose {
+        TerminalPurpose::Attach => Opening::Attach { container },
+        TerminalPurpose::Shell | TerminalPurpose::Debug => Opening::Shell { container },
+    }
+}
+
+/// The containers one can enter now: those that run, the pod's own before its debuggers.
+pub(super) fn containers(pod: &Pod) -> Vec<String> {
+    let Some(status) = &pod.status else { return Vec::new() };
+    let all = status
+        .container_statuses
+        .iter()
+        .chain(&status.init_container_statuses)
+        .chain(&status.ephemeral_container_statuses)
+        .flatten();
+    all.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
+        .map(|status| status.name.clone())
+        .collect()
+}
+
+/// Asks which container to open.
+pub(super) fn ask_container(
+    target: &ObjectRef,
+    pod: &Pod,
+    purpose: TerminalPurpose,
+    options: Vec<String>,
+) -> Dialog {
+    let title = match purpose {
+        TerminalPurpose::Attach => format!("Attach to {}", target.name),
+        TerminalPurpose::Shell | TerminalPurpose::Debug => format!("Shell in {}", target.name),
+    };
+    let preferred = preferred(pod, purpose, &options);
+    let mut fields = Fields::default();
+    let container = fields.add(Field::choice("container", options).picking(&preferred));
+    Dialog::new(title, "Open", move |dialog, _| {
+        let plan = Plan { opening: opening(purpose, dialog.choice(container)), debug: None };
+        Ok(vec![Effect::send(TerminalData::Decided(plan))])
+    })
+    .fields(fields)
+    .on_cancel(|_, _| vec![Effect::Back])
+}
+
+/// The words of a command line; quotes keep words together.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for character in text.chars() {
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, _) if character.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(character),
+        }
+    }
+    if quote.is_some() {
+        return Err("the command has an open quote".to_owned());
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// Asks what to debug with.
+pub(super) fn ask_debug(target: &ObjectRef, pod: &Pod) -> Dialog {
+    const NONE: &str = "(none)";
+    let spec = pod.spec.as_ref();
+    let mut options: Vec<String> = spec
+        .map(|spec| spec.containers.iter().map(|container| container.name.clone()).collect())
+        .unwrap_or_default();
+    options.push(NONE.to_owned());
+    let preferred = default_container(pod).unwrap_or_default();
+    let name = target.name.clone();
+    let mut fields = Fields::default();
+    let into = fields.add(Field::choice("target", options).picking(&preferred));
+    let image = fields.add(Field::text("image", "busybox").hint("any image the cluster can pull"));
+    let command = fields.add(Field::text("command", "").hint("the image's own, if empty"));
+    Dialog::new(format!("Debug {name}"), "Start", move |dialog, _| {
+        let image = dialog.text(image).trim().to_owned();
+        if image.is_empty() {
+            return Err("an image is needed, for example busybox".to_owned());
+        }
+        let chosen = dialog.choice(into);
+        let into = (chosen != NONE).then(|| chosen.to_owned());
+        let debug = DebugPlan::new(&image, into, words(dialog.text(command))?);
+        let plan = Plan { opening: Opening::Debug { container: debug.name.clone() }, debug: Some(debug) };
+        Ok(vec![Effect::send(TerminalData::Decided(plan))])
+    })
+    .line("Adds an ephemeral container that sees the target's processes. It stays until the pod goes.")
+    .fields(fields)
+    .on_cancel(|_, _| vec![Effect::Back])
+}
+
+/// The container people mean most often: the debugger that was left running for an attach, else the pod's
+/// default one.
+fn preferred(pod: &Pod, purpose: TerminalPurpose, running: &[String]) -> String {
+    let spec = pod.spec.as_ref();
+    let debuggers = spec.and_then(|spec| spec.ephemeral_containers.as_deref()).unwrap_or_default();
+    let newest = debuggers.iter().rev().map(|container| &container.name).find(|name| running.contains(name));
+    match (purpose, newest) {
+        (TerminalPurpose::Attach, Some(debugger)) => debugger.clone(),
+        _ => default_container(pod).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CON-8: the debug command is split as a shell would.
+    #[test]
+    fn a_command_line_is_split_into_words() {
+        let cases: &[(&str, Result<&[&str], ()>)] = &[
+            ("", Ok(&[])),
+            ("sh", Ok(&["sh"])),
+            (" sh  -c 'echo a b' ", Ok(&["sh", "-c", "echo a b"])),
+            (r#"a"b c"d ''"#, Ok(&["ab cd", ""])),
+            ("sh -c 'x", Err(())),
+        ];
+        for (text, expect) in cases {
+            let expect = expect.map(|list| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+            assert_eq!(words(text).map_err(|_| ()), expect, "{text}");
+        }
+    }
+}

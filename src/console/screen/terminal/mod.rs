@@ -1,0 +1,368 @@
+//! The terminal screen: a shell, an attached container or a fresh debug container, in a pane (CON-8).
+//!
+//! Asks which container first where there are several. The only screen whose state changes while it is
+//! drawn: the pane's size is known only then, and is sent to the container at once.
+
+mod ask;
+pub mod pane;
+mod view;
+
+use std::cell::RefCell;
+
+use crossterm::event::{KeyCode, KeyEvent, MouseEventKind};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::View;
+use crate::console::action::{Action, Mutation, PatchKind, error_text};
+use crate::console::command::{Command, KeyContext};
+use crate::console::context::Context;
+use crate::console::effect::{Effect, Outbox, TerminalPurpose};
+use crate::console::message::ScreenMessage;
+use crate::console::resource::ObjectRef;
+use crate::console::toast::Toast;
+use ask::{ask_container, ask_debug, containers, opening};
+use pane::{
+    DebugPlan, Emulator, Opening, Outcome, PaneEvent, PaneInput, PaneSize, Session, StartProgress, keys,
+};
+
+/// Output merged into one message at most; keeps a busy program from being drawn piece by piece.
+const MERGED_BYTES: usize = 256 * 1024;
+/// Size until the pane is drawn for the first time.
+const FIRST_SIZE: PaneSize = PaneSize { rows: 24, columns: 80 };
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum TerminalData {
+    /// The session's input end.
+    Session(Session),
+    /// What the session tells.
+    Event(PaneEvent),
+    /// The user has chosen what to open.
+    Decided(Plan),
+}
+
+fn word(purpose: TerminalPurpose) -> &'static str {
+    match purpose {
+        TerminalPurpose::Shell => "shell",
+        TerminalPurpose::Attach => "attach",
+        TerminalPurpose::Debug => "debug",
+    }
+}
+
+/// How far it is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The user is asked.
+    Asking,
+    /// On its way; what is said about it.
+    Starting(StartProgress),
+    /// Keys go to the process.
+    Open { tty: bool, stdin: bool },
+    /// Over; the screen stays readable.
+    Over(Outcome),
+}
+
+/// The screen.
+pub struct Terminal {
+    pub(super) pod: ObjectRef,
+    pub(super) purpose: TerminalPurpose,
+    /// What was chosen; none while the user is asked.
+    plan: Option<Plan>,
+    pub(super) container: String,
+    pub(super) stage: Stage,
+    session: Option<Session>,
+    /// Typed before there was a session; goes first once there is one.
+    early: Vec<u8>,
+    pub(super) emulator: RefCell<Emulator>,
+}
+
+/// A decided opening, with the debug container to add before.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(super) opening: Opening,
+    pub(super) debug: Option<DebugPlan>,
+}
+
+impl std::fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Terminal")
+            .field("pod", &self.pod)
+            .field("purpose", &self.purpose)
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Terminal {
+    /// In this pod; asks which container where there are several.
+    pub fn new(pod: ObjectRef, purpose: TerminalPurpose) -> Self {
+        let emulator = Emulator::new(FIRST_SIZE.rows, FIRST_SIZE.columns);
+        Self {
+            pod,
+            purpose,
+            plan: None,
+            container: String::new(),
+            stage: Stage::Asking,
+            session: None,
+            early: Vec::new(),
+            emulator: RefCell::new(emulator),
+        }
+    }
+
+    fn opened(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        let namespace = self.pod.namespace.as_deref().unwrap_or_default();
+        let Some(pod) = cx.stores.pods().by_name(namespace, &self.pod.name) else {
+            return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
+        };
+        match self.purpose {
+            TerminalPurpose::Debug => vec![Effect::ShowDialog(Box::new(ask_debug(&self.pod, pod)))],
+            purpose => {
+                let running = containers(pod);
+                match running.as_slice() {
+                    [] => vec![
+                        Effect::Back,
+                        Effect::failed(format!(
+                            "no container of {} runs; D starts a debugger",
+                            self.pod.name
+                        )),
+                    ],
+                    [only] => {
+                        let plan = Plan { opening: opening(purpose, only), debug: None };
+                        self.start(plan)
+                    }
+                    _ => vec![Effect::ShowDialog(Box::new(ask_container(&self.pod, pod, purpose, running)))],
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, plan: Plan) -> Vec<Effect> {
+        self.container = match &plan.opening {
+            Opening::Shell { container }
+            | Opening::Exec { container, .. }
+            | Opening::Attach { container } => container.clone().unwrap_or_default(),
+            Opening::Debug { container } => container.clone(),
+        };
+        let message = match &plan.debug {
+            Some(debug) => format!("adding container {} with image {}", debug.name, debug.image),
+            None => format!("connecting to container {}", self.container),
+        };
+        self.stage =
+            Stage::Starting(StartProgress::Waiting { reason: String::new(), message, trouble: false });
+        self.early.clear();
+        self.plan = Some(plan.clone());
+        let pod = self.pod.clone();
+        let (rows, columns) = self.emulator.borrow().size();
+        let size = PaneSize { rows, columns };
+        vec![Effect::task("session", move |out| run(out, pod, plan, size))]
+    }
+
+    fn handle(&mut self, loaded: TerminalData) -> Vec<Effect> {
+        match loaded {
+            TerminalData::Session(session) => {
+                let (rows, columns) = self.emulator.borrow().size();
+                session.send(PaneInput::Resize(PaneSize { rows, columns }));
+                if !self.early.is_empty() {
+                    session.send(PaneInput::Bytes(std::mem::take(&mut self.early)));
+                }
+                self.session = Some(session);
+            }
+            TerminalData::Decided(plan) => return self.start(plan),
+            TerminalData::Event(PaneEvent::Progress(progress)) => self.stage = Stage::Starting(progress),
+            TerminalData::Event(PaneEvent::Opened { container, tty, stdin }) => {
+                self.container = container;
+                self.stage = Stage::Open { tty, stdin };
+            }
+            TerminalData::Event(PaneEvent::Output(bytes)) => {
+                let emulator = self.emulator.get_mut();
+                emulator.process(&bytes);
+                let replies = emulator.take_replies();
+                if !replies.is_empty() {
+                    self.send(PaneInput::Bytes(replies));
+                }
+            }
+            TerminalData::Event(PaneEvent::Ended(outcome)) => {
+                self.session = None;
+                if matches!(self.stage, Stage::Open { .. }) {
+                    self.emulator.get_mut().note(&outcome.text());
+                }
+                self.stage = Stage::Over(outcome);
+            }
+        }
+        Vec::new()
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.emulator.borrow().text().trim().is_empty()
+    }
+
+    pub(super) fn send(&self, input: PaneInput) -> bool {
+        self.session.as_ref().is_none_or(|session| session.send(input))
+    }
+
+    /// A key for the process, or for a pane whose process is gone.
+    fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if let Stage::Over(_) | Stage::Asking = self.stage {
+            return match key.code {
+                KeyCode::Enter | KeyCode::Esc | KeyCode::Char('q') => vec![Effect::Back],
+                KeyCode::Char('r') if self.debug_container_ended() => Vec::new(),
+                KeyCode::Char('r') => match self.plan.clone() {
+                    Some(plan) => self.start(plan),
+                    None => Vec::new(),
+                },
+                KeyCode::PageUp | KeyCode::Up => self.scroll(1),
+                KeyCode::PageDown | KeyCode::Down => self.scroll(-1),
+                _ => Vec::new(),
+            };
+        }
+        if matches!(self.stage, Stage::Starting(_)) && key.code == KeyCode::Esc {
+            return self.detach();
+        }
+        let emulator = self.emulator.get_mut();
+        emulator.scroll_to_bottom();
+        let bytes = keys::encode(key, emulator.key_modes());
+        self.type_in(bytes)
+    }
+
+    fn type_in(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
+        if self.session.is_none() && matches!(self.stage, Stage::Starting(_)) {
+            self.early.extend(bytes);
+            return Vec::new();
+        }
+        if bytes.is_empty() || self.send(PaneInput::Bytes(bytes)) {
+            return Vec::new();
+        }
+        vec![Effect::failed("the container does not take input; the keys were dropped")]
+    }
+
+    /// Ephemeral containers are never restarted, so there is nothing to open again (EPH-1).
+    pub(super) fn debug_container_ended(&self) -> bool {
+        matches!(&self.stage, Stage::Over(outcome) if *outcome != Outcome::Detached)
+            && self.purpose == TerminalPurpose::Debug
+    }
+
+    /// Scrolls by half panes, up when positive.
+    fn scroll(&mut self, halves: isize) -> Vec<Effect> {
+        let emulator = self.emulator.get_mut();
+        let half = (isize::try_from(emulator.size().0).unwrap_or(24) / 2).max(1);
+        emulator.scroll(half * halves);
+        Vec::new()
+    }
+
+    fn detach(&mut self) -> Vec<Effect> {
+        let Some(session) = self.session.take() else { return vec![Effect::Back] };
+        session.send(PaneInput::Detach);
+        if let Stage::Starting(_) = self.stage {
+            let text = match self.purpose {
+                TerminalPurpose::Shell | TerminalPurpose::Attach => format!("gave up on {}", self.container),
+                TerminalPurpose::Debug => {
+                    format!("{} does not run yet; attach with a once it does", self.container)
+                }
+            };
+            return vec![Effect::Back, Effect::Toast(Toast::note(text))];
+        }
+        let text = match self.purpose {
+            TerminalPurpose::Shell => format!("left the shell in {}", self.pod.name),
+            TerminalPurpose::Attach => format!("detached from {}; it runs on", self.container),
+            TerminalPurpose::Debug => format!("detached from {}; attach again with a", self.container),
+        };
+        vec![Effect::Back, Effect::done(text)]
+    }
+}
+
+impl View for Terminal {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · {}", self.pod.name, word(self.purpose))
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Terminal]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => self.opened(cx),
+            ScreenMessage::Command(Command::TerminalDetach) => self.detach(),
+            ScreenMessage::Command(Command::TerminalScrollUp) => self.scroll(1),
+            ScreenMessage::Command(Command::TerminalScrollDown) => self.scroll(-1),
+            ScreenMessage::Key(key) => self.key(key),
+            ScreenMessage::Paste(text) => {
+                let bytes = keys::paste(&text, self.emulator.get_mut().key_modes());
+                self.type_in(bytes)
+            }
+            ScreenMessage::Mouse(mouse) => match mouse.kind {
+                MouseEventKind::ScrollUp => {
+                    self.emulator.get_mut().scroll(3);
+                    Vec::new()
+                }
+                MouseEventKind::ScrollDown => {
+                    self.emulator.get_mut().scroll(-3);
+                    Vec::new()
+                }
+                _ => Vec::new(),
+            },
+            ScreenMessage::Data(data) => data.take().map(|loaded| self.handle(loaded)).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+
+    fn takes_all_keys(&self) -> bool {
+        true
+    }
+}
+
+/// Adds the debug container where one is asked for, opens the session and carries its events.
+async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
+    let event = TerminalData::Event;
+    if let Some(debug) = plan.debug
+        && let Err(error) = out.act(add_debugger(&pod, &debug)).await
+    {
+        return out.data(event(PaneEvent::Ended(Outcome::Failed(error_text(&error))))).await;
+    }
+    let namespace = pod.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let (session, mut events) = Session::open(out.client(), &namespace, &pod.name, plan.opening, size);
+    out.data(TerminalData::Session(session)).await;
+    while let Some(mut next) = events.recv().await {
+        if let PaneEvent::Output(bytes) = &next {
+            let mut merged = bytes.to_vec();
+            let mut after = None;
+            while merged.len() < MERGED_BYTES {
+                match events.try_recv() {
+                    Ok(PaneEvent::Output(more)) => merged.extend_from_slice(&more),
+                    Ok(other) => {
+                        after = Some(other);
+                        break;
+                    }
+                    Err(_) => break,
+                }
+            }
+            out.data(event(PaneEvent::Output(merged.into()))).await;
+            let Some(after) = after else { continue };
+            next = after;
+        }
+        out.data(event(next)).await;
+    }
+}
+
+fn add_debugger(pod: &ObjectRef, debug: &DebugPlan) -> Action {
+    Action {
+        title: format!("debug {} with {} in {}", pod.describe(), debug.image, debug.name),
+        target: pod.clone(),
+        kubectl: debug.kubectl(pod.namespace.as_deref().unwrap_or("default"), &pod.name),
+        mutation: Mutation::Patch {
+            target: pod.clone(),
+            subresource: Some("ephemeralcontainers"),
+            kind: PatchKind::Strategic,
+            body: debug.patch(),
+        },
+        // An ephemeral container cannot be removed again.
+        inverse: None,
+        undoes: None,
+        quiet: true,
+    }
+}

@@ -1,0 +1,207 @@
+//! An ephemeral debug container: the patch that adds it, and how far it is from running.
+//!
+//! Never opens the terminal itself (the session does, once [`StartProgress::Running`] is seen) and never
+//! removes the container again: Kubernetes does not allow that (EPH-1).
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use rand::Rng;
+use serde_json::{Value, json};
+
+/// The letters of Kubernetes' generated names: no vowels, nothing that looks like something else.
+const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// A debug container to be added to a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DebugPlan {
+    /// Name of the new container, `debugger-` and five letters.
+    pub name: String,
+    /// The program to debug with.
+    pub image: String,
+    /// The container whose processes it shall see.
+    pub target: Option<String>,
+    /// What to run instead of the image's own entry point.
+    pub command: Vec<String>,
+}
+
+impl DebugPlan {
+    /// A plan under a fresh name, as `kubectl debug` makes one.
+    pub fn new(image: &str, target: Option<String>, command: Vec<String>) -> Self {
+        let mut random = rand::rng();
+        let suffix: String =
+            (0..5).map(|_| NAME_LETTERS[random.random_range(0..NAME_LETTERS.len())] as char).collect();
+        Self { name: format!("debugger-{suffix}"), image: image.to_owned(), target, command }
+    }
+
+    /// The strategic merge patch for the `ephemeralcontainers` subresource: the list's merge key is the
+    /// name, so that containers added meanwhile by others stay.
+    pub fn patch(&self) -> Value {
+        let mut container = json!({
+            "name": self.name,
+            "image": self.image,
+            "stdin": true,
+            "tty": true,
+            "terminationMessagePolicy": "File",
+        });
+        if let Some(target) = &self.target {
+            container["targetContainerName"] = json!(target);
+        }
+        if !self.command.is_empty() {
+            container["command"] = json!(self.command);
+        }
+        json!({ "spec": { "ephemeralContainers": [container] } })
+    }
+
+    /// The same as a command line, for the journal.
+    pub fn kubectl(&self, namespace: &str, pod: &str) -> String {
+        let mut line =
+            format!("kubectl debug -it -n {namespace} {pod} --image={} -c {}", self.image, self.name);
+        if let Some(target) = &self.target {
+            line = format!("{line} --target={target}");
+        }
+        if !self.command.is_empty() {
+            line.push_str(" -- ");
+            line.push_str(&self.command.join(" "));
+        }
+        line
+    }
+}
+
+/// How far a debug container is from being attached to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartProgress {
+    /// Not there yet: the container status' reason and message, whole.
+    Waiting {
+        /// `ContainerCreating`, `ErrImagePull` …; empty before the kubelet has seen it.
+        reason: String,
+        /// What the kubelet says about it.
+        message: String,
+        /// True when it will not get better by itself soon (a pull that failed).
+        trouble: bool,
+    },
+    /// It runs: attach now.
+    Running,
+    /// It ended before anybody attached.
+    Ended {
+        /// Exit code of its main process.
+        exit_code: i32,
+        /// Reason and message, whole.
+        message: String,
+    },
+    /// The pod is gone.
+    PodGone,
+}
+
+/// Reads the progress of one ephemeral container from the pod as last seen.
+pub fn progress(pod: Option<&Pod>, container: &str) -> StartProgress {
+    let Some(pod) = pod else { return StartProgress::PodGone };
+    let status = pod.status.as_ref().and_then(|status| {
+        status.ephemeral_container_statuses.iter().flatten().find(|status| status.name == container)
+    });
+    if let Some(status) = status {
+        return container_progress(status);
+    }
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let message = match node {
+        Some(node) => format!("waiting for the kubelet of {node}"),
+        None => "the pod is not assigned to a node yet".to_owned(),
+    };
+    StartProgress::Waiting { reason: String::new(), message, trouble: node.is_none() }
+}
+
+fn container_progress(status: &ContainerStatus) -> StartProgress {
+    let state = status.state.as_ref();
+    if state.is_some_and(|state| state.running.is_some()) {
+        return StartProgress::Running;
+    }
+    if let Some(ended) = state.and_then(|state| state.terminated.as_ref()) {
+        let reason = ended.reason.clone().unwrap_or_default();
+        let message = match ended.message.as_deref() {
+            Some(message) if !message.is_empty() => format!("{reason}: {message}"),
+            _ => reason,
+        };
+        return StartProgress::Ended { exit_code: ended.exit_code, message };
+    }
+    let waiting = state.and_then(|state| state.waiting.as_ref());
+    let reason = waiting.and_then(|waiting| waiting.reason.clone()).unwrap_or_default();
+    let message = waiting.and_then(|waiting| waiting.message.clone()).unwrap_or_default();
+    let trouble = reason.starts_with("Err")
+        || reason.ends_with("Error")
+        || reason.ends_with("BackOff")
+        || reason == "InvalidImageName";
+    StartProgress::Waiting { reason, message, trouble }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
+    fn pod(status: Value) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": { "name": "web", "namespace": "default" },
+            "spec": { "containers": [], "nodeName": "node-1" },
+            "status": { "ephemeralContainerStatuses": status },
+        }))
+        .unwrap()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
+    fn state(state: Value) -> Value {
+        json!([{ "name": "debugger-x", "image": "busybox", "imageID": "", "ready": false,
+                 "restartCount": 0, "state": state }])
+    }
+
+    /// CON-8, EPH-1: what a user who waits for a debugger reads.
+    #[test]
+    fn progress_is_read_from_the_container_status() {
+        let waiting = |reason: &str, message: &str, trouble| StartProgress::Waiting {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            trouble,
+        };
+        let cases = [
+            (json!([]), waiting("", "waiting for the kubelet of node-1", false)),
+            (
+                state(json!({ "waiting": { "reason": "ContainerCreating" } })),
+                waiting("ContainerCreating", "", false),
+            ),
+            (
+                state(json!({ "waiting": { "reason": "ImagePullBackOff", "message": "Back-off pulling" } })),
+                waiting("ImagePullBackOff", "Back-off pulling", true),
+            ),
+            (
+                state(json!({ "waiting": { "reason": "CreateContainerError", "message": "no" } })),
+                waiting("CreateContainerError", "no", true),
+            ),
+            (state(json!({ "running": {} })), StartProgress::Running),
+            (
+                state(
+                    json!({ "terminated": { "exitCode": 127, "reason": "StartError", "message": "no sh" } }),
+                ),
+                StartProgress::Ended { exit_code: 127, message: "StartError: no sh".to_owned() },
+            ),
+        ];
+        for (status, expect) in cases {
+            assert_eq!(progress(Some(&pod(status.clone())), "debugger-x"), expect, "{status}");
+        }
+        assert_eq!(progress(None, "debugger-x"), StartProgress::PodGone);
+    }
+
+    #[test]
+    fn the_patch_names_the_target_and_asks_for_a_terminal() {
+        let mut plan = DebugPlan::new("busybox", Some("nginx".to_owned()), vec![]);
+        assert!(plan.name.starts_with("debugger-") && plan.name.len() == 14, "{}", plan.name);
+        plan.name = "debugger-abcde".to_owned();
+        assert_eq!(
+            plan.patch(),
+            json!({ "spec": { "ephemeralContainers": [{
+                "name": "debugger-abcde", "image": "busybox", "stdin": true, "tty": true,
+                "terminationMessagePolicy": "File", "targetContainerName": "nginx",
+            }] } })
+        );
+        assert_eq!(
+            plan.kubectl("default", "web"),
+            "kubectl debug -it -n default web --image=busybox -c debugger-abcde --target=nginx"
+        );
+    }
+}

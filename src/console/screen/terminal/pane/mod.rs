@@ -1,0 +1,26 @@
+//! A real terminal inside the terminal: exec, attach and ephemeral debug containers of any cluster.
+//!
+//! ```text
+//!  key ─► keys::encode ─► Session ─► WebSocket ─► container
+//!                                                    │
+//!  screen ◄─ widget ◄─ Emulator (vt100) ◄─ PaneEvent ┘
+//! ```
+//!
+//! [`Emulator`] and [`keys`] are pure; [`session`] is the only file that talks to the cluster;
+//! [`debug`] says how a debug container is added, which the screen does through an action like every other
+//! change. Nothing here knows the console's message loop: a session hands its events to a channel and takes
+//! input from another.
+
+pub mod debug;
+pub mod emulator;
+pub mod keys;
+pub mod outcome;
+mod output;
+pub mod session;
+pub mod widget;
+
+pub use debug::{DebugPlan, StartProgress};
+pub use emulator::Emulator;
+pub use keys::KeyModes;
+pub use outcome::Outcome;
+pub use session::{Opening, PaneEvent, PaneInput, PaneSize, Session};

@@ -1,0 +1,341 @@
+//! One terminal session with a container: opens it, carries bytes both ways, tells how it ended.
+//!
+//! Runs as one task that owns the WebSocket. Never draws, never interprets output, never changes a pod. Dropping the
+//! [`Session`] detaches: the task ends by itself, a container that was attached to runs on.
+
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{AttachParams, AttachedProcess, TerminalSize};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc;
+
+use super::debug::{StartProgress, progress};
+use super::outcome::Outcome;
+use super::output::{READ_BYTES, Source, carriage_returns};
+use crate::console::action::error_text;
+use crate::console::container::{default_container, terminal_of};
+
+/// Tries bash first: it is what people expect, `sh` is what every image has.
+const SHELL: [&str; 3] = ["sh", "-c", "command -v bash >/dev/null && exec bash || exec sh"];
+/// Events in flight before the container is made to wait.
+const EVENTS: usize = 64;
+/// Key presses in flight before they are refused.
+const INPUTS: usize = 1024;
+
+/// What to open in a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    /// A shell: bash where there is one, else sh.
+    Shell {
+        /// The container; the pod's default one if none.
+        container: Option<String>,
+    },
+    /// A command with a terminal.
+    Exec {
+        /// The container; the pod's default one if none.
+        container: Option<String>,
+        /// Program and arguments.
+        command: Vec<String>,
+    },
+    /// The container's own main process.
+    Attach {
+        /// The container; the pod's default one if none.
+        container: Option<String>,
+    },
+    /// An ephemeral container that was just added: attached to once it runs.
+    Debug {
+        /// Its name.
+        container: String,
+    },
+}
+
+/// Size of the pane in character cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PaneSize {
+    /// Rows.
+    pub rows: u16,
+    /// Columns.
+    pub columns: u16,
+}
+
+/// What is sent to the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PaneInput {
+    /// Bytes for the program's standard input.
+    Bytes(Vec<u8>),
+    /// The pane changed its size.
+    Resize(PaneSize),
+    /// Let go of the container.
+    Detach,
+}
+
+/// What the session tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PaneEvent {
+    /// A debug container is on its way.
+    Progress(StartProgress),
+    /// The terminal is open in this container.
+    Opened {
+        /// The container it is in.
+        container: String,
+        /// False for a container without `tty: true`: line editing and resizing are not there.
+        tty: bool,
+        /// False for a container that does not read (`stdin: true` is missing).
+        stdin: bool,
+    },
+    /// Output of the program, ready for an emulator.
+    Output(Bytes),
+    /// Nothing follows this.
+    Ended(Outcome),
+}
+
+/// The console's end of a session.
+#[derive(Debug, Clone)]
+pub struct Session {
+    input: mpsc::Sender<PaneInput>,
+}
+
+impl Session {
+    /// Starts a session; its events arrive on the receiver, the last one is [`PaneEvent::Ended`].
+    pub fn open(
+        client: Client,
+        namespace: &str,
+        pod: &str,
+        opening: Opening,
+        size: PaneSize,
+    ) -> (Self, mpsc::Receiver<PaneEvent>) {
+        let (input, inputs) = mpsc::channel(INPUTS);
+        let (events, receiver) = mpsc::channel(EVENTS);
+        let shell = Shell {
+            pods: Api::namespaced(client, namespace),
+            pod: pod.to_owned(),
+            inputs,
+            events,
+            size,
+            pending: Vec::new(),
+        };
+        tokio::spawn(shell.run(opening));
+        (Self { input }, receiver)
+    }
+
+    /// Hands input over without waiting; false if the session is over or does not keep up.
+    pub fn send(&self, input: PaneInput) -> bool {
+        self.input.try_send(input).is_ok()
+    }
+}
+
+/// Why a session ends before its command did.
+enum Stop {
+    /// The user let go, or the pane was closed.
+    Detached,
+    /// It could not be opened.
+    Failed(String),
+}
+
+impl From<kube::Error> for Stop {
+    fn from(error: kube::Error) -> Self {
+        Self::Failed(error_text(&error))
+    }
+}
+
+/// The task's state.
+struct Shell {
+    pods: Api<Pod>,
+    pod: String,
+    inputs: mpsc::Receiver<PaneInput>,
+    events: mpsc::Sender<PaneEvent>,
+    size: PaneSize,
+    /// Typed before the terminal was open.
+    pending: Vec<u8>,
+}
+
+impl Shell {
+    async fn run(mut self, opening: Opening) {
+        let outcome = match self.session(opening).await {
+            Ok(outcome) => outcome,
+            Err(Stop::Detached) => Outcome::Detached,
+            Err(Stop::Failed(message)) => Outcome::Failed(message),
+        };
+        // The pane may be closed already; then nobody wants to know.
+        let _ = self.events.send(PaneEvent::Ended(outcome)).await;
+    }
+
+    async fn session(&mut self, opening: Opening) -> Result<Outcome, Stop> {
+        let (process, tty) = match opening {
+            Opening::Shell { container } => {
+                (self.exec(container, SHELL.map(str::to_owned).to_vec()).await?, true)
+            }
+            Opening::Exec { container, command } => (self.exec(container, command).await?, true),
+            Opening::Attach { container } => {
+                let pod = self.pods.get(&self.pod).await?;
+                let container = container.or_else(|| default_container(&pod));
+                let Some(container) = container else {
+                    return Err(Stop::Failed(format!("pod {} has no container", self.pod)));
+                };
+                self.attach(&pod, container).await?
+            }
+            Opening::Debug { container } => {
+                let pod = self.until_running(&container).await?;
+                self.attach(&pod, container).await?
+            }
+        };
+        self.carry(process, tty).await
+    }
+
+    async fn exec(
+        &mut self,
+        container: Option<String>,
+        command: Vec<String>,
+    ) -> Result<AttachedProcess, Stop> {
+        let container = if let Some(container) = container {
+            container
+        } else {
+            let pod = self.pods.get(&self.pod).await?;
+            default_container(&pod)
+                .ok_or_else(|| Stop::Failed(format!("pod {} has no container", self.pod)))?
+        };
+        let process = self.pods.exec(&self.pod, command, &terminal_params(&container, true, true)).await?;
+        self.report(PaneEvent::Opened { container, tty: true, stdin: true }).await?;
+        Ok(process)
+    }
+
+    /// Attaches with the terminal and the input the container was made with; the server refuses others.
+    async fn attach(&mut self, pod: &Pod, container: String) -> Result<(AttachedProcess, bool), Stop> {
+        let (tty, stdin) = terminal_of(pod, &container).unwrap_or((false, false));
+        let process = self.pods.attach(&self.pod, &terminal_params(&container, tty, stdin)).await?;
+        self.report(PaneEvent::Opened { container, tty, stdin }).await?;
+        Ok((process, tty))
+    }
+
+    /// Waits for a debug container, telling every step; the user may detach meanwhile.
+    async fn until_running(&mut self, container: &str) -> Result<Pod, Stop> {
+        let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
+        let mut reported = None;
+        loop {
+            let seen = tokio::select! {
+                seen = pods.next() => seen,
+                input = self.inputs.recv() => {
+                    self.early_input(input)?;
+                    continue;
+                }
+            };
+            let pod = match seen {
+                Some(Ok(pod)) => pod,
+                // The watcher retries by itself; the user sees why nothing happens.
+                Some(Err(error)) => {
+                    let message = error.to_string();
+                    self.report(PaneEvent::Progress(StartProgress::Waiting {
+                        reason: String::new(),
+                        message,
+                        trouble: true,
+                    }))
+                    .await?;
+                    continue;
+                }
+                None => return Err(Stop::Failed("the watch ended".to_owned())),
+            };
+            let now = progress(pod.as_ref(), container);
+            if reported.as_ref() != Some(&now) {
+                self.report(PaneEvent::Progress(now.clone())).await?;
+                reported = Some(now.clone());
+            }
+            match (now, pod) {
+                (StartProgress::Running, Some(pod)) => return Ok(pod),
+                (StartProgress::Ended { exit_code, message }, _) => {
+                    return Err(Stop::Failed(format!(
+                        "container {container} ended with exit code {exit_code} before it could be attached to: \
+                         {message}"
+                    )));
+                }
+                (StartProgress::PodGone, _) => {
+                    return Err(Stop::Failed(format!("pod {} is gone", self.pod)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn early_input(&mut self, input: Option<PaneInput>) -> Result<(), Stop> {
+        match input {
+            Some(PaneInput::Bytes(bytes)) => self.pending.extend_from_slice(&bytes),
+            Some(PaneInput::Resize(size)) => self.size = size,
+            Some(PaneInput::Detach) | None => return Err(Stop::Detached),
+        }
+        Ok(())
+    }
+
+    /// Carries bytes until the program ends or the user lets go.
+    async fn carry(&mut self, mut process: AttachedProcess, tty: bool) -> Result<Outcome, Stop> {
+        let mut stdin = process.stdin();
+        let mut sizes = process.terminal_size();
+        let status = process.take_status();
+        let mut stdout = Source::new(process.stdout());
+        let mut stderr = Source::new(process.stderr());
+        if let Some(sizes) = &mut sizes {
+            // One row more first: a program that was started before us redraws only on a change.
+            let PaneSize { rows, columns } = self.size;
+            let _ = sizes.send(TerminalSize { width: columns, height: rows.saturating_add(1) }).await;
+            let _ = sizes.send(TerminalSize { width: columns, height: rows }).await;
+        }
+        if let Some(stdin) = &mut stdin {
+            let _ = stdin.write_all(&std::mem::take(&mut self.pending)).await;
+        }
+        while stdout.is_open() || stderr.is_open() {
+            let bytes = tokio::select! {
+                bytes = stdout.read(), if stdout.is_open() => bytes,
+                bytes = stderr.read(), if stderr.is_open() => bytes,
+                input = self.inputs.recv() => {
+                    match input {
+                        Some(PaneInput::Bytes(bytes)) => {
+                            if let Some(writer) = &mut stdin && writer.write_all(&bytes).await.is_err() {
+                                stdin = None;
+                            }
+                        }
+                        Some(PaneInput::Resize(size)) => {
+                            self.size = size;
+                            if let Some(sizes) = &mut sizes {
+                                let _ = sizes
+                                    .send(TerminalSize { width: size.columns, height: size.rows })
+                                    .await;
+                            }
+                        }
+                        Some(PaneInput::Detach) | None => return Err(Stop::Detached),
+                    }
+                    continue;
+                }
+            };
+            if !bytes.is_empty() {
+                self.report(PaneEvent::Output(if tty { bytes } else { carriage_returns(&bytes) })).await?;
+            }
+        }
+        if let Some(mut stdin) = stdin {
+            let _ = stdin.shutdown().await;
+        }
+        let status = match status {
+            Some(status) => status.await,
+            None => None,
+        };
+        Ok(Outcome::from_status(status.as_ref()))
+    }
+
+    async fn report(&self, event: PaneEvent) -> Result<(), Stop> {
+        self.events.send(event).await.map_err(|_| Stop::Detached)
+    }
+}
+
+fn terminal_params(container: &str, tty: bool, stdin: bool) -> AttachParams {
+    AttachParams {
+        container: Some(container.to_owned()),
+        stdin,
+        stdout: true,
+        // With a terminal both streams are one; asking for stderr too is an error.
+        stderr: !tty,
+        tty,
+        max_stdin_buf_size: Some(READ_BYTES),
+        max_stdout_buf_size: Some(READ_BYTES),
+        max_stderr_buf_size: Some(READ_BYTES),
+    }
+}

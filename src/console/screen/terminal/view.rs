@@ -1,0 +1,147 @@
+//! How a terminal pane looks: the emulator's screen in a frame that says what to press and how it ended.
+
+use ratatui::Frame;
+use ratatui::layout::{Margin, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Borders, Paragraph, Wrap};
+
+use super::pane::widget::TerminalView;
+use super::pane::{PaneInput, PaneSize, StartProgress};
+use super::{Stage, Terminal};
+use crate::console::command::Command;
+use crate::console::context::Context;
+use crate::console::effect::TerminalPurpose;
+use crate::console::text::{clean, fit};
+
+/// Draws the pane. The only drawing that tells the container something: its new size.
+pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let emulator_title = clean(terminal.emulator.borrow().title()).into_owned();
+    let mut title = format!("{} · {}", super::word(terminal.purpose), terminal.pod.name);
+    if !terminal.container.is_empty() {
+        title = format!("{title} · {}", terminal.container);
+    }
+    if !emulator_title.is_empty() {
+        title = format!("{title} · {emulator_title}");
+    }
+    let width = usize::from(area.width).saturating_sub(6);
+    let (hint, hint_style) = terminal.hint(cx);
+    let live = matches!(terminal.stage, Stage::Open { .. });
+    let border = if live { cx.theme.terminal.frame } else { cx.theme.frame.border };
+    let block = Block::new()
+        .borders(Borders::ALL)
+        .border_type(BorderType::Rounded)
+        .border_style(border)
+        .title(Span::styled(format!(" {} ", fit(&title, width)), cx.theme.frame.title))
+        .title_bottom(Line::styled(format!(" {} ", fit(&hint, width)), hint_style).right_aligned());
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if inner.is_empty() {
+        return;
+    }
+    let size = PaneSize { rows: inner.height, columns: inner.width };
+    if terminal.emulator.borrow_mut().resize(size.rows, size.columns) {
+        terminal.send(PaneInput::Resize(size));
+    }
+    match &terminal.stage {
+        Stage::Open { .. } => {
+            let emulator = terminal.emulator.borrow();
+            frame.render_widget(TerminalView::new(&emulator).style(cx.theme.body.text).cursor(true), inner);
+        }
+        Stage::Over(outcome) if terminal.emulator.borrow().text().trim().is_empty() => {
+            let text = vec![
+                Line::default(),
+                Line::styled(format!("✖ {}", clean(&outcome.text())), cx.theme.status.failed),
+            ];
+            frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), indented(inner));
+        }
+        Stage::Over(_) => {
+            let emulator = terminal.emulator.borrow();
+            frame.render_widget(TerminalView::new(&emulator).style(cx.theme.body.text), inner);
+        }
+        Stage::Asking => {}
+        Stage::Starting(progress) => {
+            frame.render_widget(
+                Paragraph::new(start_lines(cx, progress)).wrap(Wrap { trim: false }),
+                indented(inner),
+            );
+        }
+    }
+}
+
+impl Terminal {
+    /// The line in the lower border: what to press, or how it ended.
+    fn hint(&self, cx: &Context<'_>) -> (String, Style) {
+        let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
+        let detach = key(Command::TerminalDetach);
+        let scrolled = self.emulator.borrow().scrolled();
+        match &self.stage {
+            Stage::Asking => ("esc back".to_owned(), cx.theme.terminal.hint),
+            Stage::Starting(_) => (format!("esc or {detach} give up"), cx.theme.terminal.hint),
+            Stage::Open { .. } if scrolled > 0 => (
+                format!(
+                    "▲ {scrolled} lines back · {} down · any key returns",
+                    key(Command::TerminalScrollDown)
+                ),
+                cx.theme.terminal.hint,
+            ),
+            Stage::Open { stdin: false, .. } => (
+                format!("read only: the container was made without stdin · {detach} leave"),
+                cx.theme.terminal.hint,
+            ),
+            Stage::Open { tty: false, .. } => (
+                format!("no terminal: the container was made without tty · {detach} leave"),
+                cx.theme.terminal.hint,
+            ),
+            // The prompt of a program that ran before us was printed before us.
+            Stage::Open { .. } if self.purpose != TerminalPurpose::Shell && self.is_blank() => {
+                (format!("no prompt? press enter · {detach} leave"), cx.theme.terminal.hint)
+            }
+            Stage::Open { .. } => (
+                format!("{detach} leave · {} scroll back", key(Command::TerminalScrollUp)),
+                cx.theme.terminal.hint,
+            ),
+            Stage::Over(outcome) => {
+                let style = if outcome.is_good() { cx.theme.toast.done } else { cx.theme.toast.failed };
+                let glyph = if outcome.is_good() { "✔" } else { "✖" };
+                let again = if self.debug_container_ended() { "" } else { " · r again" };
+                (format!("{glyph} {} · enter back{again}", clean(&outcome.text())), style)
+            }
+        }
+    }
+}
+
+/// Where notices stand: off the border, also in the lines a long one is wrapped to.
+fn indented(area: Rect) -> Rect {
+    area.inner(Margin { horizontal: 2.min(area.width / 2), vertical: 0 })
+}
+
+/// What is said while a container is on its way.
+fn start_lines(cx: &Context<'_>, progress: &StartProgress) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::default()];
+    match progress {
+        StartProgress::Waiting { reason, message, trouble } => {
+            let (glyph, style) =
+                if *trouble { ("✖", cx.theme.status.failed) } else { ("◐", cx.theme.status.pending) };
+            let head = if reason.is_empty() { "Starting" } else { reason };
+            lines.push(Line::styled(format!("{glyph} {}", clean(head)), style));
+            if !message.is_empty() {
+                lines.push(Line::styled(clean(message).into_owned(), cx.theme.body.text));
+            }
+            if *trouble {
+                lines.push(Line::default());
+                lines.push(Line::styled(
+                    "Still waiting; Kubernetes tries again by itself.",
+                    cx.theme.body.dim,
+                ));
+            }
+        }
+        StartProgress::Running => lines.push(Line::styled("● Running, attaching", cx.theme.status.running)),
+        StartProgress::Ended { exit_code, message } => lines.push(Line::styled(
+            format!("✖ ended with exit code {exit_code}: {}", clean(message)),
+            cx.theme.status.failed,
+        )),
+        StartProgress::PodGone => lines.push(Line::styled("✖ the pod is gone", cx.theme.status.failed)),
+    }
+    lines
+}

@@ -1,0 +1,87 @@
+//! The server's own Table (`meta.k8s.io/v1`) of any resource: what it sends, and the object of a row.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::DynamicObject;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// `Accept` that asks for a Table.
+pub const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/// A `meta.k8s.io/v1` Table; or what a server that makes none answers in its place: a plain list, or in
+/// a watch a plain object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerTable {
+    /// `Table`, or another kind.
+    #[serde(default)]
+    kind: String,
+    /// Where the list stands.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// The objects of a plain list.
+    #[serde(default)]
+    items: Vec<DynamicObject>,
+    /// The columns; empty on later watch events.
+    #[serde(default)]
+    pub column_definitions: Vec<ColumnDefinition>,
+    /// The rows.
+    #[serde(default)]
+    pub rows: Vec<TableRow>,
+}
+
+impl ServerTable {
+    /// As a table: a plain answer gets the columns NAME and AGE.
+    #[must_use]
+    pub fn as_table(mut self) -> Self {
+        if self.kind == "Table" {
+            return self;
+        }
+        let column = |name: &str| ColumnDefinition { name: name.into(), kind: "string".into(), priority: 0 };
+        self.column_definitions = vec![column("Name"), column("Age")];
+        let objects = match self.kind.strip_suffix("List") {
+            Some(_) => std::mem::take(&mut self.items),
+            None => vec![object(self.metadata.clone())],
+        };
+        self.rows = objects
+            .into_iter()
+            .map(|object| {
+                let name = object.metadata.name.clone().unwrap_or_default();
+                TableRow { cells: vec![Value::String(name), Value::Null], object }
+            })
+            .collect();
+        self
+    }
+}
+
+/// One column.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ColumnDefinition {
+    /// Heading.
+    pub name: String,
+    /// `string`, `integer`, `date` …
+    #[serde(default, rename = "type")]
+    pub kind: String,
+    /// Zero is always shown, more is wide.
+    #[serde(default)]
+    pub priority: i32,
+}
+
+/// One row.
+#[derive(Clone, Debug, Deserialize)]
+pub struct TableRow {
+    /// One value a column.
+    #[serde(default)]
+    pub cells: Vec<Value>,
+    /// The object, or its metadata alone, as was asked for.
+    #[serde(default = "nothing")]
+    pub object: DynamicObject,
+}
+
+fn nothing() -> DynamicObject {
+    object(ObjectMeta::default())
+}
+
+fn object(metadata: ObjectMeta) -> DynamicObject {
+    DynamicObject { types: None, metadata, data: Value::Null }
+}

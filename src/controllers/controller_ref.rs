@@ -1,0 +1,228 @@
+//! Adoption and release: an owner controls exactly the objects its selector matches.
+
+use std::collections::{BTreeSet, HashMap};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use parking_lot::Mutex;
+
+use crate::api::{Api, ApiError};
+use crate::api::{Change, ChangeKind};
+use crate::object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
+use crate::object::selector::Selector;
+use crate::object::{Key, Shared, Typed};
+use crate::reconcile::{Cache, controllers_of, found, ignore_gone};
+
+/// What an owner and an object are to one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// It controls the object.
+    Owned,
+    /// It controls the object, whose labels no longer match.
+    Release,
+    /// The object has no controller and matches.
+    Adopt,
+    /// Nothing.
+    None,
+}
+
+/// Decides from the metadata of both, and whether the owner wants the object. An owner that is going claims
+/// and releases nothing.
+pub(super) fn relation(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -> Relation {
+    match controller_of(object) {
+        Some(controller) if Some(&controller.uid) != owner.uid.as_ref() => Relation::None,
+        Some(_) if matches => Relation::Owned,
+        Some(_) if is_terminating(owner) => Relation::None,
+        Some(_) => Relation::Release,
+        None if !matches || is_terminating(owner) || is_terminating(object) => Relation::None,
+        None if owner.namespace != object.namespace => Relation::None,
+        None => Relation::Adopt,
+    }
+}
+
+/// Makes it so for all candidates by the owner's selector; returns what the owner controls then.
+pub(super) fn claim<O: Typed, T: Typed>(
+    api: &Api,
+    owner: &Shared<O>,
+    selector: &Selector,
+    candidates: impl IntoIterator<Item = Shared<T>>,
+) -> Result<Vec<Shared<T>>, ApiError> {
+    claim_where(api, owner, |object| selector.matches(object.labels.as_ref()), candidates)
+}
+
+/// As [`claim`], where more than a selector says what the owner wants.
+pub(super) fn claim_where<O: Typed, T: Typed>(
+    api: &Api,
+    owner: &Shared<O>,
+    wants: impl Fn(&ObjectMeta) -> bool,
+    candidates: impl IntoIterator<Item = Shared<T>>,
+) -> Result<Vec<Shared<T>>, ApiError> {
+    claim_holding(api, owner, wants, candidates, None)
+}
+
+/// Makes it so for all candidates; what is adopted gets the finalizer, and what is released loses it.
+///
+/// The owner is read anew before it adopts anything: a cached one may be gone, and another of the same
+/// name in its place.
+pub(super) fn claim_holding<O: Typed, T: Typed>(
+    api: &Api,
+    owner: &Shared<O>,
+    wants: impl Fn(&ObjectMeta) -> bool,
+    candidates: impl IntoIterator<Item = Shared<T>>,
+    finalizer: Option<&str>,
+) -> Result<Vec<Shared<T>>, ApiError> {
+    let mut owned = Vec::new();
+    let mut may_adopt = None;
+    for object in candidates {
+        let meta = object.object().meta();
+        match relation(owner.object().meta(), wants(meta), meta) {
+            Relation::Owned => owned.push(object),
+            Relation::None => {}
+            Relation::Release => ignore_gone(release(api, owner.uid(), &object, finalizer))?,
+            Relation::Adopt => {
+                if *may_adopt.get_or_insert_with(|| is_still_there(api, owner)) {
+                    owned.extend(found(adopt(api, owner, &wants, &object, finalizer))?.flatten());
+                }
+            }
+        }
+    }
+    Ok(owned)
+}
+
+fn is_still_there<O: Typed>(api: &Api, owner: &Shared<O>) -> bool {
+    api.get(O::ROW, &owner.key())
+        .is_ok_and(|fresh| fresh.uid() == owner.uid() && !is_terminating(fresh.meta()))
+}
+
+fn adopt<O: Typed, T: Typed>(
+    api: &Api,
+    owner: &Shared<O>,
+    wants: impl Fn(&ObjectMeta) -> bool,
+    object: &Shared<T>,
+    finalizer: Option<&str>,
+) -> Result<Option<Shared<T>>, ApiError> {
+    let reference = controller_reference(owner.object());
+    let adopted = api.modify::<T>(&object.key(), |fresh| {
+        let meta = fresh.metadata_mut();
+        if meta.uid.as_deref() == Some(object.uid())
+            && relation(owner.object().meta(), wants(meta), meta) == Relation::Adopt
+        {
+            meta.owner_references.get_or_insert_default().push(reference.clone());
+            let held = meta.finalizers.get_or_insert_default();
+            held.extend(finalizer.filter(|f| !held.iter().any(|h| h == f)).map(ToString::to_string));
+        }
+        Ok(())
+    })?;
+    Ok(is_controlled_by(adopted.object().meta(), owner.uid()).then_some(adopted))
+}
+
+fn release<T: Typed>(
+    api: &Api,
+    owner_uid: &str,
+    object: &Shared<T>,
+    finalizer: Option<&str>,
+) -> Result<(), ApiError> {
+    api.modify::<T>(&object.key(), |fresh| {
+        let meta = fresh.metadata_mut();
+        if meta.uid.as_deref() == Some(object.uid())
+            && let Some(references) = &mut meta.owner_references
+        {
+            references.retain(|r| r.uid != owner_uid);
+            if let Some(held) = &mut meta.finalizers {
+                held.retain(|h| Some(h.as_str()) != finalizer);
+            }
+        }
+        Ok(())
+    })
+    .map(drop)
+}
+
+/// Whom a change of something that `O`s control concerns: its controller and the one it had; of an orphan those
+/// that may adopt it.
+pub(super) fn owners_concerned<O: Typed>(
+    change: &Change,
+    owners: &Cache<O>,
+    selector: impl Fn(&O) -> Selector,
+) -> Vec<Key> {
+    let object = &change.object;
+    let mut keys = controllers_of(change, O::ROW);
+    if controller_of(object.meta()).is_none() && change.kind != ChangeKind::Deleted {
+        let labels = object.meta().labels.as_ref();
+        let adopters = owners.in_namespace(object.namespace()).into_iter();
+        keys.extend(adopters.filter(|owner| selector(owner).matches(labels)).map(|owner| owner.key()));
+    }
+    keys
+}
+
+/// The objects of a kind that nobody controls, so that a reconcile need not search a whole namespace.
+#[derive(Default)]
+pub(super) struct Orphans {
+    by_namespace: Mutex<HashMap<String, BTreeSet<Key>>>,
+}
+
+impl Orphans {
+    /// Follows a change of the kind.
+    pub(super) fn observe(&self, change: &Change) {
+        let key = change.object.key();
+        let orphaned = change.kind != ChangeKind::Deleted && controller_of(change.object.meta()).is_none();
+        let mut namespaces = self.by_namespace.lock();
+        if orphaned {
+            namespaces.entry(key.namespace.clone()).or_default().insert(key);
+        } else if let Some(keys) = namespaces.get_mut(&key.namespace) {
+            keys.remove(&key);
+            if keys.is_empty() {
+                namespaces.remove(&key.namespace);
+            }
+        }
+    }
+
+    /// Those of a namespace.
+    pub(super) fn of<T: Typed>(&self, namespace: &str, cache: &Cache<T>) -> Vec<Shared<T>> {
+        let keys = self.by_namespace.lock().get(namespace).cloned().unwrap_or_default();
+        keys.iter().filter_map(|key| cache.get(key)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn meta(value: serde_json::Value) -> ObjectMeta {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn an_owner_controls_exactly_what_its_selector_matches_rs_1() {
+        let selector = Selector::parse("app=web").unwrap();
+        let owner = json!({"name": "o", "namespace": "n", "uid": "1"});
+        let going =
+            json!({"name": "o", "namespace": "n", "uid": "1", "deletionTimestamp": "2026-11-21T00:00:00Z"});
+        let by = |uid: &str| json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": uid, "controller": true}]);
+        for (rule, owner, labels, owners, extra, expected) in [
+            ("owned", &owner, "web", by("1"), json!({}), Relation::Owned),
+            ("labels changed", &owner, "other", by("1"), json!({}), Relation::Release),
+            ("somebody else's", &owner, "web", by("2"), json!({}), Relation::None),
+            ("an orphan", &owner, "web", json!([]), json!({}), Relation::Adopt),
+            ("an orphan of no interest", &owner, "other", json!([]), json!({}), Relation::None),
+            (
+                "an orphan that goes",
+                &owner,
+                "web",
+                json!([]),
+                json!({"deletionTimestamp": "2026-11-21T00:00:00Z"}),
+                Relation::None,
+            ),
+            ("an orphan elsewhere", &owner, "web", json!([]), json!({"namespace": "m"}), Relation::None),
+            ("the owner goes", &going, "web", json!([]), json!({}), Relation::None),
+            ("the owner goes and keeps", &going, "other", by("1"), json!({}), Relation::None),
+        ] {
+            let mut object =
+                json!({"name": "p", "namespace": "n", "labels": {"app": labels}, "ownerReferences": owners});
+            object.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            let object = meta(object);
+            let matches = selector.matches(object.labels.as_ref());
+            assert_eq!(relation(&meta(owner.clone()), matches, &object), expected, "{rule}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The back-off between failed pods: how long those of one node (of a DaemonSet) or ordinal (of a StatefulSet) are
+//! left alone, longer each time, forgotten after a good while.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::base::backoff::BackoffPolicy;
+use crate::object::Uid;
+
+/// Failures by set and node or ordinal, on a monotonic clock.
+pub(super) struct FailedPodBackOff {
+    policy: BackoffPolicy,
+    known: Mutex<HashMap<(Uid, String), Failed>>,
+}
+
+#[derive(Clone, Copy)]
+struct Failed {
+    times: u32,
+    last: Duration,
+}
+
+impl FailedPodBackOff {
+    pub(super) fn new(policy: BackoffPolicy) -> Self {
+        Self { policy, known: Mutex::default() }
+    }
+
+    /// How long the set's failed pods of this node or ordinal are left alone yet.
+    pub(super) fn wait(&self, set: &str, of: &str, now: Duration) -> Duration {
+        let known = self.known.lock();
+        let Some(failed) = known.get(&(set.to_string(), of.to_string())) else { return Duration::ZERO };
+        if self.is_over(*failed, now) {
+            return Duration::ZERO;
+        }
+        self.policy.delay(failed.times).saturating_sub(now.saturating_sub(failed.last))
+    }
+
+    /// A failed pod of the set was removed from the node or ordinal.
+    pub(super) fn removed(&self, set: &str, of: &str, now: Duration) {
+        let mut known = self.known.lock();
+        known.retain(|_, failed| !self.is_over(*failed, now));
+        let failed = known.entry((set.to_string(), of.to_string())).or_insert(Failed { times: 0, last: now });
+        *failed = Failed { times: failed.times.saturating_add(1), last: now };
+    }
+
+    /// The set is gone.
+    pub(super) fn forget(&self, set: &str) {
+        self.known.lock().retain(|(uid, _), _| uid != set);
+    }
+
+    fn is_over(&self, failed: Failed, now: Duration) -> bool {
+        now.saturating_sub(failed.last) > self.policy.max * 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_fails_its_pods_waits_longer_each_time_ds_1() {
+        let seconds = Duration::from_secs;
+        let failures = FailedPodBackOff::new(BackoffPolicy { initial: seconds(1), max: seconds(900) });
+        assert_eq!(failures.wait("d", "n1", seconds(0)), seconds(0));
+        failures.removed("d", "n1", seconds(10));
+        assert_eq!(failures.wait("d", "n1", seconds(10)), seconds(1));
+        assert_eq!(failures.wait("d", "n2", seconds(10)), seconds(0));
+        assert_eq!(failures.wait("d", "n1", seconds(11)), seconds(0));
+        failures.removed("d", "n1", seconds(11));
+        failures.removed("d", "n1", seconds(13));
+        assert_eq!(failures.wait("d", "n1", seconds(14)), seconds(3));
+        assert_eq!(failures.wait("d", "n1", seconds(13 + 1801)), seconds(0));
+        failures.removed("d", "n1", seconds(13 + 1801));
+        assert_eq!(failures.wait("d", "n1", seconds(13 + 1801)), seconds(1), "it starts over");
+        failures.forget("d");
+        assert_eq!(failures.wait("d", "n1", seconds(13 + 1801)), seconds(0));
+    }
+}

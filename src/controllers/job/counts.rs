@@ -1,0 +1,137 @@
+//! How far a Job is: what its status has counted, and what has ended since.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::back_off::ended_at;
+use super::failure_policy::{FailureAction, meaning};
+use super::view::{Member, View, count};
+use crate::object::completion_indexes::CompletionIndexes;
+
+/// How often pods of this index failed before this one.
+pub(super) const FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-failure-count";
+/// How often they failed in ways that do not count.
+pub(super) const IGNORED_FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
+
+/// The counts, with what is not in the status yet.
+pub(super) struct Counts<'a> {
+    pub(super) succeeded: i32,
+    pub(super) failed: i32,
+    /// Ended well and not in the status.
+    pub(super) new_succeeded: Vec<&'a Member>,
+    /// Ended badly and not in the status, including those that count for nothing.
+    pub(super) new_failed: Vec<&'a Member>,
+    /// For an indexed Job.
+    pub(super) indexes: Option<IndexCounts<'a>>,
+}
+
+/// The indexes of an indexed Job.
+pub(super) struct IndexCounts<'a> {
+    /// Those of the status.
+    pub(super) completed_before: CompletionIndexes,
+    pub(super) completed: CompletionIndexes,
+    /// Those that have failed for good, where each has a limit.
+    pub(super) failed: Option<CompletionIndexes>,
+    /// Failed pods that stay until they are replaced: the new one takes over how often the index failed.
+    pub(super) replaceable: BTreeMap<i32, &'a Member>,
+}
+
+impl<'a> Counts<'a> {
+    pub(super) fn of(view: &View<'a>) -> Self {
+        let status = view.job.status.clone().unwrap_or_default();
+        let uncounted = view.uncounted();
+        let countable = || view.members.iter().filter(|m| m.tracked && view.can_count(m));
+        let new_succeeded: Vec<&Member> =
+            countable().filter(|m| m.succeeded() && !uncounted.succeeded.contains(m.uid())).collect();
+        let new_failed: Vec<&Member> =
+            countable().filter(|m| view.is_failed(m) && !uncounted.failed.contains(m.uid())).collect();
+        let policy = view.spec.pod_failure_policy.as_ref();
+        let counting = new_failed.iter().filter(|m| meaning(policy, &m.pod).counts());
+        let indexes = view.indexes().map(|indexes| IndexCounts::of(view, indexes));
+        Self {
+            succeeded: indexes.as_ref().map_or_else(
+                || total(status.succeeded, &[count(&new_succeeded), count(&uncounted.succeeded)]),
+                |indexes| indexes.completed.len(),
+            ),
+            failed: total(status.failed, &[count(counting), count(&uncounted.failed)]),
+            new_succeeded,
+            new_failed,
+            indexes,
+        }
+    }
+}
+
+/// A counter of the status, which anybody may have written, with what comes to it.
+fn total(counted: Option<i32>, more: &[i32]) -> i32 {
+    more.iter().fold(counted.unwrap_or(0), |total, count| total.saturating_add(*count))
+}
+
+impl<'a> IndexCounts<'a> {
+    fn of(view: &View<'a>, indexes: i32) -> Self {
+        let status = view.job.status.as_ref();
+        let read = |text: Option<&String>| CompletionIndexes::read(text.map_or("", String::as_str), indexes);
+        let countable = || view.members.iter().filter(|m| m.tracked && view.can_count(m));
+        let completed_before = read(status.and_then(|s| s.completed_indexes.as_ref()));
+        let mut completed = completed_before.clone();
+        for index in countable().filter(|m| m.succeeded()).filter_map(|m| m.index) {
+            completed.add(index);
+        }
+        let failed = view.limit_per_index().map(|limit| {
+            let mut failed = read(status.and_then(|s| s.failed_indexes.as_ref()));
+            for index in countable().filter(|m| fails_index(view, m, limit)).filter_map(|m| m.index) {
+                // An index that was done once is done.
+                if !completed.contains(index) {
+                    failed.add(index);
+                }
+            }
+            failed
+        });
+        let replaceable =
+            failed.as_ref().map_or_else(BTreeMap::new, |failed| replaceable(view, &completed, failed));
+        Self { completed_before, completed, failed, replaceable }
+    }
+}
+
+/// Whether a pod's failure is the last that its index may have.
+fn fails_index(view: &View<'_>, member: &Member, limit: i32) -> bool {
+    if !view.is_failed(member) {
+        return false;
+    }
+    match meaning(view.spec.pod_failure_policy.as_ref(), &member.pod) {
+        FailureAction::FailIndex => true,
+        FailureAction::Ignore => false,
+        FailureAction::Count | FailureAction::FailJob(_) => number(member, FAILURE_COUNT) >= limit,
+    }
+}
+
+/// For each index that is still to be done and has no pod: its last failed one.
+fn replaceable<'a>(
+    view: &View<'a>,
+    completed: &CompletionIndexes,
+    failed: &CompletionIndexes,
+) -> BTreeMap<i32, &'a Member> {
+    let active: BTreeSet<i32> = view.active().filter_map(|m| m.index).collect();
+    let mut last: BTreeMap<i32, &Member> = BTreeMap::new();
+    let rank = |m: &Member| (failures(m), ended_at(&m.pod));
+    for member in view.members.iter().filter(|m| m.tracked && view.can_count(m) && view.is_failed(m)) {
+        let Some(index) = member.index else { continue };
+        if completed.contains(index) || failed.contains(index) || active.contains(&index) {
+            continue;
+        }
+        let other = last.entry(index).or_insert(member);
+        if rank(member) >= rank(other) {
+            *other = member;
+        }
+    }
+    last
+}
+
+/// How often pods of its index had failed before this one, whether it counted or not.
+pub(super) fn failures(member: &Member) -> i32 {
+    number(member, FAILURE_COUNT).saturating_add(number(member, IGNORED_FAILURE_COUNT))
+}
+
+/// A number from the annotations; nonsense is zero.
+pub(super) fn number(member: &Member, annotation: &str) -> i32 {
+    let annotations = member.pod.metadata.annotations.as_ref();
+    annotations.and_then(|a| a.get(annotation)).and_then(|n| n.parse().ok()).filter(|n| *n >= 0).unwrap_or(0)
+}

@@ -1,0 +1,115 @@
+//! The registry: every controller by name, started, stopped and restarted each in a task group of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::context::{Context, Settings};
+use super::volume;
+use crate::api::Api;
+use crate::base::task::Tasks;
+use crate::reconcile::Caches;
+
+type Start = fn(&Context);
+
+/// The controllers by their kube-controller-manager names.
+const ALL: &[(&str, Start)] = &[
+    ("deployment", super::deployment::start),
+    ("replicaset", super::replica_set::start),
+    ("replicationcontroller", super::replica_set::start_replication),
+    ("statefulset", super::stateful_set::start),
+    ("daemonset", super::daemon_set::start),
+    ("job", super::job::start),
+    ("cronjob", super::cron_job::start),
+    ("ttl-after-finished-controller", super::ttl_after_finished::start),
+    ("disruption", super::disruption::start),
+    ("horizontalpodautoscaling", super::autoscaler::start),
+    ("garbagecollector", super::garbage::start),
+    ("resourcequota", super::resource_quota::start),
+    ("namespace", super::namespace::start),
+    ("serviceaccount", super::namespace::service_account::start),
+    ("serviceaccount-token", super::namespace::account_token::start),
+    ("root-ca-certificate-publisher-controller", super::namespace::root_certificate::start),
+    ("podgc", super::pod_gc::start),
+    ("nodelifecycle", super::node_lifecycle::start),
+    ("taint-eviction-controller", super::taint_eviction::start),
+    ("endpoint", super::endpoints::start_legacy),
+    ("endpointslice", super::endpoints::start_slices),
+    ("endpointslicemirroring", super::endpoints::mirror::start),
+    ("persistentvolume-binder", volume::binder::start),
+    ("persistentvolume-expander", volume::expander::start),
+    ("pvc-protection-controller", volume::protection::start_claims),
+    ("pv-protection-controller", volume::protection::start_volumes),
+    ("ephemeral-volume-controller", volume::ephemeral::start),
+    ("directory-provisioner", volume::provisioner::start),
+];
+
+/// The running controllers.
+pub struct Controllers {
+    context: Context,
+    running: Mutex<BTreeMap<&'static str, Tasks>>,
+}
+
+impl Controllers {
+    /// Starts every controller that is not disabled. They stop with `tasks`.
+    pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, settings: Settings) -> Self {
+        let context = Context {
+            api: api.clone(),
+            caches: caches.clone(),
+            tasks: tasks.clone(),
+            settings: Arc::new(settings),
+        };
+        let controllers = Self { context, running: Mutex::default() };
+        for (name, _) in ALL {
+            if !controllers.context.settings.disabled.iter().any(|d| d == name) {
+                controllers.start_one(name);
+            }
+        }
+        controllers
+    }
+
+    /// The names of all controllers there are.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ALL.iter().map(|(name, _)| *name)
+    }
+
+    /// Whether a controller runs.
+    pub fn is_running(&self, name: &str) -> bool {
+        self.running.lock().contains_key(name)
+    }
+
+    /// Starts a controller with nothing but what the store knows; false when there is none of this name
+    /// or it runs.
+    pub fn start_one(&self, name: &str) -> bool {
+        let Some((name, start)) = ALL.iter().find(|(n, _)| *n == name) else { return false };
+        let mut running = self.running.lock();
+        if running.contains_key(name) {
+            return false;
+        }
+        let tasks = self.context.tasks.child();
+        start(&Context { tasks: tasks.clone(), ..self.context.clone() });
+        running.insert(name, tasks);
+        true
+    }
+
+    /// Stops a controller, wherever it is in its work; false when it does not run.
+    pub async fn stop_one(&self, name: &str) -> bool {
+        let tasks = self.running.lock().remove(name);
+        match tasks {
+            Some(tasks) => {
+                tasks.stop().await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Stops them all and waits.
+    pub async fn stop(&self) {
+        let running = std::mem::take(&mut *self.running.lock());
+        for tasks in running.into_values() {
+            tasks.stop().await;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! One StatefulSet's pods by ordinal, with what was found out about each: a pod is read once a version.
+//!
+//! Never looks at the API.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::identity;
+use super::pod_state::PodState;
+use crate::api::{Change, ChangeKind};
+use crate::object::Shared;
+use crate::object::owner::is_controlled_by;
+
+/// What happened to a set's pods since its last sync.
+#[derive(Default)]
+pub(super) struct PendingChanges {
+    /// The last change of each pod, by name.
+    pub(super) pods: BTreeMap<String, Change>,
+    /// Ordinals whose claims changed.
+    pub(super) claims: BTreeSet<i32>,
+}
+
+/// One set's pods.
+#[derive(Default)]
+pub(super) struct PodCache {
+    /// The generation of the set that the states were computed for.
+    generation: Option<i64>,
+    /// Versions that no sync has seen, by name.
+    fresh: BTreeMap<String, Shared<Pod>>,
+    pod_states: BTreeMap<i32, PodState>,
+}
+
+impl PodCache {
+    /// These pods, which no sync has seen.
+    pub(super) fn of(pods: Vec<Shared<Pod>>) -> Self {
+        let fresh = pods.into_iter().map(|pod| (pod.name().to_string(), pod)).collect();
+        Self { fresh, ..Self::default() }
+    }
+
+    /// Follows what happened since the last sync.
+    pub(super) fn apply(&mut self, set: &str, pending: PendingChanges) {
+        for ordinal in pending.claims {
+            if let Some(pod_state) = self.pod_states.get_mut(&ordinal) {
+                pod_state.claims_are_sound = false;
+            }
+        }
+        for (name, change) in pending.pods {
+            self.apply_pod(set, &name, &change);
+        }
+    }
+
+    fn apply_pod(&mut self, set: &str, name: &str, change: &Change) {
+        let ordinal = identity::parse(name).map(|(_, ordinal)| ordinal);
+        let cached =
+            ordinal.filter(|o| self.pod_states.get(o).is_some_and(|pod_state| pod_state.pod.name() == name));
+        let known =
+            self.fresh.get(name).or_else(|| cached.and_then(|o| self.pod_states.get(&o)).map(|s| &s.pod));
+        let is_gone = change.kind == ChangeKind::Deleted;
+        // What was adopted is known before its change arrives. Deletions that were missed are made up for at the
+        // revision of the version that is gone.
+        let is_old = |known: &Shared<Pod>| {
+            let known = known.object().revision();
+            known > change.revision || known == change.revision && !is_gone
+        };
+        if known.is_some_and(is_old) {
+            return;
+        }
+        self.fresh.remove(name);
+        if let Some(ordinal) = cached {
+            self.pod_states.remove(&ordinal);
+        }
+        let is_ours = !is_gone && is_controlled_by(change.object.meta(), set);
+        if let Some(pod) = Shared::from_object(&change.object).filter(|_| is_ours) {
+            self.fresh.insert(name.to_string(), pod);
+        }
+    }
+
+    /// The versions that no sync has seen; what the set controls is to be [inserted](Self::insert).
+    pub(super) fn take_fresh(&mut self) -> impl Iterator<Item = Shared<Pod>> + use<> {
+        std::mem::take(&mut self.fresh).into_values()
+    }
+
+    /// Puts a pod that the set controls at its ordinal.
+    pub(super) fn insert(&mut self, set: &Shared<StatefulSet>, pod: Shared<Pod>) {
+        if let Some(ordinal) = identity::ordinal_of(set.name(), pod.name()) {
+            self.pod_states.insert(ordinal, PodState::new(set, ordinal, pod));
+        }
+    }
+
+    /// Brings what follows from the set and the time up to date.
+    pub(super) fn refresh(&mut self, set: &StatefulSet, now: Timestamp) {
+        let is_same = self.generation == set.metadata.generation;
+        let min_ready_seconds = set.spec.min_ready_seconds.unwrap_or(0);
+        for pod_state in self.pod_states.values_mut() {
+            pod_state.claims_are_sound &= is_same;
+            if !is_same || pod_state.is_in_flux() {
+                pod_state.refresh(min_ready_seconds, now);
+            }
+        }
+        self.generation = set.metadata.generation;
+    }
+
+    /// The pods by ordinal, the lowest ordinal first.
+    pub(super) fn pod_states(&self) -> impl Iterator<Item = (i32, &PodState)> {
+        self.pod_states.iter().map(|(ordinal, pod_state)| (*ordinal, pod_state))
+    }
+
+    /// The same, to be changed.
+    pub(super) fn pod_states_mut(&mut self) -> impl Iterator<Item = (i32, &mut PodState)> {
+        self.pod_states.iter_mut().map(|(ordinal, pod_state)| (*ordinal, pod_state))
+    }
+
+    /// The pod of an ordinal.
+    pub(super) fn pod(&self, ordinal: i32) -> Option<&Shared<Pod>> {
+        self.pod_states.get(&ordinal).map(|pod_state| &pod_state.pod)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A refreshed pod cache of these pods of a set.
+    pub(in crate::controllers::stateful_set) fn pod_cache(
+        set: &Shared<StatefulSet>,
+        pods: &[Shared<Pod>],
+        now: Timestamp,
+    ) -> PodCache {
+        let mut pod_cache = PodCache::default();
+        for pod in pods {
+            pod_cache.insert(set, pod.clone());
+        }
+        pod_cache.refresh(set, now);
+        pod_cache
+    }
+}

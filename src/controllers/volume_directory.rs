@@ -1,0 +1,131 @@
+//! Where volumes made on demand are: one directory each, below one root.
+//!
+//! Never touches anything but `ROOT/NAME`, whatever a volume's object says, and never follows a link out of it.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+type User = dyn Fn(&Path) -> Option<String> + Send + Sync;
+
+/// A place for volumes, and who knows whether one is still in use there.
+#[derive(Clone)]
+pub struct VolumeDirectory {
+    root: PathBuf,
+    user: Arc<User>,
+}
+
+impl VolumeDirectory {
+    /// Volumes below `root`; `user` names a pod whose processes may still use a path.
+    pub fn new(
+        root: impl Into<PathBuf>,
+        user: impl Fn(&Path) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { root: root.into(), user: Arc::new(user) }
+    }
+
+    /// Where the volume of this name is; none for a name that is no single step down.
+    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
+        let mut steps = Path::new(name).components();
+        match (steps.next(), steps.next()) {
+            (Some(Component::Normal(step)), None) if step == name => Some(self.root.join(name)),
+            _ => None,
+        }
+    }
+
+    /// A pod that may still use the path.
+    pub(super) fn user(&self, path: &Path) -> Option<String> {
+        (self.user)(path)
+    }
+
+    /// Makes a volume's directory, writable for everybody as a fresh volume is; one that is there stays as it is.
+    pub(super) fn make(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(&self.root)?;
+        fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700))?;
+        match fs::create_dir(path) {
+            Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(0o777)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_directory(path) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl fmt::Debug for VolumeDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VolumeDirectory").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// Removes a tree with all that is in it; gone already is fine. Directories that their owner may not change are
+/// opened first.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open(path);
+            fs::remove_dir_all(path)
+        }
+        other => other,
+    }
+}
+
+/// Makes every directory of a tree changeable as far as that is ours to do; the removal reports what is not.
+fn open(path: &Path) {
+    if !is_directory(path) {
+        return;
+    }
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        open(&entry.path());
+    }
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(root: &Path) -> VolumeDirectory {
+        VolumeDirectory::new(root, |_| None)
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_root_vol_2() {
+        let directory = directory(Path::new("/volumes"));
+        assert_eq!(directory.path("pvc-1"), Some("/volumes/pvc-1".into()));
+        for name in ["", ".", "..", "/", "/etc", "a/b", "../x", "a/..", "pvc-1/", "./a"] {
+            assert_eq!(directory.path(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_volume_goes_with_what_is_in_it_and_nothing_else_vol_2() {
+        let place = tempfile::tempdir().unwrap();
+        let outside = place.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("keep"), "x").unwrap();
+        let directory = directory(&place.path().join("volumes"));
+        let path = directory.path("pvc-1").unwrap();
+        directory.make(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o777);
+        fs::create_dir_all(path.join("a/b")).unwrap();
+        std::os::unix::fs::symlink(&outside, path.join("a/link")).unwrap();
+        fs::set_permissions(path.join("a"), fs::Permissions::from_mode(0o500)).unwrap();
+        directory.make(&path).unwrap();
+        assert!(path.join("a/b").is_dir(), "what is there stays");
+        remove(&path).unwrap();
+        remove(&path).unwrap();
+        assert!(!path.exists() && outside.join("keep").exists());
+        // A link in the volume's place goes, not what it leads to; nothing is made through one either.
+        std::os::unix::fs::symlink(&outside, &path).unwrap();
+        assert!(directory.make(&path).is_err());
+        let _ = remove(&path);
+        assert!(outside.join("keep").exists());
+    }
+}

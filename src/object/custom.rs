@@ -1,0 +1,161 @@
+//! Objects of custom resources: metadata as every object has it, and a JSON tree.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::Error as _;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
+
+use super::Kind;
+
+/// The field that controllers report in.
+const STATUS: &str = "status";
+
+/// One object of a custom resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CustomObject {
+    kind: Kind,
+    /// Group and version it is stored in.
+    api_version: String,
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// Everything beside `apiVersion`, `kind` and `metadata`.
+    pub fields: Map<String, Value>,
+}
+
+impl CustomObject {
+    /// Reads an object of this kind; its keys are put in order, as Kubernetes keeps them.
+    pub(super) fn decode(kind: Kind, mut value: Value) -> serde_json::Result<Self> {
+        value.sort_all_objects();
+        let Value::Object(mut fields) = value else {
+            return Err(serde_json::Error::custom("not an object"));
+        };
+        let api_version = match fields.shift_remove("apiVersion") {
+            Some(Value::String(text)) => text,
+            _ => return Err(serde_json::Error::custom("apiVersion is not set")),
+        };
+        fields.shift_remove("kind");
+        let metadata = match fields.shift_remove("metadata") {
+            None | Some(Value::Null) => ObjectMeta::default(),
+            Some(metadata) => serde_json::from_value(metadata)?,
+        };
+        Ok(Self { kind, api_version, metadata, fields })
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Group and version it is stored in, as `example.com/v1`.
+    pub fn api_version(&self) -> &str {
+        &self.api_version
+    }
+
+    /// Stores it in another version: what stands in its fields is the same in all.
+    pub fn set_api_version(&mut self, api_version: String) {
+        self.api_version = api_version;
+    }
+
+    /// Whether both have the same content, metadata aside.
+    pub fn same_content(&self, other: &Self) -> bool {
+        self.fields == other.fields
+    }
+
+    /// Whether both have the same content, metadata and status aside.
+    pub(super) fn same_spec(&self, other: &Self) -> bool {
+        let spec = |object: &'_ Self| object.fields.iter().filter(|(name, _)| *name != STATUS).count();
+        spec(self) == spec(other)
+            && self.fields.iter().all(|(name, value)| name == STATUS || other.fields.get(name) == Some(value))
+    }
+
+    pub(super) fn copy_status_from(&mut self, other: &Self) {
+        match other.fields.get(STATUS) {
+            Some(status) => drop(self.fields.insert(STATUS.into(), status.clone())),
+            None => drop(self.fields.remove(STATUS)),
+        }
+        self.fields.sort_keys();
+    }
+
+    /// Takes over everything but the status and who owns which field: as Kubernetes, which lets a write of a custom
+    /// resource's status change no label either.
+    pub(super) fn copy_spec_from(&mut self, other: &Self) {
+        let status = self.fields.remove(STATUS);
+        let managed_fields = self.metadata.managed_fields.take();
+        let revision = self.metadata.resource_version.take();
+        *self = other.clone();
+        self.metadata.managed_fields = managed_fields;
+        self.metadata.resource_version = revision;
+        self.fields.remove(STATUS);
+        if let Some(status) = status {
+            self.fields.insert(STATUS.into(), status);
+        }
+        self.fields.sort_keys();
+    }
+
+    pub(super) fn clear_status(&mut self) {
+        self.fields.shift_remove(STATUS);
+    }
+}
+
+impl Serialize for CustomObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.fields.len() + 3))?;
+        map.serialize_entry("apiVersion", &self.api_version)?;
+        map.serialize_entry("kind", self.kind.info().name)?;
+        map.serialize_entry("metadata", &self.metadata)?;
+        for (name, value) in &self.fields {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::object::{Object, Scope};
+
+    fn widget(value: Value) -> Object {
+        let kind = Kind::custom("custom.test", "widgets", "Widget", Scope::Namespaced).unwrap();
+        Object::from_value(kind, value).unwrap()
+    }
+
+    #[test]
+    fn a_custom_object_is_what_was_written_in_order_api_7() {
+        let object = widget(json!({"spec": {"b": 1, "a": [{"z": null, "y": 2}]}, "metadata": {"name": "w"},
+            "apiVersion": "custom.test/v1", "kind": "Widget", "data": true}));
+        assert_eq!(
+            std::str::from_utf8(object.json()).unwrap(),
+            r#"{"apiVersion":"custom.test/v1","kind":"Widget","metadata":{"name":"w"},"data":true,"spec":{"a":[{"y":2,"z":null}],"b":1}}"#
+        );
+        assert_eq!((object.name(), object.api_version().as_ref()), ("w", "custom.test/v1"));
+        assert_eq!(object.kind().info().qualified_plural(), "widgets.custom.test");
+    }
+
+    #[test]
+    fn spec_and_status_are_told_apart_api_7() {
+        let (old, new) = (
+            widget(
+                json!({"apiVersion": "custom.test/v1", "metadata": {"labels": {"a": "1"}}, "spec": 1, "status": 2}),
+            ),
+            widget(
+                json!({"apiVersion": "custom.test/v1", "metadata": {"labels": {"a": "2"}}, "spec": 3, "status": 4}),
+            ),
+        );
+        let mut main = new.clone();
+        main.copy_status_from(&old);
+        assert_eq!((&main.to_value()["spec"], &main.to_value()["status"]), (&json!(3), &json!(2)));
+        let mut status = new.clone();
+        status.copy_spec_from(&old);
+        let value = status.to_value();
+        assert_eq!(
+            (&value["spec"], &value["status"], &value["metadata"]["labels"]["a"]),
+            (&json!(1), &json!(4), &json!("1"))
+        );
+        assert!(status.same_spec(&old) && !status.same_spec(&new));
+        status.clear_status();
+        assert_eq!(status.to_value().get("status"), None);
+    }
+}

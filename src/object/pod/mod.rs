@@ -1,0 +1,48 @@
+//! What a pod's object says of it: its phase and readiness, its node, its owner, how kubectl prints it.
+
+pub mod disruption;
+mod phase;
+mod printed;
+mod readiness;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::owner::{controller_of, is_terminating};
+use super::well_known::annotation::{CONFIG_SOURCE, MIRROR_POD};
+pub use phase::{Phase, is_active, is_terminal, phase};
+pub use printed::{PrintedStatus, printed_status};
+pub use readiness::{
+    Availability, AvailabilityCounts, availability, condition, is_ready, is_true, ready_since,
+};
+
+/// The node the pod is bound to.
+pub fn node_name(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// The node that other pods were evicted from to make room for this one.
+pub fn nominated_node_name(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// Whether a DaemonSet made the pod, which would make it again: a drain leaves it.
+pub fn is_of_daemon_set(pod: &Pod) -> bool {
+    controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "DaemonSet")
+}
+
+/// Whether the pod is only the API's picture of a static pod.
+pub fn is_mirror(pod: &Pod) -> bool {
+    pod.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(MIRROR_POD))
+}
+
+/// Whether the pod, or the one it mirrors, came from a manifest of its node.
+pub fn is_from_file(pod: &Pod) -> bool {
+    let annotations = pod.metadata.annotations.as_ref();
+    annotations.and_then(|a| a.get(CONFIG_SOURCE)).is_some_and(|source| source == "file")
+}
+
+/// Whether the pod may be evicted whatever its disruption budget says: it ends anyway, has ended or never ran.
+pub fn can_ignore_budget(pod: &Pod) -> bool {
+    let given = pod.status.as_ref().is_some_and(|status| status.phase.is_some());
+    is_terminating(&pod.metadata) || is_terminal(pod) || (given && phase(pod) == Phase::Pending)
+}

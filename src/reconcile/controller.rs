@@ -1,0 +1,290 @@
+//! The builder of a controller, after controller-runtime's and kube-rs': what it is for, what it owns, what else it
+//! watches, and how many workers it has.
+//!
+//! ```text
+//! change of an object ─► handler ─► keys ─► work queue ─► workers ─► Reconciler::reconcile(key)
+//! ```
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::cache::{Caches, Handler, Subscription};
+use super::queue::{QueueKey, WorkQueue};
+use super::runner::{Reconciler, work};
+use crate::api::{Change, ChangeKind};
+use crate::base::task::Tasks;
+use crate::object::owner::controller_of;
+use crate::object::{Key, Kind, Object, Typed};
+
+/// The keys that a handler asks to be reconciled; `()` when it has put them on the queue itself.
+pub trait Requests<K: QueueKey> {
+    /// Puts them on the queue.
+    fn enqueue(self, queue: &WorkQueue<K>);
+}
+
+impl<K: QueueKey> Requests<K> for () {
+    fn enqueue(self, _: &WorkQueue<K>) {}
+}
+
+impl<K: QueueKey> Requests<K> for Option<K> {
+    fn enqueue(self, queue: &WorkQueue<K>) {
+        self.into_iter().for_each(|key| queue.add(key));
+    }
+}
+
+impl<K: QueueKey> Requests<K> for Vec<K> {
+    fn enqueue(self, queue: &WorkQueue<K>) {
+        self.into_iter().for_each(|key| queue.add(key));
+    }
+}
+
+/// A controller in the making. Nothing is reconciled before [`Controller::run`], and then only when every cache that
+/// was named has its first list: half a picture would make it create what is there already.
+#[must_use = "a controller does nothing until it runs"]
+pub struct Controller<R: Reconciler> {
+    reconciler: Arc<R>,
+    queue: WorkQueue<R::Key>,
+    caches: Caches,
+    workers: usize,
+    /// The kinds it needs the first lists of.
+    reads: Vec<Kind>,
+    subscriptions: Vec<Subscription>,
+    /// Subscribes to a kind that is new, if it is one to be watched.
+    every_kind: Vec<SubscribeTo>,
+}
+
+type SubscribeTo = Box<dyn Fn(Kind) -> Option<Subscription> + Send + Sync>;
+
+impl<R: Reconciler> Controller<R> {
+    /// A controller with one worker that watches nothing yet.
+    pub fn new(reconciler: R, queue: WorkQueue<R::Key>, caches: &Caches) -> Self {
+        Self {
+            reconciler: Arc::new(reconciler),
+            queue,
+            caches: caches.clone(),
+            workers: 1,
+            reads: Vec::new(),
+            subscriptions: Vec::new(),
+            every_kind: Vec::new(),
+        }
+    }
+
+    /// Calls the handler with every change of a kind, the objects there are included, and queues what it asks for.
+    pub fn watches<T: Typed, Q: Requests<R::Key> + 'static>(self, handler: fn(&R, &Change) -> Q) -> Self {
+        self.watches_kind(T::ROW, handler)
+    }
+
+    /// As [`Controller::watches`], for a kind that is known only at run time.
+    pub fn watches_kind<Q: Requests<R::Key> + 'static>(
+        mut self,
+        kind: Kind,
+        handler: fn(&R, &Change) -> Q,
+    ) -> Self {
+        let subscription = self.caches.watch(kind, self.handle(handler));
+        self.subscriptions.push(subscription);
+        self.reads_kind(kind)
+    }
+
+    /// As [`Controller::watches`], for every kind that is to be watched, those included that join at run time.
+    pub fn watches_every_kind<Q: Requests<R::Key> + 'static>(
+        mut self,
+        is_watched: fn(Kind) -> bool,
+        handler: fn(&R, &Change) -> Q,
+    ) -> Self {
+        let (caches, handle) = (self.caches.clone(), self.handle(handler));
+        let subscribe = move |kind: Kind| is_watched(kind).then(|| caches.watch(kind, handle.clone()));
+        for kind in self.caches.api().kinds().all() {
+            if let Some(subscription) = subscribe(kind) {
+                self.subscriptions.push(subscription);
+                self.reads.push(kind);
+            }
+        }
+        self.every_kind.push(Box::new(subscribe));
+        self
+    }
+
+    fn handle<Q: Requests<R::Key> + 'static>(&self, handler: fn(&R, &Change) -> Q) -> Handler {
+        let (reconciler, queue) = (self.reconciler.clone(), self.queue.clone());
+        Arc::new(move |change: &Change| handler(&reconciler, change).enqueue(&queue))
+    }
+
+    /// Waits for the first list of a kind, whose cache the reconciler reads.
+    pub fn reads<T: Typed>(self) -> Self {
+        self.reads_kind(T::ROW)
+    }
+
+    fn reads_kind(mut self, kind: Kind) -> Self {
+        self.reads.push(kind);
+        self
+    }
+
+    /// How many keys may be reconciled at once; never one key twice.
+    pub fn workers(self, workers: usize) -> Self {
+        Self { workers, ..self }
+    }
+
+    /// Runs it in tasks of `tasks`; its handlers go when these stop.
+    pub fn run(self, tasks: &Tasks) {
+        let Self { reconciler, queue, caches, workers, reads, mut subscriptions, every_kind } = self;
+        let group = tasks.clone();
+        let name = reconciler.name();
+        tasks.spawn(name, async move {
+            let mut known: HashSet<Kind> = reads.iter().copied().collect();
+            for kind in reads {
+                caches.synced(kind).await;
+            }
+            for _ in 0..workers {
+                let (reconciler, queue) = (reconciler.clone(), queue.clone());
+                group.spawn_restarting(name, move || work(reconciler.clone(), queue.clone()));
+            }
+            let mut changed = caches.api().kinds_changed();
+            loop {
+                for kind in caches.api().kinds().all().filter(|kind| known.insert(*kind)) {
+                    subscriptions.extend(every_kind.iter().filter_map(|subscribe| subscribe(kind)));
+                }
+                if changed.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        });
+    }
+}
+
+impl<R: Reconciler<Key = Key>> Controller<R> {
+    /// The kind whose objects it reconciles: each change of one asks for it.
+    pub fn for_<T: Typed>(self) -> Self {
+        self.watches::<T, _>(|reconciler, change| {
+            if change.kind == ChangeKind::Deleted {
+                reconciler.forget(change.object.uid());
+            }
+            Some(change.object.key())
+        })
+    }
+
+    /// A kind whose objects are controlled by `O`s: each change of one asks for its controller, and for the one it
+    /// had.
+    pub fn owns<T: Typed, O: Typed>(self) -> Self {
+        self.watches::<T, _>(|_, change| controllers_of(change, O::ROW))
+    }
+}
+
+/// The objects of a kind that control a changed object, or did before.
+pub fn controllers_of(change: &Change, kind: Kind) -> Vec<Key> {
+    let before = change.previous.as_deref().and_then(|object| controller_key(object, kind));
+    let mut keys: Vec<Key> = controller_key(&change.object, kind).into_iter().collect();
+    keys.extend(before.filter(|before| !keys.contains(before)));
+    keys
+}
+
+/// The object of a kind that controls another.
+pub fn controller_key(object: &Object, kind: Kind) -> Option<Key> {
+    let owner = controller_of(object.meta()).filter(|reference| reference.kind == kind.info().name)?;
+    Some(Key::new(object.namespace(), owner.name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+    use parking_lot::Mutex;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::{Api, ApiConfig, DeleteOptions};
+    use crate::base::clock::Clock;
+    use crate::reconcile::ReconcileError;
+    use crate::store::Store;
+
+    /// Notes what it is asked for.
+    #[derive(Default)]
+    struct Notes {
+        reconciled: Mutex<Vec<String>>,
+        forgotten: AtomicUsize,
+    }
+
+    struct Noting(Arc<Notes>);
+
+    impl Reconciler for Noting {
+        type Key = Key;
+
+        fn name(&self) -> &'static str {
+            "noting"
+        }
+
+        fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+            self.0.reconciled.lock().push(key.name.clone());
+            Ok(())
+        }
+
+        fn forget(&self, _: &str) {
+            self.0.forgotten.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn api() -> Api {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+        api.create_as(namespace).unwrap();
+        api
+    }
+
+    fn config_map(name: &str) -> ConfigMap {
+        serde_json::from_value(json!({"metadata": {"name": name, "namespace": "n"}})).unwrap()
+    }
+
+    async fn settled(notes: &Notes) -> Vec<String> {
+        // On the paused clock this ends when no task has anything to do.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut names = std::mem::take(&mut *notes.reconciled.lock());
+        names.sort();
+        names
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_controller_is_asked_for_what_it_is_for_and_for_what_it_owns() {
+        let (api, tasks) = (api(), Tasks::new());
+        let caches = Caches::new(&api, &tasks);
+        let notes = Arc::new(Notes::default());
+        let queue = WorkQueue::with_timings(api.timings());
+        Controller::new(Noting(notes.clone()), queue, &caches)
+            .for_::<ConfigMap>()
+            .owns::<Secret, ConfigMap>()
+            .workers(3)
+            .run(&tasks);
+        let map = api.create_as(config_map("a")).unwrap();
+        assert_eq!(settled(&notes).await, ["a"]);
+        let owned = json!({"metadata": {"name": "s", "namespace": "n", "ownerReferences": [{"apiVersion": "v1",
+            "kind": "ConfigMap", "name": "a", "uid": map.uid(), "controller": true}]}});
+        let secret = api.create_as(serde_json::from_value::<Secret>(owned).unwrap()).unwrap();
+        assert_eq!(settled(&notes).await, ["a"], "what it owns");
+        api.modify::<Secret>(&secret.key(), |secret| {
+            secret.metadata.owner_references = None;
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(settled(&notes).await, ["a"], "what it owned before");
+        api.delete(Kind::ConfigMap, &map.key(), &DeleteOptions::default()).unwrap();
+        assert_eq!((settled(&notes).await, notes.forgotten.load(Ordering::Relaxed)), (vec!["a".into()], 1));
+        tasks.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handlers_go_when_their_controller_goes() {
+        let (api, tasks) = (api(), Tasks::new());
+        let caches = Caches::new(&api, &tasks);
+        let notes = Arc::new(Notes::default());
+        let controllers = tasks.child();
+        let queue = WorkQueue::with_timings(api.timings());
+        Controller::new(Noting(notes.clone()), queue, &caches).for_::<ConfigMap>().run(&controllers);
+        api.create_as(config_map("a")).unwrap();
+        assert_eq!(settled(&notes).await, ["a"]);
+        controllers.stop().await;
+        assert_eq!(Arc::strong_count(&notes), 1, "nothing of the controller is left");
+        api.create_as(config_map("b")).unwrap();
+        assert!(settled(&notes).await.is_empty());
+        tasks.stop().await;
+    }
+}

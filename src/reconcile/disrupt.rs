@@ -1,0 +1,102 @@
+//! Ending a pod for others' sake: it gets the DisruptionTarget condition and is then deleted.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::outcome::found;
+use crate::api::{Api, ApiError, DeleteOptions};
+use crate::object::pod::disruption::{self, Cause};
+use crate::object::pod::{Phase, is_terminal};
+use crate::object::{Kind, Shared};
+
+/// How a pod is ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Disruption<'d> {
+    /// Who ends it.
+    pub cause: Cause,
+    /// Why, for people.
+    pub message: &'d str,
+    /// Whether it counts as failed at once: nobody is left who could end it. One that has ended is not marked.
+    pub fails: bool,
+    /// The time it is left to end, in seconds; none = its own.
+    pub grace_seconds: Option<i64>,
+}
+
+/// Puts the DisruptionTarget condition on the pod and deletes it. False for one that is gone, or another of its name
+/// by now.
+pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Result<bool, ApiError> {
+    let now = api.clock().time();
+    let marked = api.modify_status::<Pod>(&pod.key(), |fresh| {
+        let is_same = fresh.metadata.uid.as_deref() == Some(pod.uid());
+        if is_same && !(disruption.fails && is_terminal(fresh)) {
+            if disruption.fails {
+                fresh.status.get_or_insert_default().phase = Some(Phase::Failed.into());
+            }
+            disruption::mark(fresh, disruption.cause, disruption.message, &now);
+        }
+        Ok(())
+    });
+    if found(marked)?.is_none() {
+        return Ok(false);
+    }
+    let options =
+        DeleteOptions { grace_period_seconds: disruption.grace_seconds, ..DeleteOptions::uid(pod.uid()) };
+    match api.delete(Kind::Pod, &pod.key(), &options) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_gone() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Namespace;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::ApiConfig;
+    use crate::base::clock::Clock;
+    use crate::object::pod::phase;
+    use crate::store::Store;
+
+    fn api() -> Api {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+        api.create_as(namespace).unwrap();
+        api
+    }
+
+    fn create(api: &Api) -> Shared<Pod> {
+        let pod = json!({"metadata": {"name": "p", "namespace": "n"},
+            "spec": {"nodeName": "node", "containers": [{"name": "c", "image": "i"}]}});
+        api.create_as(serde_json::from_value::<Pod>(pod).unwrap()).unwrap()
+    }
+
+    /// PDB-1, NODE-2 (page "Disruptions", *Pod disruption conditions*).
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_learns_who_ends_it_before_it_is_asked_to_go() {
+        let api = api();
+        let pod = create(&api);
+        let by = |cause| Disruption { cause, message: "why", fails: false, grace_seconds: None };
+        assert!(disrupt(&api, &pod, &by(Cause::TaintManager)).unwrap());
+        let going = api.get_as::<Pod>(&pod.key()).unwrap();
+        assert!(going.metadata.deletion_timestamp.is_some());
+        assert!(disruption::is_by(&going, Cause::TaintManager));
+        assert!(disrupt(&api, &pod, &by(Cause::Preemption)).unwrap());
+        let going = api.get_as::<Pod>(&pod.key()).unwrap();
+        assert!(disruption::is_by(&going, Cause::Preemption), "the last one to end it says why");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_is_gone_or_another_by_now_is_left_alone() {
+        let api = api();
+        let old = create(&api);
+        let gc = Disruption { cause: Cause::PodGc, message: "why", fails: true, grace_seconds: Some(0) };
+        assert!(disrupt(&api, &old, &gc).unwrap());
+        assert!(!disrupt(&api, &old, &gc).unwrap(), "it is gone");
+        let new = create(&api);
+        assert!(!disrupt(&api, &old, &gc).unwrap(), "another has its name");
+        let new = api.get_as::<Pod>(&new.key()).unwrap();
+        assert!(disruption::target(&new).is_none() && phase(&new) == Phase::Pending);
+    }
+}
