@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::discovery::{Resource, Served};
 use super::schemas::{PATCH, REFERENCE, WATCH_EVENT, name_of};
+use crate::api::http::discovery::{Resource, Served};
 
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::discovery::{Resource, Served};
 use super::ours;
+use crate::api::http::discovery::{Resource, Served};
 use crate::api::schema::roots;
 use crate::api::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
 
