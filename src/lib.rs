@@ -12,7 +12,7 @@
 //!
 //! | layer | what it is | may name |
 //! |---|---|---|
-//! | [`base`] | clock (the only source of time), supervised tasks, back-off; knows no Kubernetes | – |
+//! | [`base`] | clock (the only source of time), supervised tasks, back-off; knows no Kubernetes but the types of its times | – |
 //! | [`object`] | vocabulary: the Kind table, objects, keys, quantities, selectors | base |
 //! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |
 //! | [`store`] | revisioned state, watch history, durability | object, base |

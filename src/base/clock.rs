@@ -4,7 +4,11 @@
 //! tokio's paused time, so that a whole control plane runs ten minutes in a millisecond, reproducibly.
 //! Waiting is tokio's timers in both cases; only the reading differs.
 //!
-//! Architecture Invariant: nothing else reads `SystemTime`, `Instant` or `Timestamp::now`.
+//! Of Kubernetes it knows the two types that times have in objects, and nothing else.
+//!
+//! Architecture Invariant: nothing else reads the wall clock (clippy's `disallowed_methods`). Time-outs may go by tokio's
+//! `Instant`, which virtual time moves as well; `std`'s is for real processes and measurements only
+//! (`tests/it/layers/mod.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

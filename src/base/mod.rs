@@ -1,4 +1,4 @@
-//! The ground: time, back-off and supervised tasks. Knows no Kubernetes.
+//! The ground: time, back-off, supervised tasks, streams of sessions. Knows no Kubernetes but the types of its times.
 
 pub mod any_certificate;
 pub mod backoff;

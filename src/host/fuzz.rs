@@ -6,14 +6,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::protocol::{
-    ANSWER_LIMIT, FromHost, Greeting, Request, Welcome, read_input, read_json, read_output, write_input,
+    ANSWER_LIMIT, FromHost, Greeting, RequestFrame, Welcome, read_input, read_json, read_output, write_input,
     write_json, write_output,
 };
 
 /// Frames as they come from a socket.
 pub(crate) fn frames(bytes: &[u8]) {
     json::<Greeting>(bytes);
-    json::<Request>(bytes);
+    json::<RequestFrame>(bytes);
     json::<Welcome>(bytes);
     json::<FromHost>(bytes);
     let mut rest = bytes;

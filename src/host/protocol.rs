@@ -120,14 +120,14 @@ impl Launch {
 
 /// One request on a control connection.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct RequestFrame {
     pub(crate) id: u64,
-    pub(crate) ask: Ask,
+    pub(crate) ask: Request,
 }
 
 /// What the kubelet's side asks for.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Ask {
+pub(crate) enum Request {
     List,
     Inspect(PodUid),
     RunSandbox(SandboxSpec),
@@ -159,7 +159,7 @@ pub(crate) enum Ask {
 
 /// What the host answers.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     Done,
     Sandboxes(Vec<SandboxRecord>),
     Sandbox(Option<SandboxRecord>),
@@ -175,7 +175,7 @@ pub(crate) enum Answer {
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from the socket")]
 pub(crate) enum FromHost {
-    Answer { id: u64, result: Result<Answer, RuntimeError> },
+    Answer { id: u64, result: Result<Response, RuntimeError> },
     PodChanged(PodUid),
 }
 

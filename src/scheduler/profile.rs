@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::default_spread::DefaultConstraints;
-use super::framework::{ChangeType, ClusterChange, Plugin, PluginId, PluginSet, Point};
-use super::plugins::{self, PrioritySort};
-use super::pod_info::{DEFAULT_SCHEDULER, PodInfo};
-use super::snapshot::Snapshot;
+use crate::scheduler::framework::{ChangeType, ClusterChange, Plugin, PluginId, PluginSet, Point};
+use crate::scheduler::plugins::{self, PrioritySort};
+use crate::scheduler::state::default_spread::DefaultConstraints;
+use crate::scheduler::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// One scheduler's plugins; pods choose it by `schedulerName`.
 pub struct Profile {

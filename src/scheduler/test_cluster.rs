@@ -7,14 +7,14 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::{Value, json};
 
-use super::core::{Core, Step};
-use super::cycle::Room;
-use super::profile::Profile;
-use super::queue::QueueTimes;
-use super::test_objects::{named_pod, pod};
-use super::verdict::Verdicts;
 use crate::object::Shared;
 use crate::object::config::Timings;
+use crate::scheduler::core::{Core, Step};
+use crate::scheduler::cycle::NominatingInfo;
+use crate::scheduler::explain::verdict::Verdicts;
+use crate::scheduler::profile::Profile;
+use crate::scheduler::queue::QueueTimes;
+use crate::scheduler::test_objects::{named_pod, pod};
 
 pub(super) struct Cluster {
     pub(super) core: Core,
@@ -76,8 +76,8 @@ impl Cluster {
         match self.core.step(self.now) {
             None => "-".into(),
             Some(Step::Bind { attempt, node }) => format!("{} -> {node}", attempt.pod.uid()),
-            Some(Step::Unschedulable { pod, room: Room::Made(preemption), outranked, .. }) => {
-                let names = |pods: &[Arc<super::pod_info::PodInfo>]| {
+            Some(Step::Unschedulable { pod, room: NominatingInfo::Made(preemption), outranked, .. }) => {
+                let names = |pods: &[Arc<crate::scheduler::state::pod_info::PodInfo>]| {
                     pods.iter().map(|pod| pod.uid().to_string()).collect::<Vec<_>>().join(", ")
                 };
                 let taken = if outranked.is_empty() {

@@ -63,8 +63,8 @@ mod tests {
     use serde_json::{Value, json};
     use tokio_util::sync::CancellationToken;
 
-    use super::super::{Credentials, ServerConfig, Trusted};
     use super::*;
+    use crate::api::http::{Credentials, ServerConfig, Trusted};
     use crate::api::{Api, ApiConfig};
     use crate::base::clock::Clock;
     use crate::store::{DiskMood, Store};

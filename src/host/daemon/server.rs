@@ -17,8 +17,8 @@ use super::pod::Pod;
 use super::{Host, log_writer};
 use crate::host::journal::Entry;
 use crate::host::protocol::{
-    ANSWER_LIMIT, Answer, Ask, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, VERSION, Welcome, encode,
-    read_json, write_json,
+    ANSWER_LIMIT, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
+    Welcome, encode, read_json, write_json,
 };
 use crate::host::{PodUid, RuntimeError, SandboxRecord, Usage, after_all};
 
@@ -113,10 +113,11 @@ impl Host {
             // Hooks and probes end with whoever asked: the next control plane runs its own, and the first must not go
             // on beside it.
             let mut commands = JoinSet::new();
-            while let Some(Request { id, ask }) = read_json(&mut reader, REQUEST_LIMIT).await? {
+            while let Some(RequestFrame { id, ask }) = read_json(&mut reader, REQUEST_LIMIT).await? {
                 while commands.try_join_next().is_some() {}
                 let (host, sender) = (Rc::clone(&self), sender.clone());
-                let (shutdown, command) = (matches!(ask, Ask::Shutdown), matches!(ask, Ask::ExecSync { .. }));
+                let (shutdown, command) =
+                    (matches!(ask, Request::Shutdown), matches!(ask, Request::ExecSync { .. }));
                 let work = async move {
                     let result = host.answer(ask).await;
                     // A client that left does not need its answer.
@@ -142,34 +143,36 @@ impl Host {
         outcome
     }
 
-    async fn answer(self: &Rc<Self>, ask: Ask) -> Result<Answer, RuntimeError> {
+    async fn answer(self: &Rc<Self>, ask: Request) -> Result<Response, RuntimeError> {
         match ask {
-            Ask::List => Ok(Answer::Sandboxes(self.pods.borrow().values().map(|pod| pod.record()).collect())),
-            Ask::Inspect(uid) => Ok(Answer::Sandbox(self.pod(&uid).map(|pod| pod.record()))),
-            Ask::RunSandbox(spec) => self.run_sandbox(spec).map(|record| Answer::Sandbox(Some(record))),
-            Ask::WriteHosts { pod, text } => {
+            Request::List => {
+                Ok(Response::Sandboxes(self.pods.borrow().values().map(|pod| pod.record()).collect()))
+            }
+            Request::Inspect(uid) => Ok(Response::Sandbox(self.pod(&uid).map(|pod| pod.record()))),
+            Request::RunSandbox(spec) => self.run_sandbox(spec).map(|record| Response::Sandbox(Some(record))),
+            Request::WriteHosts { pod, text } => {
                 let pod = self.pod(&pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {pod}")))?;
                 pod.write_hosts(&text).map_err(|error| RuntimeError::Os(format!("hosts file: {error}")))?;
-                Ok(Answer::Done)
+                Ok(Response::Done)
             }
-            Ask::StopSandbox(uid) => {
+            Request::StopSandbox(uid) => {
                 if let Some(pod) = self.pod(&uid) {
                     pod.stop(self).await;
                 }
-                Ok(Answer::Done)
+                Ok(Response::Done)
             }
-            Ask::RemoveSandbox(uid) => self.remove_sandbox(&uid).await.map(|()| Answer::Done),
-            Ask::Start(launch) => self.start(*launch).await.map(Answer::Container),
-            Ask::Resize(id, limits) => self.resize(&id, &limits).map(|()| Answer::Done),
-            Ask::Terminate(id) => {
+            Request::RemoveSandbox(uid) => self.remove_sandbox(&uid).await.map(|()| Response::Done),
+            Request::Start(launch) => self.start(*launch).await.map(Response::Container),
+            Request::Resize(id, limits) => self.resize(&id, &limits).map(|()| Response::Done),
+            Request::Terminate(id) => {
                 self.container(&id)?.terminate();
-                Ok(Answer::Done)
+                Ok(Response::Done)
             }
-            Ask::Kill(id) => {
+            Request::Kill(id) => {
                 self.container(&id)?.kill();
-                Ok(Answer::Done)
+                Ok(Response::Done)
             }
-            Ask::RemoveContainer(id) => {
+            Request::RemoveContainer(id) => {
                 let container = self.container(&id)?;
                 if container.record.borrow().exit.is_none() {
                     return Err(RuntimeError::Os(format!("container {} is running", id.0)));
@@ -179,24 +182,24 @@ impl Host {
                 if let Some(pod) = self.pod(&container.pod) {
                     pod.containers.borrow_mut().retain(|known| known.id != id);
                 }
-                Ok(Answer::Done)
+                Ok(Response::Done)
             }
-            Ask::ExecSync { id, command, timeout } => {
-                self.exec_sync(&id, &command, timeout).await.map(Answer::Output)
+            Request::ExecSync { id, command, timeout } => {
+                self.exec_sync(&id, &command, timeout).await.map(Response::Output)
             }
-            Ask::LogFiles(id) => Ok(Answer::Files(log_writer::files(&self.container(&id)?.log_path()))),
-            Ask::Usage(uid) => Ok(Answer::Usage(self.usage(&uid))),
-            Ask::UsageOfAll => {
+            Request::LogFiles(id) => Ok(Response::Files(log_writer::files(&self.container(&id)?.log_path()))),
+            Request::Usage(uid) => Ok(Response::Usage(self.usage(&uid))),
+            Request::UsageOfAll => {
                 let processes = process_tree::all();
                 let pods: Vec<(PodUid, Rc<Pod>)> =
                     self.pods.borrow().iter().map(|(uid, pod)| (uid.clone(), pod.clone())).collect();
                 let usage = pods.into_iter().map(|(uid, pod)| (uid, usage(&pod, &processes))).collect();
-                Ok(Answer::UsageOfAll(usage))
+                Ok(Response::UsageOfAll(usage))
             }
-            Ask::Listeners(uid, port) => self.listeners(&uid, port).map(Answer::Addresses),
-            Ask::Shutdown => {
+            Request::Listeners(uid, port) => self.listeners(&uid, port).map(Response::Addresses),
+            Request::Shutdown => {
                 self.stop_all().await;
-                Ok(Answer::Done)
+                Ok(Response::Done)
             }
         }
     }

@@ -27,7 +27,7 @@ pub(super) const TOOLS: &[&str] = &["nslookup"];
 
 /// What runs when a container of a built-in image starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum ImageSource {
     /// A program inside this binary (`podium image-program NAME`).
     Inside(&'static str),
     /// The machine's shell and tools.
@@ -46,7 +46,7 @@ pub(super) struct Builtin {
     /// The tags that exist; none means every tag.
     pub(super) tags: &'static [&'static str],
     /// What runs.
-    pub(super) stand: Stand,
+    pub(super) source: ImageSource,
     /// The image's entrypoint.
     pub(super) entrypoint: &'static [&'static str],
     /// The image's default arguments.
@@ -64,7 +64,7 @@ pub(super) struct Builtin {
 const PLAIN: Builtin = Builtin {
     name: "",
     tags: &[],
-    stand: Stand::Tools,
+    source: ImageSource::Tools,
     entrypoint: &[],
     cmd: &["sh"],
     directories: &[],
@@ -82,16 +82,22 @@ const fn host(
     programs: &'static [&'static str],
     cmd: &'static [&'static str],
 ) -> Builtin {
-    Builtin { name, stand: Stand::HostProgram(programs), cmd, ..PLAIN }
+    Builtin { name, source: ImageSource::HostProgram(programs), cmd, ..PLAIN }
 }
 
 /// Every built-in image.
 pub(super) const BUILTINS: &[Builtin] = &[
-    Builtin { name: "pause", stand: Stand::Inside("pause"), entrypoint: &["/pause"], cmd: &[], ..PLAIN },
+    Builtin {
+        name: "pause",
+        source: ImageSource::Inside("pause"),
+        entrypoint: &["/pause"],
+        cmd: &[],
+        ..PLAIN
+    },
     Builtin {
         name: "nginx",
         tags: WEB_TAGS,
-        stand: Stand::Inside("nginx"),
+        source: ImageSource::Inside("nginx"),
         cmd: &["nginx", "-g", "daemon off;"],
         directories: &["/usr/share/nginx/html"],
         stop_signal: libc::SIGQUIT,
@@ -100,7 +106,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "httpd",
         tags: HTTPD_TAGS,
-        stand: Stand::Inside("httpd"),
+        source: ImageSource::Inside("httpd"),
         cmd: &["httpd-foreground"],
         directories: &["/usr/local/apache2/htdocs"],
         working_dir: "/usr/local/apache2",
@@ -141,7 +147,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     },
     host("mysql", &["mysqld"], &["mysqld"]),
     host("mariadb", &["mariadbd", "mysqld"], &["mariadbd"]),
-    Builtin { name: "host", stand: Stand::AsGiven, cmd: &[], ..PLAIN },
+    Builtin { name: "host", source: ImageSource::AsGiven, cmd: &[], ..PLAIN },
 ];
 
 /// Names under which a built-in server is also called (`command: ["httpd", …]`).

@@ -12,12 +12,12 @@ use super::ConfigError;
 use super::names::{Named, known, named};
 use super::spread_arguments;
 use crate::object::node_selector::RequiredNodes;
-use crate::scheduler::default_spread::DefaultConstraints;
 use crate::scheduler::framework::{Plugin, PluginId};
+use crate::scheduler::plugins::scoring::{MAX_POINT, Strategy, Weighed};
 use crate::scheduler::plugins::{
     self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit, VolumeBinding,
 };
-use crate::scheduler::scoring::{MAX_POINT, Strategy, Weighed};
+use crate::scheduler::state::default_spread::DefaultConstraints;
 
 /// The settings of one profile's plugins.
 pub(super) struct Arguments {

@@ -12,9 +12,9 @@ mod spread_arguments;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::framework::{PluginSet, Point};
-use super::pod_info::DEFAULT_SCHEDULER;
-use super::profile::Profile;
+use crate::scheduler::framework::{PluginSet, Point};
+use crate::scheduler::profile::Profile;
+use crate::scheduler::state::pod_info::DEFAULT_SCHEDULER;
 use arguments::Arguments;
 use points::Points;
 

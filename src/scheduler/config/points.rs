@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::ConfigError;
 use super::names::{Named, known, named};
 use crate::scheduler::framework::{PluginId, PluginSet, Point};
-use crate::scheduler::scoring::Strategy;
+use crate::scheduler::plugins::scoring::Strategy;
 
 /// The section as it is written.
 #[derive(Debug, Default, Deserialize)]

@@ -13,10 +13,10 @@ use crate::object::pod::{is_terminal, node_name, nominated_node_name};
 use crate::object::selector::Labels;
 use crate::object::{Key, Object, Shared};
 use crate::scheduler::framework::{ChangeType, ClusterChange, PluginSet};
-use crate::scheduler::pod_info::{PodDifference, PodInfo};
 use crate::scheduler::profile::{Profile, profile_of};
 use crate::scheduler::queue::Queue;
-use crate::scheduler::snapshot::{NodeChange, Placed, Snapshot};
+use crate::scheduler::state::pod_info::{PodDifference, PodInfo};
+use crate::scheduler::state::snapshot::{NodeChange, Placed, Snapshot};
 
 impl Core {
     /// A pod is new or has a new version.
@@ -38,7 +38,7 @@ impl Core {
         self.stop_waiting(pod.uid());
         let before = self.snapshot.placed(pod.uid()).cloned();
         // Bound by another while it was held.
-        if let (Some(_), Some(placed)) = (self.held.remove(pod.uid()), &before) {
+        if let (Some(_), Some(placed)) = (self.waiting_pods.remove(pod.uid()), &before) {
             self.unreserve(&placed.pod, &placed.node);
         }
         let there = before.as_ref().filter(|placed| *placed.node == *node);
@@ -85,7 +85,7 @@ impl Core {
     fn pod_waits(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
         if self.snapshot.placed(pod.uid()).is_some() {
             // An older version of a pod that was decided since; or one that is held, and not wanted any more.
-            if is_terminating(&pod.metadata) && self.held.remove(pod.uid()).is_some() {
+            if is_terminating(&pod.metadata) && self.waiting_pods.remove(pod.uid()).is_some() {
                 self.give_room_back(pod.uid(), now);
             }
             return None;
@@ -119,7 +119,7 @@ impl Core {
     pub fn pod_gone(&mut self, uid: &str, now: Duration) {
         let kept = self.snapshot.nominated().node_of(uid).cloned().zip(self.queue.get(uid).cloned());
         self.stop_waiting(uid);
-        self.held.remove(uid);
+        self.waiting_pods.remove(uid);
         self.give_room_back(uid, now);
         // The room that was kept for it is as good as room that it had.
         if let Some((node, pod)) = kept {
@@ -163,7 +163,7 @@ impl Core {
             let change = ClusterChange::NodeRemoved(&info);
             wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
         }
-        self.held.node_gone(name);
+        self.waiting_pods.node_gone(name);
     }
 
     /// A namespace is new or has other labels (none: it is gone).

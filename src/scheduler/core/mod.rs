@@ -14,17 +14,17 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::advice::advise;
-use super::cycle::{Decision, Rejection, Room, Search, schedule};
-use super::default_spread::Selectors;
-use super::held::Held;
-use super::node_info::NodeName;
-use super::pod_info::PodInfo;
-use super::profile::{Profile, profile_of};
-use super::queue::{Attempt, Queue, QueueTimes, Waiting};
-use super::snapshot::Snapshot;
-use super::verdict::{Verdict, Verdicts};
 use crate::base::task::panic_text;
+use crate::scheduler::cycle::{Decision, NominatingInfo, Rejection, Search, schedule};
+use crate::scheduler::explain::diagnosis::diagnose;
+use crate::scheduler::explain::verdict::{Verdict, Verdicts};
+use crate::scheduler::framework::{Attempt, WaitingPods};
+use crate::scheduler::profile::{Profile, profile_of};
+use crate::scheduler::queue::{Queue, QueueTimes, Waiting};
+use crate::scheduler::state::default_spread::Selectors;
+use crate::scheduler::state::node_info::NodeName;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// What is to be done with one pod.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub enum Step {
         /// Why.
         message: String,
         /// What becomes of the room kept for it.
-        room: Room,
+        room: NominatingInfo,
         /// Pods of lower priority for which the node is kept no longer.
         outranked: Vec<Arc<PodInfo>>,
     },
@@ -70,7 +70,7 @@ pub struct Gated {
 pub struct Core {
     snapshot: Snapshot,
     queue: Queue,
-    held: Held,
+    waiting_pods: WaitingPods,
     profiles: Arc<[Profile]>,
     search: Search,
     selectors: Selectors,
@@ -91,7 +91,7 @@ impl Core {
         Self {
             snapshot: Snapshot::new(),
             queue: Queue::new(times, sort),
-            held: Held::default(),
+            waiting_pods: WaitingPods::default(),
             profiles,
             search: Search::seeded(seed),
             selectors: Selectors::default(),
@@ -122,18 +122,18 @@ impl Core {
 
     /// When to call [`Core::step`] again although nothing changed.
     pub fn next_wake(&self) -> Option<Duration> {
-        self.queue.next_wake().into_iter().chain(self.held.next_deadline()).min()
+        self.queue.next_wake().into_iter().chain(self.waiting_pods.next_deadline()).min()
     }
 
     /// The cluster changed: decided pods that wait for what they need are to be bound, or tried to, again.
     pub fn news(&mut self) {
-        self.held.ask_again();
+        self.waiting_pods.ask_again();
     }
 
     /// Tries the next pod; none when none is to be tried now.
     pub fn step(&mut self, now: Duration) -> Option<Step> {
         loop {
-            if let Some((attempt, node, end)) = self.held.next(now) {
+            if let Some((attempt, node, end)) = self.waiting_pods.next(now) {
                 return Some(self.let_go(attempt, node, end, now));
             }
             let attempt = self.queue.pop(now)?;
@@ -163,9 +163,9 @@ impl Core {
             Ok(Decision::Unfit(rejection)) => {
                 let Rejection { message, rejected_by, verdicts, room } = *rejection;
                 // Where room was made nothing else need change.
-                let made = matches!(room, Room::Made(_));
-                let advice = if made { Vec::new() } else { advise(asked, &self.snapshot, &verdicts) };
-                let verdict = Verdict { table: verdicts, message: message.clone(), advice, at: now };
+                let made = matches!(room, NominatingInfo::Made(_));
+                let diagnoses = if made { Vec::new() } else { diagnose(asked, &self.snapshot, &verdicts) };
+                let verdict = Verdict { table: verdicts, message: message.clone(), diagnoses, at: now };
                 self.verdicts.lock().keep(pod.uid(), Arc::new(verdict));
                 self.queue.reject(attempt, rejected_by, now);
                 let kept_before = self.snapshot.nominated().node_of(pod.uid()).cloned();
@@ -194,11 +194,11 @@ impl Core {
     }
 
     /// Keeps the node for the pod; answers the pods of lower priority that it is kept for no longer.
-    fn keep_room(&mut self, pod: &Arc<PodInfo>, room: &Room) -> Vec<Arc<PodInfo>> {
+    fn keep_room(&mut self, pod: &Arc<PodInfo>, room: &NominatingInfo) -> Vec<Arc<PodInfo>> {
         let preemption = match room {
-            Room::Unchanged => return Vec::new(),
-            Room::None => None,
-            Room::Made(preemption) => Some(preemption),
+            NominatingInfo::Unchanged => return Vec::new(),
+            NominatingInfo::None => None,
+            NominatingInfo::Made(preemption) => Some(preemption),
         };
         self.snapshot.nominate(pod, preemption.map(|p| &*p.node));
         let Some(preemption) = preemption else { return Vec::new() };

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::{Core, Step};
 use crate::object::Uid;
-use crate::scheduler::cycle::Room;
+use crate::scheduler::cycle::NominatingInfo;
+use crate::scheduler::framework::Attempt;
+use crate::scheduler::framework::End;
 use crate::scheduler::framework::{Permit, PluginId, PluginSet, Point};
-use crate::scheduler::held::End;
-use crate::scheduler::node_info::NodeName;
-use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::profile::profile_of;
-use crate::scheduler::queue::Attempt;
+use crate::scheduler::state::node_info::NodeName;
+use crate::scheduler::state::pod_info::PodInfo;
 
 impl Core {
     /// Asks Reserve and Permit about a decided pod, whose room is taken; none when it is held back.
@@ -26,7 +26,7 @@ impl Core {
         }
         let mut waits = Vec::new();
         for plugin in profile.at(Point::Permit) {
-            match plugin.permit(&pod, info, &mut self.held) {
+            match plugin.permit(&pod, info, &mut self.waiting_pods) {
                 Permit::Allow => {}
                 Permit::Refuse(why) => return Some(self.refused(attempt, plugin.id(), &why, now)),
                 Permit::Wait(timeout) => waits.push((plugin.id(), timeout)),
@@ -35,7 +35,7 @@ impl Core {
         if waits.is_empty() {
             return Some(Step::Bind { attempt, node });
         }
-        self.held.hold(attempt, node, waits, now);
+        self.waiting_pods.wait_on_permit(attempt, node, waits, now);
         None
     }
 
@@ -43,7 +43,7 @@ impl Core {
     pub(super) fn let_go(&mut self, attempt: Attempt, node: NodeName, end: End, now: Duration) -> Step {
         match end {
             End::Bind => Step::Bind { attempt, node },
-            End::Refused(by, why) => self.refused(attempt, by, &why, now),
+            End::Rejected(by, why) => self.refused(attempt, by, &why, now),
             End::Failed(message) => {
                 let pod = attempt.pod.clone();
                 self.bind_failed(attempt, now);
@@ -61,14 +61,14 @@ impl Core {
         self.queue.changed(now);
         // Kubernetes tells it as the verdict on the one node that was chosen.
         let message = format!("0/1 nodes are available: 1 {why}.");
-        Step::Unschedulable { pod, message, room: Room::Unchanged, outranked: Vec::new() }
+        Step::Unschedulable { pod, message, room: NominatingInfo::Unchanged, outranked: Vec::new() }
     }
 
     /// A decided pod waits for what it needs on its node: it is given again whenever something changed, for
     /// so long at most since it was first to be bound.
     pub fn bind_later(&mut self, mut attempt: Attempt, node: NodeName, timeout: Duration, now: Duration) {
         let until = *attempt.bind_by.get_or_insert(now + timeout);
-        self.held.keep(attempt, node, until);
+        self.waiting_pods.wait_on_pre_bind(attempt, node, until);
     }
 
     /// A decided pod could not be bound: its room is free again, and it is tried again after its back-off.

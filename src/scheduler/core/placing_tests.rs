@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
+use crate::scheduler::framework::LONGEST_PERMIT_WAIT;
 use crate::scheduler::framework::{ChangeType, Permit, Plugin, PluginId, Point};
-use crate::scheduler::held::LONGEST_PERMIT_WAIT;
-use crate::scheduler::node_info::NodeInfo;
 use crate::scheduler::plugins;
+use crate::scheduler::state::node_info::NodeInfo;
 use crate::scheduler::test_cluster::Cluster;
 use crate::scheduler::test_objects::{asking, named_pod, sized_node};
 
@@ -40,19 +40,19 @@ impl Plugin for Gang {
         self.account.lock().push(format!("-{} {node}", pod.uid()));
     }
 
-    fn permit(&self, pod: &PodInfo, _: &NodeInfo, held: &mut Held) -> Permit {
+    fn permit(&self, pod: &PodInfo, _: &NodeInfo, waiting: &mut WaitingPods) -> Permit {
         match pod.uid() {
             "never" => return Permit::Refuse("it may not".into()),
             "trouble" => panic!("on purpose"),
             name if !name.starts_with("gang-") => return Permit::Allow,
             _ => {}
         }
-        let others: Vec<String> = held.waiting().map(|(pod, _)| pod.uid().to_string()).collect();
+        let others: Vec<String> = waiting.waiting().map(|(pod, _)| pod.uid().to_string()).collect();
         if others.len() < 2 {
             return Permit::Wait(self.patience);
         }
         for uid in others {
-            held.allow(&uid, self.id());
+            waiting.allow(&uid, self.id());
         }
         Permit::Allow
     }

@@ -5,15 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use super::filters::Filters;
-use super::framework::{MAX_SCORE, NodeScore, PluginId, PluginSet, Point, PostFilter, Preemption, Unfit};
-use super::message::{NO_NODES, node_reasons, rejected_before};
-use super::node_info::NodeName;
-use super::pod_info::PodInfo;
-use super::profile::Profile;
-use super::reason::{Reason, Refusal};
-use super::snapshot::Snapshot;
-use super::verdict::{Row, ScoreColumn, TableBuilder, VerdictTable};
+use crate::scheduler::explain::verdict_table::{Row, ScoreColumn, TableBuilder, VerdictTable};
+use crate::scheduler::framework::Filters;
+use crate::scheduler::framework::{
+    MAX_SCORE, NodeScore, PluginId, PluginSet, Point, PostFilter, Preemption, Unfit,
+};
+use crate::scheduler::message::{NO_NODES, node_reasons, rejected_before};
+use crate::scheduler::profile::Profile;
+use crate::scheduler::reason::{Reason, Refusal};
+use crate::scheduler::state::node_info::NodeName;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// Of fewer nodes than this all are searched, and at least so many that fit are looked for.
 const FEWEST_FITTING: usize = 100;
@@ -46,12 +48,12 @@ pub struct Rejection {
     /// What every filter said of every node.
     pub verdicts: VerdictTable,
     /// What became of the room kept for the pod.
-    pub room: Room,
+    pub room: NominatingInfo,
 }
 
 /// What an attempt that found no node means for the room kept for the pod.
 #[derive(Clone, Debug)]
-pub enum Room {
+pub enum NominatingInfo {
     /// What is kept stays so.
     Unchanged,
     /// Nothing is kept any longer.
@@ -80,12 +82,12 @@ impl Search {
     fn choose(&mut self) -> usize {
         let best = self.totals.iter().copied().max().unwrap_or(0);
         let ties = self.totals.iter().filter(|total| **total == best).count().max(1);
-        let lot = (self.lot() % ties as u64) as usize;
-        self.totals.iter().enumerate().filter(|(_, t)| **t == best).nth(lot).map_or(0, |(i, _)| i)
+        let tie_break = (self.tie_break() % ties as u64) as usize;
+        self.totals.iter().enumerate().filter(|(_, t)| **t == best).nth(tie_break).map_or(0, |(i, _)| i)
     }
 
     /// A number without pattern (splitmix64).
-    fn lot(&mut self) -> u64 {
+    fn tie_break(&mut self) -> u64 {
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.turn;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -108,11 +110,11 @@ pub fn enough_nodes(nodes: usize, percentage: Option<u32>) -> usize {
 
 /// Finds a node for the pod, for which the snapshot is [prepared](Snapshot::prepare).
 pub fn schedule(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Search) -> Decision {
-    let mut filters = Filters::new(pod, snapshot, profile);
+    let mut filters = Filters::new(pod, snapshot, profile.at(Point::Filter));
     let evaluated = find_feasible(pod, &mut filters, snapshot, profile, search);
     if search.feasible.is_empty() {
-        let lot = search.lot();
-        return Decision::Unfit(Box::new(rejection(pod, snapshot, profile, &mut filters, lot)));
+        let tie_break = search.tie_break();
+        return Decision::Unfit(Box::new(rejection(pod, snapshot, profile, &mut filters, tie_break)));
     }
     let choice = if search.feasible.len() == 1 {
         0
@@ -227,13 +229,18 @@ fn rejection<'a>(
     snapshot: &'a Snapshot,
     profile: &Profile,
     filters: &mut Filters<'a>,
-    lot: u64,
+    tie_break: u64,
 ) -> Rejection {
     let mut builder = verdicts(snapshot, filters);
     let count = snapshot.nodes().len();
     if count == 0 {
         let (rejected_by, verdicts) = (PluginSet::default(), builder.finish());
-        return Rejection { message: NO_NODES.into(), rejected_by, verdicts, room: Room::Unchanged };
+        return Rejection {
+            message: NO_NODES.into(),
+            rejected_by,
+            verdicts,
+            room: NominatingInfo::Unchanged,
+        };
     }
     let table = builder.table();
     let refusals: Vec<Option<Refusal>> = match filters.rejected() {
@@ -245,19 +252,19 @@ fn rejection<'a>(
         None => node_reasons(count, &count_reasons(&refusals)),
     };
     let rejected_by = rejected_by(table, filters);
-    let mut unfit = Unfit { pod, snapshot, refusals: &refusals, filters, lot };
+    let mut unfit = Unfit { pod, snapshot, refusals: &refusals, filters, tie_break };
     let (told, room) = match profile.at(Point::PostFilter).find_map(|plugin| plugin.post_filter(&mut unfit)) {
-        None => (None, Room::Unchanged),
-        Some(PostFilter::Ineligible(told)) => (Some(told), Room::Unchanged),
-        Some(PostFilter::Hopeless(told)) => (Some(told), Room::None),
-        Some(PostFilter::Preempt(preemption)) => (None, Room::Made(preemption)),
+        None => (None, NominatingInfo::Unchanged),
+        Some(PostFilter::Ineligible(told)) => (Some(told), NominatingInfo::Unchanged),
+        Some(PostFilter::Hopeless(told)) => (Some(told), NominatingInfo::None),
+        Some(PostFilter::Preempt(preemption)) => (None, NominatingInfo::Made(preemption)),
     };
     if let Some(told) = told {
         message.push(' ');
         message.push_str(&told);
     }
     // Which node would be the best one says what is worth changing. Not when room was made: that is settled.
-    if !matches!(room, Room::Made(_)) {
+    if !matches!(room, NominatingInfo::Made(_)) {
         add_scores(pod, snapshot, profile, &mut builder);
     }
     Rejection { message, rejected_by, verdicts: builder.finish(), room }

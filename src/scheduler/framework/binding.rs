@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::api::Api;
-use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::state::pod_info::PodInfo;
 
 /// What Permit says of a pod whose node is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Permit {
     /// It may not, and why: it is tried anew when something changes that helps.
     Refuse(String),
     /// It waits, its room taken, for so long at most, until the plugin allows or refuses it in
-    /// [`Held`](crate::scheduler::held::Held).
+    /// [`WaitingPods`](crate::scheduler::framework::WaitingPods).
     Wait(Duration),
 }
 

@@ -8,10 +8,13 @@
 //! the clock. Only PreBind, Bind and PostBind reach the API, and they do not block either: what takes time is
 //! asked for again ([`PreBind::Wait`]).
 
+mod attempt;
 mod binding;
 mod change;
+mod filters;
 mod plugin_id;
 mod point;
+mod waiting_pods;
 
 use std::cmp::Reverse;
 
@@ -19,17 +22,19 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::filters::Filters;
-use super::held::Held;
-use super::node_info::{NodeInfo, NodeName};
-use super::pod_info::PodInfo;
-use super::reason::Refusal;
-use super::snapshot::Snapshot;
+use crate::scheduler::reason::Refusal;
+use crate::scheduler::state::node_info::{NodeInfo, NodeName};
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
+pub use attempt::Attempt;
 pub use binding::{BindError, Binding, Permit, PreBind};
 pub use change::{ChangeType, ClusterChange};
+pub use filters::Filters;
 pub use plugin_id::{PluginId, PluginSet};
 pub use point::Point;
+pub(super) use waiting_pods::End;
+pub use waiting_pods::{LONGEST_PERMIT_WAIT, WaitingPods};
 
 /// The best score a plugin gives a node; the worst is 0.
 pub const MAX_SCORE: i64 = 100;
@@ -79,7 +84,7 @@ pub struct Unfit<'u, 'a> {
     /// What refused it, to be asked what would be without some pods.
     pub filters: &'u mut Filters<'a>,
     /// A number without pattern: where to start among nodes.
-    pub lot: u64,
+    pub tie_break: u64,
 }
 
 /// What PostFilter came to.
@@ -161,8 +166,8 @@ pub trait Plugin: Send + Sync {
     /// not reached, and must do nothing then.
     fn unreserve(&self, _pod: &PodInfo, _node: &str) {}
 
-    /// Whether a decided pod may go now. Pods held back before may be allowed or refused in `held`.
-    fn permit(&self, _pod: &PodInfo, _node: &NodeInfo, _held: &mut Held) -> Permit {
+    /// Whether a decided pod may go now. Pods held back before may be allowed or rejected in `waiting`.
+    fn permit(&self, _pod: &PodInfo, _node: &NodeInfo, _waiting: &mut WaitingPods) -> Permit {
         Permit::Allow
     }
 

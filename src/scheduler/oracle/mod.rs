@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::core::Core;
-use super::cycle::{Decision, Room, Search, schedule};
-use super::node_info::NodeInfo;
-use super::pod_info::PodInfo;
-use super::profile::Profile;
-use super::queue::QueueTimes;
 use crate::object::config::Timings;
+use crate::scheduler::core::Core;
+use crate::scheduler::cycle::{Decision, NominatingInfo, Search, schedule};
+use crate::scheduler::profile::Profile;
+use crate::scheduler::queue::QueueTimes;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
 use model::Model;
 use objects::{Event, SHAPES, bound, budget, deleting, event, labelled, node_of, pod_of, untold};
 
@@ -139,7 +139,7 @@ proptest! {
                         prop_assert!(feasible.is_empty(), "shape {}: {}", shape, rejection.message);
                         let evictions = model.least_harmful_evictions(&pod);
                         match rejection.room {
-                            Room::Made(preemption) => {
+                            NominatingInfo::Made(preemption) => {
                                 let victims: BTreeSet<String> =
                                     preemption.victims.iter().map(|victim| victim.uid().to_string()).collect();
                                 let made = (preemption.node.to_string(), victims);

@@ -12,8 +12,8 @@ use crate::object::quantity::Amount;
 use crate::object::resources::pod_requests;
 use crate::object::selector::Selector;
 use crate::object::taint::untolerated;
-use crate::scheduler::pod_info::PodInfo;
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// What there is, without any totals.
 #[derive(Clone, Default)]

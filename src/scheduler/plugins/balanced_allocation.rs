@@ -1,12 +1,12 @@
 //! NodeResourcesBalancedAllocation: a node whose resources fill up alike is the better one.
 
 use crate::scheduler::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::plugins::scoring::{Weighed, cpu_and_memory};
 use crate::scheduler::reason::ResourceName;
-use crate::scheduler::requests::Resources;
-use crate::scheduler::scoring::{Weighed, cpu_and_memory};
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::requests::Resources;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// See the file's head.
 pub(in crate::scheduler) struct BalancedAllocation {

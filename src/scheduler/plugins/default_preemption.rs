@@ -12,9 +12,9 @@ use jiff::Timestamp;
 
 use crate::scheduler::framework::{Plugin, PluginId, PostFilter, Preemption, Unfit};
 use crate::scheduler::message::node_reasons;
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Refusal};
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
 
 /// See the file's head.
 pub(in crate::scheduler) struct DefaultPreemption {
@@ -97,7 +97,7 @@ impl DefaultPreemption {
             *reasons.entry(Reason::PreemptionNotHelpful).or_default() += hopeless;
         }
         let enough = self.enough(positions.len());
-        let start = (unfit.lot % positions.len().max(1) as u64) as usize;
+        let start = (unfit.tie_break % positions.len().max(1) as u64) as usize;
         let mut found: Vec<Candidate> = Vec::new();
         let mut harmless = false;
         for position in positions[start..].iter().chain(&positions[..start]) {

@@ -2,7 +2,7 @@
 //! is not served, so that it waits for good: told, and not run without its devices (API-17).
 
 use crate::scheduler::framework::{Plugin, PluginId};
-use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::state::pod_info::PodInfo;
 
 /// See the file's head.
 pub(super) struct DynamicResources;

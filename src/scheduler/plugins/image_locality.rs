@@ -2,9 +2,9 @@
 //! are; images that few nodes have count less, lest all pods go there.
 
 use crate::scheduler::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
-use crate::scheduler::node_info::{NodeInfo, images_of};
-use crate::scheduler::pod_info::PodInfo;
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::{NodeInfo, images_of};
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 const MIB: i64 = 1024 * 1024;
 /// Images that are smaller in sum count for nothing.

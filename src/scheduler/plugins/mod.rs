@@ -15,6 +15,7 @@ mod node_unschedulable;
 mod pod_topology_spread;
 mod priority_sort;
 mod scheduling_gates;
+pub(super) mod scoring;
 mod taint_toleration;
 #[cfg(test)]
 mod test_asking;
@@ -27,8 +28,8 @@ mod volume_zone;
 
 use std::sync::Arc;
 
-use super::framework::Plugin;
 use crate::object::node_selector::RequiredNodes;
+use crate::scheduler::framework::Plugin;
 
 pub(super) use balanced_allocation::BalancedAllocation;
 pub(super) use default_preemption::DefaultPreemption;

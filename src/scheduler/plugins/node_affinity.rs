@@ -4,10 +4,10 @@ use crate::object::node_selector::{NodeTerm, RequiredNodes};
 use crate::scheduler::framework::{
     ChangeType, ClusterChange, NodeCheck, NodeScore, Plugin, PluginId, PreFilter, normalize,
 };
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// See the file's head.
 #[derive(Default)]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::scheduler::framework::{
     ChangeType, ClusterChange, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
 };
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::plugins::scoring::{Strategy, Weighed, cpu_and_memory};
 use crate::scheduler::reason::{Reason, Reasons, Refusal, ResourceName};
-use crate::scheduler::requests::Resources;
-use crate::scheduler::scoring::{Strategy, Weighed, cpu_and_memory};
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::requests::Resources;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// See the file's head.
 pub(in crate::scheduler) struct NodeResourcesFit {

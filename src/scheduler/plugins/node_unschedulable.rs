@@ -5,10 +5,10 @@ use k8s_openapi::api::core::v1::Taint;
 use crate::object::taint::{effect, is_tolerated};
 use crate::object::well_known::taint::UNSCHEDULABLE;
 use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// See the file's head.
 pub(super) struct NodeUnschedulable;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 
 use crate::scheduler::framework::{Plugin, PluginId, QueueOrder};
-use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::state::pod_info::PodInfo;
 
 /// See the file's head.
 pub(in crate::scheduler) struct PrioritySort;

@@ -6,10 +6,10 @@ use crate::object::taint::{effect, tolerates, untolerated};
 use crate::scheduler::framework::{
     ChangeType, ClusterChange, NodeCheck, NodeScore, Plugin, PluginId, PreFilter, normalize_reversed,
 };
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// See the file's head.
 pub(super) struct TaintToleration;

@@ -1,10 +1,10 @@
 //! Plugins asked by themselves.
 
 use crate::scheduler::framework::{Plugin, PreFilter};
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::Refusal;
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 pub(super) fn refusal_of(plugin: &dyn Plugin, pod: &PodInfo, node: &NodeInfo) -> Option<Refusal> {
     match plugin.pre_filter(pod, &Snapshot::new()) {

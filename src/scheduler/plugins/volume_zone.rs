@@ -8,10 +8,10 @@ use crate::object::Shared;
 use crate::object::storage::volume_name;
 use crate::object::well_known::label;
 use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// Labels of volumes and nodes that say where they are, each with its other name: old for new, new for old.
 const TOPOLOGY: [(&str, &str); 4] = [

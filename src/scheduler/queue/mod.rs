@@ -13,11 +13,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::framework::{Plugin, PluginSet, QueueOrder};
-use super::pod_info::PodInfo;
 use crate::base::backoff::BackoffPolicy;
 use crate::object::Uid;
 use crate::object::config::Timings;
+use crate::scheduler::framework::{Attempt, Plugin, PluginSet, QueueOrder};
+use crate::scheduler::state::pod_info::PodInfo;
 
 /// How long pods wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,18 +70,6 @@ struct Entry {
     failures: u32,
     /// When the last one did.
     failed_at: Duration,
-}
-
-/// A pod taken from the queue to be tried; given back with [`Queue::reject`] or [`Queue::fail`] when it
-/// found no node.
-#[derive(Clone, Debug)]
-pub struct Attempt {
-    /// The pod.
-    pub pod: Arc<PodInfo>,
-    /// When its binding is given up, once it was begun.
-    pub(super) bind_by: Option<Duration>,
-    failures: u32,
-    arrival: u64,
 }
 
 /// The pods without a node.

@@ -1,5 +1,9 @@
 //! The scheduler's task: feeds the core with what the caches show, and does what the core says.
 
+mod bind;
+mod preempt;
+mod report;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
@@ -8,22 +12,22 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::bind::{Bound, bind};
-use super::core::{Core, Step};
-use super::cycle::Room;
-use super::framework::{BindError, Binding};
-use super::pod_info::{DEFAULT_SCHEDULER, PodInfo};
-use super::preempt::{clear_nomination, evict};
-use super::profile::Profile;
-use super::queue::{QueueTimes, Waiting};
-use super::report::{NotScheduled, not_scheduled, scheduled};
-use super::verdict::{Verdict, Verdicts};
-use super::verdict_shown::shown;
 use crate::api::Api;
 use crate::api::verdicts::{SchedulingVerdict, SchedulingVerdicts};
 use crate::base::task::Tasks;
 use crate::object::{Kind, Object, Shared};
 use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
+use crate::scheduler::core::{Core, Step};
+use crate::scheduler::cycle::NominatingInfo;
+use crate::scheduler::explain::api_type::shown;
+use crate::scheduler::explain::verdict::{Verdict, Verdicts};
+use crate::scheduler::framework::{BindError, Binding};
+use crate::scheduler::profile::Profile;
+use crate::scheduler::queue::{QueueTimes, Waiting};
+use crate::scheduler::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
+use bind::{Bound, bind};
+use preempt::{clear_nomination, evict};
+use report::{NotScheduled, not_scheduled, scheduled};
 
 /// Pods decided before other tasks, and news, get their turn.
 const BATCH: usize = 64;
@@ -218,7 +222,7 @@ fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object
                     NotScheduled::Unschedulable
                 },
                 gated.message,
-                &Room::Unchanged,
+                &NominatingInfo::Unchanged,
             );
         }
     }
@@ -251,7 +255,7 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
             }
         }
         Step::Unschedulable { pod, message, room, outranked } => {
-            if let Room::Made(preemption) = &room {
+            if let NominatingInfo::Made(preemption) = &room {
                 evict(api, recorder, &pod, preemption);
             }
             for lower in outranked {
@@ -269,7 +273,7 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
 /// Tells that something went wrong which is not the pod's fault.
 fn failed(inner: &Inner, pod: &PodInfo, message: &str) {
     let Inner { api, recorder, .. } = inner;
-    not_scheduled(api, recorder, pod, NotScheduled::SchedulerError, message, &Room::Unchanged);
+    not_scheduled(api, recorder, pod, NotScheduled::SchedulerError, message, &NominatingInfo::Unchanged);
 }
 
 #[cfg(test)]

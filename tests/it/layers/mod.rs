@@ -12,54 +12,7 @@ use modules::{Modules, Reference};
 
 /// What is still knotted: a module, and those of its children that name each other in circles. To see what ties
 /// them, take an entry out and run the test: it prints every path.
-const KNOWN_KNOTS: &[(&str, &[&str])] = &[
-    ("api", &["admission", "room", "write"]),
-    (
-        "api::http",
-        &[
-            "body",
-            "collection",
-            "connection",
-            "encoding",
-            "logs",
-            "metrics",
-            "request",
-            "resource",
-            "sessions",
-            "verdicts",
-            "watch",
-            "write_options",
-        ],
-    ),
-    ("api::http::openapi", &["ours", "schemas"]),
-    (
-        "api::validate",
-        &["container", "ephemeral", "pod", "pod_resize", "pod_spec", "probe", "storage", "volumes"],
-    ),
-    ("object", &["any", "kind", "numbers", "versions"]),
-    (
-        "scheduler",
-        &[
-            "advice",
-            "filters",
-            "framework",
-            "group",
-            "held",
-            "node_info",
-            "plugins",
-            "pod_affinity",
-            "pod_info",
-            "profile",
-            "queue",
-            "scoring",
-            "spread",
-            "verdict",
-        ],
-    ),
-];
-
-/// Layers that still have paths with `super::super`.
-const KNOWN_LADDERS: &[&str] = &["api"];
+const KNOWN_KNOTS: &[(&str, &[&str])] = &[];
 
 /// Layer → the layers it may name.
 fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
@@ -72,8 +25,8 @@ fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("host", &["programs", "base"]),
         ("store", &["object", "base"]),
         ("api", &["store", "manifest", "object", "base"]),
+        ("reconcile", &["api", "object", "base"]),
         ("controllers", actor),
-        ("scheduler", actor),
         ("kubelet", node),
         ("network", actor),
         ("console", &["object", "manifest", "base"]),
@@ -155,24 +108,49 @@ fn no_path_climbs_twice() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     sources(&root, &mut files);
-    let mut climbing: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut climbing = Vec::new();
     for file in files {
         let inside = file.strip_prefix(&root).unwrap();
-        let layer = inside.iter().next().unwrap().to_string_lossy().into_owned();
         for (number, line) in std::fs::read_to_string(&file).unwrap().lines().enumerate() {
             if line.contains("super::super") {
-                climbing.entry(layer.clone()).or_default().push(format!(
-                    "{}:{}",
-                    inside.display(),
-                    number + 1
-                ));
+                climbing.push(format!("{}:{}", inside.display(), number + 1));
             }
         }
     }
-    let new: Vec<_> = climbing.iter().filter(|(layer, _)| !KNOWN_LADDERS.contains(&layer.as_str())).collect();
-    assert!(new.is_empty(), "say `crate::…`: {new:#?}");
-    let mended: Vec<_> = KNOWN_LADDERS.iter().filter(|layer| !climbing.contains_key(**layer)).collect();
-    assert!(mended.is_empty(), "no longer climbing, take them out of KNOWN_LADDERS: {mended:?}");
+    assert!(climbing.is_empty(), "say `crate::…`: {climbing:#?}");
+}
+
+/// The files below `src` with this pattern in a line that is no comment, by their paths inside.
+fn files_with(pattern: &str) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let pattern = regex::Regex::new(pattern).unwrap();
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let has = |file: &PathBuf| {
+        std::fs::read_to_string(file).unwrap().lines().filter(is_code).any(|l| pattern.is_match(l))
+    };
+    let inside = |file: &PathBuf| file.strip_prefix(&root).unwrap().display().to_string();
+    files.iter().filter(|file| has(file)).map(inside).collect()
+}
+
+/// HOUSE 8: `base` knows of Kubernetes the types of times alone.
+#[test]
+fn of_the_base_only_the_clock_names_kubernetes_types() {
+    let named: Vec<_> =
+        files_with("k8s_openapi").into_iter().filter(|file| file.starts_with("base/")).collect();
+    assert_eq!(named, ["base/clock.rs"]);
+}
+
+/// HOUSE 8: what goes by `std`'s clock cannot run in virtual time.
+#[test]
+fn only_real_processes_and_measurements_go_by_the_machines_own_instants() {
+    let reading = files_with(r"std::time::(Instant|\{[^}]*\bInstant\b)");
+    let wrong: Vec<_> = reading
+        .iter()
+        .filter(|file| !["host/", "cli/bench/"].iter().any(|room| file.starts_with(room)))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]

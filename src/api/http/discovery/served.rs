@@ -100,8 +100,8 @@ pub(in crate::api::http) fn served(kinds: &Kinds) -> Vec<Served> {
         schema: None,
     });
     let metrics = METRICS.iter().map(|(plural, kind, namespaced)| Resource {
-        group: super::super::metrics::GROUP,
-        version: super::super::metrics::VERSION,
+        group: crate::api::http::metrics::GROUP,
+        version: crate::api::http::metrics::VERSION,
         kind,
         plural,
         singular: String::new(),
@@ -113,12 +113,12 @@ pub(in crate::api::http) fn served(kinds: &Kinds) -> Vec<Served> {
         list_kind: format!("{kind}List"),
         schema: None,
     });
-    let kind = super::super::verdicts::KIND;
+    let kind = crate::api::http::verdicts::KIND;
     let verdicts = std::iter::once(Resource {
-        group: super::super::verdicts::GROUP,
-        version: super::super::verdicts::VERSION,
+        group: crate::api::http::verdicts::GROUP,
+        version: crate::api::http::verdicts::VERSION,
         kind,
-        plural: super::super::verdicts::PLURAL,
+        plural: crate::api::http::verdicts::PLURAL,
         singular: "schedulingverdict".into(),
         namespaced: true,
         short_names: vec!["verdict".into()],

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::discovery::{Resource, Served};
 use super::ours;
 use super::reference::REFERENCE;
+use crate::api::http::discovery::{Resource, Served};
 use crate::api::schema::roots;
 use crate::api::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
 

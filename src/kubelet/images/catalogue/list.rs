@@ -1,6 +1,6 @@
 //! Everything in the catalogue, for `podium image list` (CLI-4).
 
-use super::{BUILTINS, Builtin, Catalogue, ImageEntry, Stand, find_program};
+use super::{BUILTINS, Builtin, Catalogue, ImageEntry, ImageSource, find_program};
 
 /// Where an image comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,11 +81,11 @@ impl Catalogue {
 
     fn shown_builtin(&self, image: &Builtin) -> CatalogueImage {
         let found = |names: &[&str]| names.iter().find_map(|name| find_program(name, &self.search_path));
-        let program = match image.stand {
-            Stand::Inside(_) => "built into podium".to_owned(),
-            Stand::Tools => "this machine's shell and tools".to_owned(),
-            Stand::AsGiven => "the command as given, on this machine's files".to_owned(),
-            Stand::HostProgram(names) => match found(names) {
+        let program = match image.source {
+            ImageSource::Inside(_) => "built into podium".to_owned(),
+            ImageSource::Tools => "this machine's shell and tools".to_owned(),
+            ImageSource::AsGiven => "the command as given, on this machine's files".to_owned(),
+            ImageSource::HostProgram(names) => match found(names) {
                 Some(path) => path.display().to_string(),
                 None => format!("{} is not installed", names.join(" or ")),
             },

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 pub use list::{CatalogueImage, ImageOrigin};
 use program::{find_program, with_search_path};
 
-use super::builtin::{BUILTINS, Builtin, Stand, TOOLS, called};
+use super::builtin::{BUILTINS, Builtin, ImageSource, TOOLS, called};
 use super::entry::{UserImageSource, UserImages};
 use super::signal::signal_number;
 use super::store::{ImageStore, StoredImage};
@@ -239,15 +239,15 @@ impl Catalogue {
         parsed: ImageReference,
         image: &'static Builtin,
     ) -> Result<ResolvedImage, ResolveError> {
-        let (path, mut programs) = match image.stand {
-            Stand::Inside(program) => {
+        let (path, mut programs) = match image.source {
+            ImageSource::Inside(program) => {
                 let names = called(program).iter();
                 let programs =
                     names.map(|&name| (name.to_owned(), Program::Inside(program.to_owned()))).collect();
                 (std::env::current_exe().ok(), programs)
             }
-            Stand::Tools => (find_program("sh", &self.search_path), self.shell_for(image)),
-            Stand::HostProgram(names) => {
+            ImageSource::Tools => (find_program("sh", &self.search_path), self.shell_for(image)),
+            ImageSource::HostProgram(names) => {
                 let found = names.iter().find_map(|name| find_program(name, &self.search_path));
                 let path = found.ok_or_else(|| self.program_missing(&parsed, names))?;
                 let alias = |&name: &&str| (name.to_owned(), Program::Path(path.clone()));
@@ -255,9 +255,9 @@ impl Catalogue {
                 programs.retain(|(name, _)| find_program(name, &self.search_path).is_none());
                 (Some(path.clone()), programs)
             }
-            Stand::AsGiven => (None, Vec::new()),
+            ImageSource::AsGiven => (None, Vec::new()),
         };
-        if matches!(image.stand, Stand::Tools | Stand::HostProgram(_)) {
+        if matches!(image.source, ImageSource::Tools | ImageSource::HostProgram(_)) {
             programs.extend(self.tools_that_lack());
         }
         let identity = format!("{}:{}", image.name, parsed.tag.as_deref().unwrap_or_default());
@@ -265,17 +265,17 @@ impl Catalogue {
         let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
         let mut env: Vec<_> =
             image.env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        match image.stand {
-            Stand::Inside("nginx") => {
+        match image.source {
+            ImageSource::Inside("nginx") => {
                 env.push(("NGINX_VERSION".to_owned(), web_version(&parsed, "1.27.4")));
             }
-            Stand::Inside("httpd") => {
+            ImageSource::Inside("httpd") => {
                 env.push(("HTTPD_VERSION".to_owned(), web_version(&parsed, "2.4.63")));
             }
             _ => {}
         }
-        let own_directory = match image.stand {
-            Stand::HostProgram(_) => path.as_deref().and_then(Path::parent),
+        let own_directory = match image.source {
+            ImageSource::HostProgram(_) => path.as_deref().and_then(Path::parent),
             _ => None,
         };
         Ok(ResolvedImage {
@@ -290,7 +290,7 @@ impl Catalogue {
             stop_signal: image.stop_signal,
             programs,
             directories: image.directories.iter().map(PathBuf::from).collect(),
-            host_view: image.stand == Stand::AsGiven,
+            host_view: image.source == ImageSource::AsGiven,
             root: None,
         })
     }

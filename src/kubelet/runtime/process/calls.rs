@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{ProcessRuntime, host_error};
 use crate::base::session::{Session, SessionStreams};
 use crate::host::journal;
-use crate::host::protocol::{Answer, Ask, Purpose};
+use crate::host::protocol::{Purpose, Request, Response};
 use crate::kubelet::images::StoredImage;
 use crate::kubelet::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Memory, PodUid, PulledImage, ResourceLimits,
@@ -48,8 +48,8 @@ impl Runtime for ProcessRuntime {
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>> {
         async {
-            match self.shared.ask(Ask::List).await? {
-                Answer::Sandboxes(sandboxes) => Ok(sandboxes),
+            match self.shared.ask(Request::List).await? {
+                Response::Sandboxes(sandboxes) => Ok(sandboxes),
                 _ => nonsense(),
             }
         }
@@ -58,8 +58,8 @@ impl Runtime for ProcessRuntime {
 
     fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>> {
         async {
-            match self.shared.ask(Ask::Inspect(pod.clone())).await? {
-                Answer::Sandbox(sandbox) => Ok(sandbox),
+            match self.shared.ask(Request::Inspect(pod.clone())).await? {
+                Response::Sandbox(sandbox) => Ok(sandbox),
                 _ => nonsense(),
             }
         }
@@ -86,8 +86,8 @@ impl Runtime for ProcessRuntime {
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
         async {
-            match self.shared.ask(Ask::RunSandbox(spec)).await? {
-                Answer::Sandbox(Some(record)) => Ok(record),
+            match self.shared.ask(Request::RunSandbox(spec)).await? {
+                Response::Sandbox(Some(record)) => Ok(record),
                 _ => nonsense(),
             }
         }
@@ -95,22 +95,22 @@ impl Runtime for ProcessRuntime {
     }
 
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async { self.shared.ask(Ask::StopSandbox(pod.clone())).await.map(drop) }.boxed()
+        async { self.shared.ask(Request::StopSandbox(pod.clone())).await.map(drop) }.boxed()
     }
 
     fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async move { self.shared.ask(Ask::WriteHosts { pod: pod.clone(), text }).await.map(drop) }.boxed()
+        async move { self.shared.ask(Request::WriteHosts { pod: pod.clone(), text }).await.map(drop) }.boxed()
     }
 
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async { self.shared.ask(Ask::RemoveSandbox(pod.clone())).await.map(drop) }.boxed()
+        async { self.shared.ask(Request::RemoveSandbox(pod.clone())).await.map(drop) }.boxed()
     }
 
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
         async {
             let image = self.catalogue.resolve(&spec.image)?;
-            match self.shared.ask(Ask::Start(Box::new(Self::launch(spec, image)))).await? {
-                Answer::Container(record) => Ok(record),
+            match self.shared.ask(Request::Start(Box::new(Self::launch(spec, image)))).await? {
+                Response::Container(record) => Ok(record),
                 _ => nonsense(),
             }
         }
@@ -122,20 +122,20 @@ impl Runtime for ProcessRuntime {
         id: &'a ContainerId,
         limits: ResourceLimits,
     ) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async move { self.shared.ask(Ask::Resize(id.clone(), limits)).await.map(drop) }.boxed()
+        async move { self.shared.ask(Request::Resize(id.clone(), limits)).await.map(drop) }.boxed()
     }
 
     fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async { self.shared.ask(Ask::Terminate(id.clone())).await.map(drop) }.boxed()
+        async { self.shared.ask(Request::Terminate(id.clone())).await.map(drop) }.boxed()
     }
 
     fn kill_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async { self.shared.ask(Ask::Kill(id.clone())).await.map(drop) }.boxed()
+        async { self.shared.ask(Request::Kill(id.clone())).await.map(drop) }.boxed()
     }
 
     fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
-            match self.shared.ask(Ask::RemoveContainer(id.clone())).await {
+            match self.shared.ask(Request::RemoveContainer(id.clone())).await {
                 // Asking twice is fine.
                 Ok(_) | Err(RuntimeError::NotFound(_)) => Ok(()),
                 Err(error) => Err(error),
@@ -164,8 +164,8 @@ impl Runtime for ProcessRuntime {
         timeout: Duration,
     ) -> BoxFuture<'a, Result<ExecOutput, RuntimeError>> {
         async move {
-            match self.shared.ask(Ask::ExecSync { id: id.clone(), command, timeout }).await? {
-                Answer::Output(output) => Ok(output),
+            match self.shared.ask(Request::ExecSync { id: id.clone(), command, timeout }).await? {
+                Response::Output(output) => Ok(output),
                 _ => nonsense(),
             }
         }
@@ -187,8 +187,8 @@ impl Runtime for ProcessRuntime {
         port: u16,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
         async move {
-            match self.shared.ask(Ask::Listeners(pod.clone(), port)).await? {
-                Answer::Addresses(addresses) => Ok(addresses),
+            match self.shared.ask(Request::Listeners(pod.clone(), port)).await? {
+                Response::Addresses(addresses) => Ok(addresses),
                 _ => nonsense(),
             }
         }
@@ -197,8 +197,8 @@ impl Runtime for ProcessRuntime {
 
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
         async {
-            match self.shared.ask(Ask::LogFiles(id.clone())).await? {
-                Answer::Files(files) => Ok(files),
+            match self.shared.ask(Request::LogFiles(id.clone())).await? {
+                Response::Files(files) => Ok(files),
                 _ => nonsense(),
             }
         }
@@ -217,8 +217,8 @@ impl Runtime for ProcessRuntime {
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>> {
         async {
-            match self.shared.ask(Ask::UsageOfAll).await? {
-                Answer::UsageOfAll(usage) => Ok(usage),
+            match self.shared.ask(Request::UsageOfAll).await? {
+                Response::UsageOfAll(usage) => Ok(usage),
                 _ => nonsense(),
             }
         }
@@ -227,8 +227,8 @@ impl Runtime for ProcessRuntime {
 
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>> {
         async {
-            match self.shared.ask(Ask::Usage(pod.clone())).await? {
-                Answer::Usage(usage) => Ok(usage),
+            match self.shared.ask(Request::Usage(pod.clone())).await? {
+                Response::Usage(usage) => Ok(usage),
                 _ => nonsense(),
             }
         }

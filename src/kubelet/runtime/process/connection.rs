@@ -25,8 +25,8 @@ use super::{HostLife, ProcessConfig, host_error};
 use crate::base::session::Session;
 use crate::host::Descendants;
 use crate::host::protocol::{
-    ANSWER_LIMIT, Answer, Ask, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, VERSION, Welcome, encode,
-    read_json, write_json,
+    ANSWER_LIMIT, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
+    Welcome, encode, read_json, write_json,
 };
 use crate::kubelet::runtime::{Memory, PodUid, RuntimeError, RuntimeEvent};
 
@@ -64,7 +64,7 @@ const REQUESTS_UNDER_WAY: usize = 16;
 
 pub(super) struct Link {
     requests: mpsc::Sender<Vec<u8>>,
-    waiting: HashMap<u64, oneshot::Sender<Result<Answer, RuntimeError>>>,
+    waiting: HashMap<u64, oneshot::Sender<Result<Response, RuntimeError>>>,
 }
 
 /// Why there is no connection.
@@ -312,9 +312,9 @@ impl Shared {
     }
 
     /// Asks the host, for as long as the question may take.
-    pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, RuntimeError> {
+    pub(super) async fn ask(&self, ask: Request) -> Result<Response, RuntimeError> {
         let patience = match &ask {
-            Ask::ExecSync { timeout, .. } => timeout.saturating_add(self.config.request_timeout),
+            Request::ExecSync { timeout, .. } => timeout.saturating_add(self.config.request_timeout),
             _ => self.config.request_timeout,
         };
         self.ask_for(ask, patience).await
@@ -323,17 +323,17 @@ impl Shared {
     /// Whether the host answers.
     pub(super) async fn status(&self) -> Result<(), RuntimeError> {
         // It has no pod without a name, and says so at once.
-        self.ask_for(Ask::Inspect(PodUid::new()), self.config.status_timeout).await.map(drop)
+        self.ask_for(Request::Inspect(PodUid::new()), self.config.status_timeout).await.map(drop)
     }
 
-    async fn ask_for(&self, ask: Ask, patience: Duration) -> Result<Answer, RuntimeError> {
+    async fn ask_for(&self, ask: Request, patience: Duration) -> Result<Response, RuntimeError> {
         let answered = tokio::time::timeout(patience, self.ask_untimed(ask)).await;
         answered.unwrap_or_else(|_| Err(host_error(format!("no answer within {patience:?}"))))
     }
 
-    async fn ask_untimed(&self, ask: Ask) -> Result<Answer, RuntimeError> {
+    async fn ask_untimed(&self, ask: Request) -> Result<Response, RuntimeError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let frame = encode(&Request { id, ask }, REQUEST_LIMIT).map_err(host_error)?;
+        let frame = encode(&RequestFrame { id, ask }, REQUEST_LIMIT).map_err(host_error)?;
         let (sender, receiver) = oneshot::channel();
         let requests = {
             let mut link = self.link.lock();
@@ -351,7 +351,9 @@ impl Shared {
     pub(super) async fn session(&self, purpose: Purpose) -> Result<Session, RuntimeError> {
         let patience = self.config.status_timeout;
         let silent = async {
-            while tokio::time::timeout(patience, self.ask_untimed(Ask::Inspect(PodUid::new()))).await.is_ok()
+            while tokio::time::timeout(patience, self.ask_untimed(Request::Inspect(PodUid::new())))
+                .await
+                .is_ok()
             {
                 tokio::time::sleep(patience).await;
             }

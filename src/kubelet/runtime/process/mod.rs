@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{ContainerSpec, RuntimeError, RuntimeEvent};
-use crate::host::protocol::{Ask, Launch};
+use crate::host::protocol::{Launch, Request};
 use crate::kubelet::images::{Catalogue, ResolvedImage};
 use connection::Shared;
 
@@ -99,7 +99,7 @@ impl ProcessRuntime {
         *self.shared.closing.lock() = true;
         let asked = async {
             self.shared.status().await?;
-            self.shared.ask(Ask::Shutdown).await?;
+            self.shared.ask(Request::Shutdown).await?;
             // The host hangs up by ending.
             let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
             Ok::<(), RuntimeError>(())

@@ -2,17 +2,17 @@
 //!
 //! Both ways: what the pod asks of those that are there, and what those ask of it.
 
-use crate::scheduler::carried::Carriers;
 use crate::scheduler::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
 };
-use crate::scheduler::group::Namespaces;
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_affinity::Demand;
-use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::snapshot::Snapshot;
-use crate::scheduler::tally::{Supposed, Tally, bump};
+use crate::scheduler::state::domain_count::{DomainCount, Supposed, bump};
+use crate::scheduler::state::domain_terms::Namespaces;
+use crate::scheduler::state::existing_terms::ExistingTermCounts;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_affinity::Demand;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// See the file's head.
 pub(in crate::scheduler) struct InterPodAffinity {
@@ -30,24 +30,24 @@ impl Default for InterPodAffinity {
 
 /// Pods that shun the pod, with those supposed to be there or not.
 struct Shunning<'a> {
-    carriers: &'a Carriers,
+    counted: &'a ExistingTermCounts,
     changed: Vec<(usize, i64)>,
 }
 
 impl Shunning<'_> {
     fn suppose(&mut self, other: &PodInfo, node: &NodeInfo, sign: i64) {
-        let term = &self.carriers.carried;
-        if let Some(domain) = node.domains.get(self.carriers.topology)
-            && other.carried.iter().any(|carried| carried == term)
+        let term = &self.counted.term;
+        if let Some(domain) = node.domains.get(self.counted.topology)
+            && other.existing_terms.iter().any(|existing| existing == term)
         {
             bump(&mut self.changed, domain, sign);
         }
     }
 
     fn pods_on(&self, node: &NodeInfo) -> i64 {
-        let Some(domain) = node.domains.get(self.carriers.topology) else { return 0 };
+        let Some(domain) = node.domains.get(self.counted.topology) else { return 0 };
         let supposed = self.changed.iter().filter(|(d, _)| *d == domain).map(|(_, sign)| sign).sum::<i64>();
-        self.carriers.pods_in(domain) + supposed
+        self.counted.pods_in(domain) + supposed
     }
 }
 
@@ -64,25 +64,25 @@ impl<'a> Check<'a> {
     fn new(pod: &'a PodInfo, snapshot: &'a Snapshot) -> Option<Self> {
         let counts = snapshot.counts();
         let namespaces = counts.namespaces();
-        let shuns = |carriers: &&Carriers| {
-            carriers.carried.demand == Demand::KeepOut && carriers.carried.term.matches(pod, namespaces)
+        let shuns = |counted: &&ExistingTermCounts| {
+            counted.term.demand == Demand::KeepOut && counted.term.pods.matches(&pod.pod, namespaces)
         };
         let shunning: Vec<Shunning<'a>> = counts
-            .carried()
+            .existing_terms()
             .iter()
             .filter(shuns)
-            .map(|carriers| Shunning { carriers, changed: Vec::new() })
+            .map(|counted| Shunning { counted, changed: Vec::new() })
             .collect();
         let affinity = &pod.affinity;
         if shunning.is_empty() && !affinity.is_required() {
             return None;
         }
-        let suppose = |key| counts.tally(key).suppose();
+        let suppose = |key| counts.domain_count(key).suppose();
         Some(Self {
             required: affinity.required.iter().map(|key| suppose(key)).collect(),
             forbidden: affinity.forbidden.iter().map(|key| suppose(key)).collect(),
             shunning,
-            may_be_first: affinity.required_terms.iter().all(|term| term.matches(pod, namespaces)),
+            may_be_first: affinity.required_terms.iter().all(|term| term.matches(&pod.pod, namespaces)),
             namespaces,
         })
     }
@@ -90,7 +90,7 @@ impl<'a> Check<'a> {
     fn finds_required(&self, node: &NodeInfo) -> bool {
         let mut all_there = true;
         for counts in &self.required {
-            let Some(domain) = node.domains.get(counts.tally().topology()) else { return false };
+            let Some(domain) = node.domains.get(counts.domain_count().topology()) else { return false };
             all_there &= counts.pods_in(domain) > 0;
         }
         all_there || (self.may_be_first && self.required.iter().all(|counts| counts.total() == 0))
@@ -98,7 +98,9 @@ impl<'a> Check<'a> {
 
     fn finds_forbidden(&self, node: &NodeInfo) -> bool {
         self.forbidden.iter().any(|counts| {
-            node.domains.get(counts.tally().topology()).is_some_and(|domain| counts.pods_in(domain) > 0)
+            node.domains
+                .get(counts.domain_count().topology())
+                .is_some_and(|domain| counts.pods_in(domain) > 0)
         })
     }
 
@@ -136,8 +138,8 @@ impl NodeCheck for Check<'_> {
 }
 
 struct Score<'a> {
-    wished: Vec<(i64, &'a Tally)>,
-    wishing: Vec<(i64, &'a Carriers)>,
+    wished: Vec<(i64, &'a DomainCount)>,
+    wishing: Vec<(i64, &'a ExistingTermCounts)>,
 }
 
 impl NodeScore for Score<'_> {
@@ -146,8 +148,8 @@ impl NodeScore for Score<'_> {
         let wished = self.wished.iter().filter_map(|(weight, counts)| {
             Some(weight * counts.pods_in(node.domains.get(counts.topology())?))
         });
-        let wishing = self.wishing.iter().filter_map(|(weight, carriers)| {
-            Some(weight * carriers.pods_in(node.domains.get(carriers.topology)?))
+        let wishing = self.wishing.iter().filter_map(|(weight, counted)| {
+            Some(weight * counted.pods_in(node.domains.get(counted.topology)?))
         });
         wished.chain(wishing).sum()
     }
@@ -185,21 +187,21 @@ impl Plugin for InterPodAffinity {
     ) -> Option<Box<dyn NodeScore + 'a>> {
         let counts = snapshot.counts();
         let wished: Vec<_> =
-            pod.affinity.preferred.iter().map(|(weight, key)| (*weight, counts.tally(key))).collect();
-        if wished.is_empty() && (self.ignore_preferred_of_existing || counts.carried().is_empty()) {
+            pod.affinity.preferred.iter().map(|(weight, key)| (*weight, counts.domain_count(key))).collect();
+        if wished.is_empty() && (self.ignore_preferred_of_existing || counts.existing_terms().is_empty()) {
             return None;
         }
-        let weigh = |carriers: &'a Carriers| {
-            let weight = match carriers.carried.demand {
+        let weigh = |counted: &'a ExistingTermCounts| {
+            let weight = match counted.term.demand {
                 Demand::KeepOut => return None,
                 Demand::Requires => self.hard_weight,
                 Demand::Welcome(_) if self.ignore_preferred_of_existing => return None,
                 Demand::Welcome(weight) => weight,
             };
-            let welcome = weight != 0 && carriers.carried.term.matches(pod, counts.namespaces());
-            welcome.then_some((weight, carriers))
+            let welcome = weight != 0 && counted.term.pods.matches(&pod.pod, counts.namespaces());
+            welcome.then_some((weight, counted))
         };
-        let wishing: Vec<_> = counts.carried().iter().filter_map(weigh).collect();
+        let wishing: Vec<_> = counts.existing_terms().iter().filter_map(weigh).collect();
         if wished.is_empty() && wishing.is_empty() {
             return None;
         }
@@ -217,16 +219,16 @@ impl Plugin for InterPodAffinity {
         match change {
             ClusterChange::PodPlaced(_, other) => {
                 let terms = &affinity.required_terms;
-                !terms.is_empty() && terms.iter().all(|term| term.matches(other, namespaces))
+                !terms.is_empty() && terms.iter().all(|term| term.matches(&other.pod, namespaces))
             }
             ClusterChange::PodRemoved(_, other) => {
-                let shunned = affinity.forbidden.iter().any(|key| key.pods.matches(other, namespaces));
+                let shunned = affinity.forbidden.iter().any(|key| key.pods.matches(&other.pod, namespaces));
                 // The last of those it requires may have gone: then it may be the first.
                 let required = !affinity.required.is_empty()
-                    && affinity.required_terms.iter().all(|term| term.matches(other, namespaces));
+                    && affinity.required_terms.iter().all(|term| term.matches(&other.pod, namespaces));
                 shunned
                     || required
-                    || other.carried.iter().any(|carried| carried.term.matches(pod, namespaces))
+                    || other.existing_terms.iter().any(|existing| existing.pods.matches(&pod.pod, namespaces))
             }
             ClusterChange::NodeAdded(_) | ClusterChange::NamespaceChanged => true,
             ClusterChange::NodeUpdated(_, difference) => difference.labels,

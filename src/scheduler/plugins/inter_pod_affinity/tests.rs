@@ -97,7 +97,7 @@ fn pods_seek_and_shun_within_a_domain_both_ways_sch_3() {
     // The hermit goes, and with it what it shuns; a terminating pod still counts.
     there.remove_pod(&"h".to_string());
     assert_eq!(verdicts(&mut there, &pod("new", "default", "guest", json!({}))), ["+"; 4]);
-    assert!(there.counts().carried().is_empty());
+    assert!(there.counts().existing_terms().is_empty());
 }
 
 #[test]

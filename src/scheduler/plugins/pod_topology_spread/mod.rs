@@ -7,13 +7,13 @@
 use crate::scheduler::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
 };
-use crate::scheduler::group::Namespaces;
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::snapshot::Snapshot;
-use crate::scheduler::spread::Spread;
-use crate::scheduler::tally::{Supposed, Tally};
+use crate::scheduler::state::domain_count::{DomainCount, Supposed};
+use crate::scheduler::state::domain_terms::Namespaces;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
+use crate::scheduler::state::spread::Spread;
 
 /// See the file's head.
 pub(super) struct PodTopologySpread;
@@ -29,7 +29,8 @@ impl<'a> Check<'a> {
     fn new(pod: &'a PodInfo, snapshot: &'a Snapshot) -> Self {
         let counts = snapshot.counts();
         let required = pod.spread.iter().filter(|spread| spread.required);
-        let required = required.map(|spread| (spread, counts.tally(&spread.tally).suppose())).collect();
+        let required =
+            required.map(|spread| (spread, counts.domain_count(&spread.domain_count).suppose())).collect();
         let mut check = Self { required, fewest: Vec::new(), namespaces: counts.namespaces() };
         check.find_fewest();
         check
@@ -37,7 +38,7 @@ impl<'a> Check<'a> {
 
     fn find_fewest(&mut self) {
         let fewest = self.required.iter().map(|(spread, counts)| {
-            let enough = counts.tally().domain_count() >= spread.min_domains;
+            let enough = counts.domain_count().domain_count() >= spread.min_domains;
             if enough { counts.fewest() } else { 0 }
         });
         self.fewest = fewest.collect();
@@ -54,7 +55,7 @@ impl<'a> Check<'a> {
 impl NodeCheck for Check<'_> {
     fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
         for ((spread, counts), fewest) in self.required.iter().zip(&self.fewest) {
-            let Some(domain) = node.domains.get(counts.tally().topology()) else {
+            let Some(domain) = node.domains.get(counts.domain_count().topology()) else {
                 return Err(Refusal::unresolvable(Reason::SpreadLabelMissing));
             };
             if counts.pods_in(domain) + i64::from(spread.counts_itself) - fewest > spread.max_skew {
@@ -76,7 +77,7 @@ impl NodeCheck for Check<'_> {
 /// A wished-for constraint with the pods of each domain.
 struct Wished<'a> {
     spread: &'a Spread,
-    counts: &'a Tally,
+    counts: &'a DomainCount,
     /// Larger where there are more domains, so that constraints count alike.
     weight: f64,
 }
@@ -102,7 +103,7 @@ impl<'a> Wished<'a> {
         snapshot: &'a Snapshot,
         feasible: impl Iterator<Item = &'n NodeInfo>,
     ) -> Self {
-        let counts = snapshot.counts().tally(&spread.tally);
+        let counts = snapshot.counts().domain_count(&spread.domain_count);
         let mut seen: Vec<bool> = Vec::new();
         let mut size = 0;
         for node in feasible.filter(|node| has_keys(node, spread)) {
@@ -179,7 +180,7 @@ impl Plugin for PodTopologySpread {
         let mut required = pod.spread.iter().filter(|spread| spread.required);
         match change {
             ClusterChange::PodPlaced(_, other) | ClusterChange::PodRemoved(_, other) => {
-                required.any(|spread| spread.selects(other, snapshot.counts().namespaces()))
+                required.any(|spread| spread.selects(&other.pod, snapshot.counts().namespaces()))
             }
             // A domain more or less moves the emptiest one.
             ClusterChange::NodeAdded(node) | ClusterChange::NodeRemoved(node) => {

@@ -155,7 +155,7 @@ fn a_pod_of_thousands_of_constraints_and_terms_is_judged_like_any_other_sch_5() 
     let wishing: Vec<Value> = wishes.collect();
     let pod = labelled("new", json!({"topologySpreadConstraints": wishing, "affinity": affinity}));
     assert_eq!(takers(&mut cluster, &pod).len(), 4, "wishes keep no node away");
-    assert!(pod.tallies().all(|key| cluster.counts().tally(key).total() == 0));
+    assert!(pod.domain_counts().all(|key| cluster.counts().domain_count(key).total() == 0));
     let pod = labelled("newer", json!({"topologySpreadConstraints": own}));
     assert!(takers(&mut cluster, &pod).is_empty(), "no node has the labels");
     // What only the last pods asked for is forgotten again.

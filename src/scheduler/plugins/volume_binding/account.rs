@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::object::storage::{claim_ref, is_fully_bound};
 use crate::object::{Key, Uid};
-use crate::scheduler::node_info::NodeName;
-use crate::scheduler::pod_info::PodInfo;
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::NodeName;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// What becomes of a pod's waiting claims on one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use crate::object::storage::{
     is_reachable_from, provisions_for, volume_name,
 };
 use crate::scheduler::framework::NodeCheck;
-use crate::scheduler::node_info::NodeInfo;
 use crate::scheduler::reason::{Reason, Reasons, Refusal};
-use crate::scheduler::storage::Storage;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::storage::Storage;
 
 /// The volumes of one pod.
 pub(super) struct Volumes<'a> {

@@ -20,10 +20,10 @@ use crate::object::storage::{
 use crate::scheduler::framework::{
     BindError, Binding, ChangeType, ClusterChange, Plugin, PluginId, PreBind, PreFilter,
 };
-use crate::scheduler::node_info::NodeInfo;
-use crate::scheduler::pod_info::{PodClaim, PodInfo};
 use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::{PodClaim, PodInfo};
+use crate::scheduler::state::snapshot::Snapshot;
 use account::Account;
 use check::Volumes;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;

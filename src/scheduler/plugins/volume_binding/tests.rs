@@ -10,10 +10,10 @@ use super::VolumeBinding;
 
 use crate::object::Shared;
 use crate::scheduler::core::Step;
+use crate::scheduler::framework::Attempt;
 use crate::scheduler::plugins::PrioritySort;
 use crate::scheduler::plugins::test_volumes::{claim, volume, with_claim};
 use crate::scheduler::profile::Profile;
-use crate::scheduler::queue::Attempt;
 use crate::scheduler::test_cluster::Cluster;
 use crate::scheduler::test_objects::node;
 
@@ -308,8 +308,8 @@ async fn a_pod_is_bound_after_its_claims_vol_2() {
     use crate::object::storage::{BIND_COMPLETED, SELECTED_NODE};
     use crate::object::{Key, Kind, Object};
     use crate::scheduler::framework::{Binding, Plugin, PreBind, PreFilter};
-    use crate::scheduler::pod_info::PodInfo;
-    use crate::scheduler::snapshot::Snapshot;
+    use crate::scheduler::state::pod_info::PodInfo;
+    use crate::scheduler::state::snapshot::Snapshot;
     use crate::scheduler::test_objects::named_pod;
     use crate::store::Store;
 

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::reason::ResourceName;
+use crate::scheduler::reason::ResourceName;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remedy {
+pub enum Hint {
     /// Take the cordon off.
     Uncordon,
     /// Remove the taint, or tolerate it.
@@ -66,9 +66,9 @@ pub enum Remedy {
     },
 }
 
-impl Remedy {
+impl Hint {
     /// How hard it is to do: smaller is better.
-    pub(super) fn effort(&self) -> u32 {
+    pub(in crate::scheduler) fn effort(&self) -> u32 {
         match self {
             Self::Uncordon | Self::RaiseMaxSkew(..) | Self::CreateClaim(_) => 1,
             Self::RemoveTaint(_) | Self::Label(_) | Self::AddLabels(_) | Self::MeetNodeAffinity => 2,
@@ -85,7 +85,7 @@ impl Remedy {
     }
 
     /// How much of it, of things that have an amount.
-    pub(super) fn amount(&self) -> i64 {
+    pub(in crate::scheduler) fn amount(&self) -> i64 {
         match self {
             Self::Free(_, amount) | Self::RaiseMaxSkew(_, amount) => *amount,
             Self::Enlarge { missing, .. } => *missing,
@@ -95,7 +95,7 @@ impl Remedy {
 }
 
 /// As an operator would say it.
-impl fmt::Display for Remedy {
+impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Uncordon => f.write_str("uncordon it"),

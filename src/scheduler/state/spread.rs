@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 
-use super::group::{Common, NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm, TallyKey};
-use super::pod_info::PodInfo;
-use super::topology::BY_NODE;
+use crate::object::Shared;
 use crate::object::node_selector::RequiredNodes;
 use crate::object::selector::{Operator, Requirement, Selector};
 use crate::object::well_known::label::HOSTNAME;
+use crate::scheduler::state::domain_terms::{
+    Common, DomainCountKey, NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm,
+};
+use crate::scheduler::state::topology::BY_NODE;
 
 /// One constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub struct Spread {
     /// The labels without which a node is neither target nor domain.
     pub keys: Arc<[String]>,
     /// The pods that count, by domain.
-    pub tally: Arc<TallyKey>,
+    pub domain_count: Arc<DomainCountKey>,
 }
 
 impl Spread {
@@ -94,13 +96,13 @@ impl Spread {
             required,
             counts_itself: selector.matches(pod.metadata.labels.as_ref()),
             keys: included.keys.clone(),
-            tally: Arc::new(TallyKey::new(pods, topology, nodes)),
+            domain_count: Arc::new(DomainCountKey::new(pods, topology, nodes)),
         }
     }
 
     /// Whether another pod is one of those that count, its deletion aside.
-    pub fn selects(&self, other: &PodInfo, namespaces: &Namespaces) -> bool {
-        self.tally.pods.terms.iter().all(|term| term.matches(other, namespaces))
+    pub fn selects(&self, other: &Shared<Pod>, namespaces: &Namespaces) -> bool {
+        self.domain_count.pods.terms.iter().all(|term| term.matches(other, namespaces))
     }
 }
 

@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use super::framework::{NodeCheck, PluginId, Point, PreFilter};
-use super::node_info::{NodeInfo, NodeName};
-use super::pod_info::PodInfo;
-use super::profile::Profile;
-use super::reason::Refusal;
-use super::snapshot::Snapshot;
+use super::{NodeCheck, Plugin, PluginId, PreFilter};
+use crate::scheduler::reason::Refusal;
+use crate::scheduler::state::node_info::{NodeInfo, NodeName};
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
 /// The filters that have something to say about a pod.
 pub struct Filters<'a> {
@@ -22,11 +21,15 @@ pub struct Filters<'a> {
 }
 
 impl<'a> Filters<'a> {
-    /// Asks every plugin of the profile about the pod.
-    pub fn new(pod: &'a PodInfo, snapshot: &'a Snapshot, profile: &'a Profile) -> Self {
+    /// Asks these plugins about the pod, in order.
+    pub fn new(
+        pod: &'a PodInfo,
+        snapshot: &'a Snapshot,
+        plugins: impl Iterator<Item = &'a dyn Plugin>,
+    ) -> Self {
         let checks = Vec::with_capacity(8);
         let mut filters = Self { pod, snapshot, checks, only: None, rejected: None };
-        for plugin in profile.at(Point::Filter) {
+        for plugin in plugins {
             let id = plugin.id();
             match plugin.pre_filter(pod, snapshot) {
                 PreFilter::Skip => {}

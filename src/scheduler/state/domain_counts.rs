@@ -1,33 +1,33 @@
 //! Everything that is counted by domain, in one place: who counts, who asks of others, and where.
 //!
-//! The [`Snapshot`](super::snapshot::Snapshot) tells what comes and goes; plugins read.
+//! The [`Snapshot`](crate::scheduler::state::snapshot::Snapshot) tells what comes and goes; plugins read.
 
-use super::carried::CarriedTerms;
-use super::group::{Namespaces, TallyKey};
-use super::node_info::NodeInfo;
-use super::pod_info::PodInfo;
-use super::tally::{Tallies, Tally};
-use super::topology::{NodeDomains, Topologies, TopologyId};
 use crate::object::selector::Labels;
+use crate::scheduler::state::domain_count::{DomainCount, DomainCounts};
+use crate::scheduler::state::domain_terms::{DomainCountKey, Namespaces};
+use crate::scheduler::state::existing_terms::ExistingTerms;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::topology::{NodeDomains, Topologies, TopologyId};
 
 /// See the file's head.
 #[derive(Debug, Default)]
 pub struct Counts {
     topologies: Topologies,
-    tallies: Tallies,
-    carried: CarriedTerms,
+    domain_counts: DomainCounts,
+    existing_terms: ExistingTerms,
     namespaces: Namespaces,
 }
 
 impl Counts {
-    /// The counts for a key of a pod that was [prepared](super::snapshot::Snapshot::prepare).
-    pub fn tally(&self, key: &TallyKey) -> &Tally {
-        self.tallies.get(key).expect("the snapshot is prepared for a pod before its cycle")
+    /// The counts for a key of a pod that was [prepared](crate::scheduler::state::snapshot::Snapshot::prepare).
+    pub fn domain_count(&self, key: &DomainCountKey) -> &DomainCount {
+        self.domain_counts.get(key).expect("the snapshot is prepared for a pod before its cycle")
     }
 
     /// What the pods that are there ask of others.
-    pub fn carried(&self) -> &CarriedTerms {
-        &self.carried
+    pub fn existing_terms(&self) -> &ExistingTerms {
+        &self.existing_terms
     }
 
     /// The labels of every namespace.
@@ -36,18 +36,18 @@ impl Counts {
     }
 
     /// Sees to it that what a pod asks for is counted.
-    pub(super) fn prepare(&mut self, pod: &PodInfo, nodes: &mut [NodeInfo]) {
-        let (mut grown, before) = (false, self.tallies.turn());
-        for key in pod.tallies() {
-            if !self.tallies.touch(key) {
+    pub(in crate::scheduler) fn prepare(&mut self, pod: &PodInfo, nodes: &mut [NodeInfo]) {
+        let (mut grown, before) = (false, self.domain_counts.turn());
+        for key in pod.domain_counts() {
+            if !self.domain_counts.touch(key) {
                 grown = true;
                 let topology = self.acquire(&key.topology, nodes);
-                self.tallies.insert(key, topology, nodes, &self.namespaces);
+                self.domain_counts.insert(key, topology, nodes, &self.namespaces);
             }
         }
         if grown {
             // A pod may ask for more than are kept; what it asks for stays for its own cycle.
-            let dropped = self.tallies.shrink(before);
+            let dropped = self.domain_counts.shrink(before);
             self.release(dropped);
         }
     }
@@ -69,23 +69,23 @@ impl Counts {
     }
 
     /// A pod came to the node at this position, which has it already.
-    pub(super) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
-        self.tallies.pod_counts(pod, &nodes[position], &self.namespaces, 1);
+    pub(in crate::scheduler) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
+        self.domain_counts.pod_counts(pod, &nodes[position], &self.namespaces, 1);
         self.carriers_came(pod, position, nodes);
     }
 
     /// A pod left a node.
-    pub(super) fn pod_removed(&mut self, pod: &PodInfo, node: &NodeInfo) {
-        self.tallies.pod_counts(pod, node, &self.namespaces, -1);
+    pub(in crate::scheduler) fn pod_removed(&mut self, pod: &PodInfo, node: &NodeInfo) {
+        self.domain_counts.pod_counts(pod, node, &self.namespaces, -1);
         self.carriers_went(pod, node);
     }
 
     /// The node at this position is there, with its pods.
-    pub(super) fn node_added(&mut self, position: usize, nodes: &mut [NodeInfo]) {
+    pub(in crate::scheduler) fn node_added(&mut self, position: usize, nodes: &mut [NodeInfo]) {
         for id in self.topologies.in_use() {
             place(&mut self.topologies, id, &mut nodes[position]);
         }
-        self.tallies.node_counts(&nodes[position], &self.namespaces, 1);
+        self.domain_counts.node_counts(&nodes[position], &self.namespaces, 1);
         for pod in nodes[position].pods.clone() {
             self.carriers_came(&pod, position, nodes);
         }
@@ -93,34 +93,35 @@ impl Counts {
 
     /// What a pod on the node at this position asks of others counts.
     fn carriers_came(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
-        for term in &pod.carried {
-            let topology = match self.topologies.id(&term.topology).filter(|_| self.carried.knows(term)) {
-                Some(topology) => topology,
-                None => self.acquire(&term.topology, nodes),
-            };
-            self.carried.add(term, topology, &nodes[position].domains);
+        for term in &pod.existing_terms {
+            let topology =
+                match self.topologies.id(&term.topology).filter(|_| self.existing_terms.knows(term)) {
+                    Some(topology) => topology,
+                    None => self.acquire(&term.topology, nodes),
+                };
+            self.existing_terms.add(term, topology, &nodes[position].domains);
         }
     }
 
     /// It counts no more.
     fn carriers_went(&mut self, pod: &PodInfo, node: &NodeInfo) {
-        for term in &pod.carried {
-            if let Some(unused) = self.carried.remove(term, &node.domains) {
+        for term in &pod.existing_terms {
+            if let Some(unused) = self.existing_terms.remove(term, &node.domains) {
                 self.topologies.release(unused);
             }
         }
     }
 
     /// A node with its pods counts no more.
-    pub(super) fn node_removed(&mut self, node: &NodeInfo) {
-        self.tallies.node_counts(node, &self.namespaces, -1);
+    pub(in crate::scheduler) fn node_removed(&mut self, node: &NodeInfo) {
+        self.domain_counts.node_counts(node, &self.namespaces, -1);
         for pod in &node.pods {
             self.carriers_went(pod, node);
         }
     }
 
     /// A namespace is new or has other labels, or is gone; true when something may count differently.
-    pub(super) fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
+    pub(in crate::scheduler) fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
         let before = match &labels {
             Some(labels) => self.namespaces.insert(name.into(), labels.clone()),
             None => self.namespaces.remove(name),
@@ -128,13 +129,14 @@ impl Counts {
         if before.unwrap_or_default() == labels.unwrap_or_default() {
             return false;
         }
-        let dropped = self.tallies.drop_where(|tally| tally.key().pods.selects_namespaces());
+        let dropped =
+            self.domain_counts.drop_where(|domain_count| domain_count.key().pods.selects_namespaces());
         self.release(dropped);
         true
     }
 
     /// Forgets numbers of domains that are long gone, when there are many.
-    pub(super) fn compact(&mut self, nodes: &mut [NodeInfo]) {
+    pub(in crate::scheduler) fn compact(&mut self, nodes: &mut [NodeInfo]) {
         if self.topologies.widest() <= nodes.len() * 4 + 1024 {
             return;
         }

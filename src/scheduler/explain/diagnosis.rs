@@ -1,54 +1,54 @@
 //! What would make a pod fit: for each node the changes that would turn every refusal, the smallest first.
 //!
-//! Advice is found by looking at what was refused, not by trying: it names what stands in the way on a node,
+//! Diagnosis is found by looking at what was refused, not by trying: it names what stands in the way on a node,
 //! completely, and how much of it.
 
-use super::advice_volumes;
-use super::framework::PluginId;
-use super::node_info::{NodeInfo, NodeName};
-use super::pod_info::PodInfo;
-use super::reason::Reason;
-use super::remedy::Remedy;
-use super::snapshot::Snapshot;
-use super::verdict::{Row, VerdictTable};
+use super::volume_diagnosis;
 use crate::object::taint::{self, untolerated};
+use crate::scheduler::explain::hint::Hint;
+use crate::scheduler::explain::verdict_table::{Row, VerdictTable};
+use crate::scheduler::framework::PluginId;
+use crate::scheduler::reason::Reason;
+use crate::scheduler::state::node_info::{NodeInfo, NodeName};
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::snapshot::Snapshot;
 
-/// So many different pieces of advice are given.
+/// So many different diagnoses are given.
 const ADVICE_KEPT: usize = 3;
 
 /// Everything that would have to change for one node to take the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Advice {
+pub struct Diagnosis {
     /// The node.
     pub node: NodeName,
     /// What to change there: at least one thing.
-    pub changes: Vec<Remedy>,
+    pub changes: Vec<Hint>,
     /// How many other nodes need the same.
     pub alike: usize,
 }
 
 /// The nodes that need the least, with what they need; nodes that need the same are told as one.
-pub fn advise(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Advice> {
+pub fn diagnose(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Diagnosis> {
     let needs = |(position, row): (usize, Row<'_>)| {
         let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);
-        let effort: u32 = changes.iter().map(Remedy::effort).sum();
-        let amount: i64 = changes.iter().map(Remedy::amount).sum();
+        let effort: u32 = changes.iter().map(Hint::effort).sum();
+        let amount: i64 = changes.iter().map(Hint::amount).sum();
         (!changes.is_empty()).then_some((effort, amount, position, changes))
     };
-    let mut found: Vec<(u32, i64, usize, Vec<Remedy>)> = table.rows().enumerate().filter_map(needs).collect();
+    let mut found: Vec<(u32, i64, usize, Vec<Hint>)> = table.rows().enumerate().filter_map(needs).collect();
     found.sort_unstable_by_key(|(effort, amount, position, _)| (*effort, *amount, *position));
-    let mut kept: Vec<Advice> = Vec::new();
+    let mut kept: Vec<Diagnosis> = Vec::new();
     for (_, _, position, changes) in found {
-        if let Some(same) = kept.iter_mut().find(|advice| advice.changes == changes) {
+        if let Some(same) = kept.iter_mut().find(|known| known.changes == changes) {
             same.alike += 1;
         } else if kept.len() < ADVICE_KEPT {
-            kept.push(Advice { node: snapshot.nodes()[position].name.clone(), changes, alike: 0 });
+            kept.push(Diagnosis { node: snapshot.nodes()[position].name.clone(), changes, alike: 0 });
         }
     }
     kept
 }
 
-fn changes(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, row: Row<'_>) -> Vec<Remedy> {
+fn changes(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, row: Row<'_>) -> Vec<Hint> {
     let mut changes = Vec::new();
     for (plugin, refusal) in row.verdicts() {
         for reason in refusal.iter().flat_map(|refusal| refusal.reasons.as_slice()) {
@@ -68,67 +68,67 @@ fn change(
     node: &NodeInfo,
     plugin: PluginId,
     reason: &Reason,
-) -> Option<Remedy> {
+) -> Option<Hint> {
     Some(match reason {
-        Reason::Unschedulable => Remedy::Uncordon,
-        Reason::Taint { .. } => {
-            Remedy::RemoveTaint(taint::text(untolerated(&node.taints, pod.tolerations())?))
-        }
+        Reason::Unschedulable => Hint::Uncordon,
+        Reason::Taint { .. } => Hint::RemoveTaint(taint::text(untolerated(&node.taints, pod.tolerations())?)),
         Reason::Insufficient(resource) => {
             let (asked, has) = (pod.requests.amount(resource), node.allocatable.amount(resource));
             if asked > has {
-                Remedy::Enlarge { resource: resource.clone(), missing: asked - has, has }
+                Hint::Enlarge { resource: resource.clone(), missing: asked - has, has }
             } else {
-                Remedy::Free(resource.clone(), asked - (has - node.requested.amount(resource)))
+                Hint::Free(resource.clone(), asked - (has - node.requested.amount(resource)))
             }
         }
-        Reason::TooManyPods => Remedy::RemoveAnyPod,
+        Reason::TooManyPods => Hint::RemoveAnyPod,
         Reason::Ports => {
             let taken = pod.ports.iter().find(|port| node.ports.iter().any(|other| port.conflicts(other)))?;
-            Remedy::FreePort(taken.port)
+            Hint::FreePort(taken.port)
         }
         Reason::NodeAffinity => match pod.required_nodes.missing_labels(&node.node) {
-            missing if missing.is_empty() => Remedy::MeetNodeAffinity,
-            missing => Remedy::AddLabels(missing.join(",")),
+            missing if missing.is_empty() => Hint::MeetNodeAffinity,
+            missing => Hint::AddLabels(missing.join(",")),
         },
-        Reason::EnforcedNodeAffinity | Reason::AffinityConflict => Remedy::MeetNodeAffinity,
+        Reason::EnforcedNodeAffinity | Reason::AffinityConflict => Hint::MeetNodeAffinity,
         Reason::SpreadLabelMissing => {
             let missing = pod.spread.iter().filter(|s| s.required && node.label(&s.topology_key).is_none());
-            Remedy::Label(missing.map(|spread| spread.topology_key.clone()).next()?)
+            Hint::Label(missing.map(|spread| spread.topology_key.clone()).next()?)
         }
         Reason::PodAffinity => {
             let keys = || pod.affinity.required.iter().map(|key| key.topology.clone());
             if let Some(missing) = keys().find(|key| node.label(key).is_none()) {
-                Remedy::Label(missing)
+                Hint::Label(missing)
             } else {
-                Remedy::BringSoughtPod(keys().next()?)
+                Hint::BringSoughtPod(keys().next()?)
             }
         }
         Reason::PodAntiAffinity => {
             let counts = snapshot.counts();
             let crowded = pod.affinity.forbidden.iter().find(|key| {
-                let tally = counts.tally(key);
-                node.domains.get(tally.topology()).is_some_and(|domain| tally.pods_in(domain) > 0)
+                let domain_count = counts.domain_count(key);
+                node.domains
+                    .get(domain_count.topology())
+                    .is_some_and(|domain| domain_count.pods_in(domain) > 0)
             });
-            Remedy::RemoveShunnedPods(crowded?.topology.clone())
+            Hint::RemoveShunnedPods(crowded?.topology.clone())
         }
         Reason::ExistingAntiAffinity => {
             let counts = snapshot.counts();
-            let shunning = counts.carried().iter().find(|carriers| {
-                carriers.carried.term.matches(pod, counts.namespaces())
-                    && node.domains.get(carriers.topology).is_some_and(|domain| carriers.pods_in(domain) > 0)
+            let shunning = counts.existing_terms().iter().find(|counted| {
+                counted.term.pods.matches(&pod.pod, counts.namespaces())
+                    && node.domains.get(counted.topology).is_some_and(|domain| counted.pods_in(domain) > 0)
             });
-            Remedy::RemoveShunnedPods(shunning?.carried.topology.clone())
+            Hint::RemoveShunnedPods(shunning?.term.topology.clone())
         }
-        Reason::NodeName => Remedy::ChangeNodeName,
-        Reason::NotNamedBy(_) if plugin == PluginId::NodeAffinity => Remedy::MeetNodeAffinity,
+        Reason::NodeName => Hint::ChangeNodeName,
+        Reason::NotNamedBy(_) if plugin == PluginId::NodeAffinity => Hint::MeetNodeAffinity,
         Reason::Claim(_)
         | Reason::ClaimInUse
         | Reason::UnboundClaims
         | Reason::VolumeElsewhere
         | Reason::VolumeZone
         | Reason::NoVolumeToBind
-        | Reason::VolumeMissing => return advice_volumes::change(pod, snapshot, node, reason),
+        | Reason::VolumeMissing => return volume_diagnosis::change(pod, snapshot, node, reason),
         Reason::NotNamedBy(_) | Reason::Spread | Reason::PreemptionNotHelpful | Reason::NoVictims => {
             return None;
         }
@@ -136,15 +136,15 @@ fn change(
 }
 
 /// For every constraint that the pod would break on the node the skew it would make there.
-fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<Remedy> {
+fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<Hint> {
     let required = pod.spread.iter().filter(|spread| spread.required);
     let broken = required.filter_map(|spread| {
-        let tally = snapshot.counts().tally(&spread.tally);
-        let there = tally.pods_in(node.domains.get(tally.topology())?);
-        let enough = tally.domain_count() >= spread.min_domains;
-        let fewest = if enough { tally.suppose().fewest() } else { 0 };
+        let domain_count = snapshot.counts().domain_count(&spread.domain_count);
+        let there = domain_count.pods_in(node.domains.get(domain_count.topology())?);
+        let enough = domain_count.domain_count() >= spread.min_domains;
+        let fewest = if enough { domain_count.suppose().fewest() } else { 0 };
         let skew = there + i64::from(spread.counts_itself) - fewest;
-        (skew > spread.max_skew).then(|| Remedy::RaiseMaxSkew(spread.topology_key.clone(), skew))
+        (skew > spread.max_skew).then(|| Hint::RaiseMaxSkew(spread.topology_key.clone(), skew))
     });
     broken.collect()
 }
@@ -156,17 +156,17 @@ mod tests {
     use crate::scheduler::test_cluster::Cluster;
     use crate::scheduler::test_objects::{asking, node, sized_node};
 
-    /// The advice for the pod `p` after its attempt: `node: change and change`.
-    fn advice(cluster: &mut Cluster, spec: Value) -> Vec<String> {
+    /// The diagnoses for the pod `p` after its attempt: `node: change and change`.
+    fn diagnoses(cluster: &mut Cluster, spec: Value) -> Vec<String> {
         cluster.pod("p", spec);
         assert!(cluster.step().starts_with("p: 0/"));
         let verdict = cluster.verdicts.lock().get("p").unwrap();
-        let told = |advice: &super::Advice| {
-            let changes: Vec<String> = advice.changes.iter().map(ToString::to_string).collect();
-            let alike = if advice.alike > 0 { format!(" +{}", advice.alike) } else { String::new() };
-            format!("{}{alike}: {}", advice.node, changes.join(" and "))
+        let told = |diagnosis: &super::Diagnosis| {
+            let changes: Vec<String> = diagnosis.changes.iter().map(ToString::to_string).collect();
+            let alike = if diagnosis.alike > 0 { format!(" +{}", diagnosis.alike) } else { String::new() };
+            format!("{}{alike}: {}", diagnosis.node, changes.join(" and "))
         };
-        verdict.advice.iter().map(told).collect()
+        verdict.diagnoses.iter().map(told).collect()
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
             Cluster::new(&[sized_node("small", "1"), sized_node("busy", "2"), cordoned, tainted]);
         cluster.placed("there", "busy", json!({"spec": asking("1500m")}));
         assert_eq!(
-            advice(&mut cluster, asking("2")),
+            diagnoses(&mut cluster, asking("2")),
             [
                 "cordoned: uncordon it",
                 "tainted: remove the taint gpu=yes:NoSchedule, or tolerate it",
@@ -192,14 +192,14 @@ mod tests {
         let mut spec = asking("1500m");
         spec["nodeSelector"] = json!({"disk": "ssd"});
         assert_eq!(
-            advice(&mut cluster, spec),
+            diagnoses(&mut cluster, spec),
             ["small: label it disk=ssd and request at most 1 cpu: it has no more in all"]
         );
         // What holds for many nodes is said once.
         let nodes: Vec<_> = (0..40).map(|n| sized_node(&format!("n{n:02}"), "1")).collect();
         let mut cluster = Cluster::new(&nodes);
         assert_eq!(
-            advice(&mut cluster, asking("2")),
+            diagnoses(&mut cluster, asking("2")),
             ["n00 +39: request at most 1 cpu: it has no more in all"]
         );
     }
@@ -220,20 +220,20 @@ mod tests {
         let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
             "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]});
         // Zone b has none: two in a is a skew of 2 already, for a pod that does not count itself.
-        assert_eq!(advice(&mut cluster, spread), ["b1: uncordon it", "a1: raise maxSkew of zone to 2"]);
+        assert_eq!(diagnoses(&mut cluster, spread), ["b1: uncordon it", "a1: raise maxSkew of zone to 2"]);
         let mut cluster = Cluster::new(&[labelled("a1", "a")]);
         cluster.placed("w1", "a1", web);
         let term = json!([{"topologyKey": "zone", "labelSelector": selector}]);
         let mut shuns = json!({});
         shuns["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = term;
         assert_eq!(
-            advice(&mut cluster, shuns),
+            diagnoses(&mut cluster, shuns),
             ["a1: remove the pods that anti-affinity keeps apart from its zone"]
         );
         let mut seeks = json!({});
         seeks["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
             json!([{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]);
-        assert_eq!(advice(&mut cluster, seeks), ["a1: run a pod that the affinity asks for in its zone"]);
+        assert_eq!(diagnoses(&mut cluster, seeks), ["a1: run a pod that the affinity asks for in its zone"]);
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
             for volume in &volumes {
                 cluster.volume(volume);
             }
-            assert_eq!(advice(&mut cluster, with_claim("c")), [expected]);
+            assert_eq!(diagnoses(&mut cluster, with_claim("c")), [expected]);
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Tallies: how many pods of a group are in each domain, kept up to date pod by pod.
+//! DomainCounts: how many pods of a group are in each domain, kept up to date pod by pod.
 //!
 //! Topology spread and pod affinity ask the same counts for every pod of a workload. Counting them anew in
-//! every cycle costs as much as the cluster is large; a tally costs what changes.
+//! every cycle costs as much as the cluster is large; a domain_count costs what changes.
 //!
-//! Architecture Invariant: a tally is a cache. It may be dropped at any time, and one made from scratch
+//! Architecture Invariant: a domain_count is a cache. It may be dropped at any time, and one made from scratch
 //! shows the same.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::group::{Namespaces, TallyKey};
-use super::node_info::NodeInfo;
-use super::pod_info::PodInfo;
-use super::topology::{Domain, TopologyId};
+use crate::scheduler::state::domain_terms::{DomainCountKey, Namespaces};
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::topology::{Domain, TopologyId};
 
 /// The pods and nodes of one domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,10 +21,10 @@ struct Count {
     nodes: u32,
 }
 
-/// The counts of one [`TallyKey`].
+/// The counts of one [`DomainCountKey`].
 #[derive(Debug)]
-pub struct Tally {
-    key: Arc<TallyKey>,
+pub struct DomainCount {
+    key: Arc<DomainCountKey>,
     topology: TopologyId,
     domains: Vec<Count>,
     /// How many domains have how many pods: the fewest are at the front.
@@ -33,16 +33,16 @@ pub struct Tally {
     used: u64,
 }
 
-/// What a tally would show if some pods came or went.
+/// What a domain_count would show if some pods came or went.
 #[derive(Clone, Debug)]
 pub struct Supposed<'t> {
-    tally: &'t Tally,
+    domain_count: &'t DomainCount,
     /// Few: the domains where something differs.
     changed: Vec<(Domain, i64)>,
 }
 
-impl Tally {
-    fn new(key: Arc<TallyKey>, topology: TopologyId) -> Self {
+impl DomainCount {
+    fn new(key: Arc<DomainCountKey>, topology: TopologyId) -> Self {
         Self { key, topology, domains: Vec::new(), levels: BTreeMap::new(), total: 0, used: 0 }
     }
 
@@ -52,7 +52,7 @@ impl Tally {
     }
 
     /// What it counts.
-    pub fn key(&self) -> &TallyKey {
+    pub fn key(&self) -> &DomainCountKey {
         &self.key
     }
 
@@ -73,7 +73,7 @@ impl Tally {
 
     /// The same with pods added and removed that are only supposed.
     pub fn suppose(&self) -> Supposed<'_> {
-        Supposed { tally: self, changed: Vec::new() }
+        Supposed { domain_count: self, changed: Vec::new() }
     }
 
     fn change(&mut self, domain: Domain, nodes: i64, pods: i64) {
@@ -100,11 +100,11 @@ impl Tally {
 
     /// The domain in which a node counts.
     fn domain_of(&self, node: &NodeInfo) -> Option<Domain> {
-        node.domains.get(self.topology).filter(|_| self.key.nodes.contains(node))
+        node.domains.get(self.topology).filter(|_| self.key.nodes.contains(&node.node, &node.taints))
     }
 
     fn pods_on(&self, node: &NodeInfo, namespaces: &Namespaces) -> i64 {
-        node.pods.iter().filter(|pod| self.key.pods.matches(pod, namespaces)).count() as i64
+        node.pods.iter().filter(|pod| self.key.pods.matches(&pod.pod, namespaces)).count() as i64
     }
 
     fn node_counts(&mut self, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
@@ -118,34 +118,35 @@ impl Tally {
 impl Supposed<'_> {
     /// A pod is supposed to come to a node (1), or to leave it (-1).
     pub fn suppose(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
-        let Some(domain) = self.tally.domain_of(node) else { return };
-        if !self.tally.key.pods.matches(pod, namespaces) {
+        let Some(domain) = self.domain_count.domain_of(node) else { return };
+        if !self.domain_count.key.pods.matches(&pod.pod, namespaces) {
             return;
         }
         bump(&mut self.changed, domain, sign);
     }
 
-    /// The tally it starts from.
-    pub fn tally(&self) -> &Tally {
-        self.tally
+    /// The domain_count it starts from.
+    pub fn domain_count(&self) -> &DomainCount {
+        self.domain_count
     }
 
     /// How many of the pods are in a domain.
     pub fn pods_in(&self, domain: Domain) -> i64 {
         let more = self.changed.iter().find(|(d, _)| *d == domain).map_or(0, |(_, more)| *more);
-        self.tally.pods_in(domain) + more
+        self.domain_count.pods_in(domain) + more
     }
 
     /// How many of the pods there are.
     pub fn total(&self) -> i64 {
-        self.tally.total + self.changed.iter().map(|(_, more)| more).sum::<i64>()
+        self.domain_count.total + self.changed.iter().map(|(_, more)| more).sum::<i64>()
     }
 
     /// How many pods the emptiest domain has; 0 when there is no domain.
     pub fn fewest(&self) -> i64 {
         let changed: Vec<i64> = self.changed.iter().map(|(domain, _)| self.pods_in(*domain)).collect();
-        let untouched = self.tally.levels.iter().find_map(|(level, domains)| {
-            let touched = self.changed.iter().filter(|(d, _)| self.tally.pods_in(*d) == *level).count();
+        let untouched = self.domain_count.levels.iter().find_map(|(level, domains)| {
+            let touched =
+                self.changed.iter().filter(|(d, _)| self.domain_count.pods_in(*d) == *level).count();
             (*domains > touched).then_some(*level)
         });
         changed.into_iter().chain(untouched).min().unwrap_or(0)
@@ -153,7 +154,7 @@ impl Supposed<'_> {
 }
 
 /// Notes a pod more or less in a domain; what cancels out is forgotten.
-pub(super) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) {
+pub(in crate::scheduler) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) {
     if let Some(position) = changed.iter().position(|(d, _)| *d == domain) {
         changed[position].1 += sign;
         if changed[position].1 == 0 {
@@ -164,36 +165,36 @@ pub(super) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) 
     }
 }
 
-/// More tallies than this are not kept: those not used for longest go.
+/// More domain_counts than this are not kept: those not used for longest go.
 const TALLIES_KEPT: usize = 1024;
 /// Nor more domains in all of them together.
 const DOMAINS_KEPT: usize = 4_000_000;
 
-/// The tallies in use.
+/// The domain_counts in use.
 #[derive(Debug, Default)]
-pub struct Tallies {
-    slots: Vec<Option<Tally>>,
+pub struct DomainCounts {
+    slots: Vec<Option<DomainCount>>,
     free: Vec<usize>,
-    by_key: HashMap<Arc<TallyKey>, usize>,
-    /// The tallies all of whose pods have this label.
+    by_key: HashMap<Arc<DomainCountKey>, usize>,
+    /// The domain_counts all of whose pods have this label.
     by_label: HashMap<(String, String), Vec<usize>>,
     /// Those whose pods have none in common.
     unlabelled: Vec<usize>,
     turn: u64,
 }
 
-impl Tallies {
+impl DomainCounts {
     /// The counts for a key, if they are there.
-    pub fn get(&self, key: &TallyKey) -> Option<&Tally> {
+    pub fn get(&self, key: &DomainCountKey) -> Option<&DomainCount> {
         self.slots.get(*self.by_key.get(key)?)?.as_ref()
     }
 
-    /// Notes that a tally is asked for; false when it has to be [made](Self::insert) first.
-    pub fn touch(&mut self, key: &TallyKey) -> bool {
+    /// Notes that a domain_count is asked for; false when it has to be [made](Self::insert) first.
+    pub fn touch(&mut self, key: &DomainCountKey) -> bool {
         let Some(slot) = self.by_key.get(key) else { return false };
         self.turn += 1;
-        if let Some(tally) = &mut self.slots[*slot] {
-            tally.used = self.turn;
+        if let Some(domain_count) = &mut self.slots[*slot] {
+            domain_count.used = self.turn;
         }
         true
     }
@@ -201,16 +202,16 @@ impl Tallies {
     /// Counts for a new key.
     pub fn insert(
         &mut self,
-        key: &Arc<TallyKey>,
+        key: &Arc<DomainCountKey>,
         topology: TopologyId,
         nodes: &[NodeInfo],
         namespaces: &Namespaces,
     ) {
         self.turn += 1;
-        let mut tally = Tally::new(key.clone(), topology);
-        tally.used = self.turn;
+        let mut domain_count = DomainCount::new(key.clone(), topology);
+        domain_count.used = self.turn;
         for node in nodes {
-            tally.node_counts(node, namespaces, 1);
+            domain_count.node_counts(node, namespaces, 1);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -218,10 +219,10 @@ impl Tallies {
         });
         self.by_key.insert(key.clone(), slot);
         self.indexed(key).push(slot);
-        self.slots[slot] = Some(tally);
+        self.slots[slot] = Some(domain_count);
     }
 
-    fn indexed(&mut self, key: &TallyKey) -> &mut Vec<usize> {
+    fn indexed(&mut self, key: &DomainCountKey) -> &mut Vec<usize> {
         match key.pods.common_label() {
             Some((label, value)) => self.by_label.entry((label.into(), value.into())).or_default(),
             None => &mut self.unlabelled,
@@ -237,45 +238,45 @@ impl Tallies {
         let labels = pod.pod.metadata.labels.iter().flatten();
         let labelled = labels.filter_map(|(k, v)| by_label.get(&(k.clone(), v.clone()))).flatten();
         for slot in labelled.chain(unlabelled.iter()) {
-            let Some(tally) = slots[*slot].as_mut() else { continue };
-            if let Some(domain) = tally.domain_of(node)
-                && tally.key.pods.matches(pod, namespaces)
+            let Some(domain_count) = slots[*slot].as_mut() else { continue };
+            if let Some(domain) = domain_count.domain_of(node)
+                && domain_count.key.pods.matches(&pod.pod, namespaces)
             {
-                tally.change(domain, 0, sign);
+                domain_count.change(domain, 0, sign);
             }
         }
     }
 
     /// A node with its pods is there (1), or no more (-1).
     pub fn node_counts(&mut self, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
-        for tally in self.slots.iter_mut().flatten() {
-            tally.node_counts(node, namespaces, sign);
+        for domain_count in self.slots.iter_mut().flatten() {
+            domain_count.node_counts(node, namespaces, sign);
         }
     }
 
-    /// Drops the tallies for which this holds; answers their topologies.
-    pub fn drop_where(&mut self, mut stale: impl FnMut(&Tally) -> bool) -> Vec<TopologyId> {
+    /// Drops the domain_counts for which this holds; answers their topologies.
+    pub fn drop_where(&mut self, mut stale: impl FnMut(&DomainCount) -> bool) -> Vec<TopologyId> {
         let mut topologies = Vec::new();
         for slot in 0..self.slots.len() {
             if self.slots[slot].as_ref().is_some_and(&mut stale)
-                && let Some(tally) = self.slots[slot].take()
+                && let Some(domain_count) = self.slots[slot].take()
             {
-                self.by_key.remove(&tally.key);
-                let same_label = self.indexed(&tally.key);
+                self.by_key.remove(&domain_count.key);
+                let same_label = self.indexed(&domain_count.key);
                 same_label.retain(|other| *other != slot);
                 if same_label.is_empty()
-                    && let Some((label, value)) = tally.key.pods.common_label()
+                    && let Some((label, value)) = domain_count.key.pods.common_label()
                 {
                     self.by_label.remove(&(label.into(), value.into()));
                 }
                 self.free.push(slot);
-                topologies.push(tally.topology);
+                topologies.push(domain_count.topology);
             }
         }
         topologies
     }
 
-    /// Uses of tallies up to now.
+    /// Uses of domain_counts up to now.
     pub fn turn(&self) -> u64 {
         self.turn
     }
@@ -283,13 +284,14 @@ impl Tallies {
     /// Drops those not used for longest when there are too many, but none used after this turn; answers their
     /// topologies.
     pub fn shrink(&mut self, turn: u64) -> Vec<TopologyId> {
-        let domains = || self.slots.iter().flatten().map(|tally| tally.domains.len()).sum::<usize>();
+        let domains =
+            || self.slots.iter().flatten().map(|domain_count| domain_count.domains.len()).sum::<usize>();
         if self.by_key.len() <= TALLIES_KEPT && (self.by_key.len() < 64 || domains() <= DOMAINS_KEPT) {
             return Vec::new();
         }
-        let mut used: Vec<u64> = self.slots.iter().flatten().map(|tally| tally.used).collect();
+        let mut used: Vec<u64> = self.slots.iter().flatten().map(|domain_count| domain_count.used).collect();
         used.sort_unstable();
         let since = used[used.len() / 2].min(turn + 1);
-        self.drop_where(|tally| tally.used < since)
+        self.drop_where(|domain_count| domain_count.used < since)
     }
 }

@@ -1,40 +1,42 @@
 //! A pod's affinity to other pods and its anti-affinity, read once.
 //!
 //! Two views of the same terms: what the pod asks of the pods that are there ([`PodAffinity`]), and what it
-//! asks, once it is there, of the pods that come ([`Carried`]).
+//! asks, once it is there, of the pods that come ([`ExistingTerm`]).
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, WeightedPodAffinityTerm};
 
-use super::group::{Common, NamespaceSet, NodeGroup, PodGroup, PodTerm, TallyKey};
 use crate::object::selector::{Operator, Requirement, Selector};
+use crate::scheduler::state::domain_terms::{
+    Common, DomainCountKey, NamespaceSet, NodeGroup, PodGroup, PodTerm,
+};
 
 /// What a pod asks of the pods that are there.
 #[derive(Debug, Default)]
 pub struct PodAffinity {
     /// Its domain must have a pod that all these terms match, term by term.
-    pub required: Vec<Arc<TallyKey>>,
+    pub required: Vec<Arc<DomainCountKey>>,
     /// Its domain must have no such pod.
-    pub forbidden: Vec<Arc<TallyKey>>,
+    pub forbidden: Vec<Arc<DomainCountKey>>,
     /// It would rather be where such pods are; where they are not, when the weight is negative.
-    pub preferred: Vec<(i64, Arc<TallyKey>)>,
+    pub preferred: Vec<(i64, Arc<DomainCountKey>)>,
     /// The terms of `required`: a pod that matches them itself may be the first.
     pub required_terms: Vec<PodTerm>,
 }
 
 /// What a pod that has its node asks of others.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Carried {
+pub struct ExistingTerm {
     /// The pods it is about.
-    pub term: PodTerm,
+    pub pods: PodTerm,
     /// The node label whose values are the domains.
     pub topology: String,
     /// What about them.
     pub demand: Demand,
 }
 
-/// What a [`Carried`] term asks.
+/// What a [`ExistingTerm`] term asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Demand {
     /// They must not come into its domain.
@@ -54,10 +56,10 @@ impl PodAffinity {
         let any_node = Common::new(NodeGroup::default());
         let single = |term: &PodAffinityTerm| {
             let group = Common::new(PodGroup { terms: vec![pod_term(term, pod)], terminating: true });
-            Arc::new(TallyKey::new(group, &term.topology_key, any_node.clone()))
+            Arc::new(DomainCountKey::new(group, &term.topology_key, any_node.clone()))
         };
         let tally_all = |term: &&PodAffinityTerm| {
-            Arc::new(TallyKey::new(all.clone(), &term.topology_key, any_node.clone()))
+            Arc::new(DomainCountKey::new(all.clone(), &term.topology_key, any_node.clone()))
         };
         Self {
             required: terms.required.iter().map(tally_all).collect(),
@@ -68,7 +70,7 @@ impl PodAffinity {
     }
 
     /// Everything it counts.
-    pub fn tallies(&self) -> impl Iterator<Item = &Arc<TallyKey>> {
+    pub fn domain_counts(&self) -> impl Iterator<Item = &Arc<DomainCountKey>> {
         let preferred = self.preferred.iter().map(|(_, key)| key);
         self.required.iter().chain(&self.forbidden).chain(preferred)
     }
@@ -79,16 +81,16 @@ impl PodAffinity {
     }
 }
 
-impl Carried {
+impl ExistingTerm {
     /// The terms of a pod.
     pub fn of(pod: &Pod) -> Vec<Arc<Self>> {
         let Some(terms) = Terms::of(pod) else { return Vec::new() };
-        let carried = |term: &PodAffinityTerm, demand: Demand| {
-            Arc::new(Self { term: pod_term(term, pod), topology: term.topology_key.clone(), demand })
+        let existing = |term: &PodAffinityTerm, demand: Demand| {
+            Arc::new(Self { pods: pod_term(term, pod), topology: term.topology_key.clone(), demand })
         };
-        let required = terms.required.iter().map(|term| carried(term, Demand::Requires));
-        let forbidden = terms.forbidden.iter().map(|term| carried(term, Demand::KeepOut));
-        let preferred = terms.preferred.iter().map(|(weight, term)| carried(term, Demand::Welcome(*weight)));
+        let required = terms.required.iter().map(|term| existing(term, Demand::Requires));
+        let forbidden = terms.forbidden.iter().map(|term| existing(term, Demand::KeepOut));
+        let preferred = terms.preferred.iter().map(|(weight, term)| existing(term, Demand::Welcome(*weight)));
         required.chain(forbidden).chain(preferred).collect()
     }
 }

@@ -6,14 +6,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::pod_affinity::Carried;
-use super::topology::{Domain, NodeDomains, TopologyId};
+use crate::scheduler::state::pod_affinity::ExistingTerm;
+use crate::scheduler::state::topology::{Domain, NodeDomains, TopologyId};
 
 /// The pods that carry one term, by domain.
 #[derive(Debug)]
-pub struct Carriers {
+pub struct ExistingTermCounts {
     /// The term.
-    pub carried: Arc<Carried>,
+    pub term: Arc<ExistingTerm>,
     /// Whose domains are counted.
     pub topology: TopologyId,
     domains: Vec<u32>,
@@ -21,7 +21,7 @@ pub struct Carriers {
     pods: usize,
 }
 
-impl Carriers {
+impl ExistingTermCounts {
     /// How many carry it in a domain.
     pub fn pods_in(&self, domain: Domain) -> i64 {
         self.domains.get(domain).copied().map_or(0, i64::from)
@@ -38,13 +38,13 @@ impl Carriers {
 
 /// Every term that some pod carries.
 #[derive(Debug, Default)]
-pub struct CarriedTerms {
-    by_term: HashMap<Arc<Carried>, Carriers>,
+pub struct ExistingTerms {
+    by_term: HashMap<Arc<ExistingTerm>, ExistingTermCounts>,
 }
 
-impl CarriedTerms {
+impl ExistingTerms {
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Carriers> {
+    pub fn iter(&self) -> impl Iterator<Item = &ExistingTermCounts> {
         self.by_term.values()
     }
 
@@ -54,30 +54,30 @@ impl CarriedTerms {
     }
 
     /// Whether the term is known; otherwise its topology must be acquired before [`Self::add`].
-    pub fn knows(&self, term: &Carried) -> bool {
+    pub fn knows(&self, term: &ExistingTerm) -> bool {
         self.by_term.contains_key(term)
     }
 
     /// A pod on a node in these domains carries the term.
-    pub fn add(&mut self, term: &Arc<Carried>, topology: TopologyId, node: &NodeDomains) {
-        let carriers = self.by_term.entry(term.clone()).or_insert_with(|| Carriers {
-            carried: term.clone(),
+    pub fn add(&mut self, term: &Arc<ExistingTerm>, topology: TopologyId, node: &NodeDomains) {
+        let counted = self.by_term.entry(term.clone()).or_insert_with(|| ExistingTermCounts {
+            term: term.clone(),
             topology,
             domains: Vec::new(),
             pods: 0,
         });
-        carriers.pods += 1;
-        carriers.change(node.get(carriers.topology), 1);
+        counted.pods += 1;
+        counted.change(node.get(counted.topology), 1);
     }
 
     /// It does so no more; answers the topology that nobody needs any longer.
-    pub fn remove(&mut self, term: &Carried, node: &NodeDomains) -> Option<TopologyId> {
-        let carriers = self.by_term.get_mut(term)?;
-        carriers.pods -= 1;
-        let domain = node.get(carriers.topology);
-        carriers.change(domain, -1);
-        let topology = carriers.topology;
-        (carriers.pods == 0).then(|| {
+    pub fn remove(&mut self, term: &ExistingTerm, node: &NodeDomains) -> Option<TopologyId> {
+        let counted = self.by_term.get_mut(term)?;
+        counted.pods -= 1;
+        let domain = node.get(counted.topology);
+        counted.change(domain, -1);
+        let topology = counted.topology;
+        (counted.pods == 0).then(|| {
             self.by_term.remove(term);
             topology
         })

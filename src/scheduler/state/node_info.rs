@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ContainerImage, Node, Taint};
 
-use super::pod_info::PodInfo;
-use super::requests::Resources;
-use super::topology::NodeDomains;
 use crate::object::Shared;
 use crate::object::host_ports::HostPort;
 use crate::object::quantity::{Amount, ResourceList};
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::requests::Resources;
+use crate::scheduler::state::topology::NodeDomains;
 
 /// A node's name, shared.
 pub type NodeName = Arc<str>;
@@ -155,6 +155,6 @@ fn resources_of(node: &Node) -> Option<&ResourceList> {
 }
 
 /// The images a node says it has.
-pub(super) fn images_of(node: &Node) -> &[ContainerImage] {
+pub(in crate::scheduler) fn images_of(node: &Node) -> &[ContainerImage] {
     node.status.as_ref().and_then(|s| s.images.as_deref()).unwrap_or_default()
 }

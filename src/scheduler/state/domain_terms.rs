@@ -5,11 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 
-use super::node_info::NodeInfo;
-use super::pod_info::PodInfo;
+use crate::object::Shared;
 use crate::object::node_selector::RequiredNodes;
+use crate::object::owner::is_terminating;
 use crate::object::selector::{Labels, Operator, Selector};
 use crate::object::taint::untolerated;
 
@@ -49,9 +49,9 @@ pub struct PodTerm {
 
 impl PodTerm {
     /// Whether a pod is one of them.
-    pub fn matches(&self, pod: &PodInfo, namespaces: &Namespaces) -> bool {
-        self.selector.matches(pod.pod.metadata.labels.as_ref())
-            && self.namespaces.contains(pod.pod.namespace(), namespaces)
+    pub fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
+        self.selector.matches(pod.metadata.labels.as_ref())
+            && self.namespaces.contains(pod.namespace(), namespaces)
     }
 }
 
@@ -66,8 +66,8 @@ pub struct PodGroup {
 
 impl PodGroup {
     /// Whether a pod counts.
-    pub fn matches(&self, pod: &PodInfo, namespaces: &Namespaces) -> bool {
-        (self.terminating || !pod.is_terminating())
+    pub fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
+        (self.terminating || !is_terminating(&pod.metadata))
             && self.terms.iter().all(|term| term.matches(pod, namespaces))
     }
 
@@ -99,11 +99,12 @@ pub struct NodeGroup {
 }
 
 impl NodeGroup {
-    /// Whether a node is one of them.
-    pub fn contains(&self, node: &NodeInfo) -> bool {
-        self.keys.iter().all(|key| node.label(key).is_some())
-            && (self.required.is_any() || self.required.matches(&node.node))
-            && self.tolerations.as_ref().is_none_or(|t| untolerated(&node.taints, Some(t)).is_none())
+    /// Whether a node with these taints is one of them.
+    pub fn contains(&self, node: &Node, taints: &[Taint]) -> bool {
+        let labels = node.metadata.labels.as_ref();
+        self.keys.iter().all(|key| labels.is_some_and(|labels| labels.contains_key(key)))
+            && (self.required.is_any() || self.required.matches(node))
+            && self.tolerations.as_ref().is_none_or(|t| untolerated(taints, Some(t)).is_none())
     }
 }
 
@@ -155,19 +156,19 @@ impl<T> Hash for Common<T> {
     }
 }
 
-/// What a tally counts: pods, by the domains of a topology, on some nodes.
+/// What a domain_count counts: pods, by the domains of a topology, on some nodes.
 #[derive(Debug)]
-pub struct TallyKey {
+pub struct DomainCountKey {
     /// The pods.
     pub pods: Common<PodGroup>,
-    /// The node label whose values are the domains, or [`super::topology::BY_NODE`].
+    /// The node label whose values are the domains, or [`crate::scheduler::state::topology::BY_NODE`].
     pub topology: String,
     /// The nodes.
     pub nodes: Common<NodeGroup>,
     hash: u64,
 }
 
-impl TallyKey {
+impl DomainCountKey {
     /// A key; its hash is made once, since it is looked up in every cycle.
     pub fn new(pods: Common<PodGroup>, topology: &str, nodes: Common<NodeGroup>) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -176,7 +177,7 @@ impl TallyKey {
     }
 }
 
-impl PartialEq for TallyKey {
+impl PartialEq for DomainCountKey {
     fn eq(&self, other: &Self) -> bool {
         self.hash == other.hash
             && self.topology == other.topology
@@ -185,9 +186,9 @@ impl PartialEq for TallyKey {
     }
 }
 
-impl Eq for TallyKey {}
+impl Eq for DomainCountKey {}
 
-impl Hash for TallyKey {
+impl Hash for DomainCountKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::node_info::NodeName;
-use super::pod_info::PodInfo;
 use crate::object::Uid;
+use crate::scheduler::state::node_info::NodeName;
+use crate::scheduler::state::pod_info::PodInfo;
 
 /// Pods without a node yet, by the node kept for them.
 #[derive(Debug, Default)]

@@ -1,22 +1,27 @@
-//! What would make a pod's volumes fit on a node: part of [`advice`](super::advice).
+//! What would make a pod's volumes fit on a node: part of [`diagnosis`](crate::scheduler::explain::diagnosis).
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 
-use super::node_info::NodeInfo;
-use super::plugins::located;
-use super::pod_info::{PodClaim, PodInfo};
-use super::reason::Reason;
-use super::remedy::Remedy;
-use super::snapshot::Snapshot;
 use crate::object::Shared;
 use crate::object::owner::is_terminating;
 use crate::object::storage::{
     claim_class, claim_phase, claim_size, is_fully_bound, is_reachable_from, volume_name, waits_for_consumer,
 };
+use crate::scheduler::explain::hint::Hint;
+use crate::scheduler::plugins::located;
+use crate::scheduler::reason::Reason;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::pod_info::{PodClaim, PodInfo};
+use crate::scheduler::state::snapshot::Snapshot;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 /// The change that would turn a refusal because of volumes; none for reasons of another kind.
-pub(super) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason: &Reason) -> Option<Remedy> {
+pub(in crate::scheduler) fn change(
+    pod: &PodInfo,
+    snapshot: &Snapshot,
+    node: &NodeInfo,
+    reason: &Reason,
+) -> Option<Hint> {
     let storage = snapshot.storage();
     let of = |used: &PodClaim| storage.claim(&pod.claim_key(used));
     let claims = || pod.claims.iter().filter_map(of);
@@ -26,11 +31,11 @@ pub(super) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason
         Reason::Claim(_) => match pod.claims.iter().find(|used| of(used).is_none()) {
             // Its controller makes it.
             Some(missing) if missing.ephemeral => return None,
-            Some(missing) => Remedy::CreateClaim(missing.name.clone()),
+            Some(missing) => Hint::CreateClaim(missing.name.clone()),
             None => {
                 let useless =
                     |claim: &&Shared<_>| claim_phase(claim) == "Lost" || is_terminating(&claim.metadata);
-                Remedy::ReplaceClaim(name(claims().find(useless)?))
+                Hint::ReplaceClaim(name(claims().find(useless)?))
             }
         },
         Reason::ClaimInUse => {
@@ -38,7 +43,7 @@ pub(super) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason
                 let modes = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
                 modes.into_iter().any(|mode| mode == "ReadWriteOncePod") && storage.users(&claim.key()) > 0
             };
-            Remedy::FreeClaim(name(claims().find(alone)?))
+            Hint::FreeClaim(name(claims().find(alone)?))
         }
         Reason::UnboundClaims => {
             let waits = |claim: &PersistentVolumeClaim| {
@@ -50,11 +55,11 @@ pub(super) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason
         Reason::NoVolumeToBind => provide(claims().find(|claim| volume_name(claim).is_none())?),
         Reason::VolumeElsewhere => {
             let elsewhere = |volume: &&Shared<PersistentVolume>| !is_reachable_from(volume, &node.node);
-            Remedy::MeetVolumeAffinity(volumes().find(elsewhere)?.name().to_string())
+            Hint::MeetVolumeAffinity(volumes().find(elsewhere)?.name().to_string())
         }
         Reason::VolumeZone => {
             let elsewhere = located(pod, snapshot).into_iter().find(|located| !located.allows(node))?;
-            Remedy::MoveToVolume {
+            Hint::MoveToVolume {
                 volume: elsewhere.volume,
                 label: format!("{}={}", elsewhere.label, elsewhere.value),
             }
@@ -62,14 +67,14 @@ pub(super) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason
         Reason::VolumeMissing => {
             let missing =
                 claims().find(|claim| volume_name(claim).is_some_and(|name| storage.volume(name).is_none()));
-            Remedy::ReplaceClaim(name(missing?))
+            Hint::ReplaceClaim(name(missing?))
         }
         _ => return None,
     })
 }
 
-fn provide(claim: &Shared<PersistentVolumeClaim>) -> Remedy {
-    Remedy::ProvideVolume {
+fn provide(claim: &Shared<PersistentVolumeClaim>) -> Hint {
+    Hint::ProvideVolume {
         claim: claim.name().to_string(),
         class: claim_class(claim).to_string(),
         size: claim_size(claim).to_binary().0,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::framework::{BindError, Binding, Point, PreBind};
-use super::profile::{Profile, profile_of};
+use crate::scheduler::framework::{BindError, Binding, Point, PreBind};
+use crate::scheduler::profile::{Profile, profile_of};
 
 /// What came of it.
 #[derive(Debug)]
-pub(super) enum Bound {
+pub(in crate::scheduler) enum Bound {
     /// The pod is on its node.
     Done,
     /// What it needs there is being made; to be tried again, for so long at most.
@@ -17,7 +17,7 @@ pub(super) enum Bound {
 }
 
 /// Binds a decided pod.
-pub(super) fn bind(profiles: &[Profile], binding: &Binding<'_>) -> Bound {
+pub(in crate::scheduler) fn bind(profiles: &[Profile], binding: &Binding<'_>) -> Bound {
     let Some(profile) = profile_of(profiles, binding.pod) else {
         return Bound::Failed(BindError::Failed("no profile is for the pod".into()));
     };

@@ -6,10 +6,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PreferredSchedulingTerm, Toleration};
 
-use super::group::TallyKey;
-use super::pod_affinity::{Carried, PodAffinity};
-use super::requests::Resources;
-use super::spread::Spread;
 use crate::object::host_ports::HostPort;
 use crate::object::node_selector::{NodeTerm, RequiredNodes};
 use crate::object::owner::is_terminating;
@@ -18,6 +14,10 @@ use crate::object::pod::{node_name, nominated_node_name};
 use crate::object::resources::count_alike;
 use crate::object::storage::claims_of;
 use crate::object::{Key, Shared};
+use crate::scheduler::state::domain_terms::DomainCountKey;
+use crate::scheduler::state::pod_affinity::{ExistingTerm, PodAffinity};
+use crate::scheduler::state::requests::Resources;
+use crate::scheduler::state::spread::Spread;
 
 /// The scheduler that a pod which names none belongs to.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -44,7 +44,7 @@ pub struct PodInfo {
     /// What it asks of the pods that are there.
     pub affinity: Arc<PodAffinity>,
     /// What it asks, once it is there, of the pods that come.
-    pub carried: Vec<Arc<Carried>>,
+    pub existing_terms: Vec<Arc<ExistingTerm>>,
     /// The claims it uses.
     pub claims: Vec<PodClaim>,
     /// `status.startTime`: when its node took it up.
@@ -86,7 +86,7 @@ impl PodInfo {
             preferred_nodes: spec.map(preferred_nodes).unwrap_or_default(),
             spread: Spread::of(&pod),
             affinity: Arc::new(PodAffinity::of(&pod)),
-            carried: Carried::of(&pod),
+            existing_terms: ExistingTerm::of(&pod),
             claims: claims_of(&pod)
                 .map(|used| PodClaim { name: used.claim, ephemeral: used.ephemeral })
                 .collect(),
@@ -108,8 +108,8 @@ impl PodInfo {
     }
 
     /// Everything that has to be counted to decide about it.
-    pub fn tallies(&self) -> impl Iterator<Item = &Arc<TallyKey>> {
-        self.spread.iter().map(|spread| &spread.tally).chain(self.affinity.tallies())
+    pub fn domain_counts(&self) -> impl Iterator<Item = &Arc<DomainCountKey>> {
+        self.spread.iter().map(|spread| &spread.domain_count).chain(self.affinity.domain_counts())
     }
 
     /// The node that pods were evicted from to make room for it.

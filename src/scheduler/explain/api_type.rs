@@ -1,30 +1,31 @@
 //! A verdict as the API shows it: plain texts in place of the scheduler's own types.
 
-use super::advice::Advice;
-use super::framework::PluginId;
-use super::reason::Refusal;
-use super::verdict::{Row, Verdict};
 use crate::api::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
 use crate::base::clock::Clock;
+use crate::scheduler::explain::diagnosis::Diagnosis;
+use crate::scheduler::explain::verdict::Verdict;
+use crate::scheduler::explain::verdict_table::Row;
+use crate::scheduler::framework::PluginId;
+use crate::scheduler::reason::Refusal;
 
 /// What the API shows of a verdict now.
-pub(super) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
+pub(in crate::scheduler) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
     let ago = clock.monotonic().saturating_sub(verdict.at);
     SchedulingVerdict {
         attempted_at: clock.now() - ago,
         message: verdict.message.clone(),
-        advice: verdict.advice.iter().map(advice).collect(),
+        advice: verdict.diagnoses.iter().map(advice).collect(),
         filters: verdict.table.filters().iter().map(|filter| filter.name()).collect(),
         scored_by: verdict.table.scored_by().map(|(plugin, weight)| (plugin.name(), weight)).collect(),
         nodes: verdict.table.rows().map(node).collect(),
     }
 }
 
-fn advice(advice: &Advice) -> NodeAdvice {
+fn advice(diagnosis: &Diagnosis) -> NodeAdvice {
     NodeAdvice {
-        node: advice.node.to_string(),
-        changes: advice.changes.iter().map(ToString::to_string).collect(),
-        alike: advice.alike,
+        node: diagnosis.node.to_string(),
+        changes: diagnosis.changes.iter().map(ToString::to_string).collect(),
+        alike: diagnosis.alike,
     }
 }
 

@@ -1,16 +1,13 @@
-//! Verdicts: what every filter said of every node for one pod, and how the nodes would score if they took it.
+//! What every filter said of every node for one pod, and how the nodes would score if they took it.
 //!
 //! Architecture Invariant: a table is made when a pod fits nowhere, never for a pod that found its node.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::advice::Advice;
-use super::framework::{PluginId, PluginSet};
-use super::node_info::NodeName;
-use super::reason::Refusal;
-use crate::object::Uid;
+use crate::scheduler::framework::{PluginId, PluginSet};
+use crate::scheduler::reason::Refusal;
+use crate::scheduler::state::node_info::NodeName;
 
 /// One attempt's node × plugin table.
 #[derive(Clone, Debug)]
@@ -102,13 +99,14 @@ impl VerdictTable {
         self.rows().filter_map(|row| row.refused().map(|(plugin, _)| plugin)).collect()
     }
 
-    fn cells(&self) -> usize {
+    /// How many cells it has: what keeping it costs.
+    pub(super) fn cells(&self) -> usize {
         self.cells.len() + self.scores.iter().map(|column| column.scores.len()).sum::<usize>() + 1
     }
 }
 
 /// Fills a table cell by cell.
-pub(super) struct TableBuilder {
+pub(in crate::scheduler) struct TableBuilder {
     table: VerdictTable,
     known: HashMap<Refusal, u32>,
     /// The number of the refusal written last.
@@ -116,13 +114,13 @@ pub(super) struct TableBuilder {
 }
 
 impl TableBuilder {
-    pub(super) fn new(nodes: Arc<[NodeName]>, filters: Vec<PluginId>) -> Self {
+    pub(in crate::scheduler) fn new(nodes: Arc<[NodeName]>, filters: Vec<PluginId>) -> Self {
         let cells = vec![0; nodes.len() * filters.len()];
         let table = VerdictTable { nodes, filters, refusals: Vec::new(), cells, scores: Vec::new() };
         Self { table, known: HashMap::new(), last: None }
     }
 
-    pub(super) fn refuse(&mut self, node: usize, filter: usize, refusal: Refusal) {
+    pub(in crate::scheduler) fn refuse(&mut self, node: usize, filter: usize, refusal: Refusal) {
         let table = &mut self.table;
         // Node after node is refused for the same reason: then there is nothing to look up.
         let last = self.last.filter(|number| table.refusals[*number as usize - 1] == refusal);
@@ -136,97 +134,15 @@ impl TableBuilder {
         table.cells[node * table.filters.len() + filter] = number;
     }
 
-    pub(super) fn score(&mut self, column: ScoreColumn) {
+    pub(in crate::scheduler) fn score(&mut self, column: ScoreColumn) {
         self.table.scores.push(column);
     }
 
-    pub(super) fn table(&self) -> &VerdictTable {
+    pub(in crate::scheduler) fn table(&self) -> &VerdictTable {
         &self.table
     }
 
-    pub(super) fn finish(self) -> VerdictTable {
+    pub(in crate::scheduler) fn finish(self) -> VerdictTable {
         self.table
-    }
-}
-
-/// The last attempt at a pod that found no node.
-#[derive(Clone, Debug)]
-pub struct Verdict {
-    /// What every filter said of every node.
-    pub table: VerdictTable,
-    /// What the pod's event says.
-    pub message: String,
-    /// What would make it fit, the least first.
-    pub advice: Vec<Advice>,
-    /// When it was, on the monotonic clock.
-    pub at: Duration,
-}
-
-/// Cells kept over all tables: some ten megabytes.
-const CELLS_KEPT: usize = 2_000_000;
-
-/// The last verdict of each pod that found no node; the oldest go when there are too many.
-#[derive(Debug, Default)]
-pub struct Verdicts {
-    tables: HashMap<Uid, (u64, Arc<Verdict>)>,
-    oldest: VecDeque<(u64, Uid)>,
-    turn: u64,
-    cells: usize,
-}
-
-impl Verdicts {
-    /// Keeps a pod's table in place of its last.
-    pub fn keep(&mut self, pod: &str, verdict: Arc<Verdict>) {
-        self.forget(pod);
-        self.turn += 1;
-        self.cells += verdict.table.cells();
-        self.oldest.push_back((self.turn, pod.to_string()));
-        self.tables.insert(pod.to_string(), (self.turn, verdict));
-        while self.cells > CELLS_KEPT || self.oldest.len() > self.tables.len() * 2 + 16 {
-            let Some((turn, pod)) = self.oldest.pop_front() else { break };
-            match self.tables.get(&pod) {
-                // The pod's last table: it goes only when there is no room for it.
-                Some((last, _)) if *last == turn && self.cells > CELLS_KEPT => self.forget(&pod),
-                Some((last, _)) if *last == turn => self.oldest.push_back((turn, pod)),
-                _ => {}
-            }
-        }
-    }
-
-    /// The pod found a node, or is gone.
-    pub fn forget(&mut self, pod: &str) {
-        if let Some((_, verdict)) = self.tables.remove(pod) {
-            self.cells -= verdict.table.cells();
-        }
-    }
-
-    /// The last verdict of a pod.
-    pub fn get(&self, pod: &str) -> Option<Arc<Verdict>> {
-        self.tables.get(pod).map(|(_, verdict)| verdict.clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_last_table_of_a_pod_is_kept_and_the_oldest_go_first() {
-        let table = |nodes: usize| {
-            let names: Arc<[NodeName]> = (0..nodes).map(|n| NodeName::from(n.to_string())).collect();
-            let table = TableBuilder::new(names, vec![PluginId::NodeName]).finish();
-            Arc::new(Verdict { table, message: String::new(), advice: Vec::new(), at: Duration::ZERO })
-        };
-        let mut verdicts = Verdicts::default();
-        for _ in 0..100 {
-            verdicts.keep("a", table(3));
-        }
-        assert_eq!((verdicts.tables.len(), verdicts.cells), (1, 4));
-        assert!(verdicts.oldest.len() < 32, "{}", verdicts.oldest.len());
-        verdicts.keep("big", table(CELLS_KEPT - 2));
-        assert!(verdicts.get("a").is_none(), "the oldest made room");
-        assert_eq!(verdicts.get("big").map(|v| v.table.len()), Some(CELLS_KEPT - 2));
-        verdicts.forget("big");
-        assert_eq!(verdicts.cells, 0);
     }
 }

@@ -3,17 +3,17 @@
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::cycle::Room;
-use super::pod_info::PodInfo;
 use crate::api::Api;
 use crate::object::conditions::{self, ConditionStatus};
 use crate::object::pod::node_name;
 use crate::object::well_known::condition::POD_SCHEDULED;
 use crate::reconcile::{Recorder, ignore_not_found};
+use crate::scheduler::cycle::NominatingInfo;
+use crate::scheduler::state::pod_info::PodInfo;
 
 /// Why a pod has no node, as the condition's reason says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotScheduled {
+pub(in crate::scheduler) enum NotScheduled {
     /// No node takes it.
     Unschedulable,
     /// It has gates.
@@ -33,13 +33,13 @@ impl NotScheduled {
 }
 
 /// Tells the pod's event and writes its condition.
-pub(super) fn not_scheduled(
+pub(in crate::scheduler) fn not_scheduled(
     api: &Api,
     recorder: &Recorder,
     pod: &PodInfo,
     why: NotScheduled,
     message: &str,
-    room: &Room,
+    room: &NominatingInfo,
 ) {
     // A gated pod was not tried: nothing failed.
     if why != NotScheduled::SchedulingGated {
@@ -53,9 +53,11 @@ pub(super) fn not_scheduled(
             let status = current.status.get_or_insert_default();
             conditions::set(status.conditions.get_or_insert_default(), condition(why, message, &now));
             match room {
-                Room::Unchanged => {}
-                Room::None => status.nominated_node_name = None,
-                Room::Made(preemption) => status.nominated_node_name = Some(preemption.node.to_string()),
+                NominatingInfo::Unchanged => {}
+                NominatingInfo::None => status.nominated_node_name = None,
+                NominatingInfo::Made(preemption) => {
+                    status.nominated_node_name = Some(preemption.node.to_string())
+                }
             }
         }
         Ok(())
@@ -66,7 +68,7 @@ pub(super) fn not_scheduled(
 }
 
 /// Tells that a pod got its node; the binding wrote the condition.
-pub(super) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
+pub(in crate::scheduler) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
     let message = format!("Successfully assigned {} to {node}", pod.key());
     recorder.normal(pod.pod.object(), "Scheduled", message);
 }

@@ -1,21 +1,21 @@
 //! How full a node may be: the scoring strategies of NodeResourcesFit.
 
-use super::framework::MAX_SCORE;
-use super::node_info::NodeInfo;
-use super::reason::ResourceName;
-use super::requests::Resources;
+use crate::scheduler::framework::MAX_SCORE;
+use crate::scheduler::reason::ResourceName;
+use crate::scheduler::state::node_info::NodeInfo;
+use crate::scheduler::state::requests::Resources;
 
 /// A resource and how much it counts.
-pub type Weighed = (ResourceName, i64);
+pub(crate) type Weighed = (ResourceName, i64);
 
 /// Cpu and memory, counting the same.
-pub fn cpu_and_memory() -> Vec<Weighed> {
+pub(crate) fn cpu_and_memory() -> Vec<Weighed> {
     vec![(ResourceName::Cpu, 1), (ResourceName::Memory, 1)]
 }
 
 /// Which nodes are the better ones (`scoringStrategy.type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Strategy {
+pub(crate) enum Strategy {
     /// The emptier ones.
     LeastAllocated,
     /// The fuller ones.
@@ -25,11 +25,11 @@ pub enum Strategy {
 }
 
 /// The best score of a point of a shape.
-pub const MAX_POINT: i64 = 10;
+pub(crate) const MAX_POINT: i64 = 10;
 
 impl Strategy {
     /// The score of a node for a pod that counts as `pod`.
-    pub fn score(&self, resources: &[Weighed], pod: &Resources, node: &NodeInfo) -> i64 {
+    pub(crate) fn score(&self, resources: &[Weighed], pod: &Resources, node: &NodeInfo) -> i64 {
         let (mut sum, mut weights) = (0, 0);
         for (resource, weight) in resources {
             let Some((used, has)) = share(resource, pod, node) else { continue };

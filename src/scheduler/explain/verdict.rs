@@ -1,0 +1,94 @@
+//! Verdicts: the last failed attempt at each pod, with what would help.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::diagnosis::Diagnosis;
+use super::verdict_table::VerdictTable;
+use crate::object::Uid;
+
+/// The last attempt at a pod that found no node.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// What every filter said of every node.
+    pub table: VerdictTable,
+    /// What the pod's event says.
+    pub message: String,
+    /// What would make it fit, the least first.
+    pub diagnoses: Vec<Diagnosis>,
+    /// When it was, on the monotonic clock.
+    pub at: Duration,
+}
+
+/// Cells kept over all tables: some ten megabytes.
+const CELLS_KEPT: usize = 2_000_000;
+
+/// The last verdict of each pod that found no node; the oldest go when there are too many.
+#[derive(Debug, Default)]
+pub struct Verdicts {
+    tables: HashMap<Uid, (u64, Arc<Verdict>)>,
+    oldest: VecDeque<(u64, Uid)>,
+    turn: u64,
+    cells: usize,
+}
+
+impl Verdicts {
+    /// Keeps a pod's table in place of its last.
+    pub fn keep(&mut self, pod: &str, verdict: Arc<Verdict>) {
+        self.forget(pod);
+        self.turn += 1;
+        self.cells += verdict.table.cells();
+        self.oldest.push_back((self.turn, pod.to_string()));
+        self.tables.insert(pod.to_string(), (self.turn, verdict));
+        while self.cells > CELLS_KEPT || self.oldest.len() > self.tables.len() * 2 + 16 {
+            let Some((turn, pod)) = self.oldest.pop_front() else { break };
+            match self.tables.get(&pod) {
+                // The pod's last table: it goes only when there is no room for it.
+                Some((last, _)) if *last == turn && self.cells > CELLS_KEPT => self.forget(&pod),
+                Some((last, _)) if *last == turn => self.oldest.push_back((turn, pod)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The pod found a node, or is gone.
+    pub fn forget(&mut self, pod: &str) {
+        if let Some((_, verdict)) = self.tables.remove(pod) {
+            self.cells -= verdict.table.cells();
+        }
+    }
+
+    /// The last verdict of a pod.
+    pub fn get(&self, pod: &str) -> Option<Arc<Verdict>> {
+        self.tables.get(pod).map(|(_, verdict)| verdict.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::explain::verdict_table::TableBuilder;
+    use crate::scheduler::framework::PluginId;
+    use crate::scheduler::state::node_info::NodeName;
+
+    #[test]
+    fn only_the_last_table_of_a_pod_is_kept_and_the_oldest_go_first() {
+        let table = |nodes: usize| {
+            let names: Arc<[NodeName]> = (0..nodes).map(|n| NodeName::from(n.to_string())).collect();
+            let table = TableBuilder::new(names, vec![PluginId::NodeName]).finish();
+            Arc::new(Verdict { table, message: String::new(), diagnoses: Vec::new(), at: Duration::ZERO })
+        };
+        let mut verdicts = Verdicts::default();
+        for _ in 0..100 {
+            verdicts.keep("a", table(3));
+        }
+        assert_eq!((verdicts.tables.len(), verdicts.cells), (1, 4));
+        assert!(verdicts.oldest.len() < 32, "{}", verdicts.oldest.len());
+        verdicts.keep("big", table(CELLS_KEPT - 2));
+        assert!(verdicts.get("a").is_none(), "the oldest made room");
+        assert_eq!(verdicts.get("big").map(|v| v.table.len()), Some(CELLS_KEPT - 2));
+        verdicts.forget("big");
+        assert_eq!(verdicts.cells, 0);
+    }
+}

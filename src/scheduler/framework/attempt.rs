@@ -1,0 +1,20 @@
+//! A pod that is being tried.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::scheduler::state::pod_info::PodInfo;
+
+/// A pod taken from the queue to be tried; given back with `Queue::reject` or `Queue::fail` when it
+/// found no node.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// The pod.
+    pub pod: Arc<PodInfo>,
+    /// When its binding is given up, once it was begun.
+    pub(in crate::scheduler) bind_by: Option<Duration>,
+    /// Attempts that failed in a row.
+    pub(in crate::scheduler) failures: u32,
+    /// Its place among pods that sort alike.
+    pub(in crate::scheduler) arrival: u64,
+}
