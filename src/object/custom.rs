@@ -29,9 +29,8 @@ impl CustomObject {
         let Value::Object(mut fields) = value else {
             return Err(serde_json::Error::custom("not an object"));
         };
-        let api_version = match fields.shift_remove("apiVersion") {
-            Some(Value::String(text)) => text,
-            _ => return Err(serde_json::Error::custom("apiVersion is not set")),
+        let Some(Value::String(api_version)) = fields.shift_remove("apiVersion") else {
+            return Err(serde_json::Error::custom("apiVersion is not set"));
         };
         fields.shift_remove("kind");
         let metadata = match fields.shift_remove("metadata") {

@@ -306,7 +306,7 @@ impl<T: Resource> Strategy for BuiltIn<T> {
     }
 
     fn columns(&self) -> Vec<ColumnDefinition> {
-        T::COLUMNS.iter().map(|column| column.definition()).collect()
+        T::COLUMNS.iter().map(Column::definition).collect()
     }
 
     fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {

@@ -342,7 +342,9 @@ fn default_value(schema: &JSONSchemaProps, value: &mut Value) {
         Value::Object(fields) => default_fields(schema, fields),
         Value::Array(items) => {
             if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
-                items.iter_mut().for_each(|item| default_value(of_item, item));
+                for item in items {
+                    default_value(of_item, item);
+                }
             }
         }
         _ => {}

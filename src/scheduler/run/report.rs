@@ -56,7 +56,7 @@ pub(in crate::scheduler) fn not_scheduled(
                 NominatingInfo::Unchanged => {}
                 NominatingInfo::None => status.nominated_node_name = None,
                 NominatingInfo::Made(preemption) => {
-                    status.nominated_node_name = Some(preemption.node.to_string())
+                    status.nominated_node_name = Some(preemption.node.to_string());
                 }
             }
         }

@@ -14,7 +14,7 @@ use crate::scheduler::state::topology::{NodeDomains, Topologies, TopologyId};
 #[derive(Debug, Default)]
 pub struct Counts {
     topologies: Topologies,
-    domain_counts: DomainCounts,
+    terms: DomainCounts,
     existing_terms: ExistingTerms,
     namespaces: Namespaces,
 }
@@ -22,7 +22,7 @@ pub struct Counts {
 impl Counts {
     /// The counts for a key of a pod that was [prepared](crate::scheduler::state::snapshot::Snapshot::prepare).
     pub fn domain_count(&self, key: &DomainCountKey) -> &DomainCount {
-        self.domain_counts.get(key).expect("the snapshot is prepared for a pod before its cycle")
+        self.terms.get(key).expect("the snapshot is prepared for a pod before its cycle")
     }
 
     /// What the pods that are there ask of others.
@@ -37,17 +37,17 @@ impl Counts {
 
     /// Sees to it that what a pod asks for is counted.
     pub(in crate::scheduler) fn prepare(&mut self, pod: &PodInfo, nodes: &mut [NodeInfo]) {
-        let (mut grown, before) = (false, self.domain_counts.turn());
+        let (mut grown, before) = (false, self.terms.turn());
         for key in pod.domain_counts() {
-            if !self.domain_counts.touch(key) {
+            if !self.terms.touch(key) {
                 grown = true;
                 let topology = self.acquire(&key.topology, nodes);
-                self.domain_counts.insert(key, topology, nodes, &self.namespaces);
+                self.terms.insert(key, topology, nodes, &self.namespaces);
             }
         }
         if grown {
             // A pod may ask for more than are kept; what it asks for stays for its own cycle.
-            let dropped = self.domain_counts.shrink(before);
+            let dropped = self.terms.shrink(before);
             self.release(dropped);
         }
     }
@@ -70,13 +70,13 @@ impl Counts {
 
     /// A pod came to the node at this position, which has it already.
     pub(in crate::scheduler) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
-        self.domain_counts.pod_counts(pod, &nodes[position], &self.namespaces, 1);
+        self.terms.pod_counts(pod, &nodes[position], &self.namespaces, 1);
         self.carriers_came(pod, position, nodes);
     }
 
     /// A pod left a node.
     pub(in crate::scheduler) fn pod_removed(&mut self, pod: &PodInfo, node: &NodeInfo) {
-        self.domain_counts.pod_counts(pod, node, &self.namespaces, -1);
+        self.terms.pod_counts(pod, node, &self.namespaces, -1);
         self.carriers_went(pod, node);
     }
 
@@ -85,7 +85,7 @@ impl Counts {
         for id in self.topologies.in_use() {
             place(&mut self.topologies, id, &mut nodes[position]);
         }
-        self.domain_counts.node_counts(&nodes[position], &self.namespaces, 1);
+        self.terms.node_counts(&nodes[position], &self.namespaces, 1);
         for pod in nodes[position].pods.clone() {
             self.carriers_came(&pod, position, nodes);
         }
@@ -114,7 +114,7 @@ impl Counts {
 
     /// A node with its pods counts no more.
     pub(in crate::scheduler) fn node_removed(&mut self, node: &NodeInfo) {
-        self.domain_counts.node_counts(node, &self.namespaces, -1);
+        self.terms.node_counts(node, &self.namespaces, -1);
         for pod in &node.pods {
             self.carriers_went(pod, node);
         }
@@ -129,8 +129,7 @@ impl Counts {
         if before.unwrap_or_default() == labels.unwrap_or_default() {
             return false;
         }
-        let dropped =
-            self.domain_counts.drop_where(|domain_count| domain_count.key().pods.selects_namespaces());
+        let dropped = self.terms.drop_where(|domain_count| domain_count.key().pods.selects_namespaces());
         self.release(dropped);
         true
     }

@@ -73,7 +73,7 @@ fn each_layer_names_only_those_below_it() {
         let Some(named) = layer_of(modules, reference) else { continue };
         seen.insert(layer.as_str());
         let allowed = table.get(layer.as_str());
-        let known = modules.path(reference.origin).first().is_some();
+        let known = !modules.path(reference.origin).is_empty();
         if known && layer != named && allowed.is_some_and(|allowed| !allowed.contains(&named)) {
             wrong.insert(format!("{} names {}", modules.name(reference.from), reference.path));
         }

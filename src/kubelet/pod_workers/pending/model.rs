@@ -188,7 +188,7 @@ impl World {
                     Some(pending) => pending.see(&object.shared()),
                     // As `PodWorkers::see`: not what the API has no more.
                     None if world.object.is_some() => {
-                        world.pending = Some(PendingUpdates::new(object.shared()))
+                        world.pending = Some(PendingUpdates::new(object.shared()));
                     }
                     None => {}
                 },
