@@ -164,8 +164,8 @@ impl Api {
 
     /// The `T` with this key.
     pub fn get_as<T: Typed>(&self, key: &Key) -> Result<Shared<T>, ApiError> {
-        let object = self.get(T::ROW, key)?;
-        Shared::from_object(&object).ok_or_else(|| ApiError::not_found(T::ROW, key))
+        let object = self.get(T::kind(), key)?;
+        Shared::from_object(&object).ok_or_else(|| ApiError::not_found(T::kind(), key))
     }
 
     /// All objects of a kind, or of one namespace, as they are together at one revision.
@@ -175,7 +175,7 @@ impl Api {
 
     /// All `T`s, or those of one namespace.
     pub fn list_as<T: Typed>(&self, namespace: Option<&str>) -> Vec<Shared<T>> {
-        self.list(T::ROW, namespace).objects.iter().filter_map(Shared::from_object).collect()
+        self.list(T::kind(), namespace).objects.iter().filter_map(Shared::from_object).collect()
     }
 
     /// How many objects of a kind there are.

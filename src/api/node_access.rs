@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use super::ApiError;
 use crate::base::session::{Session, SessionStreams};
 use crate::object::Shared;
+use crate::object::well_known::annotation;
 
 /// Which part of a container's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,12 +46,9 @@ pub enum LogStream {
     Stderr,
 }
 
-/// The pod whose mirror this is, by the hash that names it on its node (POD-15).
-pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
-
 /// The uid under which the pod's node knows it: that of a mirror pod's object is the API's alone.
 pub fn runtime_uid(pod: &Shared<Pod>) -> &str {
-    let mirrored = pod.metadata.annotations.as_ref().and_then(|a| a.get(MIRROR_ANNOTATION));
+    let mirrored = pod.metadata.annotations.as_ref().and_then(|a| a.get(annotation::MIRROR_POD));
     mirrored.map_or(pod.uid(), String::as_str)
 }
 

@@ -76,7 +76,7 @@ fn meta(namespace: &str, name: &str) -> ObjectMeta {
 
 fn ensure<T: Typed>(api: &Api, object: T) -> Result<(), ApiError> {
     let key = Key::of(object.metadata());
-    if api.get(T::ROW, &key).is_ok() {
+    if api.get(T::kind(), &key).is_ok() {
         return Ok(());
     }
     api.create_as(object).map(drop)

@@ -185,7 +185,7 @@ impl Fixed {
 /// Makes the object, or brings what is there to it.
 fn write<T: Typed>(api: &Api, wanted: T, mut bring: impl FnMut(&mut T, &T)) -> Result<(), ApiError> {
     let key = Key::of(wanted.metadata());
-    if api.get(T::ROW, &key).is_err() {
+    if api.get(T::kind(), &key).is_err() {
         return api.create_as(wanted).map(drop);
     }
     api.modify::<T>(&key, |current| {

@@ -89,7 +89,7 @@ pub(super) fn claim_holding<O: Typed, T: Typed>(
 }
 
 fn is_still_there<O: Typed>(api: &Api, owner: &Shared<O>) -> bool {
-    api.get(O::ROW, &owner.key())
+    api.get(O::kind(), &owner.key())
         .is_ok_and(|fresh| fresh.uid() == owner.uid() && !is_terminating(fresh.meta()))
 }
 
@@ -144,7 +144,7 @@ pub(super) fn owners_concerned<O: Typed>(
     selector: impl Fn(&O) -> Selector,
 ) -> Vec<Key> {
     let object = &change.object;
-    let mut keys = controllers_of(change, O::ROW);
+    let mut keys = controllers_of(change, O::kind());
     if controller_of(object.meta()).is_none() && change.kind != ChangeKind::Deleted {
         let labels = object.meta().labels.as_ref();
         let adopters = owners.in_namespace(object.namespace()).into_iter();

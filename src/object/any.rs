@@ -52,8 +52,8 @@ pub trait Typed:
     + Sync
     + 'static
 {
-    /// Its row of the table.
-    const ROW: Kind;
+    /// The kind whose objects are of this type.
+    fn kind() -> Kind;
     /// The value inside, when it is of this type.
     fn from_body(body: &Body) -> Option<&Self>;
     /// The value inside for changing, when it is of this type.
@@ -140,7 +140,9 @@ macro_rules! bodies {
         }
 
         $(impl Typed for $ty {
-            const ROW: Kind = Kind::$kind;
+            fn kind() -> Kind {
+                Kind::$kind
+            }
             fn from_body(body: &Body) -> Option<&Self> {
                 match body { Body::$kind(o) => Some(o), _ => None }
             }
@@ -405,7 +407,7 @@ pub struct Shared<T> {
 impl<T: Typed> Shared<T> {
     /// The object, when it is a `T`.
     pub fn from_object(object: &Arc<Object>) -> Option<Self> {
-        (object.kind() == T::ROW).then(|| Self { object: object.clone(), of: PhantomData })
+        (object.kind() == T::kind()).then(|| Self { object: object.clone(), of: PhantomData })
     }
 
     /// A value that was never stored: for tests and previews.

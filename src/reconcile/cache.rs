@@ -83,7 +83,7 @@ impl Caches {
 
     /// The cache of `T`s.
     pub fn of<T: Typed>(&self) -> Cache<T> {
-        Cache { slot: self.slot(T::ROW), of: PhantomData }
+        Cache { slot: self.slot(T::kind()), of: PhantomData }
     }
 
     /// Calls `handler` for every object of a kind, now and whenever one changes; see [`Cache::on_change`].

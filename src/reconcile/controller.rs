@@ -75,7 +75,7 @@ impl<R: Reconciler> Controller<R> {
 
     /// Calls the handler with every change of a kind, the objects there are included, and queues what it asks for.
     pub fn watches<T: Typed, Q: Requests<R::Key> + 'static>(self, handler: fn(&R, &Change) -> Q) -> Self {
-        self.watches_kind(T::ROW, handler)
+        self.watches_kind(T::kind(), handler)
     }
 
     /// As [`Controller::watches`], for a kind that is known only at run time.
@@ -114,7 +114,7 @@ impl<R: Reconciler> Controller<R> {
 
     /// Waits for the first list of a kind, whose cache the reconciler reads.
     pub fn reads<T: Typed>(self) -> Self {
-        self.reads_kind(T::ROW)
+        self.reads_kind(T::kind())
     }
 
     fn reads_kind(mut self, kind: Kind) -> Self {
@@ -168,7 +168,7 @@ impl<R: Reconciler<Key = Key>> Controller<R> {
     /// A kind whose objects are controlled by `O`s: each change of one asks for its controller, and for the one it
     /// had.
     pub fn owns<T: Typed, O: Typed>(self) -> Self {
-        self.watches::<T, _>(|_, change| controllers_of(change, O::ROW))
+        self.watches::<T, _>(|_, change| controllers_of(change, O::kind()))
     }
 }
 

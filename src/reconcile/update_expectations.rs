@@ -31,7 +31,7 @@ impl UpdateExpectations {
         let Some(written) = owners.get_mut(owner) else { return true };
         written.retain(|key, revision| match cache.get(key) {
             Some(shown) => shown.object().revision() < *revision,
-            None => api.get(T::ROW, key).is_ok(),
+            None => api.get(T::kind(), key).is_ok(),
         });
         if written.is_empty() {
             owners.remove(owner);

@@ -5,9 +5,9 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::Request;
-use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{Api, ApiError, room};
 use crate::object::pod::is_terminal;
+use crate::object::well_known::annotation;
 use crate::object::{Kind, Object};
 
 /// What a cluster takes beyond what its nodes could run, so that one without nodes can be tried as well.
@@ -49,7 +49,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     }
     let Some(pod) = object.get::<Pod>() else { return Ok(()) };
     // A static pod runs already, whatever the API says of it.
-    if pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR_ANNOTATION)) {
+    if pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(annotation::MIRROR_POD)) {
         return Ok(());
     }
     let api = request.api;

@@ -10,11 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::Request;
 use crate::api::generated_name::generated_name;
-use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{Api, ApiError};
 use crate::base::quote::printable;
 use crate::object::pod_preset::PodPreset;
 use crate::object::selector::Selector;
+use crate::object::well_known::annotation;
 use crate::object::{Object, Shared};
 
 const PREFIX: &str = "podpreset.admission.kubernetes.io";
@@ -61,7 +61,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
 fn declines(meta: &ObjectMeta) -> bool {
     let Some(annotations) = &meta.annotations else { return false };
     let excluded = annotations.get(&format!("{PREFIX}/exclude")).is_some_and(|text| text == "true");
-    excluded || annotations.contains_key(MIRROR_ANNOTATION)
+    excluded || annotations.contains_key(annotation::MIRROR_POD)
 }
 
 fn warning(api: &Api, pod: &ObjectMeta, message: &str) -> Event {

@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{
 use super::Request;
 use crate::api::ApiError;
 use crate::api::generated_name::generated_name;
-use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::base::quote::quote;
+use crate::object::well_known::annotation;
 use crate::object::{Key, Kind, Object};
 
 /// Where programs look for their identity.
@@ -29,7 +29,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     let (namespace, pod_name) = (object.namespace().to_string(), object.name().to_string());
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };
     // A static pod does not come from the API and has no identity there.
-    if pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR_ANNOTATION)) {
+    if pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(annotation::MIRROR_POD)) {
         return Ok(());
     }
     let Some(spec) = pod.spec.as_mut() else { return Ok(()) };

@@ -160,7 +160,7 @@ impl Api {
             *uid = object.uid().into();
         } else if uid != object.uid() {
             return Err(ApiError::conflict(
-                T::ROW,
+                T::kind(),
                 name,
                 format!(
                     "the UID in the bound object reference ({uid}) does not match the UID in record. The object \

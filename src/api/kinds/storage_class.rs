@@ -10,14 +10,12 @@ use super::columns::Column;
 use super::resource::Resource;
 use crate::api::default::set_text;
 use crate::api::validate::{FieldErrors, Path, metadata, names};
-use crate::object::storage::UNSET;
+use crate::object::storage::{DEFAULT_CLASS, UNSET};
 
 /// Parameters there may be, and bytes of all their names and values.
 const MAX_PARAMETERS: usize = 512;
 
 const MAX_PARAMETER_BYTES: usize = 256 * 1024;
-
-const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
 impl Resource for StorageClass {
     const COLUMNS: &'static [Column<Self>] = &[

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Binding, Pod, PodCondition};
 use crate::api::Part;
 use crate::api::{Api, ApiError, rules};
 use crate::base::quote::quote;
+use crate::object::conditions::{self, ConditionStatus};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Shared};
 
@@ -41,13 +42,13 @@ impl Api {
             spec.node_name = Some(node.to_string());
             let status = value.status.get_or_insert_default();
             let conditions = status.conditions.get_or_insert_default();
-            conditions.retain(|c| c.type_ != "PodScheduled");
-            conditions.push(PodCondition {
+            let scheduled = PodCondition {
                 type_: "PodScheduled".into(),
-                status: "True".into(),
+                status: ConditionStatus::True.into(),
                 last_transition_time: Some(now.clone()),
                 ..PodCondition::default()
-            });
+            };
+            conditions::set(conditions, scheduled);
             Ok(())
         })
     }

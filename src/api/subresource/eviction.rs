@@ -1,13 +1,12 @@
 //! Eviction: a deletion that asks the pod's disruption budget first (PDB-1).
 
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::Part;
 use crate::api::{Api, ApiError, Cause, DeleteOptions};
-use crate::object::owner::is_terminating;
-use crate::object::pod::is_ready;
+use crate::object::pod::{can_ignore_budget, disruption, is_ready};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared};
 
@@ -80,19 +79,7 @@ impl Api {
     fn mark_disrupted(&self, key: &Key) -> Result<(), ApiError> {
         let now = self.clock().time();
         let marked = self.modify_part::<Pod>(key, Part::System, |pod| {
-            let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
-            if conditions.iter().any(|c| c.type_ == "DisruptionTarget" && c.status == "True") {
-                return Ok(());
-            }
-            conditions.retain(|c| c.type_ != "DisruptionTarget");
-            conditions.push(PodCondition {
-                type_: "DisruptionTarget".into(),
-                status: "True".into(),
-                reason: Some("EvictionByEvictionAPI".into()),
-                message: Some("Eviction API: evicting".into()),
-                last_transition_time: Some(now.clone()),
-                ..PodCondition::default()
-            });
+            disruption::mark(pod, disruption::Cause::EvictionApi, "Eviction API: evicting", &now);
             Ok(())
         });
         marked.map(drop)
@@ -172,10 +159,4 @@ fn exhaust(status: &mut PodDisruptionBudgetStatus, generation: Option<i64>, now:
         (condition.status, condition.reason) = ("False".into(), "InsufficientPods".into());
         (condition.message, condition.observed_generation) = (String::new(), generation);
     }
-}
-
-/// A pod that ends anyway, has ended or never ran disrupts nobody.
-fn can_ignore_budget(pod: &Shared<Pod>) -> bool {
-    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
-    is_terminating(&pod.metadata) || matches!(phase, Some("Succeeded" | "Failed" | "Pending"))
 }

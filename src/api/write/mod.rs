@@ -142,9 +142,9 @@ impl Api {
         part: Part,
         mut edit: impl FnMut(&mut T) -> Result<(), ApiError>,
     ) -> Result<Shared<T>, ApiError> {
-        let stored = self.change(T::ROW, key, part, &WriteOptions::default(), |current| {
+        let stored = self.change(T::kind(), key, part, &WriteOptions::default(), |current| {
             let mut next = current.clone();
-            let value = next.get_mut::<T>().ok_or_else(|| ApiError::not_found(T::ROW, key))?;
+            let value = next.get_mut::<T>().ok_or_else(|| ApiError::not_found(T::kind(), key))?;
             edit(value)?;
             Ok(next)
         })?;

@@ -102,7 +102,7 @@ fn desired(set: &impl Replicated) -> usize {
 impl<S: Replicated> Replication<S> {
     fn pod_changed(&self, change: &Change) -> Vec<Key> {
         self.orphans.observe(change);
-        self.control.observe(change, S::ROW);
+        self.control.observe(change, S::kind());
         if is_relevant(change) { owners_concerned(change, &self.sets, S::selector) } else { Vec::new() }
     }
 
@@ -157,7 +157,7 @@ impl<S: Replicated> Replication<S> {
         // Unchanged in what the kind can say, it is not written.
         let written = self.api.modify_status::<S>(&set.key(), |fresh| {
             if fresh.metadata().uid.as_deref() != Some(set.uid()) {
-                return Err(ApiError::not_found(S::ROW, &set.key()));
+                return Err(ApiError::not_found(S::kind(), &set.key()));
             }
             let before = fresh.status();
             fresh

@@ -52,7 +52,7 @@ fn is_same<T: Typed>(object: &Shared<T>, fresh: &T) -> Result<(), ApiError> {
     if fresh.metadata().uid.as_deref() == Some(object.uid()) {
         Ok(())
     } else {
-        Err(ApiError::not_found(T::ROW, &object.key()))
+        Err(ApiError::not_found(T::kind(), &object.key()))
     }
 }
 
@@ -82,5 +82,5 @@ fn add_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Re
 
 /// Deletes just this object.
 fn delete<T: Typed>(api: &Api, object: &Shared<T>) -> Result<(), ApiError> {
-    ignore_gone(api.delete(T::ROW, &object.key(), &DeleteOptions::uid(object.uid())))
+    ignore_gone(api.delete(T::kind(), &object.key(), &DeleteOptions::uid(object.uid())))
 }

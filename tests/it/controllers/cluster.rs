@@ -87,7 +87,7 @@ impl Cluster {
 
     /// Creates an object from its manifest.
     pub(crate) fn create<T: Typed>(&self, manifest: Value) -> Shared<T> {
-        let object = Object::from_value(T::ROW, manifest).unwrap();
+        let object = Object::from_value(T::kind(), manifest).unwrap();
         let created = self.api.create(object, &WriteOptions::default()).unwrap();
         Shared::from_object(&created).unwrap()
     }

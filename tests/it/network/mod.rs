@@ -50,7 +50,7 @@ impl Net {
     }
 
     fn create<T: Typed>(&self, manifest: Value) -> Shared<T> {
-        let object = Object::from_value(T::ROW, manifest).unwrap();
+        let object = Object::from_value(T::kind(), manifest).unwrap();
         Shared::from_object(&self.api.create(object, &podium::api::WriteOptions::default()).unwrap()).unwrap()
     }
 

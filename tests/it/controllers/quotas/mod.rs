@@ -28,7 +28,7 @@ fn pod(name: &str, requests: Value, limits: Value) -> Value {
 
 /// What the API says to a new object that it refuses.
 fn refusal<T: Typed>(api: &Api, manifest: Value) -> String {
-    let object = Object::from_value(T::ROW, manifest).unwrap();
+    let object = Object::from_value(T::kind(), manifest).unwrap();
     let error = api.create(object, &WriteOptions::default()).unwrap_err();
     assert_eq!(error.code(), 403, "{error}");
     error.to_string()
