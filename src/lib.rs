@@ -28,8 +28,12 @@
 //!
 //! A test (`tests/it/layers/mod.rs`) holds this table, and that no modules of one parent name each other in a circle.
 //!
-//! **A write** is validated, applied in memory under one short lock that gives it the next revision, and handed
-//! in that order to the disk thread, which commits in groups. HTTP answers, of reads as of writes, and kubelets wait
+//! **A kind** is a handle ([`object::Kind`]); what is particular to it is one file of [`api::kinds`]. A custom resource
+//! gets its handle and its rules at run time and is treated the same.
+//!
+//! **A write** takes the steps of `api::write::pipeline`: default, mutate, validate, reserve. It is then applied in
+//! memory under one short lock that gives it the next revision, and handed in that order to the disk thread, which
+//! commits in groups. HTTP answers, of reads as of writes, and kubelets wait
 //! until what they show or act on is durable, so that what was seen stays true; control loops run ahead.
 //!
 //! **A watcher** is a cursor over a ring of changes. A slow one falls behind and learns that it has expired; it
@@ -52,6 +56,18 @@
 //!
 //! **The network** is two tasks: a proxy that listens at services' addresses and deals out their endpoints, and
 //! the cluster's DNS. Both join services with their slices (`network::follow`) and decide in pure functions.
+//!
+//! | word of ours | what it is elsewhere |
+//! |---|---|
+//! | host, node host | a container runtime (containerd and its shims) of one node, as one process |
+//! | hollow node | kubemark's: a kubelet whose containers are only said to run |
+//! | strategy | the API server's registry strategy of a kind, with its table printer |
+//! | part (of an object) | what a subresource may change |
+//! | reservation | what a write takes of quotas, service addresses and node ports before it is stored |
+//! | revision | `resourceVersion`, as a number |
+//! | hint, diagnosis | why a pod is pending, and what would change that; no API of Kubernetes has it |
+//! | journal (of a host) | the checkpoint by which a kubelet finds what runs |
+//! | journal (of the console) | what was done and can be undone |
 //!
 //! **Time** comes from [`base::clock`] and tokio's timers, so that the whole control plane runs under a virtual
 //! clock: ten minutes are a millisecond in a test.
