@@ -246,8 +246,15 @@ fn field_path(field: &'static str, path: &str) -> Result<Vec<String>, Definition
     }
 }
 
+/// No path is longer, or nests deeper: it is read by a parser that calls itself.
+const MAX_PATH: usize = 512;
+const MAX_PATH_DEPTH: usize = 16;
+
 /// Kubernetes' paths (`.metadata.annotations.example\.com/x`) begin without `$` and escape dots in names.
 fn json_path(path: &str) -> Result<JpQuery, String> {
+    if path.len() > MAX_PATH || path.matches(['(', '[']).count() > MAX_PATH_DEPTH {
+        return Err(format!("more than {MAX_PATH} bytes, or {MAX_PATH_DEPTH} brackets"));
+    }
     let mut standard = String::from("$");
     let mut rest = path;
     while let Some(place) = rest.find("\\.") {
@@ -288,5 +295,32 @@ impl Strategy for Undefined {
 
     fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
         field(object, path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_columns_are_kubernetes_own_api_7() {
+        let object = json!({"spec": {"size": 3}, "metadata": {"annotations": {"a.b/c": "note"}},
+            "status": {"conditions": [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]}});
+        let value = |path: &str| {
+            let found = js_path_process(&json_path(path).unwrap(), &object).unwrap();
+            found.into_iter().next().map(|found| found.val().clone())
+        };
+        for (path, expected) in [
+            (".spec.size", Some(json!(3))),
+            (".metadata.annotations.a\\.b/c", Some(json!("note"))),
+            (".status.conditions[?(@.type==\"Ready\")].status", Some(json!("True"))),
+            (".status.conditions[0].type", Some(json!("Old"))),
+            (".spec.absent", None),
+        ] {
+            assert_eq!(value(path), expected, "{path}");
+        }
+        for hostile in [".spec[", &".a".repeat(300), &format!(".a[?{}", "(".repeat(400))] {
+            assert!(json_path(hostile).is_err(), "{hostile}");
+        }
     }
 }
