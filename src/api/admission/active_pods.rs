@@ -44,9 +44,6 @@ impl Room {
 }
 
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
-    if request.old.is_some() {
-        return Ok(());
-    }
     let Some(pod) = object.get::<Pod>() else { return Ok(()) };
     // A static pod runs already, whatever the API says of it.
     if pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(annotation::MIRROR_POD)) {

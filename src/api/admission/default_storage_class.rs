@@ -9,9 +9,6 @@ use crate::object::storage::{default_class, names_class};
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_some() {
-        return Ok(());
-    }
     if object.get::<PersistentVolumeClaim>().is_none_or(names_class) {
         return Ok(());
     }

@@ -8,9 +8,6 @@ use crate::object::Object;
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_some() {
-        return Ok(());
-    }
     let seconds = i64::try_from(request.api.timings().default_toleration.0.as_secs()).unwrap_or(i64::MAX);
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };
     if let Some(spec) = pod.spec.as_mut() {

@@ -35,42 +35,59 @@ type Mutate = fn(&mut Request<'_>, &mut Object) -> Result<(), ApiError>;
 /// Only lets it through or refuses it, as it will be stored.
 type Validate = fn(&Request<'_>, &Object) -> Result<(), ApiError>;
 
-/// One plugin: what it does in either phase. What concerns new objects alone looks at [`Request::old`].
+/// Which writes a plugin is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum On {
+    Create,
+    CreateAndUpdate,
+}
+
+impl On {
+    fn includes(self, old: Option<&Object>) -> bool {
+        self == Self::CreateAndUpdate || old.is_none()
+    }
+}
+
+/// One plugin: what it does in either phase, and on which writes.
 struct Plugin {
     /// As `--disable` takes it.
     name: &'static str,
-    mutate: Option<Mutate>,
-    validate: Option<Validate>,
+    mutate: Option<(On, Mutate)>,
+    validate: Option<(On, Validate)>,
 }
 
-const fn mutating(name: &'static str, mutate: Mutate) -> Plugin {
-    Plugin { name, mutate: Some(mutate), validate: None }
+const fn mutating(name: &'static str, on: On, mutate: Mutate) -> Plugin {
+    Plugin { name, mutate: Some((on, mutate)), validate: None }
 }
 
-const fn validating(name: &'static str, validate: Validate) -> Plugin {
-    Plugin { name, mutate: None, validate: Some(validate) }
+const fn validating(name: &'static str, on: On, validate: Validate) -> Plugin {
+    Plugin { name, mutate: None, validate: Some((on, validate)) }
 }
 
 const RESOURCE_QUOTA: &str = "ResourceQuota";
 
 /// In the order of SPEC API-9; `ActivePods` is ours and comes when all else has been said.
 static PLUGINS: [Plugin; 13] = [
-    mutating("NamespaceLifecycle", namespace_lifecycle::admit),
-    mutating("PodPreset", pod_preset::admit),
-    mutating("ServiceAccount", service_account::admit),
+    mutating("NamespaceLifecycle", On::Create, namespace_lifecycle::admit),
+    mutating("PodPreset", On::Create, pod_preset::admit),
+    mutating("ServiceAccount", On::Create, service_account::admit),
     Plugin {
         name: "LimitRanger",
-        mutate: Some(limit_ranger::fill_in_defaults),
-        validate: Some(limit_ranger::validate),
+        mutate: Some((On::Create, limit_ranger::fill_in_defaults)),
+        validate: Some((On::CreateAndUpdate, limit_ranger::validate)),
     },
-    Plugin { name: "Priority", mutate: Some(priority::resolve), validate: Some(priority::validate) },
-    mutating("DefaultTolerationSeconds", default_toleration_seconds::admit),
-    mutating("PodNodeSelector", pod_node_selector::admit),
-    mutating("DefaultStorageClass", default_storage_class::admit),
-    mutating("StorageObjectInUseProtection", storage_protection::admit),
-    validating("PersistentVolumeClaimResize", claim_resize::validate),
-    mutating("RuntimeClass", runtime_class::admit),
-    validating("ActivePods", active_pods::validate),
+    Plugin {
+        name: "Priority",
+        mutate: Some((On::Create, priority::resolve)),
+        validate: Some((On::CreateAndUpdate, priority::validate)),
+    },
+    mutating("DefaultTolerationSeconds", On::Create, default_toleration_seconds::admit),
+    mutating("PodNodeSelector", On::Create, pod_node_selector::admit),
+    mutating("DefaultStorageClass", On::Create, default_storage_class::admit),
+    mutating("StorageObjectInUseProtection", On::Create, storage_protection::admit),
+    validating("PersistentVolumeClaimResize", On::CreateAndUpdate, claim_resize::validate),
+    mutating("RuntimeClass", On::Create, runtime_class::admit),
+    validating("ActivePods", On::Create, active_pods::validate),
     // It holds its books open from before the write until it is made: see `charge`.
     Plugin { name: RESOURCE_QUOTA, mutate: None, validate: None },
 ];
@@ -89,8 +106,10 @@ pub(super) fn mutate(
 ) -> Result<Vec<Event>, ApiError> {
     let mut request = Request { api, old, events: Vec::new() };
     if asks_for_more(part) {
-        for mutate in enabled(api).filter_map(|plugin| plugin.mutate) {
-            mutate(&mut request, object)?;
+        for (on, mutate) in enabled(api).filter_map(|plugin| plugin.mutate) {
+            if on.includes(old) {
+                mutate(&mut request, object)?;
+            }
         }
     }
     Ok(request.events)
@@ -102,7 +121,8 @@ pub(super) fn validate(api: &Api, part: Part, old: Option<&Object>, object: &Obj
         return Ok(());
     }
     let request = Request { api, old, events: Vec::new() };
-    enabled(api).filter_map(|plugin| plugin.validate).try_for_each(|validate| validate(&request, object))
+    let mut asked = enabled(api).filter_map(|plugin| plugin.validate).filter(|(on, _)| on.includes(old));
+    asked.try_for_each(|(_, validate)| validate(&request, object))
 }
 
 /// Charges the quotas of the object's namespace with the write; the charge is held until it is made.

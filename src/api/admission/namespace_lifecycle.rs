@@ -6,9 +6,6 @@ use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object};
 
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_some() {
-        return Ok(());
-    }
     let api = request.api;
     if !object.kind().namespaced() {
         return Ok(());

@@ -12,9 +12,6 @@ use crate::object::{Key, Kind, Object};
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_some() {
-        return Ok(());
-    }
     if object.kind() != Kind::Pod {
         return Ok(());
     }

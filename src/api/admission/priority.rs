@@ -9,10 +9,7 @@ use crate::object::{Key, Kind, Object};
 
 /// Gives a new pod the number of its class; an old one keeps what it was given.
 pub(super) fn resolve(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_none() && object.kind() == Kind::Pod {
-        return admit_pod(request.api, object);
-    }
-    Ok(())
+    if object.kind() == Kind::Pod { admit_pod(request.api, object) } else { Ok(()) }
 }
 
 /// Refuses a second global default.

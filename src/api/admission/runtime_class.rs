@@ -8,10 +8,7 @@ use crate::api::ApiError;
 use crate::base::quote::quote;
 use crate::object::{Kind, Object};
 
-pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_some() {
-        return Ok(());
-    }
+pub(super) fn admit(_request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
     let Some(spec) = object.get::<Pod>().and_then(|pod| pod.spec.as_ref()) else { return Ok(()) };
     let refuse =
         |why: String| Err(ApiError::forbidden(Kind::Pod, object.name(), format!("pod rejected: {why}")));

@@ -22,9 +22,6 @@ const EXPIRATION_SECONDS: i64 = 3607;
 const MODE: i32 = 0o644;
 
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_some() {
-        return Ok(());
-    }
     let api = request.api;
     let (namespace, pod_name) = (object.namespace().to_string(), object.name().to_string());
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };

@@ -7,10 +7,7 @@ use crate::object::storage::{CLAIM_PROTECTION, VOLUME_PROTECTION, has_finalizer}
 use crate::object::{Kind, Object};
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
-pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_some() {
-        return Ok(());
-    }
+pub(super) fn admit(_request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
     let finalizer = match object.kind() {
         Kind::PersistentVolume => VOLUME_PROTECTION,
         Kind::PersistentVolumeClaim => CLAIM_PROTECTION,

@@ -65,11 +65,6 @@ impl Kinds {
         Kind::BUILT_IN.iter().copied().chain(self.custom.keys().copied())
     }
 
-    /// The definition of a custom kind.
-    pub fn definition(&self, kind: Kind) -> Option<&Arc<Definition>> {
-        self.custom.get(&kind)
-    }
-
     /// Every kind in every version that is served.
     pub(in crate::api) fn served(&self) -> impl Iterator<Item = ServedResource> + '_ {
         let built_in = ServedKind::built_in().map(|served| {
@@ -173,6 +168,7 @@ impl Kinds {
         }
     }
 
+    /// In the version that objects are stored in, when none has this name.
     fn strategy_named(&self, kind: Kind, version: &str) -> StrategyOf {
         let Some(definition) = self.custom.get(&kind) else { return StrategyOf::BuiltIn(built_in(kind)) };
         let named = definition.versions.iter().position(|v| v.name == version);
@@ -205,10 +201,7 @@ impl Kinds {
 
     /// The kind whose objects use this resource; none when the name means nothing to a quota.
     pub fn kind_using(&self, resource: &str) -> Option<Kind> {
-        let strategy = |kind: Kind| match self.custom.get(&kind) {
-            Some(definition) => StrategyOf::Custom(definition.clone(), definition.storage),
-            None => StrategyOf::BuiltIn(built_in(kind)),
-        };
+        let strategy = |kind: Kind| self.strategy_named(kind, "");
         if let Some(counted) = resource.strip_prefix("count/") {
             return self.all().find(|kind| {
                 kind.info().qualified_plural() == counted && is_counted(*kind, &*strategy(*kind))

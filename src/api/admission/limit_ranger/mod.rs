@@ -17,7 +17,7 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 /// Fills in what the containers of a new pod leave open.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a plugin")]
 pub(super) fn fill_in_defaults(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_some() || object.kind() != Kind::Pod {
+    if object.kind() != Kind::Pod {
         return Ok(());
     }
     let ranges = request.api.list_as::<LimitRange>(Some(object.namespace()));

@@ -22,9 +22,6 @@ const COMPONENT: &str = "podpreset-admission";
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if request.old.is_some() {
-        return Ok(());
-    }
     let namespace = object.namespace().to_string();
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };
     if declines(&pod.metadata) {
