@@ -26,7 +26,9 @@
 //! | [`cluster`] | composition root: starts, wires and stops everything | all |
 //! | [`cli`] | flags, commands, exit codes | all |
 //!
-//! A test (`tests/it/layers/mod.rs`) holds this table, and that no modules of one parent name each other in a circle.
+//! Each layer above [`cluster`] in this table is a crate of its own, so that the compiler holds the table and who
+//! changes a layer builds only that layer's tests; `cluster` and `cli` are the program's own crate. A test
+//! (`tests/it/layers/mod.rs`) holds that the table is true, and that no modules of one parent name each other in a circle.
 //!
 //! **A kind** is a handle ([`object::Kind`]); what is particular to it is one file of [`api::kinds`]. A custom resource
 //! gets its handle and its rules at run time and is treated the same.
@@ -72,24 +74,12 @@
 //! **Time** comes from [`base::clock`] and tokio's timers, so that the whole control plane runs under a virtual
 //! clock: ten minutes are a millisecond in a test.
 
-pub mod api;
-pub mod base;
+pub use {
+    api, base, console, controllers, host, kubelet, manifest, network, object, programs, reconcile,
+    scheduler, store,
+};
+
 pub mod cli;
 pub mod cluster;
-pub mod console;
-pub mod controllers;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
-pub mod host;
-pub mod kubelet;
-pub mod manifest;
-#[cfg(test)]
-#[path = "../tests/it/needs.rs"]
-#[expect(dead_code, reason = "the library's own tests need less of the machine than the others")]
-mod needs;
-pub mod network;
-pub mod object;
-pub mod programs;
-pub mod reconcile;
-pub mod scheduler;
-pub mod store;

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::{Api, ApiError, DeleteOptions, Propagation, Selection};
-use crate::base::clock;
-use crate::object::owner::is_terminating;
-use crate::object::{Body, Key, Kind, Object};
-use crate::store::WriteError;
+use base::clock;
+use object::owner::is_terminating;
+use object::{Body, Key, Kind, Object};
+use store::WriteError;
 
 /// The finalizer that lets dependants go first.
 pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";

@@ -2,9 +2,9 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCause, StatusDetails};
 
-use crate::base::quote::{printable, quote};
-use crate::object::{Key, Kind, Revision};
-use crate::store::{StoreError, WriteError};
+use base::quote::{printable, quote};
+use object::{Key, Kind, Revision};
+use store::{StoreError, WriteError};
 
 /// One reason among several, tied to a field where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]

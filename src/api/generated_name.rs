@@ -2,7 +2,7 @@
 
 use rand::Rng;
 
-use crate::object::names::ALPHABET;
+use object::names::ALPHABET;
 
 /// `prefix` and five letters; a long prefix is cut so that the name stays a name.
 pub(super) fn generated_name(prefix: &str) -> String {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Api, ApiError};
-use crate::object::{Key, Kind, Object, Revision};
-use crate::store::{Change, Expired, Snapshot, Visibility};
+use object::{Key, Kind, Object, Revision};
+use store::{Change, Expired, Snapshot, Visibility};
 
 impl Api {
     /// All objects of a kind, or of one namespace, as they were together at `revision`; an error once history no
@@ -56,9 +56,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::{ApiConfig, DeleteOptions};
-    use crate::base::clock::Clock;
-    use crate::store::Store;
+    use crate::{ApiConfig, DeleteOptions};
+    use base::clock::Clock;
+    use store::Store;
 
     /// API-FOUND 19: any revision but the newest was answered 410.
     #[tokio::test(start_paused = true)]

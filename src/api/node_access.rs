@@ -12,9 +12,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use super::ApiError;
-use crate::base::session::{Session, SessionStreams};
-use crate::object::Shared;
-use crate::object::well_known::annotation;
+use base::session::{Session, SessionStreams};
+use object::Shared;
+use object::well_known::annotation;
 
 /// Which part of a container's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

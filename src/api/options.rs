@@ -1,7 +1,7 @@
 //! What a request asks besides the object: dry run, preconditions, propagation, selection.
 
-use crate::object::selector::{FieldRequirement, Selector};
-use crate::object::{Revision, Uid};
+use object::selector::{FieldRequirement, Selector};
+use object::{Revision, Uid};
 
 /// How a write is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{Api, ApiError};
-use crate::object::quantity::{Amount, ResourceList, add_to};
-use crate::object::quota::covers;
-use crate::object::{Key, Kind, Shared};
+use object::quantity::{Amount, ResourceList, add_to};
+use object::quota::covers;
+use object::{Key, Kind, Shared};
 
 /// Held while a quota's usage is read to be acted upon.
 #[derive(Default)]

@@ -6,8 +6,8 @@
 use k8s_openapi::api::core::v1::Node;
 
 use super::{Api, ApiError, Part};
-use crate::object::quantity::Amount;
-use crate::object::{Kind, Object};
+use object::quantity::Amount;
+use object::{Kind, Object};
 
 /// Unless `limits.storeBytes` says so.
 const STORE_BYTES: usize = 512 << 20;
@@ -81,11 +81,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::{ApiConfig, DeleteOptions};
-    use crate::base::clock::Clock;
-    use crate::object::Key;
-    use crate::object::config::Limits;
-    use crate::store::Store;
+    use crate::{ApiConfig, DeleteOptions};
+    use base::clock::Clock;
+    use object::Key;
+    use object::config::Limits;
+    use store::Store;
 
     fn cluster(limits: Limits) -> Api {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::kinds::{binding_errors, new_event_errors};
 use super::validate::FieldError;
 use super::{ApiError, Cause};
-use crate::object::{Kind, Object};
+use object::{Kind, Object};
 
 /// The most that one object may take as JSON: etcd's request limit, `--max-request-bytes`. A list in a spec may be as
 /// long as fits into it.

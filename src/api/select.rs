@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::kinds::{self, Strategy};
 use super::{ApiError, Selection};
-use crate::object::selector::FieldRequirement;
-use crate::object::{Kind, Object};
+use object::selector::FieldRequirement;
+use object::{Kind, Object};
 
 /// Refuses fields that the kind cannot be selected by.
 pub(super) fn check_fields(
@@ -46,7 +46,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::object::selector::parse_fields;
+    use object::selector::parse_fields;
 
     /// API-FOUND 23, CONFORMANCE-FOUND "Events API".
     #[test]

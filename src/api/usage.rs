@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::Api;
-use crate::base::clock::since;
-use crate::object::Shared;
+use base::clock::since;
+use object::Shared;
 
 /// A measurement older than this many of its windows says nothing about now.
 const STALE_WINDOWS: u32 = 4;

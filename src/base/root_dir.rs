@@ -13,35 +13,38 @@ use rustix::io::Errno;
 
 /// The directory.
 #[derive(Debug)]
-pub(crate) struct RootDir {
+pub struct RootDir {
     root: OwnedFd,
 }
 
 /// An open directory inside, and a name in it.
 #[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) directory: OwnedFd,
-    pub(crate) name: String,
+pub struct Place {
+    /// The directory it is in.
+    pub directory: OwnedFd,
+    /// Its name there.
+    pub name: String,
 }
 
 /// Directories that unpacking makes on the way, until the archive says what they are.
 const MADE: u32 = 0o755;
 
 impl RootDir {
-    pub(crate) fn new(root: &Path) -> io::Result<Self> {
+    /// Holds the directory at `root` open.
+    pub fn new(root: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self { root: rustix::fs::open(root, flags, Mode::empty())? })
     }
 
     /// Opens what a path names, as a process inside would see it.
-    pub(crate) fn open(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    pub fn open(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         rustix::fs::openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), how)
     }
 
     /// The text of a file inside; none when there is no such regular file.
-    pub(crate) fn read(&self, path: &Path) -> Option<String> {
+    pub fn read(&self, path: &Path) -> Option<String> {
         // Anything but a file might never end, or wait for ever.
         let file = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK).ok()?);
         let is_file = file.metadata().is_ok_and(|about| about.is_file() && about.len() < 4 << 20);
@@ -49,7 +52,7 @@ impl RootDir {
     }
 
     /// The directory that holds `path`, made when it is not there.
-    pub(crate) fn place(&self, path: &Path) -> io::Result<Place> {
+    pub fn place(&self, path: &Path) -> io::Result<Place> {
         match self.known_place(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.make(path.parent().unwrap_or(Path::new("")))?;
@@ -60,7 +63,7 @@ impl RootDir {
     }
 
     /// The directory that holds `path`, which must be there.
-    pub(crate) fn known_place(&self, path: &Path) -> io::Result<Place> {
+    pub fn known_place(&self, path: &Path) -> io::Result<Place> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         let parent = path.parent().unwrap_or(Path::new(""));
@@ -68,7 +71,7 @@ impl RootDir {
     }
 
     /// A directory inside, made when it is not there.
-    pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
+    pub fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         match self.open(path, flags) {
             Err(Errno::NOENT) => {
@@ -80,7 +83,7 @@ impl RootDir {
     }
 
     /// Whatever is inside at this path; a directory is made when there is nothing.
-    pub(crate) fn any(&self, path: &Path) -> io::Result<OwnedFd> {
+    pub fn any(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH) {
             Err(Errno::NOENT) => self.directory(path),
             opened => Ok(opened?),
@@ -88,7 +91,7 @@ impl RootDir {
     }
 
     /// A file inside, made when it is not there; a link that leads nowhere makes room for it.
-    pub(crate) fn file(&self, path: &Path) -> io::Result<OwnedFd> {
+    pub fn file(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH) {
             Err(Errno::NOENT) => {
                 let place = self.place(path)?;
@@ -142,19 +145,20 @@ impl RootDir {
 
 impl Place {
     /// What is there, without following a link.
-    pub(crate) fn stat(&self) -> rustix::io::Result<Option<Stat>> {
+    pub fn stat(&self) -> rustix::io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(None),
             about => about.map(Some),
         }
     }
 
-    pub(crate) fn is_directory(&self) -> rustix::io::Result<bool> {
+    /// Whether a directory is there.
+    pub fn is_directory(&self) -> rustix::io::Result<bool> {
         Ok(self.stat()?.is_some_and(|about| FileType::from_raw_mode(about.st_mode).is_dir()))
     }
 
     /// Removes what is there, with everything in it; nothing is fine too.
-    pub(crate) fn remove(&self) -> io::Result<()> {
+    pub fn remove(&self) -> io::Result<()> {
         match self.stat()? {
             None => Ok(()),
             // Does not follow links either, and starts at the directory that is held.

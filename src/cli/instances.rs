@@ -9,7 +9,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::flags::InstanceArgs;
 use super::output::say;
 use crate::cluster::{default_data_dir, running_instance};
-use crate::host::running::{RunningHost, process, running_hosts, wait_for_end};
+use host::running::{RunningHost, process, running_hosts, wait_for_end};
 
 /// Lists the node hosts of this user.
 pub(super) fn list() {

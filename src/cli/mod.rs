@@ -77,13 +77,13 @@ fn told(error: &anyhow::Error) -> String {
 
 /// The programs this binary is for itself: before any thread or runtime exists, because they fork.
 fn hidden_program() -> Option<ExitCode> {
-    use crate::programs::{image_program_main, is_image_program};
+    use programs::{image_program_main, is_image_program};
     let mut arguments = std::env::args_os();
     let called = PathBuf::from(arguments.next()?);
     let called = called.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
     let rest: Vec<OsString> = arguments.collect();
     match rest.first().and_then(|first| first.to_str()) {
-        Some("node-host") => Some(crate::host::node_host_main(rest.into_iter().skip(1))),
+        Some("node-host") => Some(host::node_host_main(rest.into_iter().skip(1))),
         Some("image-program") => Some(image_program_main(rest.into_iter().skip(1))),
         _ if is_image_program(&called) => {
             Some(image_program_main(std::iter::once(OsString::from(called)).chain(rest)))

@@ -14,7 +14,7 @@ use crate::cluster::{
     Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
     parse_config,
 };
-use crate::controllers::Controllers;
+use controllers::Controllers;
 
 /// How often a stop that waits says so, in calls of its progress.
 const TOLD_EVERY: u32 = 150;
@@ -46,7 +46,7 @@ async fn serve(args: ClusterArgs) -> Result<()> {
     outcome
 }
 
-async fn until_ready(cluster: &Cluster, manifests: Vec<crate::manifest::Document>) -> Result<()> {
+async fn until_ready(cluster: &Cluster, manifests: Vec<manifest::Document>) -> Result<()> {
     cluster.ready().await;
     apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await?;
     // The one line on stdout. A reader that is gone is no reason to stop.
@@ -116,7 +116,7 @@ const PARTS: [&str; 4] = ["scheduler", "kubelet", "proxy", "dns"];
 /// Refuses names of components that there are not.
 fn check_components(names: &[String]) -> Result<(), UnknownComponent> {
     let known = || {
-        let admission = crate::api::admission::plugin_names();
+        let admission = api::admission::plugin_names();
         PARTS.into_iter().chain(Controllers::names()).chain(admission)
     };
     match names.iter().find(|name| !known().any(|k| k == name.as_str())) {

@@ -64,7 +64,7 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.hang_up.recv() => {
-                crate::base::streams::replace_dead();
+                base::streams::replace_dead();
                 "SIGHUP"
             }
         }

@@ -14,7 +14,7 @@ use super::runtime::run_to_end;
 use super::serve::{cluster_config, prepare};
 use super::signals::StopSignals;
 use crate::cluster::{Cluster, default_data_dir};
-use crate::console::{self, ConsoleOptions};
+use console::ConsoleOptions;
 
 /// Lines about stopping that the console has not shown yet.
 const PROGRESS_LINES: usize = 8;

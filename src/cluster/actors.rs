@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use super::config::ClusterConfig;
-use crate::api::Api;
-use crate::base::task::Tasks;
-use crate::base::time_zone;
-use crate::controllers::{Controllers, Settings, VolumeDirectory};
-use crate::kubelet::volumes::user_of;
-use crate::reconcile::Caches;
-use crate::scheduler::config::{ConfigError, profiles};
-use crate::scheduler::{Scheduler, SchedulerConfig};
+use api::Api;
+use base::task::Tasks;
+use base::time_zone;
+use controllers::{Controllers, Settings, VolumeDirectory};
+use kubelet::volumes::user_of;
+use reconcile::Caches;
+use scheduler::config::{ConfigError, profiles};
+use scheduler::{Scheduler, SchedulerConfig};
 
 /// The running control loops.
 pub(super) struct Actors {

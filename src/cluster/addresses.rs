@@ -6,7 +6,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 
-use crate::api::AddressRange;
+use api::AddressRange;
 
 /// How many clusters one machine has room for.
 const SLOTS: u8 = 16;

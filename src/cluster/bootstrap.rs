@@ -9,9 +9,9 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::fixed_services;
-use crate::api::{AddressRange, Api, ApiError};
-use crate::object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER};
-use crate::object::{Key, Kind, Typed};
+use api::{AddressRange, Api, ApiError};
+use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER};
+use object::{Key, Kind, Typed};
 
 /// Makes what is missing; what is there stays, but for the API's own address.
 pub(super) fn bootstrap(api: &Api, listening: SocketAddr, services: AddressRange) -> Result<(), ApiError> {

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use kube::client::Body as KubeBody;
 use tower::Service;
 
-use crate::api::http::{Server, Trusted};
+use api::http::{Server, Trusted};
 
 /// A client that talks to the server in this process.
 pub fn in_process(server: Server) -> kube::Client {

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::node_settings::{NodeCounts, NodeSettings};
-use crate::base::nearest::nearest;
-use crate::kubelet::images::ImageEntry;
-use crate::kubelet::pressure::EvictionConfig;
-use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
-use crate::object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
+use base::nearest::nearest;
+use kubelet::images::ImageEntry;
+use kubelet::pressure::EvictionConfig;
+use kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
+use object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 
 /// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
 pub type ComponentName = String;

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use super::data_dir::DataDirError;
-use crate::api::ApiError;
-use crate::api::http::TlsError;
-use crate::scheduler::config::ConfigError as SchedulerConfigError;
-use crate::store::StoreError;
+use api::ApiError;
+use api::http::TlsError;
+use scheduler::config::ConfigError as SchedulerConfigError;
+use store::StoreError;
 
 /// A cluster could not be started.
 #[derive(Debug, thiserror::Error)]

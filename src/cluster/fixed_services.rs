@@ -13,9 +13,9 @@ use k8s_openapi::api::discovery::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::api::{AddressRange, Api, ApiError, DeleteOptions};
-use crate::object::well_known::label;
-use crate::object::{Key, Kind, Typed};
+use api::{AddressRange, Api, ApiError, DeleteOptions};
+use object::well_known::label;
+use object::{Key, Kind, Typed};
 
 /// The address of DNS within the range of services, as kubeadm chooses it.
 pub(super) const DNS_OFFSET: u32 = 10;

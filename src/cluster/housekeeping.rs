@@ -6,10 +6,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{Api, DeleteOptions};
-use crate::base::clock::since;
-use crate::base::task::Tasks;
-use crate::object::{Kind, Revision, Shared};
+use api::{Api, DeleteOptions};
+use base::clock::since;
+use base::task::Tasks;
+use object::{Kind, Revision, Shared};
 
 /// How often the chores are done, unless watch history is kept for a short time only.
 const EVERY: Duration = Duration::from_mins(1);
@@ -84,11 +84,11 @@ fn expire_events(api: &Api) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::ApiConfig;
-    use crate::base::clock::Clock;
-    use crate::store::Store;
+    use api::ApiConfig;
+    use base::clock::Clock;
     use k8s_openapi::api::core::v1::Namespace;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use store::Store;
 
     /// RELIABILITY-FOUND 14, API-4: history is bounded by time, as etcd's is.
     #[tokio::test(start_paused = true)]
@@ -97,7 +97,7 @@ mod tests {
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
         let tasks = Tasks::new();
         start(&api, &tasks);
-        let resumed = || api.watch(Kind::Namespace, Revision(0), crate::api::Visibility::Applied).take();
+        let resumed = || api.watch(Kind::Namespace, Revision(0), api::Visibility::Applied).take();
         let metadata = ObjectMeta { name: Some("default".into()), ..ObjectMeta::default() };
         api.create_as(Namespace { metadata, ..Namespace::default() }).unwrap();
         clock.sleep(Duration::from_secs(290)).await;
@@ -111,7 +111,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_eldest_events_make_room_for_newer_ones_safe_10() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let limits = crate::object::config::Limits { events: Some(10), ..Default::default() };
+        let limits = object::config::Limits { events: Some(10), ..Default::default() };
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig { limits, ..ApiConfig::default() });
         let meta = |name: String| ObjectMeta { name: Some(name), ..ObjectMeta::default() };
         api.create_as(Namespace { metadata: meta("default".into()), ..Namespace::default() }).unwrap();
@@ -123,7 +123,7 @@ mod tests {
                 .unwrap();
         }
         // The eldest happens once more.
-        api.modify::<Event>(&crate::object::Key::new("default", "e0"), |event| {
+        api.modify::<Event>(&object::Key::new("default", "e0"), |event| {
             event.last_timestamp = Some(clock.time());
             Ok(())
         })

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::error::StartError;
-use crate::kubelet::images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserImages};
-use crate::manifest::{self, Document};
+use kubelet::images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserImages};
+use manifest::Document;
 
 /// Larger files are no catalogue.
 const MOST_BYTES: u64 = 4 << 20;

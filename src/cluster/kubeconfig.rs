@@ -17,5 +17,5 @@ pub(super) fn text(server: &str, ca_pem: &str, token: &str) -> String {
         "current-context": "podium",
         "preferences": {},
     });
-    crate::manifest::to_yaml(&config)
+    manifest::to_yaml(&config)
 }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 
-use crate::object::low_ports::LowPorts;
+use object::low_ports::LowPorts;
 
 /// Linux' default: ports below it are root's.
 const USUAL_START: u16 = 1024;

@@ -7,12 +7,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::fixed_services::{self, DNS_OFFSET};
-use crate::api::{Api, ApiError};
-use crate::base::task::Tasks;
-use crate::network::dns::{self, DnsConfig, Resolvers};
-use crate::network::proxy::{self, ProxyConfig};
-use crate::object::low_ports::LowPorts;
-use crate::reconcile::Caches;
+use api::{Api, ApiError};
+use base::task::Tasks;
+use network::dns::{self, DnsConfig, Resolvers};
+use network::proxy::{self, ProxyConfig};
+use object::low_ports::LowPorts;
+use reconcile::Caches;
 
 /// Descriptors this process asks for: each connection through a service takes two, each service port one.
 const OPEN_FILES: u64 = 65_536;

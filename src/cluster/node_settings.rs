@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
-use crate::object::quantity::ResourceList;
-pub(super) use crate::object::well_known::label::{REGION, ZONE};
+use object::quantity::ResourceList;
+pub(super) use object::well_known::label::{REGION, ZONE};
 
 /// How many nodes there are besides those with names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

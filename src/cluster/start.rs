@@ -17,16 +17,16 @@ use super::config::ClusterConfig;
 use super::data_dir::{DataDir, write_private};
 use super::error::StartError;
 use super::{bootstrap, client, housekeeping, kubeconfig};
-use crate::api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
-use crate::api::identity::Signer;
-use crate::api::{Api, ApiConfig};
-use crate::base::clock::Clock;
-use crate::base::task::Tasks;
-use crate::object::node::is_ready;
-use crate::object::pod::{Phase, phase};
-use crate::object::{Kind, Shared};
-use crate::reconcile::Caches;
-use crate::store::{Loss, Store, StoreError};
+use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
+use api::identity::Signer;
+use api::{Api, ApiConfig};
+use base::clock::Clock;
+use base::task::Tasks;
+use object::node::is_ready;
+use object::pod::{Phase, phase};
+use object::{Kind, Shared};
+use reconcile::Caches;
+use store::{Loss, Store, StoreError};
 
 /// The API's port unless another is asked for.
 const DEFAULT_PORT: u16 = 6443;
@@ -161,7 +161,7 @@ impl Cluster {
 
     /// Waits until every node is Ready that there was at start and that nobody has deleted since.
     pub async fn ready(&self) {
-        let mut watcher = self.api.watch(Kind::Node, self.api.revision(), crate::store::Visibility::Applied);
+        let mut watcher = self.api.watch(Kind::Node, self.api.revision(), store::Visibility::Applied);
         loop {
             let nodes = self.api.list_as::<Node>(None);
             let late: HashSet<&str> = nodes.iter().filter(|node| !is_ready(node)).map(Shared::name).collect();

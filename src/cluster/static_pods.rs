@@ -4,9 +4,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::base::clock::Clock;
-use crate::kubelet::{Kubelet, StaticManifest};
-use crate::manifest;
+use base::clock::Clock;
+use kubelet::{Kubelet, StaticManifest};
 
 /// Longer files are no manifests; Kubernetes' own limit.
 const MAX_MANIFEST: u64 = 10 << 20;

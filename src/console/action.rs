@@ -265,7 +265,7 @@ mod tests {
     use kube::api::Preconditions;
 
     use super::*;
-    use crate::console::builtin;
+    use crate::builtin;
 
     /// CON-6: the grace period and the uid of an eviction are under the name the server reads.
     #[test]

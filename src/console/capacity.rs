@@ -9,8 +9,8 @@ use super::resource::{ObjectRef, Uid};
 use super::rows::node::{is_cordoned, is_over, is_ready};
 use super::store::{Stores, controller_of, uid_of};
 use super::template;
-use crate::object::quantity::Amount;
-use crate::object::resources::spec_requests;
+use object::quantity::Amount;
+use object::resources::spec_requests;
 
 /// How many replicas of a workload the ready nodes hold, beside the pods of others and counting those it has.
 /// `None` where there is nothing to count by: no node is known.
@@ -80,8 +80,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::console::builtin;
-    use crate::console::store::{Change, Delta};
+    use crate::builtin;
+    use crate::store::{Change, Delta};
 
     fn reset<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Change<K>> {
         vec![Change::Reset(

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::command::{BindError, Bindings, Command, TABLE};
 use super::keys::Key;
-use crate::base::nearest::nearest;
+use base::nearest::nearest;
 
 /// What the file says.
 #[derive(Clone, Debug, Default)]

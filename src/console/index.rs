@@ -177,7 +177,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::rows::Cell;
+    use crate::rows::Cell;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::health::Health;
-use crate::object::pod::{PrintedStatus, printed_status};
+use object::pod::{PrintedStatus, printed_status};
 
 /// What the columns READY, STATUS and RESTARTS say.
 #[derive(Clone, Debug, PartialEq, Eq)]

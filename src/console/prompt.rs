@@ -178,7 +178,7 @@ impl Prompt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::keys::Key;
+    use crate::keys::Key;
 
     fn press(prompt: &mut Prompt, keys: &str) -> Reply {
         let history = ["pods".to_owned(), "nodes".to_owned()];

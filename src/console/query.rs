@@ -5,7 +5,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use regex::{Regex, RegexBuilder};
 
 use super::rows::Row;
-use crate::object::selector::Selector;
+use object::selector::Selector;
 
 /// A filter that was understood.
 #[derive(Clone, Debug, Default)]
@@ -88,8 +88,8 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::resource::Uid;
-    use crate::console::rows::Cell;
+    use crate::resource::Uid;
+    use crate::rows::Cell;
     use std::collections::BTreeMap;
 
     #[test]

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use super::context::Context;
 use super::resource::{ObjectRef, Uid};
 use super::rows::{self, Row};
-use crate::object::owner::is_terminating;
-use crate::object::selector::Selector;
+use object::owner::is_terminating;
+use object::selector::Selector;
 
 /// Whether the object is a pod that waits for a node.
 pub fn is_unscheduled(cx: &Context<'_>, object: &ObjectRef) -> bool {

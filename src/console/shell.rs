@@ -29,7 +29,7 @@ use super::theme::depth::Depth;
 use super::theme::{Theme, library};
 use super::toast::Toast;
 use super::view;
-use crate::base::clock::Clock;
+use base::clock::Clock;
 
 const FRAME: Duration = Duration::from_millis(16);
 /// Messages taken in before a frame is due again, at most.
@@ -232,7 +232,7 @@ impl Shell {
 
     fn until_wake(&self) -> Option<Duration> {
         let at = self.model.shared.wake.get()?;
-        Some(crate::base::clock::until(self.clock.now(), at) + Duration::from_millis(5))
+        Some(base::clock::until(self.clock.now(), at) + Duration::from_millis(5))
     }
 
     async fn input(&mut self, event: Event, input: &mut EventStream) -> anyhow::Result<Flow> {

@@ -80,7 +80,7 @@ pub fn give_back() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    crate::base::streams::replace_dead();
+    base::streams::replace_dead();
     let mut out = io::stdout();
     // Nothing can be done about a terminal that is gone.
     let _ = execute!(out, DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::object::time::human_duration;
+use object::time::human_duration;
 
 /// Replaces everything that could drive the terminal or turn the text around by a visible glyph
 /// (SEC-3): control characters by their picture, C1 and direction marks by `�`. Line ends become a

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::text::clean;
 use super::theme::Theme;
-use crate::manifest;
 
 /// An object as YAML, in the order the server sent it.
 pub fn write(value: &Value) -> String {

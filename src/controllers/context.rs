@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::volume_directory::VolumeDirectory;
-use crate::api::Api;
-use crate::base::task::Tasks;
-use crate::object::config::NodeLifecycleConfig;
-use crate::reconcile::{Caches, Controller, QueueKey, Reconciler, WorkQueue};
+use api::Api;
+use base::task::Tasks;
+use object::config::NodeLifecycleConfig;
+use reconcile::{Caches, Controller, QueueKey, Reconciler, WorkQueue};
 
 /// What the controllers need to know of their cluster.
 #[derive(Clone, Debug, Default)]

@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
-use crate::api::{Api, ApiError};
-use crate::api::{Change, ChangeKind};
-use crate::object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
-use crate::object::selector::Selector;
-use crate::object::{Key, Shared, Typed};
-use crate::reconcile::{Cache, controllers_of, found, ignore_gone};
+use api::{Api, ApiError};
+use api::{Change, ChangeKind};
+use object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
+use object::selector::Selector;
+use object::{Key, Shared, Typed};
+use reconcile::{Cache, controllers_of, found, ignore_gone};
 
 /// What an owner and an object are to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

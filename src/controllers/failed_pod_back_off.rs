@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::base::backoff::BackoffPolicy;
-use crate::object::Uid;
+use base::backoff::BackoffPolicy;
+use object::Uid;
 
 /// Failures by set and node or ordinal, on a monotonic clock.
 pub(super) struct FailedPodBackOff {

@@ -1,6 +1,6 @@
 //! How templates get their short names: a hash, spelled in letters that form no words.
 
-use crate::object::names::ALPHABET;
+use object::names::ALPHABET;
 
 const OFFSET: u32 = 0x811c_9dc5;
 const PRIME: u32 = 0x0100_0193;

@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::context::Context;
-use crate::api::{Api, ApiError, Change, ChangeKind, DeleteOptions};
-use crate::object::owner::{controller_of, controller_reference, is_terminating};
-use crate::object::pod::{Phase, is_ready, is_terminal, phase, ready_since};
-use crate::object::{Kind, Object, Shared, Uid};
-use crate::reconcile::{Cache, Expectations, Recorder};
+use api::{Api, ApiError, Change, ChangeKind, DeleteOptions};
+use object::owner::{controller_of, controller_reference, is_terminating};
+use object::pod::{Phase, is_ready, is_terminal, phase, ready_since};
+use object::{Kind, Object, Shared, Uid};
+use reconcile::{Cache, Expectations, Recorder};
 
 /// Pods that an owner gets or loses in one sync, as in Kubernetes; the rest follows when those were seen. However
 /// many are asked for, a sync costs no more than this and the pods there are.

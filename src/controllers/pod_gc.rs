@@ -11,15 +11,15 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::{Api, ApiError};
-use crate::api::{Change, ChangeKind};
-use crate::object::node::is_ready;
-use crate::object::owner::is_terminating;
-use crate::object::pod::disruption::Cause;
-use crate::object::pod::{is_terminal, node_name};
-use crate::object::well_known::taint::OUT_OF_SERVICE;
-use crate::object::{Key, Shared, Uid};
-use crate::reconcile::{Cache, Disruption, ReconcileError, Reconciler, WorkQueue, disrupt};
+use api::{Api, ApiError};
+use api::{Change, ChangeKind};
+use object::node::is_ready;
+use object::owner::is_terminating;
+use object::pod::disruption::Cause;
+use object::pod::{is_terminal, node_name};
+use object::well_known::taint::OUT_OF_SERVICE;
+use object::{Key, Shared, Uid};
+use reconcile::{Cache, Disruption, ReconcileError, Reconciler, WorkQueue, disrupt};
 
 /// Pods that ended are kept up to this number, unless the cluster says otherwise.
 const TERMINATED_THRESHOLD: usize = 12_500;

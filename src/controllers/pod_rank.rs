@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-use crate::object::Shared;
-use crate::object::pod::{Phase, is_ready, node_name, phase, ready_since};
-use crate::object::well_known::annotation::POD_DELETION_COST;
+use object::Shared;
+use object::pod::{Phase, is_ready, node_name, phase, ready_since};
+use object::well_known::annotation::POD_DELETION_COST;
 
 /// The order of leaving, worst pod first. `beside` counts related pods of the same node.
 ///
@@ -78,7 +78,7 @@ fn restarts(pod: &Pod) -> (i32, i32) {
 ///
 /// `related` are the active pods of all owners under the same controller: where several of them share a
 /// node, one of those goes earlier.
-pub(in crate::controllers) fn first_to_go<'a>(
+pub(crate) fn first_to_go<'a>(
     pods: &'a [Shared<Pod>],
     related: &[Shared<Pod>],
     count: usize,

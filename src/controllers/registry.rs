@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 
 use super::context::{Context, Settings};
 use super::volume;
-use crate::api::Api;
-use crate::base::task::Tasks;
-use crate::reconcile::Caches;
+use api::Api;
+use base::task::Tasks;
+use reconcile::Caches;
 
 type Start = fn(&Context);
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ResourceQuota;
 
 use super::context::Context;
-use crate::api::{Api, Change, ChangeKind};
-use crate::object::quantity::{Amount, ResourceList};
-use crate::object::{Key, Kind, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
+use api::{Api, Change, ChangeKind};
+use object::quantity::{Amount, ResourceList};
+use object::{Key, Kind, Object};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
 
 /// Everything is counted this often even when nothing seems to have changed.
 const RESYNC: Duration = Duration::from_mins(5);

@@ -8,15 +8,15 @@ use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::{Api, ApiError};
-use crate::api::{Change, ChangeKind};
-use crate::base::clock::{saturating_after, until};
-use crate::object::owner::is_terminating;
-use crate::object::pod::disruption::Cause;
-use crate::object::pod::{is_terminal, node_name};
-use crate::object::taint::{effect::NO_EXECUTE, tolerates};
-use crate::object::{Key, Shared};
-use crate::reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, WorkQueue, disrupt};
+use api::{Api, ApiError};
+use api::{Change, ChangeKind};
+use base::clock::{saturating_after, until};
+use object::owner::is_terminating;
+use object::pod::disruption::Cause;
+use object::pod::{is_terminal, node_name};
+use object::taint::{effect::NO_EXECUTE, tolerates};
+use object::{Key, Shared};
+use reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, WorkQueue, disrupt};
 
 /// How long a pod may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ fn tolerated(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> T
 
 impl Evictions {
     fn node_changed(&self, change: &Change) {
-        let taints = |object: &crate::object::Object| -> Vec<Taint> {
+        let taints = |object: &object::Object| -> Vec<Taint> {
             object.get::<Node>().map(|n| no_execute(n).into_iter().cloned().collect()).unwrap_or_default()
         };
         let before = change.previous.as_ref().map(|p| taints(p)).unwrap_or_default();

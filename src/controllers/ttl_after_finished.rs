@@ -4,12 +4,12 @@ use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::Job;
 
 use super::context::Context;
-use crate::api::{Api, Change, ChangeKind, DeleteOptions, Propagation};
-use crate::base::clock::until;
-use crate::object::job::finished_at;
-use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind};
-use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
+use api::{Api, Change, ChangeKind, DeleteOptions, Propagation};
+use base::clock::until;
+use object::job::finished_at;
+use object::owner::is_terminating;
+use object::{Key, Kind};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {

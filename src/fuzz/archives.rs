@@ -8,8 +8,8 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
-use crate::kubelet::images::ImageStore;
-use crate::kubelet::images::store::{Input, Limits, LoadOptions};
+use kubelet::images::ImageStore;
+use kubelet::images::store::{Input, Limits, LoadOptions};
 
 /// What an image may be here: hostile sizes are met soon.
 const LIMITS: Limits = Limits { unpacked_bytes: 1 << 20, entries: 200, layers: 8, document_bytes: 64 << 10 };

@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use hickory_proto::op::{Message, MessageType};
 use serde_json::json;
 
-use crate::network::dns::index::Index;
-use crate::network::dns::message::{Reaction, encode, react};
-use crate::network::follow::Joined;
-use crate::object::{Key, Shared};
+use network::dns::index::Index;
+use network::dns::message::{Reaction, encode, react};
+use network::follow::Joined;
+use object::{Key, Shared};
 
 /// What an answer over UDP may be, whoever asks.
 const SMALLEST: usize = 512;

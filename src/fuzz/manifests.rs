@@ -1,6 +1,6 @@
 //! Manifests: every place that is told is in the text, and what is read is written and read again as the same.
 
-use crate::manifest::{from_yaml, parse_bytes, to_yaml};
+use manifest::{from_yaml, parse_bytes, to_yaml};
 
 /// What an expansion of aliases may come to before it is written again here; the parser's own limit is larger.
 const WRITTEN_AGAIN_BYTES: usize = 64 << 10;

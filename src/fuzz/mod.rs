@@ -19,14 +19,14 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
-    ("request", crate::api::http::fuzz::request),
+    ("request", api::http::fuzz::request),
     ("patch", patches::check),
     ("protobuf", protobuf::check),
     ("selector", selectors::check),
     ("quantity", quantities::check),
     ("manifest", manifests::check),
     ("image_archive", archives::check),
-    ("host_frame", crate::host::fuzz::frames),
+    ("host_frame", host::fuzz::frames),
     ("dns", dns::check),
 ];
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::api::patch::{PatchType, apply_patch};
-use crate::object::{Kind, Object};
+use api::patch::{PatchType, apply_patch};
+use object::{Kind, Object};
 
 /// Kinds with lists that merge by keys, sets, maps, and none of these.
 const KINDS: [Kind; 6] =

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::api::http::protobuf::decode;
-use crate::object::{Object, ServedKind};
+use api::http::protobuf::decode;
+use object::{Object, ServedKind};
 
 /// Types by their first byte; other bytes are taken as they are.
 const TYPES: [(&str, &str); 6] = [

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::object::quantity::Amount;
+use object::quantity::Amount;
 
 /// Two texts, divided by a comma.
 pub(super) fn check(bytes: &[u8]) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::object::selector::{Operator, Requirement, Selector, parse_fields};
+use object::selector::{Operator, Requirement, Selector, parse_fields};
 
 /// A selector's text.
 pub(super) fn check(bytes: &[u8]) {

@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const KEEPERS_TURN: Duration = Duration::from_secs(2);
 
 /// What descends from a host, and what carries its mark.
-pub(crate) struct Descendants {
+pub struct Descendants {
     dir: PathBuf,
     /// Handles, which outlive numbers.
     processes: Vec<OwnedFd>,
@@ -34,7 +34,7 @@ pub(crate) fn id_prefix(dir: &Path) -> String {
 
 impl Descendants {
     /// What the host of this directory holds now; `host` is its process, where it is known.
-    pub(crate) fn of(dir: &Path, host: Option<u32>) -> Self {
+    pub fn of(dir: &Path, host: Option<u32>) -> Self {
         let all = process_tree::all();
         let below = host.map(|host| process_tree::tree(&all, &[host.cast_signed()])).unwrap_or_default();
         let handle = |pid| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
@@ -42,7 +42,7 @@ impl Descendants {
     }
 
     /// Kills what is left once the host is dead, until nothing is; an error names how many do not die in time.
-    pub(crate) fn kill_all(&mut self, patience: Duration) -> io::Result<()> {
+    pub fn kill_all(&mut self, patience: Duration) -> io::Result<()> {
         let Ok(dir) = self.dir.canonicalize() else { return Ok(()) };
         let prefix = id_prefix(&dir);
         let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! The property of frames between kubelet and node host, for [`crate::fuzz`]: what is read is written and read again
+//! The property of frames between kubelet and node host, for `podium::fuzz`: what is read is written and read again
 //! as the same, and nothing is read beyond a frame.
 
 use futures::FutureExt as _;
@@ -11,7 +11,7 @@ use super::protocol::{
 };
 
 /// Frames as they come from a socket.
-pub(crate) fn frames(bytes: &[u8]) {
+pub fn frames(bytes: &[u8]) {
     json::<Greeting>(bytes);
     json::<RequestFrame>(bytes);
     json::<Welcome>(bytes);

@@ -17,7 +17,7 @@ pub struct Memory {
 
 impl Memory {
     /// Those of a running host, by the path that it has for them; none where they are out of reach.
-    pub(crate) fn of_host(pid: u32, path: PathBuf) -> Option<Self> {
+    pub fn of_host(pid: u32, path: PathBuf) -> Option<Self> {
         let outside =
             Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

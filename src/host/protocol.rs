@@ -18,18 +18,18 @@ use super::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, Program, ResourceLimits, RuntimeError,
     SandboxRecord, SandboxSpec, Usage,
 };
-use crate::base::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
+use base::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
 
 /// Both sides must have the same.
-pub(crate) const VERSION: u32 = 3;
+pub const VERSION: u32 = 3;
 
 /// Longer requests are refused before they are sent. The largest there is starts a container: what a program can be
 /// started with (2 MiB), six bytes for each where all are control characters, and what the rest of a manifest can say.
-pub(crate) const REQUEST_LIMIT: usize = 16 << 20;
+pub const REQUEST_LIMIT: usize = 16 << 20;
 
 /// Longer answers are refused before they are sent. The largest there is lists a node: twelve thousand ended pods with
 /// messages of 4 KiB.
-pub(crate) const ANSWER_LIMIT: usize = 64 << 20;
+pub const ANSWER_LIMIT: usize = 64 << 20;
 
 /// Pieces of a session's streams are no longer; what a client sends at once is cut.
 const PIECE_LIMIT: usize = 64 << 10;
@@ -39,14 +39,14 @@ const SESSION_LIMIT: usize = 1 << 20;
 
 /// The first frame of a connection, from the kubelet's side.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Greeting {
-    pub(crate) version: u32,
-    pub(crate) purpose: Purpose,
+pub struct Greeting {
+    pub version: u32,
+    pub purpose: Purpose,
 }
 
 /// What a connection is for.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// Requests, answers and events.
     Control,
     /// A command with streams in a running container.
@@ -57,7 +57,7 @@ pub(crate) enum Purpose {
 
 /// `SessionStreams` as it travels.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Streams {
+pub struct Streams {
     pub(crate) stdin: bool,
     pub(crate) stdout: bool,
     pub(crate) stderr: bool,
@@ -73,37 +73,37 @@ impl From<SessionStreams> for Streams {
 
 /// The host's answer to a greeting.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Welcome {
-    pub(crate) version: u32,
-    pub(crate) pid: u32,
+pub struct Welcome {
+    pub version: u32,
+    pub pid: u32,
     /// How containers are kept apart, for the Node's annotations.
-    pub(crate) isolation: BTreeMap<String, String>,
+    pub isolation: BTreeMap<String, String>,
     /// Its files in memory, as a path of its own mount namespace.
     #[serde(default)]
-    pub(crate) memory: Option<PathBuf>,
+    pub memory: Option<PathBuf>,
     /// The session could not be opened.
-    pub(crate) refused: Option<RuntimeError>,
+    pub refused: Option<RuntimeError>,
 }
 
 /// A container attempt with its image resolved: all the host needs to start it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Launch {
-    pub(crate) spec: ContainerSpec,
-    pub(crate) image_id: String,
+pub struct Launch {
+    pub spec: ContainerSpec,
+    pub image_id: String,
     /// Program and arguments.
-    pub(crate) argv: Vec<String>,
+    pub argv: Vec<String>,
     /// The image's environment, below the spec's.
-    pub(crate) image_env: Vec<(String, String)>,
-    pub(crate) working_dir: PathBuf,
+    pub image_env: Vec<(String, String)>,
+    pub working_dir: PathBuf,
     /// `user[:group]` of the image.
-    pub(crate) user: Option<String>,
-    pub(crate) stop_signal: i32,
-    pub(crate) programs: Vec<(String, Program)>,
-    pub(crate) directories: Vec<PathBuf>,
-    pub(crate) host_view: bool,
+    pub user: Option<String>,
+    pub stop_signal: i32,
+    pub programs: Vec<(String, Program)>,
+    pub directories: Vec<PathBuf>,
+    pub host_view: bool,
     /// The image's own root file system, to be seen instead of the machine's files.
     #[serde(default)]
-    pub(crate) image_root: Option<PathBuf>,
+    pub image_root: Option<PathBuf>,
 }
 
 impl Launch {
@@ -120,14 +120,14 @@ impl Launch {
 
 /// One request on a control connection.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct RequestFrame {
-    pub(crate) id: u64,
-    pub(crate) ask: Request,
+pub struct RequestFrame {
+    pub id: u64,
+    pub ask: Request,
 }
 
 /// What the kubelet's side asks for.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub enum Request {
     List,
     Inspect(PodUid),
     RunSandbox(SandboxSpec),
@@ -159,7 +159,7 @@ pub(crate) enum Request {
 
 /// What the host answers.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Response {
+pub enum Response {
     Done,
     Sandboxes(Vec<SandboxRecord>),
     Sandbox(Option<SandboxRecord>),
@@ -174,13 +174,13 @@ pub(crate) enum Response {
 /// One frame from the host on a control connection.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from the socket")]
-pub(crate) enum FromHost {
+pub enum FromHost {
     Answer { id: u64, result: Result<Response, RuntimeError> },
     PodChanged(PodUid),
 }
 
 /// A frame as it is sent; an error where it would be longer than `limit`, and then no more than that was built.
-pub(crate) fn encode(value: &impl Serialize, limit: usize) -> std::io::Result<Vec<u8>> {
+pub fn encode(value: &impl Serialize, limit: usize) -> std::io::Result<Vec<u8>> {
     let mut frame = Frame { bytes: vec![0; LENGTH_BYTES], limit: limit.saturating_add(LENGTH_BYTES) };
     serde_json::to_writer(&mut frame, value)?;
     let mut bytes = frame.bytes;
@@ -213,7 +213,7 @@ impl std::io::Write for Frame {
 }
 
 /// Writes one JSON frame.
-pub(crate) async fn write_json<W: AsyncWrite + Unpin>(
+pub async fn write_json<W: AsyncWrite + Unpin>(
     writer: &mut W,
     value: &impl Serialize,
     limit: usize,
@@ -222,7 +222,7 @@ pub(crate) async fn write_json<W: AsyncWrite + Unpin>(
 }
 
 /// Reads one JSON frame; none at a clean end.
-pub(crate) async fn read_json<R: AsyncRead + Unpin, T: DeserializeOwned>(
+pub async fn read_json<R: AsyncRead + Unpin, T: DeserializeOwned>(
     reader: &mut R,
     limit: usize,
 ) -> std::io::Result<Option<T>> {
@@ -282,10 +282,7 @@ async fn read_session_frame<R: AsyncRead + Unpin>(reader: &mut R) -> std::io::Re
 }
 
 /// Sends a client's input to the host.
-pub(crate) async fn write_input<W: AsyncWrite + Unpin>(
-    writer: &mut W,
-    input: &SessionInput,
-) -> std::io::Result<()> {
+pub async fn write_input<W: AsyncWrite + Unpin>(writer: &mut W, input: &SessionInput) -> std::io::Result<()> {
     match input {
         SessionInput::Stdin(bytes) if bytes.is_empty() => write_session_frame(writer, kind::STDIN, &[]).await,
         SessionInput::Stdin(bytes) => {
@@ -334,9 +331,7 @@ pub(crate) async fn write_output<W: AsyncWrite + Unpin>(
 }
 
 /// The next output of a session; none when the host has hung up.
-pub(crate) async fn read_output<R: AsyncRead + Unpin>(
-    reader: &mut R,
-) -> std::io::Result<Option<SessionOutput>> {
+pub async fn read_output<R: AsyncRead + Unpin>(reader: &mut R) -> std::io::Result<Option<SessionOutput>> {
     let Some((kind, body)) = read_session_frame(reader).await? else { return Ok(None) };
     let output = match kind {
         kind::STDOUT => SessionOutput::Stdout(body),

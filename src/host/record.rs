@@ -57,12 +57,9 @@ pub struct SandboxRecord {
 }
 
 /// When a sandbox is made anew: after all that was started in the one before, though the clock was set back meanwhile.
-pub(crate) fn after_all<'a>(
-    now: Timestamp,
-    before: impl IntoIterator<Item = &'a ContainerRecord>,
-) -> Timestamp {
+pub fn after_all<'a>(now: Timestamp, before: impl IntoIterator<Item = &'a ContainerRecord>) -> Timestamp {
     let last = before.into_iter().map(|container| container.started_at).max();
-    let after = last.map(|last| crate::base::clock::saturating_after(last, Duration::from_nanos(1)));
+    let after = last.map(|last| base::clock::saturating_after(last, Duration::from_nanos(1)));
     after.map_or(now, |after| after.max(now))
 }
 

@@ -4,14 +4,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// A path that fits into a socket address.
-pub(crate) struct Reachable {
-    pub(crate) path: PathBuf,
+pub struct Reachable {
+    pub path: PathBuf,
     /// Keeps the short path meaning what it should.
     _directory: Option<OwnedFd>,
 }
 
 /// Socket addresses hold about a hundred bytes; longer paths go through a descriptor of their directory.
-pub(crate) fn reachable(socket: &Path) -> std::io::Result<Reachable> {
+pub fn reachable(socket: &Path) -> std::io::Result<Reachable> {
     if socket.as_os_str().len() < 100 {
         return Ok(Reachable { path: socket.to_path_buf(), _directory: None });
     }

@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::runtime::PodUid;
 use super::spec;
-use crate::object::host_ports::{HostPort, conflict};
-use crate::object::node_selector::RequiredNodes;
-use crate::object::quantity::{Amount, ResourceList};
-use crate::object::resources::{Amounts, given_requests, pod_requests, spec_requests};
+use object::host_ports::{HostPort, conflict};
+use object::node_selector::RequiredNodes;
+use object::quantity::{Amount, ResourceList};
+use object::resources::{Amounts, given_requests, pod_requests, spec_requests};
 
 /// What the pods that a node has taken ask for.
 #[derive(Debug, Default)]

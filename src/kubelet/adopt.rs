@@ -12,7 +12,7 @@ use super::probe::ProbeSet;
 use super::runtime::{ContainerExit, ContainerId, ContainerRecord};
 use super::spec::{self, RestartPolicy, Role};
 use super::status::container_id;
-use crate::base::clock::Now;
+use base::clock::Now;
 
 /// Fills what is remembered of the pod's containers from the runtime's records and the pod's status.
 pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Now) {

@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use tokio::sync::Semaphore;
 
-use crate::api::Api;
-use crate::base::clock::Clock;
-use crate::base::task::Tasks;
-use crate::object::config::Timings;
-use crate::reconcile::{Cache, Caches};
+use api::Api;
+use base::clock::Clock;
+use base::task::Tasks;
+use object::config::Timings;
+use reconcile::{Cache, Caches};
 
 /// How many pods' volumes are written at a time.
 const VOLUME_WRITERS: usize = 2;

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc;
 
 use super::runtime::{ContainerId, Runtime};
-use crate::api::node_access::{LogRequest, LogStream};
+use api::node_access::{LogRequest, LogStream};
 
 /// How often a followed log is looked at again.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(100);

@@ -4,11 +4,11 @@
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::api::{Api, ApiError, DeleteOptions};
-use crate::object::pod::{is_from_file, is_mirror};
-use crate::object::well_known::annotation::MIRROR_POD;
-use crate::object::{Key, Kind, Revision, Shared};
-use crate::reconcile::ignore_gone;
+use api::{Api, ApiError, DeleteOptions};
+use object::pod::{is_from_file, is_mirror};
+use object::well_known::annotation::MIRROR_POD;
+use object::{Key, Kind, Revision, Shared};
+use reconcile::ignore_gone;
 
 pub(super) const HASH: &str = "kubernetes.io/config.hash";
 pub(super) const SEEN: &str = "kubernetes.io/config.seen";

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use super::probe::ProbeSet;
 use super::resize::Resize;
 use super::runtime::{ContainerId, ContainerRecord, PulledImage, SandboxRecord};
-use crate::base::clock::{Now, saturating_after};
+use base::clock::{Now, saturating_after};
 
 /// Everything known of one pod on its node.
 #[derive(Clone, Debug, Default)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::node::{Node, report};
 use super::pod_workers::{PodEvent, PodWorkers};
-use crate::object::time::go_duration;
-use crate::object::{Key, Kind};
+use object::time::go_duration;
+use object::{Key, Kind};
 
 /// A hollow node's runtime cannot hang by itself, and there may be thousands: it is asked so many times before it
 /// would count as silent.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::runtime::PodUid;
-use crate::api::AddressRange;
+use api::AddressRange;
 
 /// The pool of one node.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::runtime::ResourceLimits;
 use super::spec::{self, Role};
-use crate::object::quantity::{Amount, ResourceList};
+use object::quantity::{Amount, ResourceList};
 
 /// What is known of a pod's resizes.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::plan::Action;
-use crate::base::backoff::BackoffPolicy;
+use base::backoff::BackoffPolicy;
 
 /// The actions of a pod that failed and have not been done since.
 #[derive(Debug, Default)]

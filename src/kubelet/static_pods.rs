@@ -17,15 +17,15 @@ use sha2::{Digest, Sha256};
 use super::mirror_pod::{self, HASH, SEEN};
 use super::node::{Node, NodeConfig, StaticManifest};
 use super::pod_workers::PodWorkers;
-use crate::api::kinds::{apply_defaults, validate_create};
-use crate::base::clock::time;
-use crate::object::conditions::ConditionStatus;
-use crate::object::pod::Phase;
-use crate::object::taint::effect::NO_EXECUTE;
-use crate::object::well_known::annotation::{CONFIG_SOURCE, MIRROR_POD};
-use crate::object::well_known::condition::POD_SCHEDULED;
-use crate::object::{Key, Kind, Object, Shared};
-use crate::reconcile::{EventType, reference_to};
+use api::kinds::{apply_defaults, validate_create};
+use base::clock::time;
+use object::conditions::ConditionStatus;
+use object::pod::Phase;
+use object::taint::effect::NO_EXECUTE;
+use object::well_known::annotation::{CONFIG_SOURCE, MIRROR_POD};
+use object::well_known::condition::POD_SCHEDULED;
+use object::{Key, Kind, Object, Shared};
+use reconcile::{EventType, reference_to};
 
 /// The pod of a manifest on this node; an error says what is wrong with it.
 fn static_pod(manifest: &StaticManifest, node: &NodeConfig, now: Timestamp) -> Result<Pod, String> {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn made(value: Value) -> Result<Pod, String> {
-        let config = crate::kubelet::tests::config();
+        let config = crate::tests::config();
         let manifest = StaticManifest { source: "web.yaml".into(), content: Ok(value) };
         static_pod(&manifest, &config, Timestamp::UNIX_EPOCH)
     }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::runtime::PodUid;
-use crate::base::clock::Clock;
+use base::clock::Clock;
 
 /// Times on the clock's monotonic scale by pod; a pod has one at most.
 #[derive(Debug, Default)]

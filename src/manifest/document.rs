@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::error::{ManifestError, Position};
 use super::node::{self, Content, Node};
-use crate::base::nearest::nearest;
-use crate::object::{Kind, Object, ServedKind};
+use base::nearest::nearest;
+use object::{Kind, Object, ServedKind};
 
 /// One object of a manifest.
 #[derive(Clone, Debug)]

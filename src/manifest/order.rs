@@ -1,7 +1,7 @@
 //! The order to apply documents in: what others depend on first.
 
 use super::Document;
-use crate::object::Kind;
+use object::Kind;
 
 /// Sorts documents in the order of the Kind table, unknown kinds last; equals keep their order.
 pub fn in_apply_order(mut documents: Vec<Document>) -> Vec<Document> {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::object::Kind;
+use object::Kind;
 
 /// Reads a text and shows each result on a line: the label and line of a document, or the error.
 fn read(text: &str) -> Vec<String> {

@@ -152,7 +152,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::manifest::from_yaml;
+    use crate::from_yaml;
 
     #[test]
     fn objects_read_as_kubectl_prints_them_api_12() {

@@ -11,10 +11,10 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::api::{Change, ChangeKind};
-use crate::object::well_known::label::SERVICE_NAME;
-use crate::object::{Key, Kind, Object, Shared};
-use crate::reconcile::Caches;
+use api::{Change, ChangeKind};
+use object::well_known::label::SERVICE_NAME;
+use object::{Key, Kind, Object, Shared};
+use reconcile::Caches;
 
 /// A service as it is now; without [`Service`] it is gone, or was never there.
 #[derive(Clone, Default)]

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::api::AddressRange;
-use crate::object::low_ports::LowPorts;
+use api::AddressRange;
+use object::low_ports::LowPorts;
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]

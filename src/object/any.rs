@@ -16,7 +16,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::custom::CustomObject;
-use super::kind::each_built_in;
 use super::{Key, Kind, Revision, numbers, pod_preset};
 
 /// An object could not be read.

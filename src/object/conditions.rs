@@ -175,7 +175,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::base::clock::time;
+    use base::clock::time;
 
     fn condition(type_: &str, status: ConditionStatus, reason: &str, second: i64) -> PodCondition {
         PodCondition {

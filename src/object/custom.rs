@@ -114,7 +114,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::object::{Object, Scope};
+    use crate::{Object, Scope};
 
     fn widget(value: Value) -> Object {
         let kind = Kind::custom("custom.test", "widgets", "Widget", Scope::Namespaced).unwrap();

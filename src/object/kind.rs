@@ -180,10 +180,10 @@ macro_rules! kinds {
 
         /// Hands the table to another macro: kinds with their types and shapes, for whom needs something of each. The types
         /// are named as `k8s_openapi::api` has its modules.
+        #[macro_export]
         macro_rules! each_built_in {
             ($d callback:ident) => { $d callback! { $($kind($ty) $shape)* } };
         }
-        pub(crate) use each_built_in;
     };
 }
 

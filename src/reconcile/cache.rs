@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use crate::api::Api;
-use crate::api::{Change, ChangeKind, Visibility};
-use crate::base::task::Tasks;
-use crate::object::owner::controller_of;
-use crate::object::pod::node_name;
-use crate::object::{Key, KeyMap, Kind, Object, Shared, Typed};
+use api::Api;
+use api::{Change, ChangeKind, Visibility};
+use base::task::Tasks;
+use object::owner::controller_of;
+use object::pod::node_name;
+use object::{Key, KeyMap, Kind, Object, Shared, Typed};
 
 /// What is called with every change of a kind.
 pub(super) type Handler = Arc<dyn Fn(&Change) + Send + Sync>;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use super::cache::{Caches, Handler, Subscription};
 use super::queue::{QueueKey, WorkQueue};
 use super::runner::{Reconciler, work};
-use crate::api::{Change, ChangeKind};
-use crate::base::task::Tasks;
-use crate::object::owner::controller_of;
-use crate::object::{Key, Kind, Object, Typed};
+use api::{Change, ChangeKind};
+use base::task::Tasks;
+use object::owner::controller_of;
+use object::{Key, Kind, Object, Typed};
 
 /// The keys that a handler asks to be reconciled; `()` when it has put them on the queue itself.
 pub trait Requests<K: QueueKey> {
@@ -196,10 +196,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::{Api, ApiConfig, DeleteOptions};
-    use crate::base::clock::Clock;
-    use crate::reconcile::ReconcileError;
-    use crate::store::Store;
+    use crate::ReconcileError;
+    use api::{Api, ApiConfig, DeleteOptions};
+    use base::clock::Clock;
+    use store::Store;
 
     /// Notes what it is asked for.
     #[derive(Default)]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 
-use crate::object::Key;
+use object::Key;
 
 /// What is remembered of each sort; the oldest half is forgotten beyond that.
 const REMEMBERED: usize = 4096;

@@ -3,10 +3,10 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::outcome::found;
-use crate::api::{Api, ApiError, DeleteOptions};
-use crate::object::pod::disruption::{self, Cause};
-use crate::object::pod::{Phase, is_terminal};
-use crate::object::{Kind, Shared};
+use api::{Api, ApiError, DeleteOptions};
+use object::pod::disruption::{self, Cause};
+use object::pod::{Phase, is_terminal};
+use object::{Kind, Shared};
 
 /// How a pod is ended.
 #[derive(Clone, Copy, Debug)]
@@ -53,10 +53,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::ApiConfig;
-    use crate::base::clock::Clock;
-    use crate::object::pod::phase;
-    use crate::store::Store;
+    use api::ApiConfig;
+    use base::clock::Clock;
+    use object::pod::phase;
+    use store::Store;
 
     fn api() -> Api {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());

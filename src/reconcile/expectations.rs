@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::object::Uid;
+use object::Uid;
 
 /// Expectations older than this are not waited for.
 const TIMEOUT: Duration = Duration::from_mins(5);

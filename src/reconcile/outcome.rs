@@ -1,6 +1,6 @@
 //! What a write or a read that came too late means.
 
-use crate::api::ApiError;
+use api::ApiError;
 
 /// What is gone needs nothing more: 404 is fine.
 pub fn ignore_not_found<T>(outcome: Result<T, ApiError>) -> Result<(), ApiError> {

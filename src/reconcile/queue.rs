@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::base::backoff::{BackoffPolicy, Backoffs};
+use base::backoff::{BackoffPolicy, Backoffs};
 
 /// What a queue's keys must be.
 pub trait QueueKey: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {}

@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
 use super::correlator::{Admitted, Correlator, EventType, InvolvedObject, NewEvent};
-use crate::api::{Api, ApiError};
-use crate::base::quote::printable;
-use crate::object::{Key, Object};
+use api::{Api, ApiError};
+use base::quote::printable;
+use object::{Key, Object};
 
 /// Records events in the name of one component. Never fails: what cannot be stored is logged.
 #[derive(Clone)]
@@ -174,10 +174,10 @@ mod tests {
     use k8s_openapi::api::core::v1::{Container, Namespace, Pod, PodSpec};
 
     use super::*;
-    use crate::api::ApiConfig;
-    use crate::base::clock::Clock;
-    use crate::object::Kind;
-    use crate::store::Store;
+    use api::ApiConfig;
+    use base::clock::Clock;
+    use object::Kind;
+    use store::Store;
 
     #[tokio::test(start_paused = true)]
     async fn the_same_event_is_counted_and_another_is_told_api_11() {

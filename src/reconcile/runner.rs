@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::{QueueKey, WorkQueue};
-use crate::api::ApiError;
-use crate::base::backoff::BackoffPolicy;
-use crate::base::task::panic_text;
-use crate::object::config::Timings;
+use api::ApiError;
+use base::backoff::BackoffPolicy;
+use base::task::panic_text;
+use object::config::Timings;
 
 /// Why a reconcile must be tried again.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 
 use super::Cache;
-use crate::api::Api;
-use crate::object::{Key, Revision, Shared, Typed, Uid};
+use api::Api;
+use object::{Key, Revision, Shared, Typed, Uid};
 
 /// The versions written last, by the owner they were written for.
 #[derive(Default)]

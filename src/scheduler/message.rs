@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::scheduler::reason::Reason;
+use crate::reason::Reason;
 
 /// What is said when there is no node at all.
 pub const NO_NODES: &str = "no nodes available to schedule pods";

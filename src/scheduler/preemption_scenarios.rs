@@ -3,9 +3,9 @@
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
-use crate::object::{Key, Shared};
-use crate::scheduler::test_cluster::Cluster;
-use crate::scheduler::test_objects::{asking, named_pod, node, sized_node, with};
+use crate::test_cluster::Cluster;
+use crate::test_objects::{asking, named_pod, node, sized_node, with};
+use object::{Key, Shared};
 
 /// The spec of a pod of this priority that requests this much cpu.
 fn important(priority: i32, cpu: &str) -> Value {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::scheduler::framework::{ChangeType, ClusterChange, Plugin, PluginId, PluginSet, Point};
-use crate::scheduler::plugins::{self, PrioritySort};
-use crate::scheduler::state::default_spread::DefaultConstraints;
-use crate::scheduler::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{ChangeType, ClusterChange, Plugin, PluginId, PluginSet, Point};
+use crate::plugins::{self, PrioritySort};
+use crate::state::default_spread::DefaultConstraints;
+use crate::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
+use crate::state::snapshot::Snapshot;
 
 /// One scheduler's plugins; pods choose it by `schedulerName`.
 pub struct Profile {

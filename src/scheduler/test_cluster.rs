@@ -7,14 +7,14 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::{Value, json};
 
-use crate::object::Shared;
-use crate::object::config::Timings;
-use crate::scheduler::core::{Core, Step};
-use crate::scheduler::cycle::NominatingInfo;
-use crate::scheduler::explain::verdict::Verdicts;
-use crate::scheduler::profile::Profile;
-use crate::scheduler::queue::QueueTimes;
-use crate::scheduler::test_objects::{named_pod, pod};
+use crate::core::{Core, Step};
+use crate::cycle::NominatingInfo;
+use crate::explain::verdict::Verdicts;
+use crate::profile::Profile;
+use crate::queue::QueueTimes;
+use crate::test_objects::{named_pod, pod};
+use object::Shared;
+use object::config::Timings;
 
 pub(super) struct Cluster {
     pub(super) core: Core,
@@ -77,7 +77,7 @@ impl Cluster {
             None => "-".into(),
             Some(Step::Bind { attempt, node }) => format!("{} -> {node}", attempt.pod.uid()),
             Some(Step::Unschedulable { pod, room: NominatingInfo::Made(preemption), outranked, .. }) => {
-                let names = |pods: &[Arc<crate::scheduler::state::pod_info::PodInfo>]| {
+                let names = |pods: &[Arc<crate::state::pod_info::PodInfo>]| {
                     pods.iter().map(|pod| pod.uid().to_string()).collect::<Vec<_>>().join(", ")
                 };
                 let taken = if outranked.is_empty() {

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
-use crate::object::Shared;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use object::Shared;
 
 /// A node of this content.
 pub(super) fn node(value: Value) -> Shared<Node> {

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::database::record_key;
 use super::{Change, ChangeKind};
-use crate::object::{Object, Revision};
+use object::{Object, Revision};
 
 /// What a state is known by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

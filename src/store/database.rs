@@ -5,7 +5,7 @@ use std::path::Path;
 use fjall::{Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::{Change, ChangeKind};
-use crate::object::{Key, Kind, Object, Revision, Scope};
+use object::{Key, Kind, Object, Revision, Scope};
 
 /// Writes the database keeps in memory before it sorts them into a file: little, since everything that is
 /// read is in memory already, and not too little, since each file costs the writers a pause.
@@ -60,7 +60,7 @@ impl Database {
         let opened = std::panic::catch_unwind(|| Self::try_open(directory));
         match opened {
             Ok(opened) => opened.map_err(|error| failure(&error)),
-            Err(panic) => Err(Failure::Damaged(crate::base::task::panic_text(panic.as_ref()))),
+            Err(panic) => Err(Failure::Damaged(base::task::panic_text(panic.as_ref()))),
         }
     }
 

@@ -14,12 +14,13 @@ use tokio::sync::watch;
 
 use super::checkpoint::{Checkpoint, Record};
 use super::database::{Database, Failure};
+use super::faults::{DiskFault, DiskFaults};
 use super::open::Open;
 use super::reserve::Reserve;
 use super::state::State;
 use super::watch::Signals;
 use super::{Change, StoreError};
-use crate::object::{Kind, Revision};
+use object::{Kind, Revision};
 
 /// Writes made durable together at most.
 const GROUP: usize = 4096;
@@ -43,22 +44,18 @@ pub(super) struct Disk {
     queue: Mutex<Option<mpsc::Sender<Change>>>,
     state: watch::Receiver<DiskState>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
-    #[cfg(test)]
-    pub(super) gate: gate::Gate,
+    faults: DiskFaults,
 }
 
 impl Disk {
     /// Starts the thread for a database that was read; returns the state it holds.
-    pub(super) fn start(open: Open, directory: &Path, signals: Signals) -> (Self, State) {
+    pub(super) fn start(open: Open, directory: &Path, signals: Signals, faults: DiskFaults) -> (Self, State) {
         let (queue, writes) = mpsc::channel();
         let Open { database, state: content, record, checkpoint } = open;
         let durable = checkpoint.revision;
         let (publish, state) = watch::channel(DiskState { durable, ..DiskState::default() });
         let directory = directory.to_path_buf();
-        #[cfg(test)]
-        let gate = gate::Gate::default();
-        #[cfg(test)]
-        let passed = gate.clone();
+        let writers = faults.clone();
         let thread = std::thread::Builder::new()
             .name("podium-disk".into())
             .spawn(move || {
@@ -73,19 +70,12 @@ impl Disk {
                     reserve,
                     record,
                     checkpoint,
-                    #[cfg(test)]
-                    gate: passed,
+                    faults: writers,
                 }
                 .run();
             })
             .expect("a thread can be started while the store opens");
-        let disk = Self {
-            queue: Mutex::new(Some(queue)),
-            state,
-            thread: Mutex::new(Some(thread)),
-            #[cfg(test)]
-            gate,
-        };
+        let disk = Self { queue: Mutex::new(Some(queue)), state, thread: Mutex::new(Some(thread)), faults };
         (disk, content)
     }
 
@@ -128,9 +118,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // A test that fails must not wait for a disk that stands still.
-        #[cfg(test)]
-        self.gate.set(gate::Mood::Works);
+        // Closing waits for what is queued: not for a disk that hangs on purpose.
+        self.faults.set(DiskFault::None);
         self.close();
     }
 }
@@ -147,8 +136,7 @@ struct Writer {
     record: Record,
     /// Of what is durable.
     checkpoint: Checkpoint,
-    #[cfg(test)]
-    gate: gate::Gate,
+    faults: DiskFaults,
 }
 
 impl Writer {
@@ -220,10 +208,9 @@ impl Writer {
 
     /// Commits; a database that panics has refused, and is opened anew for the next try.
     fn try_commit(&mut self, group: &[Change]) -> Result<(), String> {
-        #[cfg(test)]
-        self.gate.pass()?;
+        self.faults.pass()?;
         let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.commit(group)));
-        committed.unwrap_or_else(|panic| Err(crate::base::task::panic_text(panic.as_ref())))
+        committed.unwrap_or_else(|panic| Err(base::task::panic_text(panic.as_ref())))
     }
 
     fn commit(&mut self, group: &[Change]) -> Result<(), String> {
@@ -238,46 +225,12 @@ impl Writer {
     }
 }
 
-/// A disk that stands still or fails when a test wants it to.
-#[cfg(test)]
-pub(crate) mod gate {
-    use std::sync::Arc;
-
-    use parking_lot::{Condvar, Mutex};
-
-    /// What the disk does.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub(crate) enum Mood {
-        #[default]
-        Works,
-        StandsStill,
-        Fails,
-    }
-
-    #[derive(Clone, Default)]
-    pub(in crate::store) struct Gate(Arc<(Mutex<Mood>, Condvar)>);
-
-    impl Gate {
-        pub(super) fn pass(&self) -> Result<(), String> {
-            let (mood, changed) = &*self.0;
-            let mut mood = mood.lock();
-            changed.wait_while(&mut mood, |mood| *mood == Mood::StandsStill);
-            if *mood == Mood::Fails { Err("No space left on device".into()) } else { Ok(()) }
-        }
-
-        pub(in crate::store) fn set(&self, mood: Mood) {
-            *self.0.0.lock() = mood;
-            self.0.1.notify_all();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
-    use crate::object::{Key, Kind, Object, Revision};
-    use crate::store::{Store, Visibility};
+    use crate::{Store, Visibility};
+    use object::{Key, Kind, Object, Revision};
 
     fn config_map(name: &str) -> Object {
         let mut object = Object::new(ConfigMap::default());

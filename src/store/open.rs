@@ -11,7 +11,7 @@ use super::database::{Content, Database, Failure};
 use super::original::Original;
 use super::reserve::Reserve;
 use super::state::State;
-use crate::object::Revision;
+use object::Revision;
 
 /// What becomes of a state that has lost something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,8 +239,8 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
-    use crate::object::{Kind, Object};
-    use crate::store::Store;
+    use crate::Store;
+    use object::{Kind, Object};
 
     fn config_map(name: &str) -> Object {
         let mut object = Object::new(ConfigMap::default());

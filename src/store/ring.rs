@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::{Change, Expired};
-use crate::object::Revision;
+use object::Revision;
 
 /// How much history is kept. An object that only its successor's `previous` still holds is not counted, so the
 /// memory held is at most twice `bytes`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ring::{Bounds, Ring};
 use super::{Change, ChangeKind, Expired, Snapshot, WriteError};
-use crate::object::{Key, KeyMap, Kind, Object, Revision};
+use object::{Key, KeyMap, Kind, Object, Revision};
 
 /// An object and how many bytes its JSON takes, about.
 struct Stored {

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::Store;
-use crate::object::{Kind, Object, Revision};
+use object::{Kind, Object, Revision};
 
 /// Changes handed out at once.
 const BATCH: usize = 512;
@@ -175,10 +175,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::object::Key;
-    use crate::store::WriteError;
-    use crate::store::ring::Bounds;
-    use crate::store::state::State;
+    use crate::WriteError;
+    use crate::ring::Bounds;
+    use crate::state::State;
+    use object::Key;
 
     fn config_map(name: &str) -> Object {
         let mut object = Object::new(ConfigMap::default());

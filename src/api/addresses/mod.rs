@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use parking_lot::Mutex;
 
 use super::{Api, ApiError, Cause};
-use crate::object::{Kind, Object};
+use object::{Kind, Object};
 
 /// A range of IPv4 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

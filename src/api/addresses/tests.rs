@@ -5,10 +5,10 @@ use super::*;
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
 
-use crate::api::{ApiConfig, DeleteOptions, WriteOptions};
-use crate::base::clock::Clock;
-use crate::object::Key;
-use crate::store::Store;
+use crate::{ApiConfig, DeleteOptions, WriteOptions};
+use base::clock::Clock;
+use object::Key;
+use store::Store;
 
 #[tokio::test]
 async fn node_ports_are_one_services_alone_and_come_back_svc_1() {

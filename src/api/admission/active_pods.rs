@@ -5,10 +5,10 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::Request;
-use crate::api::{Api, ApiError, room};
-use crate::object::pod::is_terminal;
-use crate::object::well_known::annotation;
-use crate::object::{Kind, Object};
+use crate::{Api, ApiError, room};
+use object::pod::is_terminal;
+use object::well_known::annotation;
+use object::{Kind, Object};
 
 /// What a cluster takes beyond what its nodes could run, so that one without nodes can be tried as well.
 const BEYOND_NODES: usize = 1000;
@@ -21,7 +21,7 @@ const MOST_UNCOUNTED: usize = 100;
 /// How many more pods may be made before they are counted again. Pods become active only by being made, so that the
 /// limit is kept without counting each time; writers that count at once may pass it by what they count.
 #[derive(Default)]
-pub(in crate::api) struct Room {
+pub(crate) struct Room {
     // Held for one step of arithmetic; those who count do so without it.
     left: Mutex<usize>,
 }
@@ -95,11 +95,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::{ApiConfig, DeleteOptions};
-    use crate::base::clock::Clock;
-    use crate::object::Key;
-    use crate::object::config::Limits;
-    use crate::store::Store;
+    use crate::{ApiConfig, DeleteOptions};
+    use base::clock::Clock;
+    use object::Key;
+    use object::config::Limits;
+    use store::Store;
 
     fn cluster(active_pods: Option<usize>) -> Api {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);

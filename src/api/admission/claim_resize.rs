@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::Request;
-use crate::api::{Api, ApiError};
-use crate::object::storage::{claim_class, claim_phase, claim_size};
-use crate::object::{Key, Kind, Object};
+use crate::{Api, ApiError};
+use object::storage::{claim_class, claim_phase, claim_size};
+use object::{Key, Kind, Object};
 
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let old = request.old.and_then(|old| old.get::<PersistentVolumeClaim>());

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 use super::Request;
-use crate::api::ApiError;
-use crate::object::Object;
-use crate::object::storage::{default_class, names_class};
+use crate::ApiError;
+use object::Object;
+use object::storage::{default_class, names_class};
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {

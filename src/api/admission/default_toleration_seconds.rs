@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::{Pod, PodSpec, Toleration};
 
 use super::Request;
-use crate::api::ApiError;
-use crate::object::Object;
+use crate::ApiError;
+use object::Object;
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {

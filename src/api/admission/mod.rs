@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::quota::Charge;
 use super::{Api, ApiError, Part};
-use crate::object::Object;
+use object::Object;
 
 /// A write on its way in.
 struct Request<'a> {

@@ -1,9 +1,9 @@
 //! NamespaceLifecycle: nothing is created in a namespace that is not there or is going (API-10).
 
 use super::Request;
-use crate::api::{ApiError, Cause};
-use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind, Object};
+use crate::{ApiError, Cause};
+use object::owner::is_terminating;
+use object::{Key, Kind, Object};
 
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
     let api = request.api;

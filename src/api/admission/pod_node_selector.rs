@@ -4,10 +4,10 @@
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 
 use super::Request;
-use crate::api::ApiError;
-use crate::base::quote::quote;
-use crate::object::selector::{Labels, Operator, Selector};
-use crate::object::{Key, Kind, Object};
+use crate::ApiError;
+use base::quote::quote;
+use object::selector::{Labels, Operator, Selector};
+use object::{Key, Kind, Object};
 
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 
 use super::Request;
-use crate::api::{Api, ApiError};
-use crate::object::{Key, Kind, Object};
+use crate::{Api, ApiError};
+use object::{Key, Kind, Object};
 
 /// Gives a new pod the number of its class; an old one keeps what it was given.
 pub(super) fn resolve(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota, ResourceQuotaSpec};
 
-use crate::api::quota::{Charge, OpenBooks};
-use crate::api::{Api, ApiError};
-use crate::object::quantity::{Amount, ResourceList};
-use crate::object::quota::{covers, named_resources};
-use crate::object::{Object, Shared};
+use crate::quota::{Charge, OpenBooks};
+use crate::{Api, ApiError};
+use object::quantity::{Amount, ResourceList};
+use object::quota::{covers, named_resources};
+use object::{Object, Shared};
 
 /// A quota of these makes every container say how much it takes. Kubernetes calls it a mistake and keeps it.
 const MUST_BE_NAMED: [&str; 6] =

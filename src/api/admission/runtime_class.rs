@@ -4,9 +4,9 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::Request;
-use crate::api::ApiError;
-use crate::base::quote::quote;
-use crate::object::{Kind, Object};
+use crate::ApiError;
+use base::quote::quote;
+use object::{Kind, Object};
 
 pub(super) fn admit(_request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
     let Some(spec) = object.get::<Pod>().and_then(|pod| pod.spec.as_ref()) else { return Ok(()) };
@@ -25,9 +25,9 @@ pub(super) fn admit(_request: &mut Request<'_>, object: &mut Object) -> Result<(
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::api::{Api, ApiConfig};
-    use crate::base::clock::Clock;
-    use crate::store::Store;
+    use crate::{Api, ApiConfig};
+    use base::clock::Clock;
+    use store::Store;
 
     /// API-FOUND 13, API-17: a pod that asked for gVisor ran without it.
     #[tokio::test(start_paused = true)]

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::Request;
-use crate::api::ApiError;
-use crate::api::generated_name::generated_name;
-use crate::base::quote::quote;
-use crate::object::well_known::annotation;
-use crate::object::{Key, Kind, Object};
+use crate::ApiError;
+use crate::generated_name::generated_name;
+use base::quote::quote;
+use object::well_known::annotation;
+use object::{Key, Kind, Object};
 
 /// Where programs look for their identity.
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -126,9 +126,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::{Api, ApiConfig};
-    use crate::base::clock::Clock;
-    use crate::store::Store;
+    use crate::{Api, ApiConfig};
+    use base::clock::Clock;
+    use store::Store;
 
     fn created(accounts: &[Value], mut pod: Value) -> Result<Value, String> {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);

@@ -2,9 +2,9 @@
 //! they are in use (VOL-2).
 
 use super::Request;
-use crate::api::ApiError;
-use crate::object::storage::{CLAIM_PROTECTION, VOLUME_PROTECTION, has_finalizer};
-use crate::object::{Kind, Object};
+use crate::ApiError;
+use object::storage::{CLAIM_PROTECTION, VOLUME_PROTECTION, has_finalizer};
+use object::{Kind, Object};
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
 pub(super) fn admit(_request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {

@@ -1,18 +1,18 @@
 //! Kubernetes' v1 defaulting of what kinds share: what a field of a pod spec or a volume means when a manifest leaves it
 //! out. What is particular to one kind is in `kinds`.
 
-pub(in crate::api) mod pod_spec;
-pub(in crate::api) mod volumes;
+pub(crate) mod pod_spec;
+pub(crate) mod volumes;
 
 /// Sets an optional field that is missing.
-pub(in crate::api) fn set<T>(field: &mut Option<T>, value: impl Into<T>) {
+pub(crate) fn set<T>(field: &mut Option<T>, value: impl Into<T>) {
     if field.is_none() {
         *field = Some(value.into());
     }
 }
 
 /// Sets an optional text that is missing or empty.
-pub(in crate::api) fn set_text(field: &mut Option<String>, value: &str) {
+pub(crate) fn set_text(field: &mut Option<String>, value: &str) {
     if field.as_deref().is_none_or(str::is_empty) {
         *field = Some(value.to_string());
     }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 use super::{set, set_text, volumes};
 
 /// Defaults of a pod spec wherever one stands: in a Pod and in every workload's template.
-pub(in crate::api) fn apply_pod_spec_defaults(spec: &mut PodSpec) {
+pub(crate) fn apply_pod_spec_defaults(spec: &mut PodSpec) {
     set_text(&mut spec.dns_policy, "ClusterFirst");
     set_text(&mut spec.restart_policy, "Always");
     spec.security_context.get_or_insert_default();
@@ -31,7 +31,7 @@ pub(in crate::api) fn apply_pod_spec_defaults(spec: &mut PodSpec) {
 }
 
 /// Defaults that a Pod gets and a template does not.
-pub(in crate::api) fn apply_pod_only_defaults(spec: &mut PodSpec) {
+pub(crate) fn apply_pod_only_defaults(spec: &mut PodSpec) {
     set(&mut spec.enable_service_links, true);
     for container in spec.init_containers.iter_mut().flatten().chain(&mut spec.containers) {
         if let Some(resources) = &mut container.resources {
@@ -129,7 +129,7 @@ fn http_get(get: &mut HTTPGetAction) {
     set_text(&mut get.scheme, "HTTP");
 }
 
-pub(in crate::api) fn env(variable: &mut EnvVar) {
+pub(crate) fn env(variable: &mut EnvVar) {
     if let Some(source) = &mut variable.value_from {
         if let Some(field) = &mut source.field_ref {
             set_text(&mut field.api_version, "v1");
@@ -141,7 +141,7 @@ pub(in crate::api) fn env(variable: &mut EnvVar) {
 }
 
 /// Fills in what the template of a pod leaves out.
-pub(in crate::api) fn template(template: &mut PodTemplateSpec) {
+pub(crate) fn template(template: &mut PodTemplateSpec) {
     apply_pod_spec_defaults(template.spec.get_or_insert_default());
 }
 

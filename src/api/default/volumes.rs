@@ -11,7 +11,7 @@ const DEFAULT_MODE: i32 = 0o644;
 /// How long a projected token lives.
 const TOKEN_SECONDS: i64 = 3600;
 
-pub(in crate::api) fn volume(volume: &mut Volume) {
+pub(crate) fn volume(volume: &mut Volume) {
     // A volume that names no source is an emptyDir.
     if (Volume { name: volume.name.clone(), ..Volume::default() }) == *volume {
         volume.empty_dir = Some(k8s_openapi::api::core::v1::EmptyDirVolumeSource::default());
@@ -57,6 +57,6 @@ fn downward_file(file: &mut DownwardAPIVolumeFile) {
 }
 
 /// A missing divisor is shown as 0, and means 1.
-pub(in crate::api) fn divisor(resource: &mut ResourceFieldSelector) {
+pub(crate) fn divisor(resource: &mut ResourceFieldSelector) {
     set(&mut resource.divisor, Quantity("0".into()));
 }

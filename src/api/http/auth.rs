@@ -8,8 +8,8 @@ use http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
 use super::upgrade;
-use crate::api::identity::{ISSUER, TokenError, User};
-use crate::api::{Api, ApiError};
+use crate::identity::{ISSUER, TokenError, User};
+use crate::{Api, ApiError};
 
 /// Marks a request that came through an in-process pipe: nobody else can reach that.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::connection::{BodyDeadline, MAX_BODY};
 use super::protobuf;
-use crate::api::ApiError;
-use crate::api::rules::{self, MAX_OBJECT_BYTES, MAX_PARTS};
-use crate::api::schema::duplicate_fields;
+use crate::ApiError;
+use crate::rules::{self, MAX_OBJECT_BYTES, MAX_PARTS};
+use crate::schema::duplicate_fields;
 
 /// A body that was read as a value.
 pub(super) struct ReadValue {
@@ -168,7 +168,7 @@ fn yaml(bytes: &[u8]) -> Result<ReadValue, ApiError> {
     };
     let text = std::str::from_utf8(bytes).map_err(|e| unreadable(e.to_string()))?;
     // A field given twice is refused by the reader.
-    let value = crate::manifest::from_yaml(text).map_err(|e| unreadable(e.to_string()))?;
+    let value = manifest::from_yaml(text).map_err(|e| unreadable(e.to_string()))?;
     Ok(ReadValue { value, duplicates: Vec::new() })
 }
 

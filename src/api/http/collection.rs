@@ -21,7 +21,7 @@ use super::respond::Answer;
 use super::response_format::ResponseFormat;
 use super::table::{TAIL, Table, TableMeta};
 use super::{Server, representation};
-use crate::object::{Object, ServedKind};
+use object::{Object, ServedKind};
 
 /// About what a row of a table takes, with its object's metadata.
 const ROW_BYTES: u64 = 512;

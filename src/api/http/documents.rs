@@ -13,7 +13,7 @@ use super::negotiate::Offer;
 use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::{Server, health, openapi, review};
-use crate::api::ApiError;
+use crate::ApiError;
 
 /// What may be read without a credential: that of Kubernetes' role `system:public-info-viewer`.
 pub(super) fn are_public(path: &str) -> bool {

@@ -69,7 +69,7 @@ impl Writing {
         let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let value: Option<Value> = serde_json::from_slice(&bytes).ok();
         let text = value.and_then(|value| match self.media {
-            Media::Yaml => Some(crate::manifest::to_yaml(&value)),
+            Media::Yaml => Some(manifest::to_yaml(&value)),
             Media::Json => serde_json::to_string_pretty(&value).ok(),
         });
         let Some(text) = text else { return Response::from_parts(parts, bytes.into()) };

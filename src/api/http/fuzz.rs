@@ -1,16 +1,16 @@
-//! The property of request lines, for [`crate::fuzz`]: a path means one thing, and that can be written again.
+//! The property of request lines, for `podium::fuzz`: a path means one thing, and that can be written again.
 
 use std::fmt::Write as _;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::api::kinds::Kinds;
+use crate::kinds::Kinds;
 
 use super::query::Query;
 use super::request::{ResourceTarget, Target};
 
 /// A path and a query, divided by `?`.
-pub(crate) fn request(bytes: &[u8]) {
+pub fn request(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     let kinds = Kinds::default();

@@ -11,7 +11,7 @@ use super::Server;
 use super::discovery::KUBERNETES_VERSION;
 use super::query::Query;
 use super::respond::Answer;
-use crate::object::time::go_duration;
+use object::time::go_duration;
 
 /// One thing that can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

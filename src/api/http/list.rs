@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::list_options::{ListOptions, revision};
 use super::query::Query;
-use crate::api::{Api, ApiError};
-use crate::base::clock::Clock;
-use crate::object::{Object, Revision, ServedKind};
+use crate::{Api, ApiError};
+use base::clock::Clock;
+use object::{Object, Revision, ServedKind};
 
 /// Lists that are being paged through at once; the oldest is forgotten beyond that.
 const OPEN_LISTS: usize = 64;
@@ -196,9 +196,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::ApiConfig;
-    use crate::object::Kind;
-    use crate::store::Store;
+    use crate::ApiConfig;
+    use object::Kind;
+    use store::Store;
 
     fn cluster() -> Api {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);

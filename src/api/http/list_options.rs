@@ -1,9 +1,9 @@
 //! What a list or watch asks besides its selectors: pages and versions, with Kubernetes' rules of what goes together.
 
 use super::query::Query;
-use crate::api::{ApiError, Cause};
-use crate::base::quote::quote;
-use crate::object::Revision;
+use crate::{ApiError, Cause};
+use base::quote::quote;
+use object::Revision;
 
 const NOT_OLDER_THAN: &str = "NotOlderThan";
 const EXACT: &str = "Exact";

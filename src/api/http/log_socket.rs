@@ -9,7 +9,7 @@ use futures::{SinkExt, Stream, StreamExt};
 
 use super::Server;
 use super::upgrade::{self, Upgrade};
-use crate::api::ApiError;
+use crate::ApiError;
 
 const BINARY: &str = "binary.k8s.io";
 const BASE64: &str = "base64.binary.k8s.io";

@@ -13,9 +13,9 @@ use super::query::Query;
 use super::respond::Answer;
 use super::upgrade::{self, Upgrade};
 use super::{Server, log_socket};
-use crate::api::node_access::{LogRequest, LogStream};
-use crate::api::{ApiError, Cause};
-use crate::object::{Key, Shared};
+use crate::node_access::{LogRequest, LogStream};
+use crate::{ApiError, Cause};
+use object::{Key, Shared};
 
 /// Which part of a log is asked for, as it was written in the query.
 #[derive(Debug, Default)]
@@ -180,7 +180,7 @@ impl Server {
     pub(super) fn node_of(
         &self,
         pod: &Shared<Pod>,
-    ) -> Result<std::sync::Arc<dyn crate::api::node_access::NodeAccess>, ApiError> {
+    ) -> Result<std::sync::Arc<dyn crate::node_access::NodeAccess>, ApiError> {
         let node = pod.spec.as_ref().and_then(|s| s.node_name.clone()).filter(|n| !n.is_empty());
         let Some(node) = node else {
             return Err(ApiError::BadRequest(format!("pod {} does not have a host assigned", pod.name())));

@@ -11,11 +11,11 @@ use super::Server;
 use super::negotiate::{Form, MetaVersion};
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
-use crate::api::usage::{NodeUsage, ResourceUsage};
-use crate::api::{ApiError, Selection};
-use crate::base::clock::time;
-use crate::object::time::go_duration;
-use crate::object::{Key, Kind, Object, Shared, Typed};
+use crate::usage::{NodeUsage, ResourceUsage};
+use crate::{ApiError, Selection};
+use base::clock::time;
+use object::time::go_duration;
+use object::{Key, Kind, Object, Shared, Typed};
 
 /// The API group.
 pub(super) const GROUP: &str = "metrics.k8s.io";

@@ -13,8 +13,8 @@ mod connection;
 pub mod discovery;
 mod documents;
 mod encoding;
-#[cfg(any(test, feature = "fuzz"))]
-pub(crate) mod fuzz;
+#[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
+pub mod fuzz;
 mod health;
 mod list;
 mod list_options;

@@ -1,6 +1,6 @@
 //! Which form of answer a client takes.
 
-use crate::api::ApiError;
+use crate::ApiError;
 
 /// The forms an object or list is answered in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

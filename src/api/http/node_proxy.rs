@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::Server;
 use super::respond::Answer;
 use super::response_format::not_allowed;
-use crate::api::usage::ResourceUsage;
-use crate::api::{ApiError, node_access};
-use crate::base::clock::time;
-use crate::object::{Key, Shared};
+use crate::usage::ResourceUsage;
+use crate::{ApiError, node_access};
+use base::clock::time;
+use object::{Key, Shared};
 
 /// Answers a request for the node that a name stands for (`[SCHEME:]NAME[:PORT]`), at a path of its kubelet.
 pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -> Result<Response, ApiError> {

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::body;
-use crate::api::ApiError;
-use crate::api::patch::{PatchError, PatchTarget, PatchType, apply_patch};
-use crate::object::ServedKind;
+use crate::ApiError;
+use crate::patch::{PatchError, PatchTarget, PatchType, apply_patch};
+use object::ServedKind;
 
 /// One patch, of one of the types that Kubernetes knows.
 pub(super) struct Patch {

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::table::IncludeObject;
-use crate::api::kinds::Kinds;
-use crate::api::{ApiError, Selection};
-use crate::base::quote::quote;
-use crate::object::ServedKind;
-use crate::object::selector::{Selector, parse_fields};
+use crate::kinds::Kinds;
+use crate::{ApiError, Selection};
+use base::quote::quote;
+use object::ServedKind;
+use object::selector::{Selector, parse_fields};
 
 /// A request's query parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,13 +66,13 @@ impl Query {
 
     /// The objects asked for by label and field selectors.
     pub(super) fn selection(&self, kinds: &Kinds, served: ServedKind) -> Result<Selection, ApiError> {
-        let bad = |e: crate::object::selector::SelectorError| ApiError::BadRequest(e.to_string());
+        let bad = |e: object::selector::SelectorError| ApiError::BadRequest(e.to_string());
         let labels = Selector::parse(self.get("labelSelector").unwrap_or("")).map_err(bad)?;
         let mut fields = parse_fields(self.get("fieldSelector").unwrap_or("")).map_err(bad)?;
         for field in &mut fields {
             field.path = served.stored_field(std::mem::take(&mut field.path));
         }
-        crate::api::select::check_fields(served.kind(), &*kinds.strategy_in(served), &fields)?;
+        crate::select::check_fields(served.kind(), &*kinds.strategy_in(served), &fields)?;
         Ok(Selection { labels, fields })
     }
 }

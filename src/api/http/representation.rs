@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::negotiate::{Form, MetaVersion};
 use super::table::{IncludeObject, Table, TableMeta};
-use crate::api::Api;
-use crate::object::{Object, ServedKind};
+use crate::Api;
+use object::{Object, ServedKind};
 
 /// One object in the form asked for.
 pub(super) fn encode_one(

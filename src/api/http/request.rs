@@ -6,9 +6,9 @@ use super::metrics::{self, MetricsTarget};
 use super::negotiate::Offer;
 use super::query::Query;
 use super::verdicts::{self, VerdictTarget};
-use crate::api::ApiError;
-use crate::api::kinds::Kinds;
-use crate::object::{Key, Kind, ServedKind, Subresource};
+use crate::ApiError;
+use crate::kinds::Kinds;
+use object::{Key, Kind, ServedKind, Subresource};
 
 /// What a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,11 +18,11 @@ use super::shown::Shown;
 use super::{
     Server, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch, write_options,
 };
-use crate::api::Part;
-use crate::api::kinds::{Kinds, Strategy};
-use crate::api::warnings::warnings_of;
-use crate::api::{ApiError, DeleteOptions, Deleted, WriteOptions, rules};
-use crate::object::{Key, Kind, Object, ServedKind, Subresource};
+use crate::Part;
+use crate::kinds::{Kinds, Strategy};
+use crate::warnings::warnings_of;
+use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, rules};
+use object::{Key, Kind, Object, ServedKind, Subresource};
 
 /// Events written in their new form have rules of their own.
 const EVENTS_GROUP: &str = "events.k8s.io";
@@ -484,8 +484,8 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Propagation;
-    use crate::api::kinds::built_in;
+    use crate::Propagation;
+    use crate::kinds::built_in;
 
     #[test]
     fn jobs_leave_their_pods_to_a_client_that_says_nothing_job_1() {

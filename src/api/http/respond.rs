@@ -7,8 +7,8 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WARNING
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
-use crate::api::ApiError;
-use crate::base::quote::printable;
+use crate::ApiError;
+use base::quote::printable;
 
 /// Bytes of all warnings of an answer, as Kubernetes has it: headers have no room for thousands.
 const MAX_WARNINGS: usize = 4096;

@@ -7,7 +7,7 @@ use http::header::ACCEPT;
 use super::encoding::Writing;
 use super::negotiate::{Accepted, Form, Offer, negotiate};
 use super::query::Query;
-use crate::api::ApiError;
+use crate::ApiError;
 
 /// How a request wants to be answered, read before its body is.
 #[derive(Clone, Debug)]

@@ -11,9 +11,9 @@ use super::request::Review;
 use super::respond::Answer;
 use super::response_format::not_allowed;
 use super::{Server, body};
-use crate::api::identity::{ISSUER, User};
-use crate::api::{ApiError, Cause};
-use crate::base::quote::quote;
+use crate::identity::{ISSUER, User};
+use crate::{ApiError, Cause};
+use base::quote::quote;
 
 pub(super) async fn answer(
     server: &Server,

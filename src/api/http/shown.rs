@@ -9,9 +9,9 @@
 use axum::response::Response;
 
 use super::Server;
-use crate::api::ApiError;
-use crate::object::{Revision, Subresource};
-use crate::store::StoreError;
+use crate::ApiError;
+use object::{Revision, Subresource};
+use store::StoreError;
 
 /// The newest revision that an answer shows, in its extensions. Without it: all there is.
 #[derive(Clone, Copy, Debug)]
@@ -64,10 +64,11 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::api::http::{Credentials, ServerConfig, Trusted};
-    use crate::api::{Api, ApiConfig};
-    use crate::base::clock::Clock;
-    use crate::store::{DiskMood, Store};
+    use crate::http::{Credentials, ServerConfig, Trusted};
+    use crate::{Api, ApiConfig};
+    use base::clock::Clock;
+    use store::Store;
+    use store::faults::DiskFault;
 
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -129,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_shown_before_it_is_durable() {
         let fixture = Fixture::new().await;
-        fixture.store.set_disk(DiskMood::StandsStill);
+        fixture.store.faults().set_disk(DiskFault::Hang);
         let durable = fixture.store.revision();
         let (nothing, get, taken) = (json!({}), Method::GET, named("new"));
         let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
@@ -157,7 +158,7 @@ mod tests {
         let (status, _) = fixture.ask(get, "/api/v1", &nothing).await;
         assert_eq!(status, StatusCode::OK, "what is not stored does not wait");
 
-        fixture.store.set_disk(DiskMood::Works);
+        fixture.store.faults().set_disk(DiskFault::None);
         let (status, created) = writes.await;
         assert_eq!(status, StatusCode::CREATED, "{created}");
         let answers = futures::future::join_all(reads).await;
@@ -183,7 +184,7 @@ mod tests {
         let (ready, nothing) = ("/readyz", json!({}));
         let status = async |path: &str| fixture.ask(Method::GET, path, &nothing).await.0;
         assert_eq!(status(ready).await, StatusCode::OK);
-        fixture.store.set_disk(DiskMood::Fails);
+        fixture.store.faults().set_disk(DiskFault::Fail);
         let (refused, _) = fixture.ask(Method::POST, MAPS, &named("new")).await;
         assert!(refused.is_server_error(), "{refused}");
         assert_eq!(status(ready).await, StatusCode::INTERNAL_SERVER_ERROR);
@@ -191,7 +192,7 @@ mod tests {
         let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
         assert_eq!(status(&new).await, StatusCode::SERVICE_UNAVAILABLE, "it may be lost yet");
         assert_eq!(status(&old).await, StatusCode::OK);
-        fixture.store.set_disk(DiskMood::Works);
+        fixture.store.faults().set_disk(DiskFault::None);
         while status(ready).await != StatusCode::OK {
             tokio::task::yield_now().await;
         }

@@ -2,11 +2,11 @@
 
 use super::body::ReadValue;
 use super::response_format::ResponseFormat;
-use crate::api::kinds::Kinds;
-use crate::api::schema::{SchemaReport, fill_nulls, schema_check};
-use crate::api::{ApiError, rules};
-use crate::base::quote::quote;
-use crate::object::{Object, ServedKind};
+use crate::kinds::Kinds;
+use crate::schema::{SchemaReport, fill_nulls, schema_check};
+use crate::{ApiError, rules};
+use base::quote::quote;
+use object::{Object, ServedKind};
 
 /// The typed object, and what its author should hear.
 pub(super) fn object(
@@ -44,7 +44,7 @@ pub(super) fn object(
             return Err(ApiError::InvalidOptions {
                 options: wanted.options,
                 group: "meta.k8s.io",
-                causes: vec![crate::api::Cause {
+                causes: vec![crate::Cause {
                     reason: "FieldValueNotSupported".into(),
                     message: format!(
                         "Unsupported value: {}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",

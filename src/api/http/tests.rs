@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Credentials, Server, ServerConfig};
-use crate::api::{Api, ApiConfig};
-use crate::base::clock::Clock;
-use crate::store::Store;
+use crate::{Api, ApiConfig};
+use base::clock::Clock;
+use store::Store;
 
 const TOKEN: &str = "the owner's";
 const MERGE: &str = "application/merge-patch+json";

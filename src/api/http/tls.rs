@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Server;
 use super::connection::{Protocol, serve_counted};
-use crate::base::task::Tasks;
+use base::task::Tasks;
 
 /// Certificates could not be made or read.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use tokio_util::io::{CopyToBytes, SinkWriter, StreamReader};
 
 use super::respond::Answer;
 use super::{Server, channels};
-use crate::api::ApiError;
+use crate::ApiError;
 
 const SPDY: &str = "SPDY/3.1";
 

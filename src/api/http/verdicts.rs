@@ -10,11 +10,11 @@ use super::Server;
 use super::negotiate::{Form, MetaVersion};
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
-use crate::api::ApiError;
-use crate::api::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
-use crate::base::clock::time;
-use crate::object::time::human_age;
-use crate::object::{Key, Kind, Shared};
+use crate::ApiError;
+use crate::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
+use base::clock::time;
+use object::time::human_age;
+use object::{Key, Kind, Shared};
 
 /// The API group.
 pub(super) const GROUP: &str = "podium.dev";

@@ -1,6 +1,6 @@
 //! Watches: a stream of events, one JSON document a line (API-4).
 
-use crate::api::Api;
+use crate::Api;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ use super::respond::Answer;
 use super::response_format::ResponseFormat;
 use super::shown::Shown;
 use super::table::IncludeObject;
-use crate::api::{ApiError, Selection};
-use crate::object::{Object, Revision, ServedKind};
-use crate::store::{Change, ChangeKind, Expired, Visibility, Watcher};
+use crate::{ApiError, Selection};
+use object::{Object, Revision, ServedKind};
+use store::{Change, ChangeKind, Expired, Visibility, Watcher};
 
 /// Answers a watch request.
 pub(super) fn answer(
@@ -36,7 +36,7 @@ pub(super) fn answer(
     let kind = target.kind();
     let mut selection = query.selection(&server.api().kinds(), target.served)?;
     if let Some(name) = &target.name {
-        selection.fields.push(crate::object::selector::FieldRequirement {
+        selection.fields.push(object::selector::FieldRequirement {
             path: "metadata.name".into(),
             value: name.clone(),
             equal: true,

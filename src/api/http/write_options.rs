@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::query::Query;
 use super::response_format::ResponseFormat;
-use crate::api::{ApiError, Cause, DeleteOptions, Propagation, WriteOptions};
-use crate::base::quote::quote;
-use crate::object::Revision;
+use crate::{ApiError, Cause, DeleteOptions, Propagation, WriteOptions};
+use base::quote::quote;
+use object::Revision;
 
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
 const MANAGER_MAX_BYTES: usize = 128;

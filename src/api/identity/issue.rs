@@ -9,9 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::ISSUER;
 use super::jwt::{Bound, Claims};
-use crate::api::{Api, ApiError, Cause};
-use crate::base::clock::time;
-use crate::object::{Key, Kind, Shared, Typed};
+use crate::{Api, ApiError, Cause};
+use base::clock::time;
+use object::{Key, Kind, Shared, Typed};
 
 /// What a request that does not say gets.
 const DEFAULT_SECONDS: i64 = 3600;
@@ -208,10 +208,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::identity::TokenError;
-    use crate::api::{ApiConfig, DeleteOptions};
-    use crate::base::clock::Clock;
-    use crate::store::Store;
+    use crate::identity::TokenError;
+    use crate::{ApiConfig, DeleteOptions};
+    use base::clock::Clock;
+    use store::Store;
 
     fn api() -> Api {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());

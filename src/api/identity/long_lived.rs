@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
 use super::ISSUER;
 use super::jwt::{Bound, Claims, NEVER};
-use crate::api::{Api, ApiError};
-use crate::object::Shared;
+use crate::{Api, ApiError};
+use object::Shared;
 
 impl Api {
     /// A token of the account for this Secret to hold.

@@ -13,10 +13,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret, ServiceAccount};
 
 use super::Api;
-use crate::object::{Key, Shared, Typed};
 pub use issue::check_request;
 pub use jwt::Signer;
 use jwt::{Bound, Claims};
+use object::{Key, Shared, Typed};
 
 /// Who issues the tokens, and whom they are for unless the request says otherwise.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

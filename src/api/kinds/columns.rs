@@ -9,10 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::object::time::human_age_of;
-use crate::object::{Object, Typed};
+use object::time::human_age_of;
+use object::{Object, Typed};
 
-pub(in crate::api) const NONE: &str = "<none>";
+pub(crate) const NONE: &str = "<none>";
 
 /// One column of a table, as clients get it.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
@@ -34,14 +34,14 @@ pub struct ColumnDefinition {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RowCondition {
     #[serde(rename = "type")]
-    pub(in crate::api) type_: &'static str,
-    pub(in crate::api) status: &'static str,
-    pub(in crate::api) reason: &'static str,
-    pub(in crate::api) message: &'static str,
+    pub(crate) type_: &'static str,
+    pub(crate) status: &'static str,
+    pub(crate) reason: &'static str,
+    pub(crate) message: &'static str,
 }
 
 /// One column of a built-in kind.
-pub(in crate::api) struct Column<T: 'static> {
+pub(crate) struct Column<T: 'static> {
     name: &'static str,
     type_: &'static str,
     format: &'static str,
@@ -53,7 +53,7 @@ pub(in crate::api) struct Column<T: 'static> {
 
 impl<T> Column<T> {
     /// A column of texts.
-    pub(in crate::api) const fn text(
+    pub(crate) const fn text(
         name: &'static str,
         description: &'static str,
         cell: fn(&T, Timestamp) -> Value,
@@ -62,7 +62,7 @@ impl<T> Column<T> {
     }
 
     /// A column of whole numbers.
-    pub(in crate::api) const fn number(
+    pub(crate) const fn number(
         name: &'static str,
         description: &'static str,
         cell: fn(&T, Timestamp) -> Value,
@@ -71,7 +71,7 @@ impl<T> Column<T> {
     }
 
     /// A column of truth values.
-    pub(in crate::api) const fn boolean(
+    pub(crate) const fn boolean(
         name: &'static str,
         description: &'static str,
         cell: fn(&T, Timestamp) -> Value,
@@ -80,7 +80,7 @@ impl<T> Column<T> {
     }
 
     /// A column of texts that is shown with `-o wide` only.
-    pub(in crate::api) const fn wide(
+    pub(crate) const fn wide(
         name: &'static str,
         description: &'static str,
         cell: fn(&T, Timestamp) -> Value,
@@ -89,7 +89,7 @@ impl<T> Column<T> {
     }
 
     /// Shown with `-o wide` only.
-    pub(in crate::api) const fn only_wide(self) -> Self {
+    pub(crate) const fn only_wide(self) -> Self {
         Self { priority: 1, ..self }
     }
 
@@ -111,12 +111,12 @@ impl<T> Column<T> {
 
 impl<T: Typed> Column<T> {
     /// The object's name.
-    pub(in crate::api) const fn name() -> Self {
+    pub(crate) const fn name() -> Self {
         Self::name_as(|object, _| json!(object.metadata().name.as_deref().unwrap_or_default()))
     }
 
     /// The object's name, written in a way of the kind's own.
-    pub(in crate::api) const fn name_as(cell: fn(&T, Timestamp) -> Value) -> Self {
+    pub(crate) const fn name_as(cell: fn(&T, Timestamp) -> Value) -> Self {
         Self {
             format: "name",
             ..Self::text(
@@ -128,7 +128,7 @@ impl<T: Typed> Column<T> {
     }
 
     /// How long ago the object was made.
-    pub(in crate::api) const fn age() -> Self {
+    pub(crate) const fn age() -> Self {
         Self::text(
             "Age",
             "CreationTimestamp is a timestamp representing the server time when this object was created, in RFC3339 form and in UTC.",
@@ -137,7 +137,7 @@ impl<T: Typed> Column<T> {
     }
 
     /// When the object was made, as the API writes times.
-    pub(in crate::api) const fn created_at() -> Self {
+    pub(crate) const fn created_at() -> Self {
         Self::text("Created At", "When the object was made.", |object, _| {
             json!(created_at(object.metadata()))
         })
@@ -160,24 +160,24 @@ fn created_at(meta: &ObjectMeta) -> String {
 }
 
 /// A text, or what stands for none.
-pub(in crate::api) fn or_none(text: Option<&str>) -> Value {
+pub(crate) fn or_none(text: Option<&str>) -> Value {
     json!(text.filter(|t| !t.is_empty()).unwrap_or(NONE))
 }
 
 /// `a=1,b=2` in the order of the keys; `<none>` without any.
-pub(in crate::api) fn labels_text(labels: Option<&BTreeMap<String, String>>) -> Value {
+pub(crate) fn labels_text(labels: Option<&BTreeMap<String, String>>) -> Value {
     let all: Vec<String> =
         labels.into_iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
     or_none(Some(&all.join(",")))
 }
 
 /// The labels of a template's pods.
-pub(in crate::api) fn template_labels(template: Option<&PodTemplateSpec>) -> Value {
+pub(crate) fn template_labels(template: Option<&PodTemplateSpec>) -> Value {
     labels_text(template.and_then(|t| t.metadata.as_ref()).and_then(|m| m.labels.as_ref()))
 }
 
 /// As `kubectl` writes a selector: `app=web,tier in (a,b)`; `<none>` when it says nothing.
-pub(in crate::api) fn selector_cell(selector: Option<&LabelSelector>) -> Value {
+pub(crate) fn selector_cell(selector: Option<&LabelSelector>) -> Value {
     let mut selector = selector.cloned().unwrap_or_default();
     for expression in selector.match_expressions.iter_mut().flatten() {
         expression.values.iter_mut().for_each(|values| values.sort());
@@ -188,7 +188,7 @@ pub(in crate::api) fn selector_cell(selector: Option<&LabelSelector>) -> Value {
 }
 
 /// The parts of a selector's query form, as they stand in it.
-pub(in crate::api) fn selector_parts(selector: &LabelSelector) -> Vec<String> {
+pub(crate) fn selector_parts(selector: &LabelSelector) -> Vec<String> {
     let equal = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
     let others = selector.match_expressions.iter().flatten().map(|e| {
         let values = e.values.clone().unwrap_or_default().join(",");

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::api::validate::{FieldErrors, Path, names};
+use crate::validate::{FieldErrors, Path, names};
 
 /// All values of one object together.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;

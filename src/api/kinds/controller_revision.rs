@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::columns::{Column, or_none};
 use super::resource::Resource;
-use crate::api::validate::{FieldErrors, Path, changed::changed_part};
-use crate::object::owner;
+use crate::validate::{FieldErrors, Path, changed::changed_part};
+use object::owner;
 
 impl Resource for ControllerRevision {
     const COLUMNS: &'static [Column<Self>] = &[

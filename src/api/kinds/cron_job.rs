@@ -7,11 +7,11 @@ use serde_json::json;
 use super::columns::{Column, NONE, or_none, selector_cell};
 use super::job;
 use super::resource::Resource;
-use crate::api::default::{set, set_text};
-use crate::api::validate::{FieldErrors, Path};
-use crate::base::cron::CronSchedule;
-use crate::base::time_zone::time_zone;
-use crate::object::time::human_age_of;
+use crate::default::{set, set_text};
+use crate::validate::{FieldErrors, Path};
+use base::cron::CronSchedule;
+use base::time_zone::time_zone;
+use object::time::human_age_of;
 
 /// A Job's name is that of its CronJob, a hyphen and ten digits.
 const MAX_NAME: usize = 52;

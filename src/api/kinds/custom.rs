@@ -15,15 +15,15 @@ use super::columns::{self, ColumnDefinition};
 use super::error::DefinitionError;
 use super::resource::{Replicas, Strategy};
 use super::structural::Structural;
-use crate::api::validate::FieldErrors;
-use crate::object::time::human_age;
-use crate::object::{CustomObject, Object};
+use crate::validate::FieldErrors;
+use object::time::human_age;
+use object::{CustomObject, Object};
 
 /// What is told of a date that is none.
 const INVALID: &str = "<invalid>";
 
 /// A custom resource in one version.
-pub(in crate::api) struct CustomStrategy {
+pub(crate) struct CustomStrategy {
     schema: Structural,
     /// Beside the name; none when the definition names no columns.
     columns: Vec<PrinterColumn>,
@@ -72,7 +72,7 @@ impl CustomStrategy {
         })
     }
 
-    pub(in crate::api) fn schema(&self) -> &Structural {
+    pub(crate) fn schema(&self) -> &Structural {
         &self.schema
     }
 

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::columns::{Column, labels_text, selector_cell};
 use super::resource::Resource;
-use crate::api::default::{pod_spec, set, set_text};
-use crate::api::validate::{FieldErrors, Path, selector, workload};
+use crate::default::{pod_spec, set, set_text};
+use crate::validate::{FieldErrors, Path, selector, workload};
 
 /// Kubernetes' first API counted the changes of the template in a field, which today's keeps in this annotation and
 /// the pods in a label.
@@ -183,8 +183,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::kinds::built_in;
-    use crate::object::{Kind, Object};
+    use crate::kinds::built_in;
+    use object::{Kind, Object};
 
     fn set(image: &str, number: Option<&str>) -> Object {
         let annotations = number.map(|n| json!({TEMPLATE_GENERATION: n}));

@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::custom::CustomStrategy;
 use super::error::DefinitionError;
-use crate::object::{Kind, Scope, ServedKind, Subresource};
+use object::{Kind, Scope, ServedKind, Subresource};
 
 /// A custom resource as its cluster serves it.
 pub struct Definition {
@@ -33,7 +33,7 @@ pub struct Version {
     pub name: &'static str,
     /// Requests may use it.
     pub is_served: bool,
-    pub(in crate::api) strategy: CustomStrategy,
+    pub(crate) strategy: CustomStrategy,
 }
 
 impl Version {
@@ -43,7 +43,7 @@ impl Version {
     }
 
     /// What has a path below an object.
-    pub(in crate::api) fn subresources(&self) -> Vec<Subresource> {
+    pub(crate) fn subresources(&self) -> Vec<Subresource> {
         let (status, scale) = (self.strategy.has_status(), self.strategy.has_scale());
         let has = [(Subresource::Status, status), (Subresource::Scale, scale)];
         has.into_iter().filter(|(_, has)| *has).map(|(subresource, _)| subresource).collect()

@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::columns::{Column, selector_cell, selector_parts};
 use super::resource::{Replicas, Resource, ScaleFields};
-use crate::api::default::{pod_spec, set, set_text};
-use crate::api::validate::workload::{
+use crate::default::{pod_spec, set, set_text};
+use crate::validate::workload::{
     at_most_hundred_percent, available_within_ready, is_zero, positive_int_or_percent, replica_counts,
     required_selector, selector_and_template,
 };
-use crate::api::validate::{FieldErrors, Path};
+use crate::validate::{FieldErrors, Path};
 
 impl Resource for Deployment {
     const COLUMNS: &'static [Column<Self>] = &[

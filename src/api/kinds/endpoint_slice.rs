@@ -9,8 +9,8 @@ use std::net::Ipv6Addr;
 use super::columns::Column;
 use super::endpoints::{PROTOCOLS, shortened};
 use super::resource::Resource;
-use crate::api::default::set;
-use crate::api::validate::{FieldErrors, Path, names};
+use crate::default::set;
+use crate::validate::{FieldErrors, Path, names};
 
 const MAX_ENDPOINTS: usize = 1000;
 

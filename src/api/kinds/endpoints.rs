@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::columns::{Column, NONE};
 use super::resource::Resource;
-use crate::api::default::set_text;
-use crate::api::validate::{FieldErrors, Path, names};
+use crate::default::set_text;
+use crate::validate::{FieldErrors, Path, names};
 
 pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 

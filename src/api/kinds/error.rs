@@ -1,6 +1,6 @@
 //! Why a definition of a custom resource is not taken.
 
-use crate::object::TooManyKinds;
+use object::TooManyKinds;
 
 /// A definition that cannot be served.
 #[derive(Debug, thiserror::Error)]

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::api::validate::{FieldErrors, Path, names};
-use crate::object::time::{UNKNOWN, human_age};
+use crate::validate::{FieldErrors, Path, names};
+use object::time::{UNKNOWN, human_age};
 
 /// The most that an instance, an action or a reason may have; Kubernetes' limits of the new form.
 const MAX_CHARACTERS: usize = 128;
@@ -85,7 +85,7 @@ impl Resource for Event {
 }
 
 /// What a new event must hold when it is written in the new form.
-pub(in crate::api) fn new_event(errors: &mut FieldErrors, event: &Event) {
+pub(crate) fn new_event(errors: &mut FieldErrors, event: &Event) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     if event.event_time.is_none() {
         errors.required(&Path::root("eventTime"), "");
@@ -182,9 +182,9 @@ fn source(event: &Event) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::api::kinds::new_event_errors;
-    use crate::api::validate::join;
-    use crate::object::{Kind, Object};
+    use crate::kinds::new_event_errors;
+    use crate::validate::join;
+    use object::{Kind, Object};
 
     /// API-FOUND 24: an event without time and reporter was stored.
     #[test]

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::api::validate::{FieldErrors, Path};
+use crate::validate::{FieldErrors, Path};
 
 impl Resource for Lease {
     const COLUMNS: &'static [Column<Self>] = &[

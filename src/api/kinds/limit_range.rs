@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::api::validate::{FieldErrors, Path, names, resources};
-use crate::object::quantity::{Amount, ResourceList};
+use crate::validate::{FieldErrors, Path, names, resources};
+use object::quantity::{Amount, ResourceList};
 
 impl Resource for LimitRange {
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::created_at()];

@@ -47,18 +47,18 @@ mod storage_class;
 
 use k8s_openapi::api::core::v1::{Binding, Event, Pod};
 
-use crate::api::validate::{FieldError, FieldErrors, ephemeral, metadata};
-use crate::object::{Kind, Object};
+use crate::validate::{FieldError, FieldErrors, ephemeral, metadata};
+use object::{Kind, Object};
 
 pub use columns::{ColumnDefinition, RowCondition};
 pub use definition::{Definition, Version};
 pub use error::DefinitionError;
 pub use registry::Kinds;
-pub(in crate::api) use registry::{Registry, ServedResource};
-pub(in crate::api) use resource::Strategy;
+pub(crate) use registry::{Registry, ServedResource};
+pub(crate) use resource::Strategy;
 
 /// The strategy of a built-in kind, or one that knows nothing of a custom kind.
-pub(in crate::api) fn built_in(kind: Kind) -> &'static dyn Strategy {
+pub(crate) fn built_in(kind: Kind) -> &'static dyn Strategy {
     resource::built_in(kind).unwrap_or(&custom::Undefined)
 }
 
@@ -74,7 +74,7 @@ pub fn validate_create(object: &Object) -> Vec<FieldError> {
 
 impl dyn Strategy + '_ {
     /// What is wrong with a new object; nothing when it may be stored.
-    pub(in crate::api) fn create_errors(&self, object: &Object) -> Vec<FieldError> {
+    pub(crate) fn create_errors(&self, object: &Object) -> Vec<FieldError> {
         let mut errors = FieldErrors::default();
         metadata::validate_meta(&mut errors, object.kind(), self.name_rule(), object.meta());
         self.validate_create(object, &mut errors);
@@ -82,21 +82,21 @@ impl dyn Strategy + '_ {
     }
 
     /// What is wrong with a new version of an object, by itself or as a change of the old one.
-    pub(in crate::api) fn update_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
+    pub(crate) fn update_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = self.meta_update_errors(new, old);
         self.validate_update(new, old, &mut errors);
         errors.into_vec()
     }
 
     /// What is wrong with a new status; the spec is the old one.
-    pub(in crate::api) fn status_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
+    pub(crate) fn status_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = self.meta_update_errors(new, old);
         self.validate_status(new, old, &mut errors);
         errors.into_vec()
     }
 
     /// What is wrong with a pod whose resources were changed through their subresource.
-    pub(in crate::api) fn resize_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
+    pub(crate) fn resize_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = self.meta_update_errors(new, old);
         if let (Some(new), Some(old)) = (new.get::<Pod>(), old.get::<Pod>()) {
             pod::validate_resize(&mut errors, new, old);
@@ -112,7 +112,7 @@ impl dyn Strategy + '_ {
 }
 
 /// What is wrong with a pod whose ephemeral containers were changed through their subresource.
-pub(in crate::api) fn ephemeral_containers_errors(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(crate) fn ephemeral_containers_errors(new: &Object, old: &Object) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     if let (Some(new), Some(old)) = (new.get::<Pod>(), old.get::<Pod>()) {
         pod::validate_pod(&mut errors, new);
@@ -122,7 +122,7 @@ pub(in crate::api) fn ephemeral_containers_errors(new: &Object, old: &Object) ->
 }
 
 /// What is wrong with a new event that is written in the form of events.k8s.io.
-pub(in crate::api) fn new_event_errors(object: &Object) -> Vec<FieldError> {
+pub(crate) fn new_event_errors(object: &Object) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     if let Some(event) = object.get::<Event>() {
         event::new_event(&mut errors, event);
@@ -131,7 +131,7 @@ pub(in crate::api) fn new_event_errors(object: &Object) -> Vec<FieldError> {
 }
 
 /// What is wrong with an assignment of a pod to a node.
-pub(in crate::api) fn binding_errors(binding: &Binding) -> Vec<FieldError> {
+pub(crate) fn binding_errors(binding: &Binding) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     pod::validate_binding(&mut errors, binding);
     errors.into_vec()

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::api::default::{set, set_text};
-use crate::api::validate::{FieldErrors, Path, names};
+use crate::default::{set, set_text};
+use crate::validate::{FieldErrors, Path, names};
 
 /// The label every namespace carries with its own name.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::columns::{Column, NONE};
 use super::resource::{Resource, SelectableField, flag, selectable};
-use crate::api::validate::{FieldErrors, Path, metadata, names, placement, resources};
-use crate::object::time::UNKNOWN;
+use crate::validate::{FieldErrors, Path, metadata, names, placement, resources};
+use object::time::UNKNOWN;
 
 impl Resource for Node {
     // A kubelet registers its node with the status it has.

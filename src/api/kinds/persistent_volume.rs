@@ -1,26 +1,26 @@
 //! Persistent volumes.
 
-use crate::api::validate::resources;
-use crate::api::validate::selector;
-use crate::api::validate::spec_diff;
-use crate::api::validate::spec_diff::differences;
-use crate::api::validate::storage::access_modes;
-use crate::api::validate::storage::class_name;
-use crate::api::validate::storage::volume_mode;
-use crate::api::validate::volumes;
-use crate::object::quantity::Amount;
+use crate::validate::resources;
+use crate::validate::selector;
+use crate::validate::spec_diff;
+use crate::validate::spec_diff::differences;
+use crate::validate::storage::access_modes;
+use crate::validate::storage::class_name;
+use crate::validate::storage::volume_mode;
+use crate::validate::volumes;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use object::quantity::Amount;
 use serde_json::json;
 use serde_json::{Map, Value};
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::api::default::{set, set_text};
-use crate::api::validate::{FieldErrors, Path};
-use crate::object::owner;
-use crate::object::quantity::ResourceList;
-use crate::object::storage::UNSET;
+use crate::default::{set, set_text};
+use crate::validate::{FieldErrors, Path};
+use object::owner;
+use object::quantity::ResourceList;
+use object::storage::UNSET;
 
 /// The fields of a spec that are no source.
 const NO_SOURCES: &[&str] = &[

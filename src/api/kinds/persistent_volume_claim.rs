@@ -1,25 +1,25 @@
 //! Persistent volume claims.
 
-use crate::api::validate::resources;
-use crate::api::validate::spec_diff;
-use crate::api::validate::spec_diff::differences;
-use crate::object::storage::annotation;
-use crate::object::storage::claim_phase;
+use crate::validate::resources;
+use crate::validate::spec_diff;
+use crate::validate::spec_diff::differences;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use object::storage::annotation;
+use object::storage::claim_phase;
 use serde_json::json;
 
 use super::columns::Column;
 use super::persistent_volume::{modes_text, storage_text};
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::api::default::set_text;
-use crate::api::validate::{FieldErrors, Path, storage};
-use crate::object::owner;
-use crate::object::quantity::{Amount, ResourceList};
-use crate::object::storage::{BETA_CLASS, UNSET, claim_class};
+use crate::default::set_text;
+use crate::validate::{FieldErrors, Path, storage};
+use object::owner;
+use object::quantity::{Amount, ResourceList};
+use object::storage::{BETA_CLASS, UNSET, claim_class};
 
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 

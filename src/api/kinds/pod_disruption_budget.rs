@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::api::validate::{FieldErrors, Path, selector, workload};
+use crate::validate::{FieldErrors, Path, selector, workload};
 
 impl Resource for PodDisruptionBudget {
     const COLUMNS: &'static [Column<Self>] = &[

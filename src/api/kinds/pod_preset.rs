@@ -2,9 +2,9 @@
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::api::default::{pod_spec, volumes as default_volumes};
-use crate::api::validate::{FieldErrors, Path, environment, selector, volumes};
-use crate::object::pod_preset::PodPreset;
+use crate::default::{pod_spec, volumes as default_volumes};
+use crate::validate::{FieldErrors, Path, environment, selector, volumes};
+use object::pod_preset::PodPreset;
 
 impl Resource for PodPreset {
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::created_at()];

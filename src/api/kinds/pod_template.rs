@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{PodSpec, PodTemplate};
 
 use super::columns::{Column, template_labels};
 use super::resource::Resource;
-use crate::api::default::pod_spec;
-use crate::api::validate::{FieldErrors, Path};
+use crate::default::pod_spec;
+use crate::validate::{FieldErrors, Path};
 
 impl Resource for PodTemplate {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -23,7 +23,7 @@ impl Resource for PodTemplate {
 
     fn validate(&self, errors: &mut FieldErrors) {
         if let Some(template) = &self.template {
-            crate::api::validate::pod_spec::template(errors, &Path::root("template"), template);
+            crate::validate::pod_spec::template(errors, &Path::root("template"), template);
         }
     }
 

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::api::default::set_text;
-use crate::api::validate::{FieldErrors, Path};
+use crate::default::set_text;
+use crate::validate::{FieldErrors, Path};
 
 /// The highest priority users may give.
 const HIGHEST_USER_PRIORITY: i32 = 1_000_000_000;

@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use super::definition::{Definition, Version};
 use super::error::DefinitionError;
 use super::{Strategy, built_in};
-use crate::api::Api;
-use crate::object::quantity::ResourceList;
-use crate::object::{Kind, Object, ServedKind, Subresource, split_api_version};
+use crate::Api;
+use object::quantity::ResourceList;
+use object::{Kind, Object, ServedKind, Subresource, split_api_version};
 
 /// What a cluster serves at one time.
 #[derive(Clone, Default)]
@@ -28,7 +28,7 @@ pub struct Kinds {
 }
 
 /// A kind's strategy: of a built-in kind, or as a version of a definition has it.
-pub(in crate::api) enum StrategyOf {
+pub(crate) enum StrategyOf {
     BuiltIn(&'static dyn Strategy),
     Custom(Arc<Definition>, usize),
 }
@@ -45,12 +45,12 @@ impl Deref for StrategyOf {
 }
 
 /// One kind in one version, as discovery tells of it.
-pub(in crate::api) struct ServedResource {
-    pub(in crate::api) served: ServedKind,
-    pub(in crate::api) singular: String,
-    pub(in crate::api) short_names: Vec<String>,
-    pub(in crate::api) categories: Vec<String>,
-    pub(in crate::api) subresources: Vec<Subresource>,
+pub(crate) struct ServedResource {
+    pub(crate) served: ServedKind,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) subresources: Vec<Subresource>,
 }
 
 impl Kinds {
@@ -66,7 +66,7 @@ impl Kinds {
     }
 
     /// Every kind in every version that is served.
-    pub(in crate::api) fn served(&self) -> impl Iterator<Item = ServedResource> + '_ {
+    pub(crate) fn served(&self) -> impl Iterator<Item = ServedResource> + '_ {
         let built_in = ServedKind::built_in().map(|served| {
             let info = served.kind().info();
             let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
@@ -116,7 +116,7 @@ impl Kinds {
     }
 
     /// What a list of a kind calls itself.
-    pub(in crate::api) fn list_kind(&self, kind: Kind) -> String {
+    pub(crate) fn list_kind(&self, kind: Kind) -> String {
         match self.custom.get(&kind) {
             Some(definition) => definition.list_kind.clone(),
             None => format!("{}List", kind.info().name),
@@ -151,17 +151,17 @@ impl Kinds {
     }
 
     /// The schema of a custom resource's version.
-    pub(in crate::api) fn schema(&self, served: ServedKind) -> Option<&super::structural::Structural> {
+    pub(crate) fn schema(&self, served: ServedKind) -> Option<&super::structural::Structural> {
         self.version(served).map(|(_, version)| version.strategy.schema())
     }
 
     /// The strategy of a kind in a version.
-    pub(in crate::api) fn strategy_in(&self, served: ServedKind) -> StrategyOf {
+    pub(crate) fn strategy_in(&self, served: ServedKind) -> StrategyOf {
         self.strategy_named(served.kind(), served.version())
     }
 
     /// The strategy of an object's kind, in the version the object has.
-    pub(in crate::api) fn strategy(&self, object: &Object) -> StrategyOf {
+    pub(crate) fn strategy(&self, object: &Object) -> StrategyOf {
         match object.custom() {
             None => StrategyOf::BuiltIn(built_in(object.kind())),
             Some(custom) => self.strategy_named(object.kind(), split_api_version(custom.api_version()).1),
@@ -176,7 +176,7 @@ impl Kinds {
     }
 
     /// The version that an object is stored in, given to it.
-    pub(in crate::api) fn to_stored_version(&self, object: &mut Object) {
+    pub(crate) fn to_stored_version(&self, object: &mut Object) {
         let Some(definition) = self.custom.get(&object.kind()) else { return };
         let api_version = format!("{}/{}", definition.kind.info().group, definition.stored().name);
         if let Some(custom) = object.custom_mut() {
@@ -220,7 +220,7 @@ fn is_counted(kind: Kind, strategy: &dyn Strategy) -> bool {
 }
 
 /// The kinds of a cluster as they change.
-pub(in crate::api) struct Registry {
+pub(crate) struct Registry {
     kinds: RwLock<Arc<Kinds>>,
     changed: watch::Sender<u64>,
 }

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::columns::{Column, selector_cell, selector_parts};
 use super::resource::{Replicas, Resource, ScaleFields, SelectableField, selectable};
-use crate::api::default::{pod_spec, set};
-use crate::api::validate::workload::{
+use crate::default::{pod_spec, set};
+use crate::validate::workload::{
     available_within_ready, replica_counts, required_selector, selector_and_template,
 };
-use crate::api::validate::{FieldErrors, Path};
+use crate::validate::{FieldErrors, Path};
 
 impl Resource for ReplicaSet {
     const COLUMNS: &'static [Column<Self>] = &[

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::columns::{Column, labels_text, selector_parts};
 use super::resource::{Replicas, Resource, ScaleFields, SelectableField, selectable};
-use crate::api::Propagation;
-use crate::api::default::{pod_spec, set};
-use crate::api::validate::{FieldErrors, Path, workload};
+use crate::Propagation;
+use crate::default::{pod_spec, set};
+use crate::validate::{FieldErrors, Path, workload};
 
 impl Resource for ReplicationController {
     const COUNTED_BY_PLURAL: bool = true;

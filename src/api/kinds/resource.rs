@@ -9,17 +9,17 @@ use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::{Value, json};
 
 use super::columns::{Column, ColumnDefinition, RowCondition};
-use crate::api::Propagation;
-use crate::api::validate::{FieldErrors, names};
-use crate::object::quantity::ResourceList;
-use crate::object::{Kind, Object, Typed};
+use crate::Propagation;
+use crate::validate::{FieldErrors, names};
+use object::quantity::ResourceList;
+use object::{Kind, Object, Typed};
 
 /// A built-in kind. Everything is a pure function of one object, or of its new and old version: what depends on other
 /// objects (priorities, service accounts, addresses, quotas) is admission's.
 ///
 /// What is not said here is what most kinds do: no defaults, no rules beyond those of metadata, the columns name and
 /// age.
-pub(in crate::api) trait Resource: Typed {
+pub(crate) trait Resource: Typed {
     /// What its names look like: the faults of one.
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
     /// A new object keeps the status it brings.
@@ -96,21 +96,21 @@ pub(in crate::api) trait Resource: Typed {
 
 impl<T: Resource> Column<T> {
     /// The names of the containers of the pod that the object makes.
-    pub(in crate::api) const fn containers() -> Self {
+    pub(crate) const fn containers() -> Self {
         Self::text("Containers", "Names of each container in the template.", |object, _| {
             json!(of_containers(object, |c| Some(&c.name)))
         })
     }
 
     /// The images of the containers of the pod that the object makes.
-    pub(in crate::api) const fn images() -> Self {
+    pub(crate) const fn images() -> Self {
         Self::text("Images", "Images referenced by each container in the template.", |object, _| {
             json!(of_containers(object, |c| c.image.as_deref()))
         })
     }
 
     /// Which pods are the object's.
-    pub(in crate::api) const fn selector(cell: fn(&T, Timestamp) -> Value) -> Self {
+    pub(crate) const fn selector(cell: fn(&T, Timestamp) -> Value) -> Self {
         Self::wide("Selector", "Label selector for the pods of the object.", cell)
     }
 }
@@ -121,15 +121,15 @@ fn of_containers<T: Resource>(object: &T, part: fn(&Container) -> Option<&str>) 
 }
 
 /// A field that lists and watches can be limited by.
-pub(in crate::api) struct SelectableField<T> {
+pub(crate) struct SelectableField<T> {
     /// As selectors name it.
-    pub(in crate::api) path: &'static str,
+    pub(crate) path: &'static str,
     /// Its text; empty when it is absent.
-    pub(in crate::api) text: for<'a> fn(&'a T) -> Cow<'a, str>,
+    pub(crate) text: for<'a> fn(&'a T) -> Cow<'a, str>,
 }
 
 /// A field with its text.
-pub(in crate::api) const fn selectable<T>(
+pub(crate) const fn selectable<T>(
     path: &'static str,
     text: for<'a> fn(&'a T) -> Cow<'a, str>,
 ) -> SelectableField<T> {
@@ -137,36 +137,36 @@ pub(in crate::api) const fn selectable<T>(
 }
 
 /// An optional text as a selectable field has it.
-pub(in crate::api) fn text(field: Option<&String>) -> Cow<'_, str> {
+pub(crate) fn text(field: Option<&String>) -> Cow<'_, str> {
     Cow::Borrowed(field.map_or("", String::as_str))
 }
 
 /// An optional flag as a selectable field has it.
-pub(in crate::api) fn flag(field: Option<bool>) -> Cow<'static, str> {
+pub(crate) fn flag(field: Option<bool>) -> Cow<'static, str> {
     Cow::Borrowed(if field == Some(true) { "true" } else { "false" })
 }
 
 /// How the replica counts of a kind are read and set.
 #[derive(Clone, Copy)]
-pub(in crate::api) struct ScaleFields<T> {
-    pub(in crate::api) get: fn(&T) -> Replicas,
+pub(crate) struct ScaleFields<T> {
+    pub(crate) get: fn(&T) -> Replicas,
     /// Sets the count that is asked for.
-    pub(in crate::api) set: fn(&mut T, i32),
+    pub(crate) set: fn(&mut T, i32),
 }
 
 /// The replica counts of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::api) struct Replicas {
+pub(crate) struct Replicas {
     /// Asked for; one when nothing is said.
-    pub(in crate::api) desired: Option<i32>,
+    pub(crate) desired: Option<i32>,
     /// There now.
-    pub(in crate::api) current: i32,
+    pub(crate) current: i32,
     /// Which pods are counted, as a selector's text.
-    pub(in crate::api) selector: String,
+    pub(crate) selector: String,
 }
 
 /// A kind's knowledge without its type. Objects of another kind are left as they are.
-pub(in crate::api) trait Strategy: Send + Sync {
+pub(crate) trait Strategy: Send + Sync {
     fn name_rule(&self) -> fn(&str) -> Vec<String> {
         names::dns_1123_subdomain
     }
@@ -356,14 +356,14 @@ impl<T: Resource> Strategy for BuiltIn<T> {
 macro_rules! strategies {
     ($($kind:ident($ty:ty) $shape:ident)*) => {
         /// The strategy of a built-in kind; none of a custom one, whose cluster has it.
-        pub(in crate::api) fn built_in(kind: Kind) -> Option<&'static dyn Strategy> {
+        pub(crate) fn built_in(kind: Kind) -> Option<&'static dyn Strategy> {
             use k8s_openapi::api::{
                 apps, autoscaling, batch, coordination, core, discovery, policy, scheduling, storage,
             };
-            use crate::object::pod_preset;
+            use object::pod_preset;
             static STRATEGIES: &[&dyn Strategy] = &[$(&BuiltIn::<$ty>(PhantomData)),*];
             STRATEGIES.get(kind.index()).copied()
         }
     };
 }
-crate::object::each_built_in!(strategies);
+object::each_built_in!(strategies);

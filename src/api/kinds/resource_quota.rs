@@ -1,14 +1,14 @@
 //! Resource quotas.
 
-use crate::api::validate::resources;
+use crate::validate::resources;
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::api::validate::{FieldErrors, Path, names};
-use crate::object::quantity::{Amount, ResourceList};
+use crate::validate::{FieldErrors, Path, names};
+use object::quantity::{Amount, ResourceList};
 
 /// What quotas count in pieces.
 const COUNTED: &[&str] = &[

@@ -1,6 +1,6 @@
 //! Services.
 
-use crate::api::validate::metadata;
+use crate::validate::metadata;
 use std::collections::HashSet;
 
 use jiff::Timestamp;
@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::columns::{Column, NONE, labels_text, or_none};
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::api::default::{set, set_text};
-use crate::api::validate::{FieldErrors, Path, names};
-use crate::object::quantity::ResourceList;
+use crate::default::{set, set_text};
+use crate::validate::{FieldErrors, Path, names};
+use object::quantity::ResourceList;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::columns::{Column, selector_parts};
 use super::resource::{Replicas, Resource, ScaleFields};
-use crate::api::default::{pod_spec, set, set_text};
-use crate::api::validate::{FieldErrors, Path, Shown, names, storage, workload};
-use crate::base::quote::quote;
+use crate::default::{pod_spec, set, set_text};
+use crate::validate::{FieldErrors, Path, Shown, names, storage, workload};
+use base::quote::quote;
 
 const FORBIDDEN_CHANGE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 

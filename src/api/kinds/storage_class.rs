@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::api::default::set_text;
-use crate::api::validate::{FieldErrors, Path, metadata, names};
-use crate::object::storage::{DEFAULT_CLASS, UNSET};
+use crate::default::set_text;
+use crate::validate::{FieldErrors, Path, metadata, names};
+use object::storage::{DEFAULT_CLASS, UNSET};
 
 /// Parameters there may be, and bytes of all their names and values.
 const MAX_PARAMETERS: usize = 512;

@@ -11,14 +11,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::api::validate::{FieldErrors, Path};
-use crate::base::quote::quote;
+use crate::validate::{FieldErrors, Path};
+use base::quote::quote;
 
 /// What every object has; a schema may say nothing of it.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The schema of a version.
-pub(in crate::api) struct Structural {
+pub(crate) struct Structural {
     root: JSONSchemaProps,
     /// The patterns in it, compiled.
     patterns: HashMap<String, Regex>,
@@ -33,12 +33,12 @@ impl Structural {
     }
 
     /// The schema itself, for those who print it.
-    pub(in crate::api) fn root(&self) -> &JSONSchemaProps {
+    pub(crate) fn root(&self) -> &JSONSchemaProps {
         &self.root
     }
 
     /// Drops the fields that the schema does not name; returns where they stood.
-    pub(in crate::api) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
+    pub(crate) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
         let mut unknown = Vec::new();
         prune_fields(&self.root, fields, true, "", &mut unknown);
         unknown

@@ -65,14 +65,14 @@ pub struct PatchTarget<'a> {
     pub kind: &'a str,
 }
 
-impl From<crate::object::ServedKind> for PatchTarget<'static> {
-    fn from(served: crate::object::ServedKind) -> Self {
+impl From<object::ServedKind> for PatchTarget<'static> {
+    fn from(served: object::ServedKind) -> Self {
         Self { group: served.group(), version: served.version(), kind: served.kind().info().name }
     }
 }
 
-impl From<crate::object::Kind> for PatchTarget<'static> {
-    fn from(kind: crate::object::Kind) -> Self {
+impl From<object::Kind> for PatchTarget<'static> {
+    fn from(kind: object::Kind) -> Self {
         let info = kind.info();
         Self { group: info.group, version: info.version, kind: info.name }
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::PatchError;
 use super::order::{Identity, in_wanted_order};
-use crate::api::schema::{Field, Graph, MergeRule, PatchStrategy, Shape, TypeId, graph};
+use crate::schema::{Field, Graph, MergeRule, PatchStrategy, Shape, TypeId, graph};
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

@@ -372,7 +372,7 @@ fn lists_as_long_as_a_body_holds_merge_in_one_pass_safe_10() {
     };
     let pod = |value: &str| json!({"spec": {"containers": [{"name": "c", "env": list(value)}]}});
     let patched = apply_patch(
-        crate::object::Kind::Pod,
+        object::Kind::Pod,
         PatchType::StrategicMerge,
         &pod("old"),
         pod("new").to_string().as_bytes(),
@@ -383,7 +383,7 @@ fn lists_as_long_as_a_body_holds_merge_in_one_pass_safe_10() {
         |prefix: &str| -> Vec<Value> { (0..60_000).map(|n| json!(format!("{prefix}{n}"))).collect() };
     let map = |names: Vec<Value>| json!({"metadata": {"finalizers": names}});
     let patched = apply_patch(
-        crate::object::Kind::ConfigMap,
+        object::Kind::ConfigMap,
         PatchType::StrategicMerge,
         &map(finalizers("a")),
         map(finalizers("b")).to_string().as_bytes(),

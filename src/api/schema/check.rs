@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::MAX_DEPTH;
 use super::graph::{ObjectType, Scalar, Shape, TypeId, graph};
-use crate::base::quote::quote;
+use base::quote::quote;
 
 /// How many findings of each sort are told.
 const MAX_REPORTED: usize = 32;

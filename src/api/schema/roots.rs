@@ -13,7 +13,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use crate::object::pod_preset;
+use object::pod_preset;
 
 /// One top-level type.
 pub struct Root {
@@ -49,7 +49,7 @@ const STORED: &[Root] = {
     macro_rules! stored {
         ($($kind:ident($ty:ty) $shape:ident)*) => { roots![$($ty),*] };
     }
-    crate::object::each_built_in!(stored)
+    object::each_built_in!(stored)
 };
 
 /// Other versions of them, and what is answered and never stored.

@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::core::v1::{Binding, Pod, PodCondition};
 
-use crate::api::Part;
-use crate::api::{Api, ApiError, rules};
-use crate::base::quote::quote;
-use crate::object::conditions::{self, ConditionStatus};
-use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind, Shared};
+use crate::Part;
+use crate::{Api, ApiError, rules};
+use base::quote::quote;
+use object::conditions::{self, ConditionStatus};
+use object::owner::is_terminating;
+use object::{Key, Kind, Shared};
 
 impl Api {
     /// Assigns a pod to the node that a binding names, if the binding is one.

@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::Part;
-use crate::api::{Api, ApiError, Cause, DeleteOptions};
-use crate::object::pod::{can_ignore_budget, disruption, is_ready};
-use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Shared};
+use crate::Part;
+use crate::{Api, ApiError, Cause, DeleteOptions};
+use object::pod::{can_ignore_budget, disruption, is_ready};
+use object::selector::Selector;
+use object::{Key, Kind, Shared};
 
 /// How many pods under disruption a budget may list before the controller has caught up.
 const MAX_DISRUPTED: usize = 2000;

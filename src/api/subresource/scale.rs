@@ -3,9 +3,9 @@
 use k8s_openapi::api::autoscaling::v1::{Scale, ScaleSpec, ScaleStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::Part;
-use crate::api::{Api, ApiError, Cause, WriteOptions};
-use crate::object::{Key, Kind, Object, Revision};
+use crate::Part;
+use crate::{Api, ApiError, Cause, WriteOptions};
+use object::{Key, Kind, Object, Revision};
 
 impl Api {
     /// The scale of a workload.

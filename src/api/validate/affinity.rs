@@ -7,7 +7,7 @@ use super::{metadata, names, selector};
 
 const WEIGHT: &str = "must be in the range 1-100";
 
-pub(in crate::api) fn affinity(errors: &mut FieldErrors, path: &Path<'_>, affinity: &Affinity) {
+pub(crate) fn affinity(errors: &mut FieldErrors, path: &Path<'_>, affinity: &Affinity) {
     if let Some(node) = &affinity.node_affinity {
         node_affinity(errors, &path.child("nodeAffinity"), node);
     }
@@ -107,7 +107,7 @@ fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, term: &PodAffinit
 }
 
 /// The node label whose values are the domains.
-pub(in crate::api) fn topology_key(errors: &mut FieldErrors, path: &Path<'_>, key: &str) {
+pub(crate) fn topology_key(errors: &mut FieldErrors, path: &Path<'_>, key: &str) {
     if key.is_empty() {
         errors.required(path, "can not be empty");
     } else {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// What of `new` is not as in `old`; `null` where something is gone. Elements of a list keep their name, so
 /// that it can be told which they are.
-pub(in crate::api) fn changed_part(new: &Value, old: &Value) -> Value {
+pub(crate) fn changed_part(new: &Value, old: &Value) -> Value {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
             let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));

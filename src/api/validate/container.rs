@@ -9,13 +9,13 @@ use super::surroundings::Surroundings;
 use super::{environment, names, probe, resources, volumes};
 
 /// What can be resized.
-pub(in crate::api) const RESIZABLE: [&str; 2] = ["cpu", "memory"];
+pub(crate) const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 const RESIZE_POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 /// The app's containers; returns their names.
-pub(in crate::api) fn app_containers<'a>(
+pub(crate) fn app_containers<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &'a [Container],
@@ -44,7 +44,7 @@ pub(in crate::api) fn app_containers<'a>(
 }
 
 /// Init containers; sidecars among them may have hooks and probes. Adds their names to `seen`.
-pub(in crate::api) fn init_containers<'a>(
+pub(crate) fn init_containers<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &'a [Container],
@@ -103,7 +103,7 @@ fn probes(errors: &mut FieldErrors, path: &Path<'_>, container: &Container) {
 }
 
 /// What holds for containers of all sorts, ephemeral ones too.
-pub(in crate::api) fn any_container(
+pub(crate) fn any_container(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     container: &Container,
@@ -147,7 +147,7 @@ pub(in crate::api) fn any_container(
 }
 
 /// An image reference; also where an update changes it.
-pub(in crate::api) fn image(errors: &mut FieldErrors, path: &Path<'_>, image: &str) {
+pub(crate) fn image(errors: &mut FieldErrors, path: &Path<'_>, image: &str) {
     if image.is_empty() {
         errors.required(path, "");
     } else if image.trim() != image {
@@ -237,7 +237,7 @@ fn security_context(errors: &mut FieldErrors, path: &Path<'_>, context: &Securit
 }
 
 /// A user's or group's number.
-pub(in crate::api) fn user_or_group(errors: &mut FieldErrors, path: &Path<'_>, id: Option<i64>) {
+pub(crate) fn user_or_group(errors: &mut FieldErrors, path: &Path<'_>, id: Option<i64>) {
     if let Some(id) = id
         && !(0..=i64::from(i32::MAX)).contains(&id)
     {

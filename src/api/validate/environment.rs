@@ -21,7 +21,7 @@ const ENV_FIELDS: &[&str] = &[
 ];
 
 /// Fields of the pod a file may hold.
-pub(in crate::api) const FILE_FIELDS: &[&str] =
+pub(crate) const FILE_FIELDS: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
 const ENV_RESOURCES: &[&str] = &[
@@ -33,7 +33,7 @@ const ENV_RESOURCES: &[&str] = &[
     "requests.memory",
 ];
 
-pub(in crate::api) fn variables(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvVar]) {
+pub(crate) fn variables(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvVar]) {
     for (i, variable) in list.iter().enumerate() {
         let path = path.index(i);
         if variable.name.is_empty() {
@@ -87,7 +87,7 @@ fn variable_source(errors: &mut FieldErrors, path: &Path<'_>, source: &EnvVarSou
 }
 
 /// A field of the pod, where `supported` ones may stand; labels and annotations by `['key']`.
-pub(in crate::api) fn pod_field(
+pub(crate) fn pod_field(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     field: &ObjectFieldSelector,
@@ -123,7 +123,7 @@ pub(in crate::api) fn pod_field(
 }
 
 /// A container's request or limit.
-pub(in crate::api) fn container_resource(
+pub(crate) fn container_resource(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     selector: &ResourceFieldSelector,
@@ -151,7 +151,7 @@ fn key_reference(errors: &mut FieldErrors, path: &Path<'_>, name: &str, key: &st
 }
 
 /// Whole ConfigMaps and Secrets.
-pub(in crate::api) fn sources(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvFromSource]) {
+pub(crate) fn sources(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvFromSource]) {
     for (i, source) in list.iter().enumerate() {
         let path = path.index(i);
         if let Some(prefix) = source.prefix.as_ref().filter(|p| !p.is_empty()) {

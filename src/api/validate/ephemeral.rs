@@ -11,7 +11,7 @@ use super::surroundings::Surroundings;
 const NOT_HERE: &str = "cannot be set for an Ephemeral Container";
 
 /// The ephemeral containers of a pod spec at `path`, beside the containers with the names `others`.
-pub(in crate::api) fn containers(
+pub(crate) fn containers(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     spec: &PodSpec,
@@ -80,7 +80,7 @@ fn as_container(given: &EphemeralContainer) -> Container {
 }
 
 /// An update through the ephemeralcontainers subresource: what was there stays as it was.
-pub(in crate::api) fn update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
+pub(crate) fn update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
     let of = |pod: &Pod| pod.spec.as_ref().and_then(|s| s.ephemeral_containers.clone()).unwrap_or_default();
     let (new, old) = (of(new), of(old));
     let path = Path::root("spec.ephemeralContainers");

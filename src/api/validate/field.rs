@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 
-use crate::base::quote::quote;
+use base::quote::quote;
 
 /// The kind of fault, as a `Status` cause names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,29 +113,29 @@ enum Part<'a> {
 
 /// The way to a field. Lives on the stack and is written out only when something is wrong there.
 #[derive(Clone, Copy)]
-pub(in crate::api) struct Path<'a> {
+pub(crate) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
     part: Part<'a>,
 }
 
 impl<'a> Path<'a> {
     /// A field of the object itself; may hold dots, `spec.template`.
-    pub(in crate::api) fn root(field: &'a str) -> Self {
+    pub(crate) fn root(field: &'a str) -> Self {
         Self { parent: None, part: Part::Field(field) }
     }
 
     /// A field of what is here; may hold dots.
-    pub(in crate::api) fn child(&'a self, field: &'a str) -> Self {
+    pub(crate) fn child(&'a self, field: &'a str) -> Self {
         Self { parent: Some(self), part: Part::Field(field) }
     }
 
     /// An item of the list that is here.
-    pub(in crate::api) fn index(&'a self, index: usize) -> Self {
+    pub(crate) fn index(&'a self, index: usize) -> Self {
         Self { parent: Some(self), part: Part::Index(index) }
     }
 
     /// An entry of the map that is here.
-    pub(in crate::api) fn key(&'a self, key: &'a str) -> Self {
+    pub(crate) fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), part: Part::Key(key) }
     }
 }
@@ -161,7 +161,7 @@ const MOST_TEXT: usize = 1 << 20;
 
 /// Collects the faults of an object.
 #[derive(Debug, Default)]
-pub(in crate::api) struct FieldErrors {
+pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
     /// Bytes of what they show and say.
     text: usize,
@@ -171,7 +171,7 @@ pub(in crate::api) struct FieldErrors {
 
 impl FieldErrors {
     /// What was found.
-    pub(in crate::api) fn into_vec(mut self) -> Vec<FieldError> {
+    pub(crate) fn into_vec(mut self) -> Vec<FieldError> {
         if let Some((path, count)) = self.more {
             let detail = format!("this and {} more faults are not told", count - 1);
             self.errors.push(FieldError { path, reason: FieldErrorReason::Invalid, value: None, detail });
@@ -180,7 +180,7 @@ impl FieldErrors {
     }
 
     /// How many faults there are so far.
-    pub(in crate::api) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.errors.len() + self.more.as_ref().map_or(0, |(_, count)| *count)
     }
 
@@ -204,12 +204,12 @@ impl FieldErrors {
     }
 
     /// The field is missing.
-    pub(in crate::api) fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub(crate) fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Required, || None, || detail);
     }
 
     /// The value breaks a rule.
-    pub(in crate::api) fn invalid(
+    pub(crate) fn invalid(
         &mut self,
         path: &Path<'_>,
         value: &(impl Shown + ?Sized),
@@ -219,17 +219,17 @@ impl FieldErrors {
     }
 
     /// The value, of the type `found`, is not of the field's type.
-    pub(in crate::api) fn wrong_type(&mut self, path: &Path<'_>, found: &str, detail: impl Into<String>) {
+    pub(crate) fn wrong_type(&mut self, path: &Path<'_>, found: &str, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::TypeInvalid, || found.shown(), || detail);
     }
 
     /// What is here breaks a rule, and is too much to be shown.
-    pub(in crate::api) fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub(crate) fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Invalid, || None, || detail);
     }
 
     /// The value breaks each of these rules.
-    pub(in crate::api) fn invalid_each(
+    pub(crate) fn invalid_each(
         &mut self,
         path: &Path<'_>,
         value: &(impl Shown + ?Sized),
@@ -241,12 +241,12 @@ impl FieldErrors {
     }
 
     /// The value is not one of the set, which is listed as given.
-    pub(in crate::api) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+    pub(crate) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         self.unsupported_shown(path, value, supported);
     }
 
     /// The value, which need not be a text, is not one of the set.
-    pub(in crate::api) fn unsupported_shown(
+    pub(crate) fn unsupported_shown(
         &mut self,
         path: &Path<'_>,
         value: &(impl Shown + ?Sized),
@@ -256,24 +256,19 @@ impl FieldErrors {
     }
 
     /// A value that is no text is not one of the set.
-    pub(in crate::api) fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
+    pub(crate) fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
         self.add(path, FieldErrorReason::NotSupported, || value.to_string(), || among(supported));
     }
 
     /// Checks a text against a closed set.
-    pub(in crate::api) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+    pub(crate) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.unsupported(path, value, supported);
         }
     }
 
     /// Checks a text that must be given against a closed set.
-    pub(in crate::api) fn required_one_of(
-        &mut self,
-        path: &Path<'_>,
-        value: Option<&str>,
-        supported: &[&str],
-    ) {
+    pub(crate) fn required_one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
         match value {
             None | Some("") => self.required(path, ""),
             Some(value) => self.one_of(path, value, supported),
@@ -281,12 +276,12 @@ impl FieldErrors {
     }
 
     /// The value occurs twice.
-    pub(in crate::api) fn duplicate(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized)) {
+    pub(crate) fn duplicate(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized)) {
         self.add(path, FieldErrorReason::Duplicate, || value.shown(), String::new);
     }
 
     /// The value occurs twice where a rule says it may not.
-    pub(in crate::api) fn duplicate_because(
+    pub(crate) fn duplicate_because(
         &mut self,
         path: &Path<'_>,
         value: &(impl Shown + ?Sized),
@@ -296,17 +291,17 @@ impl FieldErrors {
     }
 
     /// The field may not be given or changed.
-    pub(in crate::api) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub(crate) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Forbidden, || None, || detail);
     }
 
     /// What the value names is not there.
-    pub(in crate::api) fn not_found(&mut self, path: &Path<'_>, value: &str) {
+    pub(crate) fn not_found(&mut self, path: &Path<'_>, value: &str) {
         self.add(path, FieldErrorReason::NotFound, || quote(value), String::new);
     }
 
     /// The value has too many bytes.
-    pub(in crate::api) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
+    pub(crate) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
         self.add(
             path,
             FieldErrorReason::TooLong,
@@ -316,7 +311,7 @@ impl FieldErrors {
     }
 
     /// The list has too many items.
-    pub(in crate::api) fn too_many(&mut self, path: &Path<'_>, items: usize, max_items: usize) {
+    pub(crate) fn too_many(&mut self, path: &Path<'_>, items: usize, max_items: usize) {
         self.add(
             path,
             FieldErrorReason::TooMany,
@@ -326,7 +321,7 @@ impl FieldErrors {
     }
 
     /// Checks a number that counts or measures something.
-    pub(in crate::api) fn non_negative(&mut self, path: &Path<'_>, value: impl Into<i64>) {
+    pub(crate) fn non_negative(&mut self, path: &Path<'_>, value: impl Into<i64>) {
         let value = value.into();
         if value < 0 {
             self.invalid(path, &value, "must be greater than or equal to 0");
@@ -334,7 +329,7 @@ impl FieldErrors {
     }
 
     /// Checks that a field did not change.
-    pub(in crate::api) fn immutable<T: PartialEq + Shown>(&mut self, path: &Path<'_>, new: &T, old: &T) {
+    pub(crate) fn immutable<T: PartialEq + Shown>(&mut self, path: &Path<'_>, new: &T, old: &T) {
         if new != old {
             self.invalid(path, new, "field is immutable");
         }
@@ -348,7 +343,7 @@ fn among(supported: &[&str]) -> String {
 }
 
 /// A value as error messages show it.
-pub(in crate::api) trait Shown {
+pub(crate) trait Shown {
     /// The text.
     fn shown(&self) -> String;
 }

@@ -6,9 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 
 use super::field::{FieldErrors, Path};
 use super::names;
-use crate::base::quote::quote;
-use crate::object::selector::Labels;
-use crate::object::{Kind, owner};
+use base::quote::quote;
+use object::selector::Labels;
+use object::{Kind, owner};
 
 /// Keys and values of all annotations together.
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
@@ -22,9 +22,9 @@ const MANAGED_SUBRESOURCE_MAX_BYTES: usize = 256;
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "foregroundDeletion", "orphan"];
 
 /// What names of a kind must look like: the faults of one.
-pub(in crate::api) type NameRule = fn(&str) -> Vec<String>;
+pub(crate) type NameRule = fn(&str) -> Vec<String>;
 
-pub(in crate::api) fn validate_meta(errors: &mut FieldErrors, kind: Kind, rule: NameRule, meta: &ObjectMeta) {
+pub(crate) fn validate_meta(errors: &mut FieldErrors, kind: Kind, rule: NameRule, meta: &ObjectMeta) {
     let path = Path::root("metadata");
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let generate = text(&meta.generate_name);
@@ -56,7 +56,7 @@ pub(in crate::api) fn validate_meta(errors: &mut FieldErrors, kind: Kind, rule: 
     managed_fields(errors, &path.child("managedFields"), meta.managed_fields.as_deref().unwrap_or_default());
 }
 
-pub(in crate::api) fn validate_meta_update(
+pub(crate) fn validate_meta_update(
     errors: &mut FieldErrors,
     kind: Kind,
     rule: NameRule,
@@ -93,18 +93,18 @@ pub(in crate::api) fn validate_meta_update(
 }
 
 /// Labels of an object or template.
-pub(in crate::api) fn labels(errors: &mut FieldErrors, path: &Path<'_>, labels: Option<&Labels>) {
+pub(crate) fn labels(errors: &mut FieldErrors, path: &Path<'_>, labels: Option<&Labels>) {
     for (key, value) in labels.into_iter().flatten() {
         label_key(errors, path, key);
         errors.invalid_each(&path.key(key), value, names::label_value(value));
     }
 }
 
-pub(in crate::api) fn label_key(errors: &mut FieldErrors, path: &Path<'_>, key: &str) {
+pub(crate) fn label_key(errors: &mut FieldErrors, path: &Path<'_>, key: &str) {
     errors.invalid_each(path, key, names::qualified_name(key));
 }
 
-pub(in crate::api) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations: Option<&Labels>) {
+pub(crate) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations: Option<&Labels>) {
     let mut bytes = 0;
     for (key, value) in annotations.into_iter().flatten() {
         // Annotation keys may be written in capitals, for history's sake.

@@ -5,23 +5,23 @@
 //! look at other objects: what depends on them is admission's. What is particular to one kind is in `kinds`.
 
 mod affinity;
-pub(in crate::api) mod changed;
-pub(in crate::api) mod container;
-pub(in crate::api) mod environment;
-pub(in crate::api) mod ephemeral;
+pub(crate) mod changed;
+pub(crate) mod container;
+pub(crate) mod environment;
+pub(crate) mod ephemeral;
 mod field;
-pub(in crate::api) mod metadata;
-pub(in crate::api) mod names;
-pub(in crate::api) mod placement;
-pub(in crate::api) mod pod_spec;
+pub(crate) mod metadata;
+pub(crate) mod names;
+pub(crate) mod placement;
+pub(crate) mod pod_spec;
 mod probe;
-pub(in crate::api) mod resources;
-pub(in crate::api) mod selector;
-pub(in crate::api) mod spec_diff;
-pub(in crate::api) mod storage;
+pub(crate) mod resources;
+pub(crate) mod selector;
+pub(crate) mod spec_diff;
+pub(crate) mod storage;
 mod surroundings;
-pub(in crate::api) mod volumes;
-pub(in crate::api) mod workload;
+pub(crate) mod volumes;
+pub(crate) mod workload;
 
 pub use self::field::{FieldError, FieldErrorReason, join};
-pub(in crate::api) use self::field::{FieldErrors, Path, Shown};
+pub(crate) use self::field::{FieldErrors, Path, Shown};

@@ -43,7 +43,7 @@ fn framed(text: &str, ends: fn(u8) -> bool, between: &[u8]) -> bool {
 }
 
 /// Lower case letters, digits and `-`: namespaces, container and volume names.
-pub(in crate::api) fn dns_1123_label(text: &str) -> Vec<String> {
+pub(crate) fn dns_1123_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LABEL_MAX {
         wrong.push(too_long(LABEL_MAX));
@@ -59,7 +59,7 @@ pub(in crate::api) fn dns_1123_label(text: &str) -> Vec<String> {
 }
 
 /// Labels joined by dots: most objects' names.
-pub(in crate::api) fn dns_1123_subdomain(text: &str) -> Vec<String> {
+pub(crate) fn dns_1123_subdomain(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > SUBDOMAIN_MAX {
         wrong.push(too_long(SUBDOMAIN_MAX));
@@ -75,7 +75,7 @@ pub(in crate::api) fn dns_1123_subdomain(text: &str) -> Vec<String> {
 }
 
 /// A label that starts with a letter: names of services.
-pub(in crate::api) fn dns_1035_label(text: &str) -> Vec<String> {
+pub(crate) fn dns_1035_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LABEL_MAX {
         wrong.push(too_long(LABEL_MAX));
@@ -92,7 +92,7 @@ pub(in crate::api) fn dns_1035_label(text: &str) -> Vec<String> {
 }
 
 /// `[prefix/]name`: keys of labels and annotations, resources, condition types.
-pub(in crate::api) fn qualified_name(text: &str) -> Vec<String> {
+pub(crate) fn qualified_name(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let name = match text.split_once('/') {
         None => text,
@@ -126,7 +126,7 @@ pub(in crate::api) fn qualified_name(text: &str) -> Vec<String> {
 }
 
 /// The value of a label; may be empty.
-pub(in crate::api) fn label_value(text: &str) -> Vec<String> {
+pub(crate) fn label_value(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LABEL_MAX {
         wrong.push(too_long(LABEL_MAX));
@@ -145,7 +145,7 @@ pub(in crate::api) fn label_value(text: &str) -> Vec<String> {
 }
 
 /// A key of a ConfigMap or Secret: a file name that cannot lead out of its directory.
-pub(in crate::api) fn config_key(text: &str) -> Vec<String> {
+pub(crate) fn config_key(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > SUBDOMAIN_MAX {
         wrong.push(too_long(SUBDOMAIN_MAX));
@@ -168,7 +168,7 @@ pub(in crate::api) fn config_key(text: &str) -> Vec<String> {
 }
 
 /// The name of an environment variable.
-pub(in crate::api) fn environment_variable(text: &str) -> Vec<String> {
+pub(crate) fn environment_variable(text: &str) -> Vec<String> {
     if !text.is_empty() && text.bytes().all(|c| (b' '..=b'~').contains(&c) && c != b'=') {
         return Vec::new();
     }
@@ -179,7 +179,7 @@ pub(in crate::api) fn environment_variable(text: &str) -> Vec<String> {
 }
 
 /// The name of a container's port.
-pub(in crate::api) fn port_name(text: &str) -> Vec<String> {
+pub(crate) fn port_name(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 15 {
         wrong.push(too_long(15));
@@ -200,7 +200,7 @@ pub(in crate::api) fn port_name(text: &str) -> Vec<String> {
 }
 
 /// The name of an HTTP header.
-pub(in crate::api) fn http_header(text: &str) -> Vec<String> {
+pub(crate) fn http_header(text: &str) -> Vec<String> {
     if !text.is_empty() && text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-') {
         return Vec::new();
     }
@@ -212,7 +212,7 @@ pub(in crate::api) fn http_header(text: &str) -> Vec<String> {
 }
 
 /// A port's number.
-pub(in crate::api) fn port_number(number: i64) -> Vec<String> {
+pub(crate) fn port_number(number: i64) -> Vec<String> {
     if (1..=65535).contains(&number) {
         return Vec::new();
     }
@@ -220,7 +220,7 @@ pub(in crate::api) fn port_number(number: i64) -> Vec<String> {
 }
 
 /// An IP address of either family.
-pub(in crate::api) fn ip(text: &str) -> Vec<String> {
+pub(crate) fn ip(text: &str) -> Vec<String> {
     if text.parse::<std::net::IpAddr>().is_ok() {
         return Vec::new();
     }
@@ -228,7 +228,7 @@ pub(in crate::api) fn ip(text: &str) -> Vec<String> {
 }
 
 /// The beginning of a generated name: its trailing `-` will be followed by letters.
-pub(in crate::api) fn as_prefix(prefix: &str) -> String {
+pub(crate) fn as_prefix(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => format!("{rest}a"),
         _ => prefix.to_string(),

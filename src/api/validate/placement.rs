@@ -8,11 +8,11 @@ use super::field::{FieldErrors, Path};
 use super::{affinity, metadata, names, selector};
 
 /// What a taint does to pods that do not tolerate it.
-pub(in crate::api) const TAINT_EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+pub(crate) const TAINT_EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 const POLICIES: &[&str] = &["Honor", "Ignore"];
 
-pub(in crate::api) fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: &Toleration) {
+pub(crate) fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: &Toleration) {
     let key = toleration.key.as_deref().unwrap_or_default();
     let operator = toleration.operator.as_deref().unwrap_or_default();
     let value = toleration.value.as_deref().unwrap_or_default();
@@ -47,7 +47,7 @@ pub(in crate::api) fn toleration(errors: &mut FieldErrors, path: &Path<'_>, tole
     }
 }
 
-pub(in crate::api) fn spread_constraints(
+pub(crate) fn spread_constraints(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &[TopologySpreadConstraint],
@@ -132,7 +132,7 @@ fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, constraint: &Topo
 }
 
 /// Readiness gates and scheduling gates.
-pub(in crate::api) fn gates(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+pub(crate) fn gates(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let list = path.child("readinessGates");
     for (i, gate) in spec.readiness_gates.iter().flatten().enumerate() {
         let path = list.index(i);

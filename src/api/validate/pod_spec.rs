@@ -13,10 +13,10 @@ const DNS_POLICIES: &[&str] = &["ClusterFirst", "ClusterFirstWithHostNet", "Defa
 const ACTIVE_DEADLINE: &str = "must be between 1 and 2147483647, inclusive";
 
 /// What a pod without a spec is taken for.
-pub(in crate::api) static EMPTY: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
+pub(crate) static EMPTY: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
 
 /// A workload's template: labels, annotations and spec.
-pub(in crate::api) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &PodTemplateSpec) {
+pub(crate) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &PodTemplateSpec) {
     if let Some(meta) = &template.metadata {
         let path = path.child("metadata");
         metadata::labels(errors, &path.child("labels"), meta.labels.as_ref());
@@ -34,7 +34,7 @@ pub(in crate::api) fn template(errors: &mut FieldErrors, path: &Path<'_>, templa
 }
 
 /// A pod spec anywhere.
-pub(in crate::api) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let list = spec.volumes.as_deref().unwrap_or_default();
     let pod = Surroundings {
         volumes: volumes::volumes(errors, &path.child("volumes"), list),

@@ -10,7 +10,7 @@ use super::names;
 use super::surroundings::Surroundings;
 
 /// Liveness and startup probes, which a single success ends; they may have a grace period of their own.
-pub(in crate::api) fn single_success(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
+pub(crate) fn single_success(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
     any_probe(errors, path, probe);
     let threshold = probe.success_threshold.unwrap_or(1);
     if threshold != 1 {
@@ -24,7 +24,7 @@ pub(in crate::api) fn single_success(errors: &mut FieldErrors, path: &Path<'_>, 
 }
 
 /// Readiness probes, which never end a container.
-pub(in crate::api) fn readiness(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
+pub(crate) fn readiness(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
     any_probe(errors, path, probe);
     if let Some(seconds) = probe.termination_grace_period_seconds {
         errors.invalid(
@@ -59,7 +59,7 @@ fn any_probe(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
     }
 }
 
-pub(in crate::api) fn lifecycle(
+pub(crate) fn lifecycle(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     lifecycle: &Lifecycle,

@@ -5,16 +5,12 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::field::{FieldErrors, Path};
 use super::names;
-use crate::object::quantity::{Amount, ResourceList};
+use object::quantity::{Amount, ResourceList};
 
 const CONTAINER_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
 /// A quantity that can be read and is not negative; its amount when it is.
-pub(in crate::api) fn quantity(
-    errors: &mut FieldErrors,
-    path: &Path<'_>,
-    quantity: &Quantity,
-) -> Option<Amount> {
+pub(crate) fn quantity(errors: &mut FieldErrors, path: &Path<'_>, quantity: &Quantity) -> Option<Amount> {
     match Amount::parse(&quantity.0) {
         Ok(amount) if amount.is_negative() => {
             errors.invalid(path, quantity, "must be greater than or equal to 0");
@@ -29,11 +25,7 @@ pub(in crate::api) fn quantity(
 }
 
 /// Requests and limits of a container.
-pub(in crate::api) fn requirements(
-    errors: &mut FieldErrors,
-    path: &Path<'_>,
-    requirements: &ResourceRequirements,
-) {
+pub(crate) fn requirements(errors: &mut FieldErrors, path: &Path<'_>, requirements: &ResourceRequirements) {
     let (limits, requests) = (path.child("limits"), path.child("requests"));
     for (name, limit) in requirements.limits.iter().flatten() {
         container_resource(errors, &limits, name);
@@ -82,7 +74,7 @@ fn amount(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Quantit
 }
 
 /// Resources a container may name: the standard ones, huge pages, and extended ones with a domain.
-pub(in crate::api) fn container_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+pub(crate) fn container_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     let wrong = names::qualified_name(name);
     if !wrong.is_empty() {
         errors.invalid_each(path, name, wrong);
@@ -92,13 +84,13 @@ pub(in crate::api) fn container_resource(errors: &mut FieldErrors, path: &Path<'
 }
 
 /// Resources that cannot be overcommitted.
-pub(in crate::api) fn is_extended(name: &str) -> bool {
+pub(crate) fn is_extended(name: &str) -> bool {
     let native = !name.contains('/') || name.contains("kubernetes.io/");
     name.starts_with("hugepages-") || (!native && !name.starts_with("requests."))
 }
 
 /// Amounts of resources where any name is allowed: overhead, a node's capacity.
-pub(in crate::api) fn amounts(errors: &mut FieldErrors, path: &Path<'_>, list: Option<&ResourceList>) {
+pub(crate) fn amounts(errors: &mut FieldErrors, path: &Path<'_>, list: Option<&ResourceList>) {
     for (name, value) in list.into_iter().flatten() {
         errors.invalid_each(path, name, names::qualified_name(name));
         quantity(errors, &path.key(name), value);

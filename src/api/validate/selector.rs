@@ -11,7 +11,7 @@ const VALUES_REQUIRED: &str = "must be specified when `operator` is 'In' or 'Not
 const VALUES_FORBIDDEN: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
 /// A selector of objects by their labels.
-pub(in crate::api) fn label_selector(errors: &mut FieldErrors, path: &Path<'_>, selector: &LabelSelector) {
+pub(crate) fn label_selector(errors: &mut FieldErrors, path: &Path<'_>, selector: &LabelSelector) {
     metadata::labels(errors, &path.child("matchLabels"), selector.match_labels.as_ref());
     let list = path.child("matchExpressions");
     for (i, requirement) in selector.match_expressions.iter().flatten().enumerate() {
@@ -33,19 +33,19 @@ pub(in crate::api) fn label_selector(errors: &mut FieldErrors, path: &Path<'_>, 
 }
 
 /// Whether a selector says something of this label.
-pub(in crate::api) fn names_key(selector: &LabelSelector, key: &str) -> bool {
+pub(crate) fn names_key(selector: &LabelSelector, key: &str) -> bool {
     selector.match_labels.as_ref().is_some_and(|labels| labels.contains_key(key))
         || selector.match_expressions.iter().flatten().any(|expression| expression.key == key)
 }
 
 /// Whether a selector asks nothing.
-pub(in crate::api) fn is_empty(selector: &LabelSelector) -> bool {
+pub(crate) fn is_empty(selector: &LabelSelector) -> bool {
     selector.match_labels.as_ref().is_none_or(std::collections::BTreeMap::is_empty)
         && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
 /// One alternative of a node selector.
-pub(in crate::api) fn node_selector_term(errors: &mut FieldErrors, path: &Path<'_>, term: &NodeSelectorTerm) {
+pub(crate) fn node_selector_term(errors: &mut FieldErrors, path: &Path<'_>, term: &NodeSelectorTerm) {
     let list = path.child("matchExpressions");
     for (i, requirement) in term.match_expressions.iter().flatten().enumerate() {
         node_requirement(errors, &list.index(i), requirement);

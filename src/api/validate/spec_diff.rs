@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::PodSpec;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::base::quote::quote;
+use base::quote::quote;
 
 /// How Go holds a field, which decides how it is written.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ enum Form {
 use Form::{Other, Pointer, Text};
 
 /// A type of the API server's: its name, and its fields by their names there and in JSON.
-pub(in crate::api) struct Shape {
+pub(crate) struct Shape {
     name: &'static str,
     /// In the order of the API server's own type.
     fields: &'static [(&'static str, &'static str, Form)],
@@ -32,7 +32,7 @@ pub(in crate::api) struct Shape {
 }
 
 /// The spec of a claim.
-pub(in crate::api) const CLAIM: Shape = Shape {
+pub(crate) const CLAIM: Shape = Shape {
     name: "core.PersistentVolumeClaimSpec",
     fields: &[
         ("AccessModes", "accessModes", Other),
@@ -49,7 +49,7 @@ pub(in crate::api) const CLAIM: Shape = Shape {
 };
 
 /// What a volume stands for: those sources that Podium's nodes can mount, and that people use.
-pub(in crate::api) const VOLUME_SOURCE: Shape = Shape {
+pub(crate) const VOLUME_SOURCE: Shape = Shape {
     name: "core.PersistentVolumeSource",
     fields: &[
         ("HostPath", "hostPath", Pointer),
@@ -115,12 +115,12 @@ const CONTEXT: usize = 2;
 const MAX_GAP: usize = 2 * CONTEXT + 2;
 
 /// What a pod's `new` spec has in place of the `old` one.
-pub(in crate::api) fn diff(new: &PodSpec, old: &PodSpec) -> String {
+pub(crate) fn diff(new: &PodSpec, old: &PodSpec) -> String {
     differences(&POD, new, old)
 }
 
 /// What is in `first`, marked with `-`, and in `second`, marked with `+`.
-pub(in crate::api) fn differences(shape: &Shape, first: &impl Serialize, second: &impl Serialize) -> String {
+pub(crate) fn differences(shape: &Shape, first: &impl Serialize, second: &impl Serialize) -> String {
     written_out(shape, &fields_of(first), &fields_of(second))
 }
 

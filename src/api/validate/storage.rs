@@ -4,13 +4,13 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
 
 use super::field::{FieldErrors, Path};
 use super::{names, resources, selector};
-use crate::object::quantity::{Amount, ResourceList};
+use object::quantity::{Amount, ResourceList};
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
 /// The ways in which a volume is used; `detail` is what is said when none is given.
-pub(in crate::api) fn access_modes(
+pub(crate) fn access_modes(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     modes: Option<&[String]>,
@@ -29,25 +29,21 @@ pub(in crate::api) fn access_modes(
     }
 }
 
-pub(in crate::api) fn volume_mode(errors: &mut FieldErrors, path: &Path<'_>, mode: Option<&str>) {
+pub(crate) fn volume_mode(errors: &mut FieldErrors, path: &Path<'_>, mode: Option<&str>) {
     if let Some(mode) = mode {
         errors.one_of(path, mode, VOLUME_MODES);
     }
 }
 
 /// The name of a storage class or the like; none at all is fine.
-pub(in crate::api) fn class_name(errors: &mut FieldErrors, path: &Path<'_>, name: Option<&str>) {
+pub(crate) fn class_name(errors: &mut FieldErrors, path: &Path<'_>, name: Option<&str>) {
     if let Some(name) = name.filter(|name| !name.is_empty()) {
         errors.invalid_each(path, name, names::dns_1123_subdomain(name));
     }
 }
 
 /// What a claim asks for; also in the templates of claims.
-pub(in crate::api) fn claim_spec(
-    errors: &mut FieldErrors,
-    path: &Path<'_>,
-    spec: &PersistentVolumeClaimSpec,
-) {
+pub(crate) fn claim_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeClaimSpec) {
     let modes = spec.access_modes.as_deref();
     access_modes(errors, &path.child("accessModes"), modes, "at least 1 access mode is required");
     if let Some(labels) = &spec.selector {
@@ -82,6 +78,6 @@ pub(in crate::api) fn claim_spec(
 }
 
 /// What a claim asks for, by resource.
-pub(in crate::api) fn requests(spec: &PersistentVolumeClaimSpec) -> Option<&ResourceList> {
+pub(crate) fn requests(spec: &PersistentVolumeClaimSpec) -> Option<&ResourceList> {
     spec.resources.as_ref().and_then(|resources| resources.requests.as_ref())
 }

@@ -18,11 +18,7 @@ const BOTH: &str = "fieldRef and resourceFieldRef can not be specified simultane
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// Checks a pod's volumes and returns their names.
-pub(in crate::api) fn volumes<'a>(
-    errors: &mut FieldErrors,
-    path: &Path<'_>,
-    list: &'a [Volume],
-) -> HashSet<&'a str> {
+pub(crate) fn volumes<'a>(errors: &mut FieldErrors, path: &Path<'_>, list: &'a [Volume]) -> HashSet<&'a str> {
     let mut seen = HashSet::new();
     for (i, volume) in list.iter().enumerate() {
         let path = path.index(i);
@@ -98,7 +94,7 @@ fn sources(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume) {
 }
 
 /// A path of the machine's.
-pub(in crate::api) fn host_path(errors: &mut FieldErrors, path: &Path<'_>, source: &HostPathVolumeSource) {
+pub(crate) fn host_path(errors: &mut FieldErrors, path: &Path<'_>, source: &HostPathVolumeSource) {
     if source.path.is_empty() {
         errors.required(&path.child("path"), "");
     } else {
@@ -240,7 +236,7 @@ fn local_file(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     }
 }
 
-pub(in crate::api) fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
+pub(crate) fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if text.split('/').any(|part| part == "..") {
         errors.invalid(path, text, "must not contain '..'");
     }
@@ -250,7 +246,7 @@ pub(in crate::api) fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, te
     }
 }
 
-pub(in crate::api) fn mounts(
+pub(crate) fn mounts(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &[VolumeMount],

@@ -8,10 +8,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::field::{FieldErrors, Path};
 use super::{pod_spec, selector};
-use crate::object::selector::Selector;
+use object::selector::Selector;
 
 /// A missing selector reads as an empty one; `noun` is what the kind is called in the answer.
-pub(in crate::api) fn required_selector(
+pub(crate) fn required_selector(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     selector: &LabelSelector,
@@ -26,7 +26,7 @@ pub(in crate::api) fn required_selector(
 }
 
 /// The selector is sound and picks what the template makes; the template makes pods that run forever.
-pub(in crate::api) fn selector_and_template(
+pub(crate) fn selector_and_template(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     selector: &LabelSelector,
@@ -36,7 +36,7 @@ pub(in crate::api) fn selector_and_template(
 }
 
 /// The same for an owner whose kind is named where the fault is its template's.
-pub(in crate::api) fn selector_and_template_of(
+pub(crate) fn selector_and_template_of(
     owner: &str,
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -72,7 +72,7 @@ pub(in crate::api) fn selector_and_template_of(
 }
 
 /// No part is more than the whole.
-pub(in crate::api) fn replica_counts(errors: &mut FieldErrors, total: i32, parts: &[(&str, Option<i32>)]) {
+pub(crate) fn replica_counts(errors: &mut FieldErrors, total: i32, parts: &[(&str, Option<i32>)]) {
     let path = Path::root("status");
     errors.non_negative(&path.child("replicas"), total);
     for (field, count) in parts {
@@ -84,7 +84,7 @@ pub(in crate::api) fn replica_counts(errors: &mut FieldErrors, total: i32, parts
     }
 }
 
-pub(in crate::api) fn available_within_ready(
+pub(crate) fn available_within_ready(
     errors: &mut FieldErrors,
     available: Option<i32>,
     ready: Option<i32>,
@@ -97,7 +97,7 @@ pub(in crate::api) fn available_within_ready(
     }
 }
 
-pub(in crate::api) fn is_zero(value: &IntOrString) -> bool {
+pub(crate) fn is_zero(value: &IntOrString) -> bool {
     match value {
         IntOrString::Int(number) => *number == 0,
         IntOrString::String(_) => percent(value) == Some(0),
@@ -105,7 +105,7 @@ pub(in crate::api) fn is_zero(value: &IntOrString) -> bool {
 }
 
 /// The number before the `%`, when the text is a percentage.
-pub(in crate::api) fn percent(value: &IntOrString) -> Option<u64> {
+pub(crate) fn percent(value: &IntOrString) -> Option<u64> {
     let IntOrString::String(text) = value else { return None };
     let digits = text.strip_suffix('%')?;
     let good = !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit());
@@ -113,11 +113,7 @@ pub(in crate::api) fn percent(value: &IntOrString) -> Option<u64> {
 }
 
 /// A count, or a percentage with its sign.
-pub(in crate::api) fn positive_int_or_percent(
-    errors: &mut FieldErrors,
-    path: &Path<'_>,
-    value: &IntOrString,
-) {
+pub(crate) fn positive_int_or_percent(errors: &mut FieldErrors, path: &Path<'_>, value: &IntOrString) {
     match value {
         IntOrString::Int(number) => errors.non_negative(path, *number),
         IntOrString::String(_) if percent(value).is_none() => errors.invalid(
@@ -130,11 +126,7 @@ pub(in crate::api) fn positive_int_or_percent(
 }
 
 /// More than everything makes no sense.
-pub(in crate::api) fn at_most_hundred_percent(
-    errors: &mut FieldErrors,
-    path: &Path<'_>,
-    value: &IntOrString,
-) {
+pub(crate) fn at_most_hundred_percent(errors: &mut FieldErrors, path: &Path<'_>, value: &IntOrString) {
     if percent(value).is_some_and(|p| p > 100) {
         errors.invalid(path, value, "must not be greater than 100%");
     }

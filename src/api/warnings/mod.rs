@@ -4,7 +4,7 @@
 mod pod;
 
 use super::kinds;
-use crate::object::{Kind, Object};
+use object::{Kind, Object};
 
 /// What the author of this version should hear; nothing when it asks for the same as before.
 pub(super) fn warnings_of(new: &Object, old: Option<&Object>) -> Vec<String> {

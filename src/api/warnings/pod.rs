@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 
-use crate::api::validate::names::dns_1123_label;
-use crate::base::quote::quote;
-use crate::object::quantity::Amount;
+use crate::validate::names::dns_1123_label;
+use base::quote::quote;
+use object::quantity::Amount;
 
 /// Labels of nodes that have newer names.
 const OLD_NODE_LABELS: [(&str, &str, &str); 5] = [
@@ -145,8 +145,8 @@ fn fractions(warnings: &mut Vec<String>, path: &str, resources: &ResourceRequire
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::api::warnings::warnings_of;
-    use crate::object::{Kind, Object};
+    use crate::warnings::warnings_of;
+    use object::{Kind, Object};
 
     fn pod(extra: &Value) -> Object {
         let mut spec = json!({"containers": [{"name": "c", "image": "x"}]});

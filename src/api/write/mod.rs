@@ -17,9 +17,9 @@ use k8s_openapi::api::core::v1::Event;
 use self::pipeline::Write;
 use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
-use crate::base::quote::quote;
-use crate::object::{Key, Kind, Object, Revision, Shared, Typed};
-use crate::store::WriteError;
+use base::quote::quote;
+use object::{Key, Kind, Object, Revision, Shared, Typed};
+use store::WriteError;
 
 /// How often a change is tried when others keep being faster.
 const TRIES: usize = 64;

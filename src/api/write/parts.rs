@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::api::kinds::Strategy;
-use crate::api::{ApiError, Part};
-use crate::object::{Body, Object};
+use crate::kinds::Strategy;
+use crate::{ApiError, Part};
+use object::{Body, Object};
 
 /// The current version with what the part allows of the edited one, and with the fields the API keeps itself.
 pub(super) fn take(

@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::parts;
 use super::reservation::Reservation;
-use crate::api::kinds::{Strategy, ephemeral_containers_errors};
-use crate::api::{Api, ApiError, Part, WriteOptions, admission, room, rules};
-use crate::object::Object;
+use crate::kinds::{Strategy, ephemeral_containers_errors};
+use crate::{Api, ApiError, Part, WriteOptions, admission, room, rules};
+use object::Object;
 
 /// A write on its way.
 pub(super) struct Write<'a> {

@@ -1,9 +1,9 @@
 //! What a write takes of what there is only so much of: quota, service addresses, node ports.
 
-use crate::api::addresses::Held;
-use crate::api::quota::Charge;
-use crate::api::{Api, ApiError, Part, admission};
-use crate::object::Object;
+use crate::addresses::Held;
+use crate::quota::Charge;
+use crate::{Api, ApiError, Part, admission};
+use object::Object;
 
 /// What was taken for a write under way. Dropped without [`Reservation::commit`], all of it is given back.
 pub(super) struct Reservation<'a> {

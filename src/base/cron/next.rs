@@ -132,8 +132,8 @@ impl Wall<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::cron::CronSchedule;
-    use crate::base::time_zone::time_zone;
+    use crate::cron::CronSchedule;
+    use crate::time_zone::time_zone;
 
     /// The next times of a schedule on the wall clock of a zone, with the offset.
     fn times(schedule: &str, zone: &str, after: &str, count: usize) -> Vec<String> {

@@ -6,7 +6,7 @@ use super::duration::nanoseconds;
 use super::error::CronError;
 use super::field::{DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS, all, field};
 use super::{CronSchedule, Fields, Times};
-use crate::base::time_zone::time_zone;
+use crate::time_zone::time_zone;
 
 impl CronSchedule {
     /// Reads `minute hour day month weekday`, `@hourly` and its like, or `@every 1h30m`; `TZ=` or

@@ -16,9 +16,9 @@ use super::flags::{InstanceArgs, ManifestRequest};
 use super::output::say;
 use super::runtime::runtime;
 use crate::cluster::default_data_dir;
-use crate::manifest::{self, Document};
-use crate::object::ServedKind;
-use crate::object::well_known::annotation::LAST_APPLIED;
+use manifest::Document;
+use object::ServedKind;
+use object::well_known::annotation::LAST_APPLIED;
 
 /// The namespace of objects that name none.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::schema::{Shape, TypeId, graph};
-use crate::object::ServedKind;
+use api::schema::{Shape, TypeId, graph};
+use object::ServedKind;
 
 /// The new manifest as a strategic merge patch that also takes away what only the last one had.
 pub(super) fn patch(served: ServedKind, last: &Value, new: &Value) -> Value {
@@ -67,8 +67,8 @@ fn remove_elements(element: &Shape, key: &str, old: &[Value], new: &mut Vec<Valu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::patch::{PatchType, apply_patch_value};
-    use crate::object::Kind;
+    use api::patch::{PatchType, apply_patch_value};
+    use object::Kind;
 
     #[test]
     fn what_the_manifest_no_longer_says_goes_and_what_others_said_stays_cli_4() {

@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::Instant;
 
 use super::report::Report;
-use crate::object::Object;
-use crate::store::Store;
+use object::Object;
+use store::Store;
 
 const FOR: Duration = Duration::from_secs(2);
 const CLIENTS: usize = 64;

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::report::Report;
-use crate::api::{Api, ApiConfig, ChangeKind, DeleteOptions, Visibility, WriteOptions};
-use crate::base::clock::Clock;
-use crate::base::task::Tasks;
-use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind, Object, Shared};
-use crate::reconcile::{Caches, ignore_gone};
-use crate::scheduler::{Scheduler, SchedulerConfig};
-use crate::store::Store;
+use api::{Api, ApiConfig, ChangeKind, DeleteOptions, Visibility, WriteOptions};
+use base::clock::Clock;
+use base::task::Tasks;
+use object::owner::is_terminating;
+use object::{Key, Kind, Object, Shared};
+use reconcile::{Caches, ignore_gone};
+use scheduler::{Scheduler, SchedulerConfig};
+use store::Store;
 
 /// One row of the benchmark.
 struct Case {

@@ -8,8 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::cli::flags::InstanceArgs;
 use crate::cli::output::{note, printable, say};
 use crate::cluster::{ConfigFile, image_catalogue};
-use crate::kubelet::images::{CatalogueImage, ImageOrigin};
-use crate::manifest;
+use kubelet::images::{CatalogueImage, ImageOrigin};
 
 const HEADERS: [&str; 6] = ["REPOSITORY", "TAG", "SOURCE", "IMAGE ID", "SIZE", "PROGRAM"];
 /// Longer cells are cut: an image's program may be a whole script.

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::flags::InstanceArgs;
 use crate::cli::output::{self, say};
-use crate::kubelet::images::ImageStore;
-use crate::kubelet::images::store::{Input, LoadOptions};
+use kubelet::images::ImageStore;
+use kubelet::images::store::{Input, LoadOptions};
 
 /// What to load.
 #[derive(Debug, clap::Args)]

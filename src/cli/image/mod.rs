@@ -14,8 +14,8 @@ use clap::Subcommand;
 use super::flags::InstanceArgs;
 use super::output::say;
 use crate::cluster::default_data_dir;
-use crate::host::containers_with_root;
-use crate::kubelet::images::ImageStore;
+use host::containers_with_root;
+use kubelet::images::ImageStore;
 
 /// What to do with images.
 #[derive(Debug, Subcommand)]
@@ -60,7 +60,7 @@ fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
 fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
     let data_dir = data_dir(instance)?;
     let store = ImageStore::of(&data_dir);
-    let users = |image: &crate::kubelet::images::StoredImage| {
+    let users = |image: &kubelet::images::StoredImage| {
         let users = containers_with_root(&data_dir.join("nodes"), &store.root_of(&image.id));
         (!users.is_empty()).then(|| users.join(", "))
     };

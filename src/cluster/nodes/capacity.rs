@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::object::quantity::{Amount, ResourceList};
+use object::quantity::{Amount, ResourceList};
 
 /// Kubernetes' default.
 const MAX_PODS: i64 = 110;

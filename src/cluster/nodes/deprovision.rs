@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::context::{NodeContext, Running};
 use super::desired::Cause;
-use crate::api::DeleteOptions;
-use crate::base::backoff::BackoffPolicy;
-use crate::kubelet::runtime::ProcessRuntime;
-use crate::object::pod::{is_mirror, is_of_daemon_set, node_name};
-use crate::object::{Key, Kind, Shared};
-use crate::reconcile::ignore_gone;
+use api::DeleteOptions;
+use base::backoff::BackoffPolicy;
+use kubelet::runtime::ProcessRuntime;
+use object::pod::{is_mirror, is_of_daemon_set, node_name};
+use object::{Key, Kind, Shared};
+use reconcile::ignore_gone;
 
 /// How often the end of a node's host is tried.
 const TRIES: u32 = 5;

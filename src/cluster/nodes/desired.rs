@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Node, Taint};
 
 use crate::cluster::node_settings::{NodeCounts, NodeSettings};
-use crate::object::owner::is_terminating;
-use crate::object::quantity::ResourceList;
+use object::owner::is_terminating;
+use object::quantity::ResourceList;
 
 /// A Node object that carries this asks this control plane to run it: `process` or `hollow`.
 pub(super) const ASKED: &str = "podium.dev/node";

@@ -5,12 +5,12 @@ use std::path::Path;
 use serde_json::json;
 
 use super::desired::counted_name;
-use crate::api::kinds::validate_create;
-use crate::api::validate::FieldError;
 use crate::cluster::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES};
 use crate::cluster::node_settings::{NodeCounts, NodeSettings, REGION, ZONE};
-use crate::manifest::{ConfigText, ManifestError};
-use crate::object::{Kind, Object};
+use api::kinds::validate_create;
+use api::validate::FieldError;
+use manifest::{ConfigText, ManifestError};
+use object::{Kind, Object};
 
 /// The config file that a text is; an empty one is all defaults.
 pub fn parse_config(text: &str, name: &str, config: &ClusterConfig) -> Result<ConfigFile, ManifestError> {

@@ -16,9 +16,9 @@ use super::desired::{self, Cause, DesiredNode, Member, Origin, Seen, Stage, Step
 use super::file;
 use super::places::Places;
 use super::settings;
-use crate::base::backoff::BackoffPolicy;
 use crate::cluster::node_settings::NodeSettings;
-use crate::object::{Key, Kind};
+use base::backoff::BackoffPolicy;
+use object::{Key, Kind};
 
 /// How soon a node that could not be started is tried again.
 const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };

@@ -26,17 +26,17 @@ use super::config::ClusterConfig;
 use super::data_dir::DataDir;
 use super::error::StartError;
 use super::network::PodNetwork;
-use crate::api::{Api, Change, ChangeKind, DeleteOptions};
-use crate::base::task::Tasks;
-use crate::kubelet::Kubelet;
-use crate::kubelet::Kubelets;
-use crate::kubelet::runtime::RuntimeError;
-use crate::object::Kind;
-use crate::reconcile::{Caches, Recorder};
+use api::{Api, Change, ChangeKind, DeleteOptions};
+use base::task::Tasks;
 use context::{NodeContext, Running};
 use desired::{ASKED, DesiredNode, Origin};
 pub use file::parse_config;
 use follow::{Follower, Now, State};
+use kubelet::Kubelet;
+use kubelet::Kubelets;
+use kubelet::runtime::RuntimeError;
+use object::Kind;
+use reconcile::{Caches, Recorder};
 
 /// A stop by force gives what ends by itself this long.
 const FORCED: Duration = Duration::from_secs(3);

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Api, ApiError};
-use crate::base::clock::time;
 use crate::cluster::node_settings::NodeSettings;
-use crate::object::Key;
+use api::{Api, ApiError};
+use base::clock::time;
+use object::Key;
 
 /// What the config file said last.
 const ANNOTATION: &str = "podium.dev/node-settings";

@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::json;
 
 use super::words::{TaintChange, labels, taints};
-use crate::console::action::{Action, Mutation};
-use crate::console::builtin;
-use crate::console::catalogue::Catalogue;
-use crate::console::dialog::{Field, Fields};
-use crate::console::effect::{Dialog, Effect};
-use crate::console::resource::ObjectRef;
+use crate::action::{Action, Mutation};
+use crate::builtin;
+use crate::catalogue::Catalogue;
+use crate::dialog::{Field, Fields};
+use crate::effect::{Dialog, Effect};
+use crate::resource::ObjectRef;
 
 /// Where only Podium's API has something, a node that asks is run.
 const OURS: &str = "schedulingverdicts";

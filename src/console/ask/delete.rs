@@ -6,15 +6,15 @@ use std::fmt::Write as _;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 
-use crate::console::action::{Action, Mutation};
-use crate::console::catalogue::Catalogue;
-use crate::console::context::Context;
-use crate::console::dialog::{Field, Fields, Note};
-use crate::console::effect::{Dialog, Effect};
-use crate::console::related::selects;
-use crate::console::resource::{ObjectRef, ResourceKey, Uid};
-use crate::console::rows::pod;
-use crate::console::store::{Stores, controller_of};
+use crate::action::{Action, Mutation};
+use crate::catalogue::Catalogue;
+use crate::context::Context;
+use crate::dialog::{Field, Fields, Note};
+use crate::effect::{Dialog, Effect};
+use crate::related::selects;
+use crate::resource::{ObjectRef, ResourceKey, Uid};
+use crate::rows::pod;
+use crate::store::{Stores, controller_of};
 
 const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
                     a StatefulSet may then start a second pod of the same identity.";

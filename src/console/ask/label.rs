@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::{Map, Value, json};
 
 use super::words::{LabelChange, labels, tainted, taints};
-use crate::console::action::{Action, Mutation, PatchKind};
-use crate::console::context::Context;
-use crate::console::dialog::{Field, Fields, Note};
-use crate::console::effect::{Dialog, Effect};
-use crate::console::resource::ObjectRef;
-use crate::object::taint;
+use crate::action::{Action, Mutation, PatchKind};
+use crate::context::Context;
+use crate::dialog::{Field, Fields, Note};
+use crate::effect::{Dialog, Effect};
+use crate::resource::ObjectRef;
+use object::taint;
 
 /// Asks for changes of labels.
 pub fn ask_labels(targets: Vec<ObjectRef>) -> Dialog {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::console::action::{Action, Mutation, PatchKind};
-use crate::console::effect::Effect;
-use crate::console::resource::ObjectRef;
+use crate::action::{Action, Mutation, PatchKind};
+use crate::effect::Effect;
+use crate::resource::ObjectRef;
 
 /// Lets no new pods come to a node (`unschedulable` true), or lets them come again.
 pub fn cordon(node: &ObjectRef, unschedulable: bool) -> Effect {

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
-use crate::console::action::{Action, Mutation, PatchKind};
-use crate::console::context::Context;
-use crate::console::effect::{Dialog, Effect};
-use crate::console::resource::ObjectRef;
-use crate::console::template;
+use crate::action::{Action, Mutation, PatchKind};
+use crate::context::Context;
+use crate::effect::{Dialog, Effect};
+use crate::resource::ObjectRef;
+use crate::template;
 
 /// Asks before restarting; where one of them cannot be restarted, says why and asks nothing.
 pub fn ask(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {

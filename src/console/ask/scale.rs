@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::console::action::{Action, Mutation, PatchKind};
-use crate::console::capacity;
-use crate::console::context::Context;
-use crate::console::dialog::{Field, FieldId, Fields, Note, Number};
-use crate::console::effect::{Dialog, Effect};
-use crate::console::resource::ObjectRef;
-use crate::console::template;
-use crate::console::text::grouped;
-use crate::console::toast::Toast;
+use crate::action::{Action, Mutation, PatchKind};
+use crate::capacity;
+use crate::context::Context;
+use crate::dialog::{Field, FieldId, Fields, Note, Number};
+use crate::effect::{Dialog, Effect};
+use crate::resource::ObjectRef;
+use crate::template;
+use crate::text::grouped;
+use crate::toast::Toast;
 
 /// More than so many times of what there is now is asked about again: a digit too many makes it ten times.
 const MUCH: i64 = 10;

@@ -3,13 +3,13 @@
 use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
 
-use crate::console::action::{Action, Mutation, PatchKind};
-use crate::console::context::Context;
-use crate::console::dialog::{Field, FieldId, Fields, Text};
-use crate::console::effect::{Dialog, Effect};
-use crate::console::resource::ObjectRef;
-use crate::console::template;
-use crate::console::toast::Toast;
+use crate::action::{Action, Mutation, PatchKind};
+use crate::context::Context;
+use crate::dialog::{Field, FieldId, Fields, Text};
+use crate::effect::{Dialog, Effect};
+use crate::resource::ObjectRef;
+use crate::template;
+use crate::toast::Toast;
 
 /// Asks for an image for each container.
 pub fn ask(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Taint;
 
-use crate::object::taint::effect;
+use object::taint::effect;
 
 /// The effects a taint may have.
 const EFFECTS: [&str; 3] = [effect::NO_SCHEDULE, effect::PREFER_NO_SCHEDULE, effect::NO_EXECUTE];
@@ -95,7 +95,7 @@ pub(super) fn tainted(before: &[Taint], changes: &[TaintChange]) -> Result<Vec<T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::taint;
+    use object::taint;
 
     #[test]
     fn labels_are_written_as_for_kubectl_node_6() {

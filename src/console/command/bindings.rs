@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Command, KeyContext, TABLE};
-use crate::console::keys::Key;
+use crate::keys::Key;
 
 /// The keys in force: the table's with the user's on top.
 #[derive(Clone, Debug)]

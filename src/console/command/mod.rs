@@ -334,7 +334,7 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::keys::Key;
+    use crate::keys::Key;
 
     #[test]
     fn the_table_is_sound_con_3() {

@@ -8,8 +8,8 @@ use ratatui::widgets::{Clear, Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Dialog, Field, Focus, Note, Value};
-use crate::console::context::Context;
-use crate::console::text::clean;
+use crate::context::Context;
+use crate::text::clean;
 
 /// Draws it over what is there, and says where.
 pub fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Rect) -> Rect {

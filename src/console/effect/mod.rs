@@ -93,7 +93,7 @@ type Run = Box<dyn FnOnce(Outbox) -> BoxFuture<'static, ()> + Send>;
 /// A future to run for a screen. A new task in the same slot of the same screen ends the old one.
 pub struct Task {
     /// Set by the model to the screen that asked.
-    pub(in crate::console) screen: ScreenId,
+    pub(crate) screen: ScreenId,
     slot: &'static str,
     run: Run,
 }

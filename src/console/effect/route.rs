@@ -1,7 +1,7 @@
 //! Where one can go: each screen by what it needs to be made. The application makes the screen, so that no screen
 //! has to know another.
 
-use crate::console::resource::{Kind, ObjectRef, Uid};
+use crate::resource::{Kind, ObjectRef, Uid};
 
 /// Which objects of a kind a table shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::Task;
-use crate::console::action::{self, Action, Outcome};
-use crate::console::context::ScreenId;
-use crate::console::message::{Data, Message};
-use crate::console::resource::ObjectRef;
-use crate::console::toast::Toast;
+use crate::action::{self, Action, Outcome};
+use crate::context::ScreenId;
+use crate::message::{Data, Message};
+use crate::resource::ObjectRef;
+use crate::toast::Toast;
 
 /// What a task sends through: to its screen, to the user, and to the cluster.
 #[derive(Clone)]

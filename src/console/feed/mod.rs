@@ -30,8 +30,8 @@ use super::links::{Link, Refusal};
 use super::message::Message;
 use super::resource::{Kind, ResourceKey};
 use super::store::{Change, Delta, Object};
-use crate::base::backoff::BackoffPolicy;
-use crate::base::clock::{Clock, saturating_after};
+use base::backoff::BackoffPolicy;
+use base::clock::{Clock, saturating_after};
 
 /// Changes taken from a watch in one go; keeps a burst from being one message an object.
 const BATCH: usize = 512;

@@ -9,13 +9,13 @@ use kube::Client;
 use kube::core::WatchEvent;
 
 use super::{FeedContext, explain_one};
-use crate::base::clock::saturating_after;
-use crate::console::kind_view::{self, Template};
-use crate::console::links::Link;
-use crate::console::message::Message;
-use crate::console::resource::Kind;
-use crate::console::server_table::{ACCEPT, ServerTable, TableRow};
-use crate::console::store::{Change, Delta};
+use crate::kind_view::{self, Template};
+use crate::links::Link;
+use crate::message::Message;
+use crate::resource::Kind;
+use crate::server_table::{ACCEPT, ServerTable, TableRow};
+use crate::store::{Change, Delta};
+use base::clock::saturating_after;
 
 /// A watch that ends by itself is begun anew: a proxy in between would cut it without a word.
 const WATCH_SECONDS: u32 = 290;

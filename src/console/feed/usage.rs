@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::FeedContext;
-use crate::console::message::Message;
-use crate::console::store::Used;
-use crate::object::quantity::Amount;
+use crate::message::Message;
+use crate::store::Used;
+use object::quantity::Amount;
 
 /// The metrics server's own resolution (`--metric-resolution`).
 const RESOLUTION: Duration = Duration::from_secs(15);

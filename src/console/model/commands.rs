@@ -3,15 +3,15 @@
 use jiff::Timestamp;
 
 use super::{Job, Model, palette};
-use crate::console::command::{Command, TABLE, Touches};
-use crate::console::context::ScreenId;
-use crate::console::dialog::{Focus, Interrupt};
-use crate::console::effect::{Dialog, Effect};
-use crate::console::message::ScreenMessage;
-use crate::console::prompt::PromptKind;
-use crate::console::scope::Scope;
-use crate::console::screen::{Screen, View, help::Help, journal::JournalScreen, kinds::Kinds};
-use crate::console::toast::Toast;
+use crate::command::{Command, TABLE, Touches};
+use crate::context::ScreenId;
+use crate::dialog::{Focus, Interrupt};
+use crate::effect::{Dialog, Effect};
+use crate::message::ScreenMessage;
+use crate::prompt::PromptKind;
+use crate::scope::Scope;
+use crate::screen::{Screen, View, help::Help, journal::JournalScreen, kinds::Kinds};
+use crate::toast::Toast;
 
 impl Model {
     pub(super) fn command(&mut self, command: Command, now: Timestamp) -> Vec<Job> {

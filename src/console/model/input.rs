@@ -4,13 +4,13 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Job, Model, palette};
-use crate::console::command::Command;
-use crate::console::dialog::{self, Interrupt};
-use crate::console::keys::Key;
-use crate::console::message::ScreenMessage;
-use crate::console::prompt::{Prompt, PromptKind, Reply};
-use crate::console::screen::View;
-use crate::console::toast::Toast;
+use crate::command::Command;
+use crate::dialog::{self, Interrupt};
+use crate::keys::Key;
+use crate::message::ScreenMessage;
+use crate::prompt::{Prompt, PromptKind, Reply};
+use crate::screen::View;
+use crate::toast::Toast;
 
 /// What is typed so soon after a dialog closed was meant for the dialog: eyes are behind fingers by about as
 /// much.

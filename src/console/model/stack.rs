@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::console::context::ScreenId;
-use crate::console::effect::Effect;
-use crate::console::memory::Memory;
-use crate::console::message::ScreenMessage;
-use crate::console::prompt::PromptKind;
-use crate::console::scope::Scope;
-use crate::console::screen::{Screen, View};
-use crate::console::toast::Toast;
+use crate::context::ScreenId;
+use crate::effect::Effect;
+use crate::memory::Memory;
+use crate::message::ScreenMessage;
+use crate::prompt::PromptKind;
+use crate::scope::Scope;
+use crate::screen::{Screen, View};
+use crate::toast::Toast;
 
 /// Results of work that is over, kept for being looked at again.
 const RESULTS: usize = 8;

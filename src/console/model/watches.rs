@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Job, Model};
-use crate::console::builtin;
-use crate::console::resource::{Kind, ResourceKey};
-use crate::console::scope::Scope;
-use crate::console::screen::Follows;
+use crate::builtin;
+use crate::resource::{Kind, ResourceKey};
+use crate::scope::Scope;
+use crate::screen::Follows;
 
 impl Model {
     /// Asks for the resources of the tables on the stack, and lets go of those no table shows any more.

@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 
-use crate::console::context::Context;
-use crate::console::health::Health;
-use crate::console::text::clean;
+use crate::context::Context;
+use crate::health::Health;
+use crate::text::clean;
 
 /// Where a column's text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

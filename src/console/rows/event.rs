@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
 use super::{Cell, Column, Row};
-use crate::console::health::Health;
-use crate::console::text::clean;
+use crate::health::Health;
+use crate::text::clean;
 
 /// LAST SEEN, TYPE, REASON, OBJECT, MESSAGE of kubectl, and COUNT.
 pub fn columns() -> Vec<Column> {

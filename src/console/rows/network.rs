@@ -5,7 +5,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::{Cell, Column, Row};
-use crate::console::health::Health;
+use crate::health::Health;
 
 /// As kubectl has them.
 pub fn service_columns() -> Vec<Column> {
@@ -77,7 +77,7 @@ pub fn namespace_row(namespace: &Namespace) -> Option<Row> {
     let health = if phase == "Active" { Health::Running } else { Health::Terminating };
     let cells = vec![
         Cell::said(namespace.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Status(crate::console::text::clean(phase).into_owned(), health),
+        Cell::Status(crate::text::clean(phase).into_owned(), health),
         Cell::Age(namespace.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
     Row::of(namespace, Some(health), cells)

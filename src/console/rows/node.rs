@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::{Cell, Column, Row};
-use crate::console::health::Health;
-use crate::console::store::Stores;
-use crate::object::node::condition_status;
-pub use crate::object::node::is_ready;
-use crate::object::quantity::Amount;
+use crate::health::Health;
+use crate::store::Stores;
+use object::node::condition_status;
+pub use object::node::is_ready;
+use object::quantity::Amount;
 
 /// As kubectl has them, with pods, what those ask for, what is really used, and zone.
 pub fn columns() -> Vec<Column> {
@@ -99,7 +99,7 @@ fn share(part: i64, of: i64) -> f64 {
 }
 
 /// Whether a pod has ended and takes no room any more.
-pub(in crate::console) fn is_over(pod: &Pod) -> bool {
+pub(crate) fn is_over(pod: &Pod) -> bool {
     matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Cell, Column, Row};
-use crate::console::pod_status;
+use crate::pod_status;
 
 /// NAME READY STATUS RESTARTS AGE of kubectl, with IP and NODE always.
 pub fn columns() -> Vec<Column> {
@@ -31,7 +31,7 @@ pub fn row(pod: &Pod) -> Option<Row> {
     let cells = vec![
         Cell::said(pod.metadata.name.as_deref().unwrap_or_default()),
         Cell::Ratio(seen.ready as i64, seen.total as i64),
-        Cell::Status(crate::console::text::clean(&seen.status).into_owned(), seen.health),
+        Cell::Status(crate::text::clean(&seen.status).into_owned(), seen.health),
         Cell::Restarts(i64::from(seen.restarts), seen.last_restart),
         Cell::or_none(spec.and_then(|spec| spec.node_name.as_deref())),
         Cell::or_none(status.and_then(|status| status.pod_ip.as_deref())),

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::cell::{Align, Shown};
 use super::{Cell, Column, Row};
-use crate::console::health::Health;
-use crate::console::resource::Uid;
-use crate::console::server_table::{ColumnDefinition, TableRow};
-use crate::console::text::clean;
+use crate::health::Health;
+use crate::resource::Uid;
+use crate::server_table::{ColumnDefinition, TableRow};
+use crate::text::clean;
 
 /// Our columns for the server's.
 pub fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {

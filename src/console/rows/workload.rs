@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::{Cell, Column, Row};
-use crate::console::health::Health;
+use crate::health::Health;
 
 /// As kubectl has them, with a STATUS in words.
 pub fn deployment_columns() -> Vec<Column> {

@@ -10,12 +10,12 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::console::command::{Command, KeyContext, TABLE, Touches, WORDS};
-use crate::console::context::Context;
-use crate::console::effect::Effect;
-use crate::console::message::ScreenMessage;
-use crate::console::query;
-use crate::console::widget::scroll::Scroll;
+use crate::command::{Command, KeyContext, TABLE, Touches, WORDS};
+use crate::context::Context;
+use crate::effect::Effect;
+use crate::message::ScreenMessage;
+use crate::query;
+use crate::widget::scroll::Scroll;
 
 /// The screen.
 #[derive(Debug)]

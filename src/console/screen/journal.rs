@@ -10,15 +10,15 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::View;
-use crate::console::action::EntryId;
-use crate::console::changes::merge::{Change, plain};
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Dialog, Effect};
-use crate::console::journal::{Entry, UndoPreview, UndoState, preview_undo};
-use crate::console::message::ScreenMessage;
-use crate::console::text::{clean, fit};
-use crate::console::toast::Toast;
+use crate::action::EntryId;
+use crate::changes::merge::{Change, plain};
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Dialog, Effect};
+use crate::journal::{Entry, UndoPreview, UndoState, preview_undo};
+use crate::message::ScreenMessage;
+use crate::text::{clean, fit};
+use crate::toast::Toast;
 
 /// What its tasks send it.
 #[derive(Debug)]

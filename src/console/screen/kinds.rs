@@ -7,13 +7,13 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Effect, TableRoute};
-use crate::console::message::ScreenMessage;
-use crate::console::query;
-use crate::console::resource::Kind;
-use crate::console::text::clean;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, TableRoute};
+use crate::message::ScreenMessage;
+use crate::query;
+use crate::resource::Kind;
+use crate::text::clean;
 
 /// The screen.
 #[derive(Debug, Default)]

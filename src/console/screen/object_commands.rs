@@ -4,14 +4,14 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Node;
 
 use super::drain;
-use crate::console::ask;
-use crate::console::command::Command;
-use crate::console::context::Context;
-use crate::console::effect::{Effect, LogRun, Only, Route, TableRoute, TerminalPurpose};
-use crate::console::navigate;
-use crate::console::resource::ObjectRef;
-use crate::console::scope::Scope;
-use crate::console::toast::Toast;
+use crate::ask;
+use crate::command::Command;
+use crate::context::Context;
+use crate::effect::{Effect, LogRun, Only, Route, TableRoute, TerminalPurpose};
+use crate::navigate;
+use crate::resource::ObjectRef;
+use crate::scope::Scope;
+use crate::toast::Toast;
 
 /// Carries a command out on the object under the cursor, or on all marked ones where that makes sense.
 pub fn run(

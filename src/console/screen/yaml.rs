@@ -9,17 +9,17 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::View;
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Effect, Route};
-use crate::console::message::ScreenMessage;
-use crate::console::offers;
-use crate::console::query;
-use crate::console::resource::{ObjectRef, Uid};
-use crate::console::store::Touched;
-use crate::console::text::clean;
-use crate::console::widget::scroll::Scroll;
-use crate::console::yaml_text;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Route};
+use crate::message::ScreenMessage;
+use crate::offers;
+use crate::query;
+use crate::resource::{ObjectRef, Uid};
+use crate::store::Touched;
+use crate::text::clean;
+use crate::widget::scroll::Scroll;
+use crate::yaml_text;
 
 /// What its tasks send it.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use kube::Resource;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::console::resource::{ResourceKey, Uid};
-use crate::console::server_table::{ColumnDefinition, TableRow};
+use crate::resource::{ResourceKey, Uid};
+use crate::server_table::{ColumnDefinition, TableRow};
 
 /// An object of any kind.
 pub trait Object: Any + Debug + Send + Sync {

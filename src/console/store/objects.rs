@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 use super::change::{Change, Object, Touched};
-use crate::console::resource::Uid;
-use crate::console::server_table::{ColumnDefinition, TableRow};
+use crate::resource::Uid;
+use crate::server_table::{ColumnDefinition, TableRow};
 
 /// All objects of one resource.
 #[derive(Debug, Default)]

@@ -36,8 +36,8 @@ pub fn all(config_dir: Option<&Path>) -> Vec<(String, Result<Theme, ThemeError>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::health::Health;
-    use crate::console::theme::depth::{Depth, contrast, rgb};
+    use crate::health::Health;
+    use crate::theme::depth::{Depth, contrast, rgb};
     use ratatui::style::{Color, Modifier, Style};
 
     /// Parts that matter less may be fainter; borders and empty bars say nothing at all.
@@ -73,7 +73,7 @@ mod tests {
 
     fn check_all(name: &str, mut theme: Theme, factor: f64) {
         let body = theme.body.text;
-        for (section, keys) in crate::console::theme::KEYS {
+        for (section, keys) in crate::theme::KEYS {
             let ground = ground(&theme, section);
             for key in *keys {
                 let Some(least) = least(section, key) else { continue };

@@ -10,7 +10,7 @@ use ratatui::style::{Color, Modifier, Style};
 use toml::de::{DeTable, DeValue};
 
 use super::{KEYS, Theme, shipped};
-use crate::base::nearest::nearest;
+use base::nearest::nearest;
 
 /// Why a theme cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

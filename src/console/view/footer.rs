@@ -7,12 +7,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
-use crate::console::command::{Command, KeyContext, TABLE};
-use crate::console::context::Context;
-use crate::console::model::Model;
-use crate::console::prompt::PromptKind;
-use crate::console::screen::View;
-use crate::console::text::{clean, tail};
+use crate::command::{Command, KeyContext, TABLE};
+use crate::context::Context;
+use crate::model::Model;
+use crate::prompt::PromptKind;
+use crate::screen::View;
+use crate::text::{clean, tail};
 
 pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut keys: Vec<(String, &str)> = Vec::new();

@@ -6,13 +6,13 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
-use crate::console::context::Context;
-use crate::console::health::Health;
-use crate::console::model::Model;
-use crate::console::resource::ResourceKey;
-use crate::console::rows::node;
-use crate::console::screen::View;
-use crate::console::text::{clean, fit, grouped};
+use crate::context::Context;
+use crate::health::Health;
+use crate::model::Model;
+use crate::resource::ResourceKey;
+use crate::rows::node;
+use crate::screen::View;
+use crate::text::{clean, fit, grouped};
 
 pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;

@@ -8,11 +8,11 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::console::command::Command;
-use crate::console::context::Context;
-use crate::console::links::Outage;
-use crate::console::model::Model;
-use crate::console::text::{age, clean, seconds_until, tail};
+use crate::command::Command;
+use crate::context::Context;
+use crate::links::Outage;
+use crate::model::Model;
+use crate::text::{age, clean, seconds_until, tail};
 
 /// The outage to tell of, if there is one; the loop is woken when there will be.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {

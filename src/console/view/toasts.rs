@@ -9,10 +9,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::console::context::Context;
-use crate::console::screen::ToastArea;
-use crate::console::text::clean;
-use crate::console::toast::{Severity, Toast};
+use crate::context::Context;
+use crate::screen::ToastArea;
+use crate::text::clean;
+use crate::toast::{Severity, Toast};
 
 /// The widest box.
 const WIDEST: u16 = 76;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crossterm::event::{KeyCode, KeyEvent, MouseEvent, MouseEventKind};
 
-use crate::console::command::Command;
+use crate::command::Command;
 
 /// A position in a text. The window's height is learned while drawing.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 
-use crate::base::clock::time;
-use crate::object::conditions::{self, ConditionStatus};
+use base::clock::time;
+use object::conditions::{self, ConditionStatus};
 
 /// What an autoscaler says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::api::core::v1::Pod;
 
 use super::replicas::{Goal, Measured, MetricQuery, Metrics, Proposal, Tolerance, propose};
-use crate::api::Api;
-use crate::api::usage::ResourceUsage;
-use crate::object::quantity::Amount;
-use crate::object::{Shared, go_text};
+use api::Api;
+use api::usage::ResourceUsage;
+use object::quantity::Amount;
+use object::{Shared, go_text};
 
 /// The target as it is.
 pub(super) struct Target<'a> {

@@ -23,11 +23,11 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::{Api, ApiError, Change, ChangeKind, WriteOptions};
-use crate::object::{Key, Kind, Shared, Uid};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use api::{Api, ApiError, Change, ChangeKind, WriteOptions};
 use behavior::Past;
 use conditions::{Aspect, Conditions};
+use object::{Key, Kind, Shared, Uid};
+use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// How often sizes are reconsidered.
 const SYNC: Duration = Duration::from_secs(15);

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use super::conditions::Aspect;
 use super::replicas::Tolerance;
 use super::{Autoscalers, SyncContext, metrics, target};
-use crate::object::Shared;
-use crate::object::quantity::Amount;
+use object::Shared;
+use object::quantity::Amount;
 
 /// How far from its target a metric may be without anything being done.
 const TOLERANCE: f64 = 0.1;

@@ -4,9 +4,9 @@ use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::api::Api;
-use crate::object::selector::{Selector, SelectorError};
-use crate::object::{Key, Kind, Shared};
+use api::Api;
+use object::selector::{Selector, SelectorError};
+use object::{Key, Kind, Shared};
 
 /// The target and its scale, or why there is none.
 pub(super) fn scale_of(

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 
 use super::{CronJobs, jobs};
-use crate::api::{ApiError, DeleteOptions, Propagation};
-use crate::object::job::{COMPLETE, finished};
-use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind, Shared};
+use api::{ApiError, DeleteOptions, Propagation};
+use object::job::{COMPLETE, finished};
+use object::owner::is_terminating;
+use object::{Key, Kind, Shared};
 
 impl CronJobs {
     /// Notes which Jobs have ended, gone missing, or come from elsewhere.

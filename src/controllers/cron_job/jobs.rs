@@ -5,9 +5,9 @@ use jiff::tz::TimeZone;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::object::Shared;
-use crate::object::job::{COMPLETE, FAILED, finished};
-use crate::object::owner::controller_reference;
+use object::Shared;
+use object::job::{COMPLETE, FAILED, finished};
+use object::owner::controller_reference;
 
 /// The time a Job was scheduled for.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -67,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::base::time_zone::time_zone;
+    use base::time_zone::time_zone;
 
     fn cron_job(limits: (i32, i32)) -> Shared<CronJob> {
         Shared::from_value(

@@ -14,16 +14,14 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 
 use super::context::Context;
-use crate::api::{Api, ApiError, Change, ChangeKind, Part, WriteOptions};
-use crate::base::clock::time;
-use crate::base::cron::CronSchedule;
-use crate::base::time_zone::time_zone;
-use crate::object::owner::{is_controlled_by, is_terminating};
-use crate::object::{Key, Object, Shared};
-use crate::reconcile::{
-    Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, reference_to,
-};
 use active::is_active;
+use api::{Api, ApiError, Change, ChangeKind, Part, WriteOptions};
+use base::clock::time;
+use base::cron::CronSchedule;
+use base::time_zone::time_zone;
+use object::owner::{is_controlled_by, is_terminating};
+use object::{Key, Object, Shared};
+use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, reference_to};
 use schedule::Times;
 
 /// Starts the controller.

@@ -6,8 +6,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::CronJob;
 
-use crate::base::clock::until;
-use crate::base::cron::CronSchedule;
+use base::clock::until;
+use base::cron::CronSchedule;
 
 /// Beyond so many missed times something is wrong, and a warning is due.
 const MANY: i64 = 100;

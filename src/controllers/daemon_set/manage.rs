@@ -101,7 +101,7 @@ fn surging(actions: &mut Actions, node_pods: &NodePods, alive: &[&DaemonPod]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::daemon_set::node_view::tests::node_view;
+    use crate::daemon_set::node_view::tests::node_view;
 
     fn text(nodes: &str, surges: bool, waiting: u64) -> String {
         let actions = next_step(&node_view(nodes), surges, |_| Duration::from_secs(waiting));

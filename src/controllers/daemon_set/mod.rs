@@ -21,12 +21,12 @@ use super::controller_ref::{Orphans, owners_concerned};
 use super::failed_pod_back_off::FailedPodBackOff;
 use super::history::{History, POD_REVISION_LABEL};
 use super::pod_control::PodControl;
-use crate::api::{Api, Change, ChangeKind};
-use crate::base::backoff::BackoffPolicy;
-use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
+use api::{Api, Change, ChangeKind};
+use base::backoff::BackoffPolicy;
+use object::selector::Selector;
+use object::{Key, Kind, Shared};
 use placement::{Fit, Placement};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {

@@ -9,11 +9,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::placement::{Fit, Placement};
 use super::pod::target_node;
-use crate::controllers::history::POD_REVISION_LABEL;
-use crate::object::Shared;
-use crate::object::owner::is_terminating;
-use crate::object::percent::{Rounding, scaled};
-use crate::object::pod::{Availability, Phase, availability, is_ready, is_terminal, node_name, phase};
+use crate::history::POD_REVISION_LABEL;
+use object::Shared;
+use object::owner::is_terminating;
+use object::percent::{Rounding, scaled};
+use object::pod::{Availability, Phase, availability, is_ready, is_terminal, node_name, phase};
 
 /// A pod of the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,7 +173,7 @@ pub(super) mod tests {
 
     /// A pod in a word: `name`, then letters: `o`ld, `p`ending (not assigned), `g`oing, `f`ailed, `s`ucceeded,
     /// `u`nready, `w`aiting to become available.
-    pub(in crate::controllers::daemon_set) fn daemon(text: &str) -> DaemonPod {
+    pub(in crate::daemon_set) fn daemon(text: &str) -> DaemonPod {
         let (name, letters) = text.split_once(':').unwrap_or((text, ""));
         let is = |letter: char| letters.contains(letter);
         let ready = !is('u') && !is('p');
@@ -198,7 +198,7 @@ pub(super) mod tests {
     }
 
     /// Nodes `n1`, `n2` … from `Run a:o b, Keep c`: how each fits, and its pods.
-    pub(in crate::controllers::daemon_set) fn node_view(text: &str) -> NodeView {
+    pub(in crate::daemon_set) fn node_view(text: &str) -> NodeView {
         let node_pods = |(index, text): (usize, &str)| {
             let mut words = text.split_whitespace();
             let fit = match words.next() {

@@ -6,9 +6,9 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Toleration};
 
 use super::pod;
-use crate::object::node_selector::RequiredNodes;
-use crate::object::taint::effect::NO_EXECUTE;
-use crate::object::taint::{is_tolerated, untolerated};
+use object::node_selector::RequiredNodes;
+use object::taint::effect::NO_EXECUTE;
+use object::taint::{is_tolerated, untolerated};
 
 /// What a node is to a DaemonSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, Toleration,
 };
 
-use crate::controllers::history::POD_REVISION_LABEL;
-use crate::controllers::pod_control;
-use crate::object::Shared;
-use crate::object::pod::node_name;
-use crate::object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
-use crate::object::well_known::taint;
+use crate::history::POD_REVISION_LABEL;
+use crate::pod_control;
+use object::Shared;
+use object::pod::node_name;
+use object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
+use object::well_known::taint;
 
 /// The field by which a pod names its node before the scheduler has bound it.
 const NODE_NAME_FIELD: &str = "metadata.name";

@@ -6,10 +6,10 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::DaemonSets;
-use crate::api::{ApiError, DeleteOptions};
-use crate::controllers::history::{Latest, POD_REVISION_LABEL, equal_to};
-use crate::object::{Kind, Shared};
-use crate::reconcile::ignore_gone;
+use crate::history::{Latest, POD_REVISION_LABEL, equal_to};
+use api::{ApiError, DeleteOptions};
+use object::{Kind, Shared};
+use reconcile::ignore_gone;
 
 /// The hash by which pods of a revision are known; an adopted revision without one goes by its name.
 pub(super) fn hash_of(revision: &Shared<ControllerRevision>) -> &str {

@@ -109,7 +109,7 @@ fn surge(node_view: &NodeView, max_surge: i32) -> Actions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::daemon_set::node_view::tests::node_view;
+    use crate::daemon_set::node_view::tests::node_view;
 
     fn text(nodes: &str, max_surge: i32, max_unavailable: i32) -> String {
         let actions = next_step(&node_view(nodes), Strategy::RollingUpdate { max_surge, max_unavailable });

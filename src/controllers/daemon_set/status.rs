@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::DaemonSetStatus;
 
 use super::node_view::NodeView;
 use super::placement::Fit;
-use crate::object::pod::Availability;
+use object::pod::Availability;
 
 /// The counts in the status; generation and collisions stay as they were.
 pub(super) fn count(node_view: &NodeView, before: Option<&DaemonSetStatus>) -> DaemonSetStatus {
@@ -53,7 +53,7 @@ pub(super) fn next_available(node_view: &NodeView) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::daemon_set::node_view::tests::node_view;
+    use crate::daemon_set::node_view::tests::node_view;
 
     #[test]
     fn nodes_are_counted_by_their_oldest_pod_ds_1() {

@@ -7,12 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::manage::Actions;
 use super::node_view::{NodeView, Strategy};
 use super::{DaemonSets, manage, pod, revisions, rolling, status};
-use crate::api::ApiError;
-use crate::controllers::controller_ref::claim;
-use crate::object::owner::is_terminating;
-use crate::object::selector::Selector;
-use crate::object::{Kind, Shared};
-use crate::reconcile::ignore_not_found;
+use crate::controller_ref::claim;
+use api::ApiError;
+use object::owner::is_terminating;
+use object::selector::Selector;
+use object::{Kind, Shared};
+use reconcile::ignore_not_found;
 
 /// Pods made or asked to go in one sync, as in Kubernetes; the rest follows when those were seen.
 const BURST: usize = 250;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-pub(super) use crate::object::well_known::annotation::DEPLOYMENT_REVISION as REVISION;
-use crate::object::well_known::annotation::LAST_APPLIED;
+pub(super) use object::well_known::annotation::DEPLOYMENT_REVISION as REVISION;
+use object::well_known::annotation::LAST_APPLIED;
 
 /// Earlier revisions of a ReplicaSet that was rolled back to.
 pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";

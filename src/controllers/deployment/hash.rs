@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::controllers::hash::{fnv_1a, spelled};
-use crate::object::well_known::label::POD_TEMPLATE_HASH;
+use crate::hash::{fnv_1a, spelled};
+use object::well_known::label::POD_TEMPLATE_HASH;
 
 /// The hash of a template in Kubernetes' look: FNV-1a (32 bits) in decimal, letter by letter.
 ///
@@ -41,7 +41,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::object::names::ALPHABET;
+    use object::names::ALPHABET;
 
     fn template(image: &str, labels: serde_json::Value) -> PodTemplateSpec {
         serde_json::from_value(json!({"metadata": {"labels": labels},

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use super::annotations;
 use super::hash::same_template;
-use crate::object::{Shared, owner};
+use object::{Shared, owner};
 
 /// The oldest ReplicaSet with the Deployment's template.
 ///

@@ -22,12 +22,12 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::context::Context;
 use super::controller_ref::{Orphans, owners_concerned};
-use crate::api::Api;
-use crate::api::{Change, ChangeKind};
-use crate::object::pod::is_terminal;
-use crate::object::selector::Selector;
-use crate::object::{Key, Kind};
-use crate::reconcile::{
+use api::Api;
+use api::{Change, ChangeKind};
+use object::pod::is_terminal;
+use object::selector::Selector;
+use object::{Key, Kind};
+use reconcile::{
     Cache, ReconcileError, Reconciler, Recorder, UpdateExpectations, WorkQueue, controller_key, found,
 };
 

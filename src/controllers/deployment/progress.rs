@@ -8,10 +8,10 @@ use k8s_openapi::api::apps::v1::{
 };
 
 use super::view::Budget;
-use crate::base::clock::{saturating_after, time, until};
-use crate::object::Shared;
-use crate::object::conditions::{self, Condition as _, ConditionStatus};
-use crate::object::well_known::condition::REPLICA_FAILURE;
+use base::clock::{saturating_after, time, until};
+use object::Shared;
+use object::conditions::{self, Condition as _, ConditionStatus};
+use object::well_known::condition::REPLICA_FAILURE;
 
 pub(super) const AVAILABLE: &str = "Available";
 pub(super) const PROGRESSING: &str = "Progressing";

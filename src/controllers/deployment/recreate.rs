@@ -28,8 +28,8 @@ pub(super) fn next_step(view: &View, old_pods_running: bool) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::deployment::view::testing::{budget, member, text};
-    use crate::controllers::deployment::view::{Budget, ReplicaSetView, Strategy};
+    use crate::deployment::view::testing::{budget, member, text};
+    use crate::deployment::view::{Budget, ReplicaSetView, Strategy};
 
     fn view(members: Vec<ReplicaSetView>) -> View {
         let budget = Budget { strategy: Strategy::Recreate, ..budget(3, 0, 0) };

@@ -7,12 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::view::{Budget, ReplicaSetView, Resize, View, in_api};
 use super::{DeploymentController, annotations, history};
-use crate::api::{ApiError, DeleteOptions};
-use crate::object::owner::controller_reference;
-use crate::object::selector::Labels;
-use crate::object::well_known::label::POD_TEMPLATE_HASH;
-use crate::object::{Kind, Shared};
-use crate::reconcile::ignore_gone;
+use api::{ApiError, DeleteOptions};
+use object::owner::controller_reference;
+use object::selector::Labels;
+use object::well_known::label::POD_TEMPLATE_HASH;
+use object::{Kind, Shared};
+use reconcile::ignore_gone;
 
 /// A Deployment's ReplicaSets: the one with its template, if there is one, and the others.
 pub(super) struct Sets {

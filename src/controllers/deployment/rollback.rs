@@ -5,8 +5,8 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use super::{DeploymentController, annotations, hash, history};
-use crate::api::ApiError;
-use crate::object::Shared;
+use api::ApiError;
+use object::Shared;
 
 impl DeploymentController {
     /// Carries out a rollback that was asked for; true when there was one.

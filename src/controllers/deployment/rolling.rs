@@ -56,7 +56,7 @@ fn shrink_old(view: &View, new: &ReplicaSetView) -> Vec<Resize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::deployment::view::testing::{budget, member, text};
+    use crate::deployment::view::testing::{budget, member, text};
 
     #[test]
     fn steps_stay_within_the_budget_dep_2() {

@@ -117,7 +117,7 @@ fn share(view: &View, member: &ReplicaSetView, to_add: i64, added: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::deployment::view::testing::{budget, member, text};
+    use crate::deployment::view::testing::{budget, member, text};
 
     fn view(bounds: (i32, i32, i32), sized_for: i32, members: &[(&str, i64, i64)]) -> View {
         let max_before = budget(sized_for, bounds.1, bounds.2).max_replicas();

@@ -9,14 +9,14 @@ use super::progress::{self, new_condition, reason};
 use super::replica_sets::{Sets, new_replica_set};
 use super::view::{Resize, Strategy, View, in_api};
 use super::{DeploymentController, annotations, hash, history, recreate, rolling, scaling};
-use crate::api::ApiError;
-use crate::controllers::controller_ref::claim;
-use crate::object::conditions::ConditionStatus;
-use crate::object::owner::{is_controlled_by, is_terminating};
-use crate::object::pod::is_terminal;
-use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Shared};
-use crate::reconcile::ignore_not_found;
+use crate::controller_ref::claim;
+use api::ApiError;
+use object::conditions::ConditionStatus;
+use object::owner::{is_controlled_by, is_terminating};
+use object::pod::is_terminal;
+use object::selector::Selector;
+use object::{Key, Kind, Shared};
+use reconcile::ignore_not_found;
 
 /// What goes into the status besides the counts.
 #[derive(Default)]

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use super::annotations;
-use crate::object::percent::{Rounding, scaled};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use object::percent::{Rounding, scaled};
 
 /// How a Deployment replaces its pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,20 +191,12 @@ pub(super) mod testing {
     use super::*;
 
     /// A budget with absolute bounds.
-    pub(in crate::controllers::deployment) fn budget(
-        replicas: i32,
-        max_surge: i32,
-        max_unavailable: i32,
-    ) -> Budget {
+    pub(in crate::deployment) fn budget(replicas: i32, max_surge: i32, max_unavailable: i32) -> Budget {
         Budget::rolling(replicas, &IntOrString::Int(max_surge), &IntOrString::Int(max_unavailable))
     }
 
     /// An observed ReplicaSet; its name tells its age: later letters are younger, `new` is the new one.
-    pub(in crate::controllers::deployment) fn member(
-        name: &str,
-        size: i64,
-        available: i64,
-    ) -> ReplicaSetView {
+    pub(in crate::deployment) fn member(name: &str, size: i64, available: i64) -> ReplicaSetView {
         let age = i64::from(name.as_bytes()[0]);
         ReplicaSetView {
             name: name.into(),
@@ -220,7 +212,7 @@ pub(super) mod testing {
     }
 
     /// What a step does, as `name:from>to` words.
-    pub(in crate::controllers::deployment) fn text(resizes: &[Resize]) -> String {
+    pub(in crate::deployment) fn text(resizes: &[Resize]) -> String {
         let words: Vec<String> = resizes.iter().map(|r| format!("{}:{}>{}", r.name, r.from, r.to)).collect();
         words.join(" ")
     }

@@ -10,13 +10,13 @@ use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 
 use super::context::Context;
-use crate::api::{Api, ApiError};
-use crate::api::{Change, ChangeKind};
-use crate::object::owner::is_terminating;
-use crate::object::pod::is_ready;
-use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Object, Shared, go_text};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use api::{Api, ApiError};
+use api::{Change, ChangeKind};
+use object::owner::is_terminating;
+use object::pod::is_ready;
+use object::selector::Selector;
+use object::{Key, Kind, Object, Shared, go_text};
+use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 use scale::Asked;
 use status::{Disrupted, Expected};
 

@@ -6,10 +6,10 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use crate::api::{Api, ApiError};
-use crate::object::owner::controller_of;
-use crate::object::{Key, Kind, ServedKind, Shared, Uid};
-use crate::reconcile::found;
+use api::{Api, ApiError};
+use object::owner::controller_of;
+use object::{Key, Kind, ServedKind, Shared, Uid};
+use reconcile::found;
 
 /// What the owners ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,14 +6,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::api::{Api, ApiError, Change, ChangeKind};
-use crate::base::clock::{saturating_after, time, until};
-use crate::controllers::context::Context;
-use crate::object::owner::is_terminating;
-use crate::object::pod::disruption::{self, Cause};
-use crate::object::pod::is_terminal;
-use crate::object::{Key, Kind};
-use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
+use crate::context::Context;
+use api::{Api, ApiError, Change, ChangeKind};
+use base::clock::{saturating_after, time, until};
+use object::owner::is_terminating;
+use object::pod::disruption::{self, Cause};
+use object::pod::is_terminal;
+use object::{Key, Kind};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 
 /// Starts looking after them.
 pub(super) fn start(context: &Context) {

@@ -9,13 +9,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::time::Duration;
 
-use crate::base::clock::{saturating_after, time, until};
-use crate::object::Shared;
-use crate::object::conditions::{self, ConditionStatus};
-use crate::object::owner::is_terminating;
-use crate::object::percent::{NotAPercentage, Rounding, scaled};
-use crate::object::pod::is_ready;
-use crate::object::well_known::condition::DISRUPTION_ALLOWED;
+use base::clock::{saturating_after, time, until};
+use object::Shared;
+use object::conditions::{self, ConditionStatus};
+use object::owner::is_terminating;
+use object::percent::{NotAPercentage, Rounding, scaled};
+use object::pod::is_ready;
+use object::well_known::condition::DISRUPTION_ALLOWED;
 
 /// The pods a budget counts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
-use crate::object::Shared;
-use crate::object::well_known::label::HEADLESS_SERVICE;
+use object::Shared;
+use object::well_known::label::HEADLESS_SERVICE;
 
 /// More addresses than this are left out, ready ones last.
 const CAPACITY: usize = 1000;
@@ -114,8 +114,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controllers::endpoints::member::member;
-    use crate::controllers::endpoints::member::testing::{pod, service};
+    use crate::endpoints::member::member;
+    use crate::endpoints::member::testing::{pod, service};
 
     #[test]
     fn addresses_are_grouped_by_their_ports_and_readiness_svc_1() {

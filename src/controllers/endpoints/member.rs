@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::object::Shared;
-use crate::object::owner::is_terminating;
-use crate::object::pod::{Phase, is_ready, is_terminal, node_name, phase};
+use object::Shared;
+use object::owner::is_terminating;
+use object::pod::{Phase, is_ready, is_terminal, node_name, phase};
 
 /// A port as it is reached on a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,18 +130,13 @@ pub(super) mod testing {
 
     use super::*;
 
-    pub(in crate::controllers::endpoints) fn service(spec: Value) -> Shared<Service> {
+    pub(in crate::endpoints) fn service(spec: Value) -> Shared<Service> {
         let value = json!({"metadata": {"name": "web", "namespace": "default", "uid": "s", "labels": {"l": "1"}},
             "spec": spec});
         Shared::from_value(serde_json::from_value(value).unwrap())
     }
 
-    pub(in crate::controllers::endpoints) fn pod(
-        name: &str,
-        ip: &str,
-        ready: bool,
-        differences: Value,
-    ) -> Shared<Pod> {
+    pub(in crate::endpoints) fn pod(name: &str, ip: &str, ready: bool, differences: Value) -> Shared<Pod> {
         let mut value = json!({
             "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
             "spec": {"nodeName": "n1", "containers": [{"name": "c",

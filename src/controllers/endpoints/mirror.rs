@@ -7,13 +7,13 @@ use k8s_openapi::api::core::v1::{EndpointAddress, EndpointSubset, Endpoints, Ser
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::{Api, ApiError, Change, DeleteOptions};
-use crate::controllers::context::Context;
-use crate::object::owner::{controller_reference, is_terminating};
-use crate::object::well_known::annotation::LAST_APPLIED;
-use crate::object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, SERVICE_NAME, SKIP_MIRROR};
-use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, UpdateExpectations, ignore_not_found};
+use crate::context::Context;
+use api::{Api, ApiError, Change, DeleteOptions};
+use object::owner::{controller_reference, is_terminating};
+use object::well_known::annotation::LAST_APPLIED;
+use object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, SERVICE_NAME, SKIP_MIRROR};
+use object::{Key, Kind, Shared};
+use reconcile::{Cache, ReconcileError, Reconciler, Recorder, UpdateExpectations, ignore_not_found};
 
 const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
 /// Old elections kept their leader in Endpoints.
@@ -24,7 +24,7 @@ const OF_THE_ENDPOINTS_ALONE: [&str; 2] = [LAST_APPLIED, "endpoints.kubernetes.i
 const MAX_PER_SUBSET: usize = 1000;
 
 /// Starts the controller.
-pub(in crate::controllers) fn start(context: &Context) {
+pub(crate) fn start(context: &Context) {
     let mirror = Mirror {
         api: context.api.clone(),
         endpoints: context.caches.of(),

@@ -14,14 +14,14 @@ use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::context::Context;
-use crate::api::Change;
-use crate::api::{Api, ApiError, DeleteOptions};
-use crate::object::owner::is_terminating;
-use crate::object::selector::{Labels, Selector};
-use crate::object::well_known::label::{SERVICE_NAME, ZONE};
-use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found};
+use api::Change;
+use api::{Api, ApiError, DeleteOptions};
 use member::Member;
+use object::owner::is_terminating;
+use object::selector::{Labels, Selector};
+use object::well_known::label::{SERVICE_NAME, ZONE};
+use object::{Key, Kind, Shared};
+use reconcile::{Cache, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found};
 
 /// In which form the endpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl EndpointsOf {
         let before = change.previous.as_ref().and_then(|p| p.get::<Pod>());
         let after = change.object.get::<Pod>();
         if let (Some(before), Some(after)) = (before, after)
-            && change.kind == crate::api::ChangeKind::Modified
+            && change.kind == api::ChangeKind::Modified
             && member::facts(before) == member::facts(after)
         {
             return;

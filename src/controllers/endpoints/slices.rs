@@ -9,9 +9,9 @@ use k8s_openapi::api::discovery::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
-use crate::object::owner::controller_reference;
-use crate::object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, HEADLESS_SERVICE, SERVICE_NAME};
-use crate::object::{Key, Shared};
+use object::owner::controller_reference;
+use object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, HEADLESS_SERVICE, SERVICE_NAME};
+use object::{Key, Shared};
 
 /// Endpoints in one slice.
 const CAPACITY: usize = 100;
@@ -218,8 +218,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controllers::endpoints::member::member;
-    use crate::controllers::endpoints::member::testing::{pod, service};
+    use crate::endpoints::member::member;
+    use crate::endpoints::member::testing::{pod, service};
 
     fn members(range: std::ops::Range<usize>, service: &Shared<Service>) -> Vec<Member> {
         range

@@ -4,9 +4,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::api::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
-use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind, Object, Uid};
+use api::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
+use object::owner::is_terminating;
+use object::{Key, Kind, Object, Uid};
 
 /// Where an object is in the API.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -11,14 +11,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::{
+use api::{
     Api, ApiError, DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Part, Propagation, WriteOptions,
 };
-use crate::api::{Change, ChangeKind};
-use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind, Object, ServedKind, Uid};
-use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
+use api::{Change, ChangeKind};
 use graph::{Graph, ObjectRef};
+use object::owner::is_terminating;
+use object::{Key, Kind, Object, ServedKind, Uid};
+use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 
 /// Dependants that are dealt with in one sync of their owner: the others wait for the next.
 const BATCH: usize = 500;

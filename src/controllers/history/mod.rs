@@ -13,10 +13,10 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 
 use super::context::Context;
 use super::controller_ref::{Orphans, claim};
-use crate::api::{Api, ApiError, Change, DeleteOptions};
-use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Shared, Typed};
-use crate::reconcile::{Cache, ignore_gone};
+use api::{Api, ApiError, Change, DeleteOptions};
+use object::selector::Selector;
+use object::{Key, Kind, Shared, Typed};
+use reconcile::{Cache, ignore_gone};
 pub(super) use revision::{equal_to, next_number, number_of, template_of};
 
 /// The label with the revision that a pod was made of: of a StatefulSet the revision's name, of a

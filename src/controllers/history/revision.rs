@@ -10,11 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use serde_json::{Value, json};
 
-use crate::api::ApiError;
-use crate::api::patch::{PatchType, apply_patch_value};
-use crate::controllers::hash::{fnv_1, spelled};
-use crate::object::owner::controller_reference;
-use crate::object::{Kind, Object, Shared};
+use crate::hash::{fnv_1, spelled};
+use api::ApiError;
+use api::patch::{PatchType, apply_patch_value};
+use object::owner::controller_reference;
+use object::{Kind, Object, Shared};
 
 /// The longest part of the owner's name in a revision's, so that the whole stays a name.
 const LONGEST_PREFIX: usize = 223;
@@ -68,7 +68,7 @@ pub(super) fn new_revision(
 }
 
 /// A revision's number; one without is older than all.
-pub(in crate::controllers) fn number_of(revision: &ControllerRevision) -> i64 {
+pub(crate) fn number_of(revision: &ControllerRevision) -> i64 {
     revision.revision.unwrap_or(0)
 }
 
@@ -78,12 +78,12 @@ pub(super) fn sort(revisions: &mut [Shared<ControllerRevision>]) {
 }
 
 /// The number after all of these.
-pub(in crate::controllers) fn next_number(revisions: &[Shared<ControllerRevision>]) -> i64 {
+pub(crate) fn next_number(revisions: &[Shared<ControllerRevision>]) -> i64 {
     revisions.iter().map(|r| number_of(r)).max().unwrap_or(0).saturating_add(1)
 }
 
 /// Those that hold this template, in the order they are given.
-pub(in crate::controllers) fn equal_to<'a>(
+pub(crate) fn equal_to<'a>(
     revisions: &'a [Shared<ControllerRevision>],
     template: &PodTemplateSpec,
 ) -> Vec<&'a Shared<ControllerRevision>> {
@@ -92,7 +92,7 @@ pub(in crate::controllers) fn equal_to<'a>(
 }
 
 /// The template that a revision of an owner of `kind` holds; `current` is the owner's own.
-pub(in crate::controllers) fn template_of(
+pub(crate) fn template_of(
     kind: Kind,
     current: &PodTemplateSpec,
     revision: &ControllerRevision,

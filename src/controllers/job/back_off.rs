@@ -5,11 +5,11 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::base::backoff::BackoffPolicy;
-use crate::base::clock::since;
-use crate::object::conditions::{Condition as _, ConditionStatus};
-use crate::object::pod::condition;
-use crate::object::well_known::condition::READY;
+use base::backoff::BackoffPolicy;
+use base::clock::since;
+use object::conditions::{Condition as _, ConditionStatus};
+use object::pod::condition;
+use object::well_known::condition::READY;
 
 /// Failures since the last success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

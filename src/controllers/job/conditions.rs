@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
 
 use super::verdict::Ending;
-use crate::base::clock::time;
-use crate::object::conditions::{self, ConditionStatus};
-use crate::object::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED};
+use base::clock::time;
+use object::conditions::{self, ConditionStatus};
+use object::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED};
 
 /// Sets a condition; one that would only say that something never was is left out. Whether it changed.
 fn ensure(

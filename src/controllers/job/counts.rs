@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::back_off::ended_at;
 use super::failure_policy::{FailureAction, meaning};
 use super::view::{Member, View, count};
-use crate::object::completion_indexes::CompletionIndexes;
+use object::completion_indexes::CompletionIndexes;
 
 /// How often pods of this index failed before this one.
 pub(super) const FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-failure-count";

@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::{
 };
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
-use crate::object::conditions::Condition as _;
+use object::conditions::Condition as _;
 
 /// What a failure means.
 #[derive(Clone, Debug, PartialEq, Eq)]

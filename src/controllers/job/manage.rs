@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::Pod;
 use super::back_off::{BackOff, ended_at, remaining};
 use super::counts::{Counts, failures};
 use super::view::{View, count};
-use crate::base::backoff::BackoffPolicy;
-use crate::controllers::pod_control::BURST;
-use crate::controllers::pod_rank::first_to_go;
-use crate::object::Shared;
-use crate::object::completion_indexes::CompletionIndexes;
-use crate::object::job::is_suspended;
+use crate::pod_control::BURST;
+use crate::pod_rank::first_to_go;
+use base::backoff::BackoffPolicy;
+use object::Shared;
+use object::completion_indexes::CompletionIndexes;
+use object::job::is_suspended;
 
 /// What to do next.
 #[derive(Debug)]

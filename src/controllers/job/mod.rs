@@ -31,14 +31,14 @@ use parking_lot::Mutex;
 use super::context::Context;
 use super::controller_ref::Orphans;
 use super::pod_control::PodControl;
-use crate::api::{Api, Change, ChangeKind};
-use crate::object::job::finished;
-use crate::object::owner::{controller_of, is_terminating};
-use crate::object::pod::{is_ready, phase};
-use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Object, Uid};
-use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, WorkQueue, controllers_of};
+use api::{Api, Change, ChangeKind};
 use back_off::BackOff;
+use object::job::finished;
+use object::owner::{controller_of, is_terminating};
+use object::pod::{is_ready, phase};
+use object::selector::Selector;
+use object::{Key, Kind, Object, Uid};
+use reconcile::{Cache, Expectations, ReconcileError, Reconciler, WorkQueue, controllers_of};
 use view::has_tracking_finalizer;
 
 /// Starts the controller.

@@ -2,13 +2,13 @@
 
 use super::Jobs;
 use super::view::has_tracking_finalizer;
-use crate::api::ApiError;
-use crate::object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere};
-use crate::object::owner::controller_of;
-use crate::object::{Key, Kind, Object};
-use crate::reconcile::ignore_not_found;
+use api::ApiError;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere};
+use object::owner::controller_of;
+use object::{Key, Kind, Object};
+use reconcile::ignore_not_found;
 
 impl Jobs {
     /// Takes the finalizer from a pod whose Job is gone or has finished.

@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSel
 use super::counts::{FAILURE_COUNT, IGNORED_FAILURE_COUNT, number};
 use super::failure_policy::meaning;
 use super::view::Member;
-use crate::controllers::pod_control;
-use crate::object::Shared;
-use crate::object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
+use crate::pod_control;
+use object::Shared;
+use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
 
 /// How the containers of an indexed Job learn which index is theirs.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";

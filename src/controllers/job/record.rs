@@ -9,8 +9,8 @@ use super::counts::Counts;
 use super::verdict::Ending;
 use super::view::View;
 use super::{Jobs, conditions, track};
-use crate::api::{ApiError, Part, WriteOptions};
-use crate::object::{Kind, Object, Shared};
+use api::{ApiError, Part, WriteOptions};
+use object::{Kind, Object, Shared};
 
 impl Jobs {
     /// The three steps of counting, and the end of the Job when there is nothing left to count.

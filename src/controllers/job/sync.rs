@@ -11,15 +11,15 @@ use super::manage::{self, Action};
 use super::verdict::{Ending, ending, until_deadline};
 use super::view::{Member, View, count, has_tracking_finalizer};
 use super::{Jobs, Request, conditions, pods, selector_of, track};
-use crate::api::ApiError;
-use crate::base::backoff::BackoffPolicy;
-use crate::base::clock::time;
-use crate::controllers::controller_ref::claim_holding;
-use crate::controllers::pod_control::BURST;
-use crate::object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere, is_suspended};
-use crate::object::owner::{controller_of, is_terminating};
-use crate::object::pod::{Phase, is_ready, is_terminal, phase};
-use crate::object::{Key, Shared, Uid};
+use crate::controller_ref::claim_holding;
+use crate::pod_control::BURST;
+use api::ApiError;
+use base::backoff::BackoffPolicy;
+use base::clock::time;
+use object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere, is_suspended};
+use object::owner::{controller_of, is_terminating};
+use object::pod::{Phase, is_ready, is_terminal, phase};
+use object::{Key, Shared, Uid};
 
 /// The counts of one sync.
 struct SyncContext {

@@ -11,9 +11,9 @@ use super::manage::{self, Action};
 use super::track;
 use super::verdict::ending;
 use super::view::{Member, View};
-use crate::base::backoff::BackoffPolicy;
-use crate::object::Shared;
-use crate::object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
+use base::backoff::BackoffPolicy;
+use object::Shared;
+use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
 
 const NOW: &str = "2026-11-21T01:00:00Z";
 

@@ -13,8 +13,8 @@ use super::counts::Counts;
 use super::failure_policy::meaning;
 use super::verdict::Ending;
 use super::view::{Member, View};
-use crate::object::Shared;
-use crate::object::owner::is_terminating;
+use object::Shared;
+use object::owner::is_terminating;
 
 /// Notes in one status; more follow when these have become counts.
 const MAX_UNCOUNTED: usize = 500;

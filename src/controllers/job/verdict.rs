@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Pod;
 use super::counts::Counts;
 use super::failure_policy::{FailureAction, meaning};
 use super::view::View;
-use crate::base::clock::until;
-use crate::object::completion_indexes::CompletionIndexes;
-use crate::object::job::{FAILURE_TARGET, SUCCESS_CRITERIA_MET, is_suspended, true_condition};
-use crate::object::pod::{Phase, phase};
+use base::clock::until;
+use object::completion_indexes::CompletionIndexes;
+use object::job::{FAILURE_TARGET, SUCCESS_CRITERIA_MET, is_suspended, true_condition};
+use object::pod::{Phase, phase};
 
 /// The end of a Job, decided though perhaps not yet brought about.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::object::job::{COMPLETION_INDEX, TRACKING_FINALIZER, is_indexed};
-use crate::object::owner::is_terminating;
-use crate::object::pod::{Phase, is_active, is_ready, is_terminal, phase};
-use crate::object::{Object, Shared};
+use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER, is_indexed};
+use object::owner::is_terminating;
+use object::pod::{Phase, is_active, is_ready, is_terminal, phase};
+use object::{Object, Shared};
 
 /// One of the Job's pods.
 #[derive(Clone, Debug)]

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
-use crate::api::{Api, ApiError, Change, DeleteOptions};
-use crate::controllers::context::{Context, Settings};
-use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
+use crate::context::{Context, Settings};
+use api::{Api, ApiError, Change, DeleteOptions};
+use object::{Key, Kind, Shared};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
 
 const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
 /// Starts the controller.
-pub(in crate::controllers) fn start(context: &Context) {
+pub(crate) fn start(context: &Context) {
     let queue = context.queue();
     let controller = AccountTokens {
         api: context.api.clone(),

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NamespaceCondition;
 
-use crate::base::clock::time;
-use crate::object::Kind;
-use crate::object::conditions::{self, ConditionStatus};
+use base::clock::time;
+use object::Kind;
+use object::conditions::{self, ConditionStatus};
 
 /// What is left after everything was asked to go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

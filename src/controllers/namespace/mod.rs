@@ -11,12 +11,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::context::Context;
-use crate::api::ChangeKind;
-use crate::api::{Api, ApiError, Change, DeleteOptions, Part, WriteOptions};
-use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind, Object, Shared};
-use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
+use api::ChangeKind;
+use api::{Api, ApiError, Change, DeleteOptions, Part, WriteOptions};
 use content::Remains;
+use object::owner::is_terminating;
+use object::{Key, Kind, Object, Shared};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
 
 /// The finalizer in `spec` that stands for a namespace's content.
 const CONTENT: &str = "kubernetes";

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::service_account::ignore_races;
-use crate::api::{Api, Change};
-use crate::controllers::context::{Context, Settings};
-use crate::object::Key;
-use crate::object::owner::is_terminating;
-use crate::reconcile::{Cache, ReconcileError, Reconciler};
+use crate::context::{Context, Settings};
+use api::{Api, Change};
+use object::Key;
+use object::owner::is_terminating;
+use reconcile::{Cache, ReconcileError, Reconciler};
 
 const NAME: &str = "kube-root-ca.crt";
 /// Where extending servers look for the CA of client certificates; they do not start without it.
@@ -26,7 +26,7 @@ const DESCRIPTION: (&str, &str) = (
 );
 
 /// Starts the controller.
-pub(in crate::controllers) fn start(context: &Context) {
+pub(crate) fn start(context: &Context) {
     let controller = Publisher {
         api: context.api.clone(),
         namespaces: context.caches.of(),

@@ -3,17 +3,17 @@
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::ChangeKind;
-use crate::api::{Api, ApiError, Change};
-use crate::controllers::context::Context;
-use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind};
-use crate::reconcile::{Cache, ReconcileError, Reconciler};
+use crate::context::Context;
+use api::ChangeKind;
+use api::{Api, ApiError, Change};
+use object::owner::is_terminating;
+use object::{Key, Kind};
+use reconcile::{Cache, ReconcileError, Reconciler};
 
 const NAME: &str = "default";
 
 /// Starts the controller.
-pub(in crate::controllers) fn start(context: &Context) {
+pub(crate) fn start(context: &Context) {
     let controller = Accounts { api: context.api.clone(), namespaces: context.caches.of() };
     context
         .controller(controller, context.queue())

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 
-use crate::base::clock::time;
-use crate::object::conditions::{self, Condition, ConditionStatus};
-use crate::object::node::condition_is;
-use crate::object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
-use crate::object::well_known::{condition, taint};
+use base::clock::time;
+use object::conditions::{self, Condition, ConditionStatus};
+use object::node::condition_is;
+use object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
+use object::well_known::{condition, taint};
 
 /// The conditions that only a living kubelet can vouch for.
 const KUBELET_CONDITIONS: [&str; 4] =
@@ -138,7 +138,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::object::well_known::taint::{NOT_READY, PREFIX, UNREACHABLE, UNSCHEDULABLE};
+    use object::well_known::taint::{NOT_READY, PREFIX, UNREACHABLE, UNSCHEDULABLE};
 
     fn node(conditions: Value, spec: Value) -> Node {
         serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": spec,

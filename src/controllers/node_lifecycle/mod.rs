@@ -16,15 +16,15 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Taint};
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::{Api, ApiError};
-use crate::api::{Change, ChangeKind};
-use crate::object::conditions::{Condition as _, ConditionStatus};
-use crate::object::node::{condition_status, is_ready};
+use api::{Api, ApiError};
+use api::{Change, ChangeKind};
+use object::conditions::{Condition as _, ConditionStatus};
+use object::node::{condition_status, is_ready};
 
-use crate::object::pod::{self, node_name};
-use crate::object::well_known::condition::READY;
-use crate::object::{Key, Object, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
+use object::pod::{self, node_name};
+use object::well_known::condition::READY;
+use object::{Key, Object, Shared};
+use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 use zones::{Health, Transition, Zones, zone_of};
 
 /// Where kubelets renew their Leases.

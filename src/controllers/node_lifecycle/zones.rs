@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::object::config::NodeLifecycleConfig;
-use crate::object::node::is_ready;
-use crate::object::well_known::label;
+use object::config::NodeLifecycleConfig;
+use object::node::is_ready;
+use object::well_known::label;
 
 /// A node with this label says nothing of its zone.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{
     PodTemplateSpec, ReplicationController, ReplicationControllerCondition, ReplicationControllerStatus,
 };
 
-use crate::object::Typed;
-use crate::object::selector::Selector;
+use object::Typed;
+use object::selector::Selector;
 
 /// A kind that keeps a number of equal pods.
 pub(super) trait Replicated: Typed {

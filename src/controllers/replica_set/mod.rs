@@ -14,13 +14,13 @@ use super::context::Context;
 use super::controller_ref::{Orphans, claim, owners_concerned};
 use super::pod_control::{BURST, PodControl, is_relevant, pod_of};
 use super::pod_rank::first_to_go;
-use crate::api::Change;
-use crate::api::{Api, ApiError};
-use crate::object::owner::{controller_of, is_terminating};
-use crate::object::pod::{is_active, is_terminal};
-use crate::object::{Key, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
+use api::Change;
+use api::{Api, ApiError};
 use kind::Replicated;
+use object::owner::{controller_of, is_terminating};
+use object::pod::{is_active, is_terminal};
+use object::{Key, Shared};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 use status::Failure;
 
 /// Starts the controller of ReplicaSets.

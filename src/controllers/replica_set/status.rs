@@ -7,12 +7,12 @@ use k8s_openapi::api::apps::v1::{ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::kind::Replicated;
-use crate::base::clock::time;
-use crate::object::Shared;
-use crate::object::conditions::{self, ConditionStatus};
-use crate::object::pod::{AvailabilityCounts, availability};
-use crate::object::selector::Selector;
-use crate::object::well_known::condition::REPLICA_FAILURE;
+use base::clock::time;
+use object::Shared;
+use object::conditions::{self, ConditionStatus};
+use object::pod::{AvailabilityCounts, availability};
+use object::selector::Selector;
+use object::well_known::condition::REPLICA_FAILURE;
 
 /// Why pods could not be made or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 
 use super::{StatefulSets, storage};
-use crate::api::ApiError;
-use crate::object::owner::is_terminating;
-use crate::object::pod::{Phase, phase};
-use crate::object::{Key, Shared};
-use crate::reconcile::found;
+use api::ApiError;
+use object::owner::is_terminating;
+use object::pod::{Phase, phase};
+use object::{Key, Shared};
+use reconcile::found;
 
 impl StatefulSets {
     /// Whether a pod's claims are there and go with whom they should. Of one that is condemned only their

@@ -5,7 +5,7 @@ use std::ops::Range;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::object::percent::{Rounding, scaled};
+use object::percent::{Rounding, scaled};
 
 /// What a StatefulSet asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) mod tests {
 
     /// What a set with these differences asks for.
     #[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
-    pub(in crate::controllers::stateful_set) fn desired(spec: Value) -> Desired {
+    pub(in crate::stateful_set) fn desired(spec: Value) -> Desired {
         let mut whole = json!({"selector": {}, "serviceName": "", "template": {}});
         json_patch::merge(&mut whole, &spec);
         let set: StatefulSet =

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::controllers::history::POD_REVISION_LABEL;
+use crate::history::POD_REVISION_LABEL;
 
 /// The pod's name, so that a service can select one pod.
 const POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::desired::Desired;
-use crate::object::owner::is_terminating;
-use crate::object::pod::{Availability, Phase, is_terminal, phase};
+use object::owner::is_terminating;
+use object::pod::{Availability, Phase, is_terminal, phase};
 
 /// How far a pod is, the best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,13 +28,13 @@ use super::controller_ref::Orphans;
 use super::failed_pod_back_off::FailedPodBackOff;
 use super::history::History;
 use super::pod_control::{PodControl, is_relevant};
-use crate::api::{Api, Change, ChangeKind};
-use crate::base::backoff::BackoffPolicy;
-use crate::object::owner::controller_of;
-use crate::object::selector::Selector;
-use crate::object::{Key, Kind};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, found};
+use api::{Api, Change, ChangeKind};
+use base::backoff::BackoffPolicy;
+use object::owner::controller_of;
+use object::selector::Selector;
+use object::{Key, Kind};
 use pod_caches::PodCaches;
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, found};
 
 /// Where a revision of a StatefulSet carries its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";

@@ -4,9 +4,9 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 
 use super::{identity, storage};
-use crate::controllers::history::POD_REVISION_LABEL;
-use crate::controllers::pod_control::pod_of;
-use crate::object::Shared;
+use crate::history::POD_REVISION_LABEL;
+use crate::pod_control::pod_of;
+use object::Shared;
 
 /// The pod with this ordinal, made of a revision's template.
 pub(super) fn new_pod(

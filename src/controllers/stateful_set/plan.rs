@@ -6,7 +6,7 @@
 
 use super::desired::{Desired, Policy, Update};
 use super::member::{Member, Members, State};
-use crate::controllers::pod_control::BURST;
+use crate::pod_control::BURST;
 
 /// One thing to do, to the pod with this ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::controllers::stateful_set::desired::tests::desired;
+    use crate::stateful_set::desired::tests::desired;
 
     /// A letter a pod, by ordinal: `a`vailable, `r`eady, `u`nready, `p`ending, `x` ended, `t`erminating,
     /// `b`roken claims (and available), `-` none; capitals are updated.

@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::identity;
 use super::pod_state::PodState;
-use crate::api::{Change, ChangeKind};
-use crate::object::Shared;
-use crate::object::owner::is_controlled_by;
+use api::{Change, ChangeKind};
+use object::Shared;
+use object::owner::is_controlled_by;
 
 /// What happened to a set's pods since its last sync.
 #[derive(Default)]
@@ -124,7 +124,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A refreshed pod cache of these pods of a set.
-    pub(in crate::controllers::stateful_set) fn pod_cache(
+    pub(in crate::stateful_set) fn pod_cache(
         set: &Shared<StatefulSet>,
         pods: &[Shared<Pod>],
         now: Timestamp,

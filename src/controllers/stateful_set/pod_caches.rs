@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::pod_cache::{PendingChanges, PodCache};
-use crate::api::Change;
-use crate::object::owner::controller_of;
-use crate::object::{Shared, Uid};
+use api::Change;
+use object::owner::controller_of;
+use object::{Shared, Uid};
 
 /// The pod caches of all sets, between their syncs.
 #[derive(Default)]
@@ -80,8 +80,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::ChangeKind;
-    use crate::object::{Kind, Object, Revision};
+    use api::ChangeKind;
+    use object::{Kind, Object, Revision};
 
     fn set() -> Shared<StatefulSet> {
         let value = json!({"metadata": {"name": "web", "uid": "set", "generation": 1},

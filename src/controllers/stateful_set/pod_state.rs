@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::member::State;
 use super::{identity, storage};
-use crate::object::Shared;
-use crate::object::pod::{Availability, Phase, availability, phase};
+use object::Shared;
+use object::pod::{Availability, Phase, availability, phase};
 
 /// The pod of an ordinal.
 pub(super) struct PodState {

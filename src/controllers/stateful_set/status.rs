@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetStatus};
 use super::desired::{Desired, Update};
 use super::member::State;
 use super::pod_cache::PodCache;
-use crate::object::pod::AvailabilityCounts;
+use object::pod::AvailabilityCounts;
 
 /// The names of the revisions that count, and how often a name was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,8 +79,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::controllers::stateful_set::pod_cache::tests::pod_cache;
-    use crate::object::Shared;
+    use crate::stateful_set::pod_cache::tests::pod_cache;
+    use object::Shared;
 
     fn pod(ordinal: i32, revision: &str, ready_since: Option<&str>, going: bool) -> Shared<Pod> {
         let conditions = ready_since

@@ -7,8 +7,8 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::object::Shared;
-use crate::object::owner::{controller_of, controller_reference};
+use object::Shared;
+use object::owner::{controller_of, controller_reference};
 
 fn templates(set: &StatefulSet) -> impl Iterator<Item = (&PersistentVolumeClaim, &str)> {
     let templates = set.spec.volume_claim_templates.iter().flatten();

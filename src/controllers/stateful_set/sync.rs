@@ -15,15 +15,15 @@ use super::pod_cache::PodCache;
 use super::pod_state::PodState;
 use super::status::{Revisions, count};
 use super::{StatefulSets, identity, storage};
-use crate::api::ApiError;
-use crate::controllers::controller_ref::claim_where;
-use crate::controllers::history::template_of;
-use crate::controllers::pod_control::BURST;
-use crate::object::owner::is_terminating;
-use crate::object::pod::{Phase, is_terminal, phase};
-use crate::object::selector::Selector;
-use crate::object::{Kind, Shared};
-use crate::reconcile::ignore_not_found;
+use crate::controller_ref::claim_where;
+use crate::history::template_of;
+use crate::pod_control::BURST;
+use api::ApiError;
+use object::owner::is_terminating;
+use object::pod::{Phase, is_terminal, phase};
+use object::selector::Selector;
+use object::{Kind, Shared};
+use reconcile::ignore_not_found;
 
 /// When a set that had more to do than a sync may is synced again.
 const NEXT_BURST: Duration = Duration::from_secs(1);

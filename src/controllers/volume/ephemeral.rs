@@ -6,15 +6,15 @@
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::{Api, Change, ChangeKind};
-use crate::controllers::context::Context;
-use crate::object::owner::{controller_reference, is_terminating};
-use crate::object::storage::{ephemeral_claim_name, is_made_for};
-use crate::object::{Key, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::context::Context;
+use api::{Api, Change, ChangeKind};
+use object::owner::{controller_reference, is_terminating};
+use object::storage::{ephemeral_claim_name, is_made_for};
+use object::{Key, Shared};
+use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 
 /// Starts the controller.
-pub(in crate::controllers) fn start(context: &Context) {
+pub(crate) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Ephemeral {
         api: context.api.clone(),

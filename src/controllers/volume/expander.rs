@@ -6,18 +6,18 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
 use super::{modify, modify_status};
-use crate::api::{Api, ApiError, Change, ChangeKind};
-use crate::controllers::context::Context;
-use crate::object::quantity::Amount;
-use crate::object::storage::{
+use crate::context::Context;
+use api::{Api, ApiError, Change, ChangeKind};
+use object::quantity::Amount;
+use object::storage::{
     DIRECTORY_PROVISIONER, PROVISIONED_BY, annotation, claim_phase, claim_ref, claim_size, claim_uid,
     volume_name, volume_size,
 };
-use crate::object::{Key, Shared};
-use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use object::{Key, Shared};
+use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// Starts the controller.
-pub(in crate::controllers) fn start(context: &Context) {
+pub(crate) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Expander {
         api: context.api.clone(),

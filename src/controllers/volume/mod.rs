@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::{Api, ApiError, DeleteOptions};
-use crate::object::{Shared, Typed};
-use crate::reconcile::{ignore_gone, ignore_not_found};
+use api::{Api, ApiError, DeleteOptions};
+use object::{Shared, Typed};
+use reconcile::{ignore_gone, ignore_not_found};
 
 /// Sets an annotation.
 fn annotate(meta: &mut ObjectMeta, key: &str, value: &str) {

@@ -8,18 +8,18 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{add_finalizer, drop_finalizer};
-use crate::api::{Api, ApiError, Change, ChangeKind};
-use crate::controllers::context::Context;
-use crate::object::owner::is_terminating;
-use crate::object::pod::node_name;
-use crate::object::storage::{
+use crate::context::Context;
+use api::{Api, ApiError, Change, ChangeKind};
+use object::owner::is_terminating;
+use object::pod::node_name;
+use object::storage::{
     CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, has_finalizer, is_made_for, volume_phase,
 };
-use crate::object::{Key, Shared, Typed};
-use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
+use object::{Key, Shared, Typed};
+use reconcile::{ReconcileError, Reconciler, WorkQueue};
 
 /// Starts the controller of claims.
-pub(in crate::controllers) fn start_claims(context: &Context) {
+pub(crate) fn start_claims(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     let controller = Claims { api: context.api.clone(), queue: queue.clone() };
     context
@@ -30,7 +30,7 @@ pub(in crate::controllers) fn start_claims(context: &Context) {
 }
 
 /// Starts the controller of volumes.
-pub(in crate::controllers) fn start_volumes(context: &Context) {
+pub(crate) fn start_volumes(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     let controller = Volumes { api: context.api.clone(), queue: queue.clone() };
     context

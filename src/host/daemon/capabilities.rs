@@ -10,7 +10,7 @@ use std::io;
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use crate::host::Security;
+use crate::Security;
 
 /// What containerd gives to a container that says nothing.
 const DEFAULT: CapabilitySet = CapabilitySet::CHOWN

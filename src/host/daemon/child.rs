@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use rustix::thread::LinkNameSpaceType;
 
-use crate::host::Security;
+use crate::Security;
 
 use super::capabilities;
 use super::os;
@@ -21,7 +21,7 @@ use super::program::{self, Found, os_text};
 use super::rootfs::{self, View};
 use super::signals;
 use super::user::User;
-use crate::host::Program;
+use crate::Program;
 
 /// How the child gets its view of the files.
 pub(super) enum Files {

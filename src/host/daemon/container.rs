@@ -19,9 +19,9 @@ use super::keeper::Keeper;
 use super::reaper::Ended;
 use super::rootfs::remove_directory;
 use super::{Host, os};
-use crate::host::journal::{Entry, JournaledContainer, container_dir, tmp_dir};
-use crate::host::protocol::Launch;
-use crate::host::{ContainerExit, ContainerId, ContainerRecord, PodUid};
+use crate::journal::{Entry, JournaledContainer, container_dir, tmp_dir};
+use crate::protocol::Launch;
+use crate::{ContainerExit, ContainerId, ContainerRecord, PodUid};
 
 /// A container that started so lately has just started.
 const JUST_NOW: Duration = Duration::from_secs(10);

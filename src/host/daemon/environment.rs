@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::user::User;
-use crate::host::DEFAULT_PATH;
-use crate::host::RuntimeError;
-use crate::host::process_tree::MARKER;
-use crate::host::protocol::Launch;
+use crate::DEFAULT_PATH;
+use crate::RuntimeError;
+use crate::process_tree::MARKER;
+use crate::protocol::Launch;
 
 /// Adds pairs; later ones win but keep the place of the first.
 pub(super) fn merge(env: &mut Vec<(String, String)>, more: impl IntoIterator<Item = (String, String)>) {
@@ -134,7 +134,7 @@ fn groups_of(user: &str, group: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Security;
+    use crate::Security;
 
     /// POD-16, IMG-3: a user has the groups of its image, unless the pod wants only its own.
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::host::RuntimeError;
+use crate::RuntimeError;
 
 /// Says what was being done.
 pub(super) fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {

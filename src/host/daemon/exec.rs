@@ -1,6 +1,6 @@
 //! Commands in running containers.
 
-use crate::host::process_tree;
+use crate::process_tree;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use super::reaper::Ended;
 use super::spawn::{Born, Place, Spawn};
 use super::wire::{self, Wire};
 use super::{Host, environment, os};
-use crate::base::session::SessionOutput;
-use crate::host::protocol::Streams;
-use crate::host::{ContainerId, ExecOutput, RuntimeError};
+use crate::protocol::Streams;
+use crate::{ContainerId, ExecOutput, RuntimeError};
+use base::session::SessionOutput;
 
 /// How much of a command's output is kept for probes and hooks.
 const OUTPUT_BYTES: usize = 10 << 10;

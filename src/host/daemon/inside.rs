@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::Host;
 use super::rootfs::Show;
-use crate::host::Program;
+use crate::Program;
 
 /// Where a container with a mount namespace has them.
 const DIRECTORY: &str = "/.podium/bin";

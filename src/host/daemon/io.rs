@@ -15,8 +15,8 @@ use tokio::task::JoinHandle;
 use super::child::Stdio;
 use super::log_writer::{LogWriter, Stream};
 use super::wire::{self, Wire};
-use crate::base::session::SessionOutput;
-use crate::host::ContainerSpec;
+use crate::ContainerSpec;
+use base::session::SessionOutput;
 
 /// How long an attached client may stop reading before it is let go.
 const STALLED: Duration = Duration::from_secs(10);

@@ -4,7 +4,7 @@
 //! environment stays below it. The host kills what is below; only when the host is gone does the keeper do it.
 //! It ends when nothing is left. It allocates nothing: its heap goes back to the kernel.
 
-use crate::host::process_tree;
+use crate::process_tree;
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

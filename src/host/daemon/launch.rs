@@ -19,11 +19,11 @@ use super::shown::{Own, target_variables};
 use super::spawn::{Place, Spawn};
 use super::user::User;
 use super::{Host, environment, os};
-use crate::base::root_dir::RootDir;
-use crate::host::journal::{container_dir, tmp_dir};
-use crate::host::protocol::Launch;
-use crate::host::{ContainerRecord, RuntimeError};
-use crate::programs::IMAGE_DIRECTORY;
+use crate::journal::{container_dir, tmp_dir};
+use crate::protocol::Launch;
+use crate::{ContainerRecord, RuntimeError};
+use base::root_dir::RootDir;
+use programs::IMAGE_DIRECTORY;
 
 /// Whom a container runs as, by the accounts it sees; and whom it seems to be, where it cannot become anybody.
 fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
@@ -180,7 +180,7 @@ impl Host {
             }),
         });
         if view.is_none() {
-            let under = |show: &&crate::host::Mount| working_dir.starts_with(&show.container_path);
+            let under = |show: &&crate::Mount| working_dir.starts_with(&show.container_path);
             if let Some(mount) = launch.spec.mounts.iter().find(under)
                 && let Ok(rest) = working_dir.strip_prefix(&mount.container_path)
             {

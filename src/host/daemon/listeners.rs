@@ -1,13 +1,13 @@
 //! Where a pod's processes listen, by /proc: pods share the machine's network, so that an address alone does
 //! not tell whose a listener is.
 
-use crate::host::process_tree;
+use crate::process_tree;
 use std::collections::HashSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::Host;
-use crate::host::{PodUid, RuntimeError};
+use crate::{PodUid, RuntimeError};
 
 /// A listening TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

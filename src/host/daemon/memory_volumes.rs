@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use crate::host::MemoryVolume;
+use crate::MemoryVolume;
 
 fn place(pod_private: &Path, name: &str) -> PathBuf {
     pod_private.join("volumes").join(name)

@@ -52,9 +52,9 @@ use std::time::Duration;
 use rustix::process::Rlimit;
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::host::journal::{self, Entry, Journal};
-use crate::host::protocol::FromHost;
-use crate::host::{ContainerId, PodUid, RuntimeError};
+use crate::journal::{self, Entry, Journal};
+use crate::protocol::FromHost;
+use crate::{ContainerId, PodUid, RuntimeError};
 use cgroup::Cgroups;
 use container::Container;
 use isolation::Isolation;

@@ -17,8 +17,8 @@ use super::container::Container;
 use super::init::{Init, open_namespace};
 use super::rootfs::remove_directory;
 use super::{Host, memory_volumes, os};
-use crate::host::journal::{self, Entry, JournaledPod};
-use crate::host::{SandboxRecord, SandboxSpec};
+use crate::journal::{self, Entry, JournaledPod};
+use crate::{SandboxRecord, SandboxSpec};
 
 /// One pod of the node.
 pub(super) struct Pod {

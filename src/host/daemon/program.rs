@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::host::Program;
+use crate::Program;
 
 /// A command's program, found.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Holding a container that runs to other limits.
 
-use crate::host::process_tree;
+use crate::process_tree;
 use rustix::process::Pid;
 
 use super::Host;
 use super::cgroup::Limits;
 use super::container::Container;
 use super::error::os_error;
-use crate::host::{ContainerId, ResourceLimits, RuntimeError};
+use crate::{ContainerId, ResourceLimits, RuntimeError};
 
 /// A tree that forks faster than we move it is left alone after so many looks.
 const LOOKS: usize = 50;

@@ -1,6 +1,6 @@
 //! The host's socket: greets connections, answers requests, sends events.
 
-use crate::host::process_tree;
+use crate::process_tree;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,12 +15,12 @@ use super::cgroup::Group;
 use super::container::Container;
 use super::pod::Pod;
 use super::{Host, log_writer};
-use crate::host::journal::Entry;
-use crate::host::protocol::{
+use crate::journal::Entry;
+use crate::protocol::{
     ANSWER_LIMIT, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
     Welcome, encode, read_json, write_json,
 };
-use crate::host::{PodUid, RuntimeError, SandboxRecord, Usage, after_all};
+use crate::{PodUid, RuntimeError, SandboxRecord, Usage, after_all};
 
 impl Host {
     /// Accepts connections for ever.
@@ -204,7 +204,7 @@ impl Host {
         }
     }
 
-    fn run_sandbox(&self, spec: crate::host::SandboxSpec) -> Result<SandboxRecord, RuntimeError> {
+    fn run_sandbox(&self, spec: crate::SandboxSpec) -> Result<SandboxRecord, RuntimeError> {
         let known = self.pod(&spec.pod_uid);
         if let Some(known) = known.as_ref().filter(|pod| pod.ready.get()) {
             return Ok(known.record());

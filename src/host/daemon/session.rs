@@ -12,8 +12,8 @@ use super::container::Container;
 use super::exec::Exec;
 use super::io::END_OF_FILE;
 use super::wire::Wire;
-use crate::base::session::{SessionInput, SessionOutput};
-use crate::host::protocol::{self, Streams};
+use crate::protocol::{self, Streams};
+use base::session::{SessionInput, SessionOutput};
 
 /// Of what was said before, so much travels at once.
 const PIECE_BYTES: usize = 32 << 10;

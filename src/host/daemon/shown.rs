@@ -8,9 +8,9 @@ use super::error::os_error;
 use super::pod::Pod;
 use super::rootfs::{Show, UPPER};
 use super::{Host, environment};
-use crate::host::RuntimeError;
-use crate::host::protocol::Launch;
-use crate::programs::IMAGE_DIRECTORY;
+use crate::RuntimeError;
+use crate::protocol::Launch;
+use programs::IMAGE_DIRECTORY;
 
 /// Environment: names and values, in order.
 type Variables = Vec<(String, String)>;

@@ -14,8 +14,8 @@ use super::pod::Pod;
 use super::reaper::Ended;
 use super::user::User;
 use super::{Host, os};
-use crate::host::Program;
-use crate::host::Security;
+use crate::Program;
+use crate::Security;
 
 /// What a process is started with, in a pod.
 pub(super) struct Spawn<'a> {

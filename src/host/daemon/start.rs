@@ -25,9 +25,9 @@ use super::pod::Pod;
 use super::reaper::{self, Reaper};
 use super::rootfs::{overlays_work, remove_directory};
 use super::{Host, child, pause, signals, write_journal};
-use crate::host::descendants::{Descendants, id_prefix};
-use crate::host::journal::{self, Journal};
-use crate::host::{PodUid, reachable};
+use crate::descendants::{Descendants, id_prefix};
+use crate::journal::{self, Journal};
+use crate::{PodUid, reachable};
 
 /// How long processes that a dead host left may take to die. A host that begins beside them would run them twice.
 const TO_DIE: Duration = Duration::from_secs(30);

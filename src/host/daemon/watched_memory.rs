@@ -10,7 +10,7 @@ use super::cgroup::Group;
 use super::container::Container;
 use super::memory_volumes;
 use super::pod::Pod;
-use crate::host::process_tree;
+use crate::process_tree;
 
 impl Pod {
     /// Kills what holds more memory than it may; whether the pod must be watched at all.

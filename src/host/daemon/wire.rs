@@ -11,7 +11,7 @@ use rustix::termios::Winsize;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
-use crate::base::session::TerminalSize;
+use base::session::TerminalSize;
 
 /// How much is read at once; one buffer serves all wires.
 const CHUNK_BYTES: usize = 64 << 10;

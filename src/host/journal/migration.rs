@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{JournaledContainer, JournaledPod, JournaledPods, container_dir, pod_dir};
-use crate::host::protocol::Launch;
-use crate::host::{ContainerId, ContainerRecord, PodUid, SandboxSpec};
+use crate::protocol::Launch;
+use crate::{ContainerId, ContainerRecord, PodUid, SandboxSpec};
 
 const SANDBOX: &str = "sandbox.json";
 const CONTAINER: &str = "record.json";

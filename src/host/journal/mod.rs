@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::host::protocol::Launch;
-use crate::host::{ContainerExit, ContainerId, ContainerRecord, PodUid, SandboxSpec};
+use crate::protocol::Launch;
+use crate::{ContainerExit, ContainerId, ContainerRecord, PodUid, SandboxSpec};
 
 /// The journal, below a node's directory.
 pub(crate) const JOURNAL: &str = "journal";
@@ -66,18 +66,18 @@ pub(crate) const CONTAINER_PLACES: [&str; 2] = ["containers", "tmp"];
 
 /// Where a container's log and what its image has in directories lie, below a node's directory; made when
 /// something is written there.
-pub(crate) fn container_dir(node: &Path, id: &ContainerId) -> PathBuf {
+pub fn container_dir(node: &Path, id: &ContainerId) -> PathBuf {
     node.join(CONTAINER_PLACES[0]).join(&id.0)
 }
 
 /// A container's /tmp, below a node's directory.
-pub(crate) fn tmp_dir(node: &Path, id: &ContainerId) -> PathBuf {
+pub fn tmp_dir(node: &Path, id: &ContainerId) -> PathBuf {
     node.join(CONTAINER_PLACES[1]).join(&id.0)
 }
 
 /// Where what a pod has on disk lies, below a node's directory: its volumes, and its own files where they are not
 /// in memory.
-pub(crate) fn pod_dir(node: &Path, pod: &PodUid) -> PathBuf {
+pub fn pod_dir(node: &Path, pod: &PodUid) -> PathBuf {
     node.join("pods").join(pod)
 }
 

@@ -69,7 +69,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::host::journal::{self, JournaledPods};
+    use crate::journal::{self, JournaledPods};
 
     /// A sandbox as it is written down.
     fn sandbox(uid: &str) -> Value {
@@ -179,7 +179,7 @@ mod tests {
 
         Journal::write(node, [made("a"), started("a", "1", 10)]).unwrap();
         assert_eq!(shown(&journal::read(node)), ["a: 1"], "known twice for a moment");
-        let id = crate::host::ContainerId("1".to_owned());
+        let id = crate::ContainerId("1".to_owned());
         journal::migrate(node, &"a".to_owned(), std::slice::from_ref(&id));
         assert_eq!(shown(&journal::read(node)), ["a: 1"]);
         assert_eq!(fs::read_to_string(journal::container_dir(node, &id).join("log")).unwrap(), "said");

@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 use super::logs;
 use super::node::Node;
 use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError, SandboxRecord};
-use crate::api::ApiError;
-use crate::api::node_access::{LogRequest, NodeAccess, PodPorts, runtime_uid};
-use crate::base::clock::{Clock, since};
-use crate::base::session::{Session, SessionOutput, SessionStreams};
-use crate::object::Shared;
+use api::ApiError;
+use api::node_access::{LogRequest, NodeAccess, PodPorts, runtime_uid};
+use base::clock::{Clock, since};
+use base::session::{Session, SessionOutput, SessionStreams};
+use object::Shared;
 
 /// Pieces of a log on their way to a slow client.
 const PIECES_UNDER_WAY: usize = 8;

@@ -12,10 +12,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::net::TcpStream;
 
-use crate::api::node_access::{Duplex, PodPorts, Unreachable};
-use crate::base::dial_error::dial_error;
-use crate::kubelet::node::Node;
-use crate::kubelet::runtime::{PodUid, RuntimeError};
+use crate::node::Node;
+use crate::runtime::{PodUid, RuntimeError};
+use api::node_access::{Duplex, PodPorts, Unreachable};
+use base::dial_error::dial_error;
 
 /// The ports of one sandbox.
 pub(super) struct Ports {

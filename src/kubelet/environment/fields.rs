@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 
-use crate::kubelet::spec;
-use crate::object::quantity::{Amount, ResourceList};
+use crate::spec;
+use object::quantity::{Amount, ResourceList};
 
 /// The value at a field path; none for a path that is not offered.
 pub fn field_value(pod: &Pod, path: &str, pod_ip: Option<IpAddr>, host_ip: Option<IpAddr>) -> Option<String> {

@@ -16,13 +16,13 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, EnvVarSource, Pod, Secret, Service};
 
 use super::spec;
-use crate::object::Shared;
-use crate::object::low_ports::LowPorts;
-use crate::object::quantity::ResourceList;
 use budget::Budget;
 pub use budget::{STRING_BYTES, TOTAL_BYTES};
 pub use expand::{Values, expand, unset};
 pub use fields::{field_value, resource_value};
+use object::Shared;
+use object::low_ports::LowPorts;
+use object::quantity::ResourceList;
 pub use services::visible_services;
 
 /// Where values come from.

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{Pod, Service};
 
 use super::EnvError;
-use crate::object::low_ports::LowPorts;
-use crate::object::{Key, Shared};
-use crate::reconcile::Cache;
+use object::low_ports::LowPorts;
+use object::{Key, Shared};
+use reconcile::Cache;
 
 /// Takes one variable.
 type Set<'a> = dyn FnMut(String, String) -> Result<(), EnvError> + 'a;

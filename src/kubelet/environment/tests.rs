@@ -49,7 +49,7 @@ fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
     }
 }
 
-use crate::object::quantity::Amount;
+use object::quantity::Amount;
 
 #[test]
 fn values_come_from_everywhere_pod_13() {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::kubelet::node::Node;
-use crate::kubelet::runtime::PodUid;
-use crate::kubelet::{spec, volumes};
-use crate::object::Shared;
+use crate::node::Node;
+use crate::runtime::PodUid;
+use crate::{spec, volumes};
+use object::Shared;
 
 /// What one pod takes, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

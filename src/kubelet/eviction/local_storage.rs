@@ -6,12 +6,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{HARD_GRACE, disk, message};
-use crate::kubelet::node::Node;
-use crate::kubelet::pod_workers::{PodEvent, PodWorkers};
-use crate::kubelet::spec;
-use crate::object::pod::is_terminal;
-use crate::object::quantity::Amount;
-use crate::object::resources::pod_limits;
+use crate::node::Node;
+use crate::pod_workers::{PodEvent, PodWorkers};
+use crate::spec;
+use object::pod::is_terminal;
+use object::quantity::Amount;
+use object::resources::pod_limits;
 
 const STORAGE: &str = "ephemeral-storage";
 

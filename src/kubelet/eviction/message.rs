@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::rank::{Candidate, requested_as};
-use crate::kubelet::pressure::{Condition, Threshold};
-use crate::kubelet::pressure::{Observations, Signal};
-use crate::kubelet::spec;
-use crate::object::quantity::Amount;
+use crate::pressure::{Condition, Threshold};
+use crate::pressure::{Observations, Signal};
+use crate::spec;
+use object::quantity::Amount;
 
 /// As quantities are shown: `64Mi`, `1500Ki`, `17`.
 fn shown(signal: Signal, amount: i64) -> String {

@@ -20,11 +20,11 @@ use super::pod_workers::{PodEvent, PodWorkers};
 use super::pressure::{self, Condition, Observations, Signal, Threshold};
 use super::runtime::PodUid;
 use super::spec;
-use crate::base::clock::since;
-use crate::object::pod::{is_from_file, is_terminal};
-use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{EventType, reference_to};
+use base::clock::since;
+use object::pod::{is_from_file, is_terminal};
+use object::{Key, Kind, Shared};
 use rank::Candidate;
+use reconcile::{EventType, reference_to};
 
 /// Evicted for good cause, a container gets this long and no longer.
 const HARD_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -182,7 +182,7 @@ pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<Str
         return None;
     }
     let only_memory = conditions == [Condition::Memory];
-    let best_effort = crate::object::resources::qos_class(pod) == "BestEffort";
+    let best_effort = object::resources::qos_class(pod) == "BestEffort";
     if only_memory && (!best_effort || tolerates_memory_pressure(pod)) {
         return None;
     }
@@ -191,9 +191,9 @@ pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<Str
 
 fn tolerates_memory_pressure(pod: &Pod) -> bool {
     let taint = k8s_openapi::api::core::v1::Taint {
-        key: crate::object::well_known::taint::MEMORY_PRESSURE.into(),
-        effect: crate::object::taint::effect::NO_SCHEDULE.into(),
+        key: object::well_known::taint::MEMORY_PRESSURE.into(),
+        effect: object::taint::effect::NO_SCHEDULE.into(),
         ..k8s_openapi::api::core::v1::Taint::default()
     };
-    spec::spec(pod).tolerations.iter().flatten().any(|t| crate::object::taint::tolerates(t, &taint))
+    spec::spec(pod).tolerations.iter().flatten().any(|t| object::taint::tolerates(t, &taint))
 }

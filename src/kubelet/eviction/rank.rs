@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::kubelet::pressure::Signal;
-use crate::kubelet::spec;
-use crate::object::Shared;
-use crate::object::quantity::Amount;
-use crate::object::resources::pod_requests;
+use crate::pressure::Signal;
+use crate::spec;
+use object::Shared;
+use object::quantity::Amount;
+use object::resources::pod_requests;
 
 /// A pod that could be evicted.
 #[derive(Clone)]

@@ -16,7 +16,7 @@ pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, ResolveError, Resolv
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
 pub(super) use present::PresentImages;
 pub use reference::{ImageReference, InvalidReference};
-pub(in crate::kubelet) use signal::signal_number;
+pub(crate) use signal::signal_number;
 pub use store::{ImageStore, StoredImage};
 
 /// What an image reference resolved to.

@@ -16,29 +16,29 @@ const MOST_NAMES: usize = 5;
 
 /// The images that were pulled on one node.
 #[derive(Debug, Default)]
-pub(in crate::kubelet) struct PresentImages {
+pub(crate) struct PresentImages {
     /// By name in its short form, with tag or digest.
     pulled: BTreeMap<String, PulledImage>,
 }
 
 impl PresentImages {
     /// Whether the image was pulled, under whatever spelling.
-    pub(in crate::kubelet) fn contains(&self, reference: &str) -> bool {
+    pub(crate) fn contains(&self, reference: &str) -> bool {
         self.pulled.contains_key(&short(reference))
     }
 
     /// It is here now.
-    pub(in crate::kubelet) fn add(&mut self, reference: &str, image: PulledImage) {
+    pub(crate) fn add(&mut self, reference: &str, image: PulledImage) {
         self.pulled.insert(short(reference), image);
     }
 
     /// It is not here any more.
-    pub(in crate::kubelet) fn forget(&mut self, reference: &str) {
+    pub(crate) fn forget(&mut self, reference: &str) {
         self.pulled.remove(&short(reference));
     }
 
     /// The Node object's list, with the `loaded` ones: largest first, bounded as a kubelet bounds it.
-    pub(in crate::kubelet) fn status(
+    pub(crate) fn status(
         &self,
         loaded: impl IntoIterator<Item = (Vec<String>, PulledImage)>,
     ) -> Vec<ContainerImage> {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::base::clock::Clock;
-use crate::object::time::go_duration;
+use base::clock::Clock;
+use object::time::go_duration;
 
 /// When a runtime answered last.
 #[derive(Debug)]
-pub(in crate::kubelet) struct Health {
+pub(crate) struct Health {
     clock: Clock,
     threshold: Duration,
     /// On the monotonic clock.
@@ -23,12 +23,12 @@ impl Health {
     }
 
     /// The runtime has answered.
-    pub(in crate::kubelet) fn answered(&self) {
+    pub(crate) fn answered(&self) {
         *self.answered_at.lock() = self.clock.monotonic();
     }
 
     /// Why the node is not ready, in Kubernetes' words; none while the runtime is well.
-    pub(in crate::kubelet) fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<String> {
         let silent = self.clock.monotonic().saturating_sub(*self.answered_at.lock());
         (silent > self.threshold).then(|| {
             let (silent, threshold) = (go_duration(silent), go_duration(self.threshold));

@@ -5,33 +5,28 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::api::usage::{NodeUsage, PodUsage, ResourceUsage};
-use crate::kubelet::runtime::Usage;
+use crate::runtime::Usage;
+use api::usage::{NodeUsage, PodUsage, ResourceUsage};
 
 /// What the containers of a node used up to one moment.
-pub(in crate::kubelet) use crate::kubelet::runtime::UsageByPod as Counters;
+pub(crate) use crate::runtime::UsageByPod as Counters;
 
 /// The last two looks at a node's counters.
 #[derive(Debug, Default)]
-pub(in crate::kubelet) struct Meter {
+pub(crate) struct Meter {
     /// When and what the last look saw.
     last: Option<(Duration, Counters)>,
 }
 
 impl Meter {
     /// What was in use when it was last looked.
-    pub(in crate::kubelet) fn counters(&self) -> Option<&Counters> {
+    pub(crate) fn counters(&self) -> Option<&Counters> {
         self.last.as_ref().map(|(_, counters)| counters)
     }
 
     /// Takes a new look at `now` on the monotonic clock; gives what was used since the one before. A
     /// container that was not there then has no rate yet.
-    pub(in crate::kubelet) fn take(
-        &mut self,
-        counters: Counters,
-        now: Duration,
-        at: Timestamp,
-    ) -> Option<NodeUsage> {
+    pub(crate) fn take(&mut self, counters: Counters, now: Duration, at: Timestamp) -> Option<NodeUsage> {
         let (before, old) = self.last.replace((now, counters))?;
         let window = now.saturating_sub(before);
         if window.is_zero() {

@@ -19,12 +19,12 @@ use tokio::sync::{mpsc, watch};
 use super::images::PresentImages;
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
-use crate::api::{AddressRange, Api};
-use crate::base::clock::Clock;
-use crate::base::task::Tasks;
-use crate::object::low_ports::LowPorts;
-use crate::object::quantity::ResourceList;
-use crate::reconcile::Recorder;
+use ::object::low_ports::LowPorts;
+use ::object::quantity::ResourceList;
+use api::{AddressRange, Api};
+use base::clock::Clock;
+use base::task::Tasks;
+use reconcile::Recorder;
 
 use health::Health;
 use meter::Meter;

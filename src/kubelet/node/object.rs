@@ -12,18 +12,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use super::machine_ids::MachineIds;
 use super::{Node, NodeConfig};
-use crate::api::{ApiError, DeleteOptions};
-use crate::base::clock::time;
-use crate::kubelet::context::Context;
-use crate::kubelet::pressure::Condition;
-use crate::kubelet::runtime::Runtime;
-use crate::object::conditions::{self, ConditionStatus};
-use crate::object::low_ports::LowPorts;
-use crate::object::node::is_ready;
-use crate::object::quantity::ResourceList;
-use crate::object::well_known::condition::READY;
-use crate::object::well_known::label::{HOSTNAME, REGION, ZONE};
-use crate::object::{Key, Kind, Shared};
+use crate::context::Context;
+use crate::pressure::Condition;
+use crate::runtime::Runtime;
+use api::{ApiError, DeleteOptions};
+use base::clock::time;
+use object::conditions::{self, ConditionStatus};
+use object::low_ports::LowPorts;
+use object::node::is_ready;
+use object::quantity::ResourceList;
+use object::well_known::condition::READY;
+use object::well_known::label::{HOSTNAME, REGION, ZONE};
+use object::{Key, Kind, Shared};
 
 /// The namespace of node leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -31,7 +31,7 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 const KUBELET_VERSION: &str = concat!("v1.37.0-podium.", env!("CARGO_PKG_VERSION"));
 
 /// Registers the node, then renews its lease and its status until the task is stopped.
-pub(in crate::kubelet) async fn heartbeat(context: &Context, node: &Node) {
+pub(crate) async fn heartbeat(context: &Context, node: &Node) {
     let mut reported: Option<Duration> = None;
     loop {
         let now = context.clock.monotonic();
@@ -66,7 +66,7 @@ fn is_told(context: &Context, node: &Node) -> bool {
 }
 
 /// Writes the Node object as it should be; creates it when it is not there.
-pub(in crate::kubelet) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
+pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
     let key = Key::new("", &node.config.name);
     let now = context.clock.now();
     match context.api.get_as::<NodeObject>(&key) {

@@ -20,8 +20,8 @@ use super::probe::ProbeKind;
 use super::resize;
 use super::runtime::{ContainerId, ContainerRecord};
 use super::spec::{self, Role};
-use crate::object::config::Timings;
-pub(super) use crate::object::pod::is_terminal;
+use object::config::Timings;
+pub(super) use object::pod::is_terminal;
 pub use restart::{Verdict, image_back_off_delay, verdict};
 
 /// One thing to do.

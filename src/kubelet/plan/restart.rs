@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::base::clock::{saturating_after, since};
-use crate::kubelet::observed::{ImageState, Observed, RestartBackOff};
-use crate::kubelet::spec::{self, Role};
-use crate::object::config::Timings;
+use crate::observed::{ImageState, Observed, RestartBackOff};
+use crate::spec::{self, Role};
+use base::clock::{saturating_after, since};
+use object::config::Timings;
 
 /// For this long a failed pull shows its own error; after that, that it is backing off.
 const PULL_ERROR_SHOWN: Duration = Duration::from_secs(1);

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::{Action, Plan};
-use crate::base::clock::saturating_after;
-use crate::kubelet::observed::{ContainerStop, HookState, Observed, PodStop, StopCause};
-use crate::kubelet::runtime::ContainerRecord;
-use crate::kubelet::spec::{self, Role};
-use crate::object::config::Timings;
+use crate::observed::{ContainerStop, HookState, Observed, PodStop, StopCause};
+use crate::runtime::ContainerRecord;
+use crate::spec::{self, Role};
+use base::clock::saturating_after;
+use object::config::Timings;
 
 /// A kill that did not take is repeated after this long.
 const KILL_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);

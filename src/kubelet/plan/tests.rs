@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kubelet::observed::{AttemptMemory, ContainerStop, PodStop};
-use crate::kubelet::probe::ProbeSet;
-use crate::kubelet::runtime::{ContainerExit, SandboxRecord, SandboxSpec};
-use crate::kubelet::status::{Moment, compose_status};
+use crate::observed::{AttemptMemory, ContainerStop, PodStop};
+use crate::probe::ProbeSet;
+use crate::runtime::{ContainerExit, SandboxRecord, SandboxSpec};
+use crate::status::{Moment, compose_status};
 
 /// What each attempt of a container does: runs so many seconds, then exits with a code; the last one
 /// repeats. A negative time: it runs until it is stopped, and then exits with the code.
@@ -141,7 +141,7 @@ impl Machine {
                     hostname: "p".into(),
                     ip: [127, 0, 0, 2].into(),
                     share_process_namespace: false,
-                    host: crate::kubelet::runtime::HostShares::default(),
+                    host: crate::runtime::HostShares::default(),
                     resolv_conf: None,
                     hosts: None,
                 };
@@ -212,7 +212,7 @@ impl Machine {
             Action::Probe { name, kind, .. } => {
                 let attempt = self.observed.memory_mut(&name).current.as_mut().unwrap();
                 attempt.probes.asked(kind);
-                let outcome = crate::kubelet::probe::ProbeOutcome::Failure("no".into());
+                let outcome = crate::probe::ProbeOutcome::Failure("no".into());
                 attempt.probes.answered(kind, &outcome, now);
             }
             Action::TellBackOff { name, until, .. } => {

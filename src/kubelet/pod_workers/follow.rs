@@ -6,9 +6,9 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{PodWorkers, Slot};
-use crate::api::{ChangeKind, Visibility};
-use crate::kubelet::mirror_pod::is_static;
-use crate::object::{Kind, Revision, Shared};
+use crate::mirror_pod::is_static;
+use api::{ChangeKind, Visibility};
+use object::{Kind, Revision, Shared};
 
 /// Follows the pods of all nodes; only durable changes, since processes leave the control plane's memory.
 pub(super) async fn follow(workers: Arc<PodWorkers>) {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{PodWorkers, Slot};
-use crate::base::clock::{saturating_after, time};
-use crate::kubelet::mirror_pod::is_static;
-use crate::kubelet::mirror_pod::{self, Mirror};
-use crate::kubelet::node::Node;
-use crate::kubelet::spec;
-use crate::object::Shared;
+use crate::mirror_pod::is_static;
+use crate::mirror_pod::{self, Mirror};
+use crate::node::Node;
+use crate::spec;
+use base::clock::{saturating_after, time};
+use object::Shared;
 
 impl PodWorkers {
     /// A mirror came or changed: its pod keeps it, or nobody does and it goes.
@@ -32,7 +32,7 @@ impl PodWorkers {
     }
 
     /// Takes a static pod in, unless it is here or another of its name has not ended yet.
-    pub(in crate::kubelet) fn add_static_pod(
+    pub(crate) fn add_static_pod(
         self: &Arc<Self>,
         node: &Arc<Node>,
         pod: &Shared<Pod>,
@@ -53,7 +53,7 @@ impl PodWorkers {
     }
 
     /// Asks the static pods of a node to end that have no manifest any more.
-    pub(in crate::kubelet) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
+    pub(crate) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
         let now = self.context.clock.now();
         let mut pods = self.pods.lock();
         let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(s.pending.pod()));
@@ -74,12 +74,7 @@ impl PodWorkers {
 
     /// Keeps the status of a static pod, which the API does not keep for it, and what a pass that knew the mirror
     /// so has made of it.
-    pub(in crate::kubelet) fn keep_static(
-        &self,
-        pod: &Shared<Pod>,
-        known: &Mirror,
-        mirror: Option<Shared<Pod>>,
-    ) {
+    pub(crate) fn keep_static(&self, pod: &Shared<Pod>, known: &Mirror, mirror: Option<Shared<Pod>>) {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod.uid()) else { return };
         if slot.pending.pod().status != pod.status {
@@ -96,7 +91,7 @@ impl PodWorkers {
     }
 
     /// The mirror of a static pod as it was seen last.
-    pub(in crate::kubelet) fn mirror_of(&self, uid: &str) -> Mirror {
+    pub(crate) fn mirror_of(&self, uid: &str) -> Mirror {
         self.pods.lock().get(uid).map(|slot| slot.mirror.clone()).unwrap_or_default()
     }
 

@@ -30,13 +30,13 @@ use super::retry::Retry;
 use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
 use super::volumes::Tokens;
 use super::wakes::Wakes;
-use crate::base::clock::until;
-use crate::object::pod::node_name;
-use crate::object::{Kind, Revision, Shared};
-use crate::reconcile::Caches;
+use base::clock::until;
+use object::pod::node_name;
+use object::{Kind, Revision, Shared};
 use pending::PendingUpdates;
 pub(super) use pending::PodUpdate;
 pub(super) use probe_results::ProbeResult;
+use reconcile::Caches;
 
 /// What happened to a pod beside a change of its object.
 #[derive(Clone, Debug)]
@@ -358,11 +358,11 @@ impl PodWorkers {
             let end = std::panic::AssertUnwindSafe(pass).catch_unwind().await;
             let end = end.unwrap_or_else(|panic| {
                 // Contained: what is known of the pod is read anew, as after a restart.
-                let text = crate::base::task::panic_text(panic.as_ref());
+                let text = base::task::panic_text(panic.as_ref());
                 tracing::error!(pod = uid, "the pass over a pod panicked: {text}");
                 *state = PodState::new();
                 let again = self.context.timings.container_back_off_initial.0;
-                Outcome::Wait(Some(crate::base::clock::saturating_after(self.context.clock.steady(), again)))
+                Outcome::Wait(Some(base::clock::saturating_after(self.context.clock.steady(), again)))
             });
             let mut pods = self.pods.lock();
             let Some(slot) = pods.get_mut(&uid) else { return };

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use super::{PodEvent, PodWorkers, Slot};
-use crate::base::clock::until;
-use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
-use crate::kubelet::runtime::{ContainerId, PodUid};
+use crate::probe::{ProbeKind, ProbeOutcome};
+use crate::runtime::{ContainerId, PodUid};
+use base::clock::until;
 
 /// A probe has answered.
 #[derive(Clone, Debug)]
-pub(in crate::kubelet) struct ProbeResult {
-    pub(in crate::kubelet) container: String,
-    pub(in crate::kubelet) id: ContainerId,
-    pub(in crate::kubelet) kind: ProbeKind,
-    pub(in crate::kubelet) outcome: ProbeOutcome,
+pub(crate) struct ProbeResult {
+    pub(crate) container: String,
+    pub(crate) id: ContainerId,
+    pub(crate) kind: ProbeKind,
+    pub(crate) outcome: ProbeOutcome,
 }
 
 impl PodWorkers {
     /// Takes a probe's answer; a pass over the pod follows when it changes something.
-    pub(in crate::kubelet) fn answered(self: &Arc<Self>, pod: &PodUid, answer: ProbeResult) {
+    pub(crate) fn answered(self: &Arc<Self>, pod: &PodUid, answer: ProbeResult) {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod) else { return };
         if !self.take_quietly(pod, slot, &answer) {

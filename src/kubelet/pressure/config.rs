@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::machine::Signal;
-use crate::object::config::Seconds;
-use crate::object::quantity::Amount;
+use object::config::Seconds;
+use object::quantity::Amount;
 
 /// So little of something left is too little: an amount, or a share of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -47,7 +47,7 @@ pub struct Observation {
 pub type Observations = BTreeMap<Signal, Observation>;
 
 /// The machine as it is; the disk is the one of `pods_dir`.
-pub(in crate::kubelet) fn read(pods_dir: &Path) -> Observations {
+pub(crate) fn read(pods_dir: &Path) -> Observations {
     let mut seen = Observations::new();
     let mut see = |signal, available: i64, capacity: i64| {
         if capacity > 0 {

@@ -7,21 +7,21 @@ use jiff::Timestamp;
 
 use super::config::{EvictionConfig, Limit};
 use super::machine::{Observations, Signal};
-use crate::base::clock::since;
+use base::clock::since;
 
 /// What a node says of itself when it is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::kubelet) enum Condition {
+pub(crate) enum Condition {
     Memory,
     Disk,
     Pid,
 }
 
 impl Condition {
-    pub(in crate::kubelet) const ALL: [Self; 3] = [Self::Memory, Self::Disk, Self::Pid];
+    pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Disk, Self::Pid];
 
     /// The condition's type.
-    pub(in crate::kubelet) fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Memory => "MemoryPressure",
             Self::Disk => "DiskPressure",
@@ -30,7 +30,7 @@ impl Condition {
     }
 
     /// Reason and message of the condition.
-    pub(in crate::kubelet) fn told(self, holds: bool) -> (&'static str, &'static str) {
+    pub(crate) fn told(self, holds: bool) -> (&'static str, &'static str) {
         match (self, holds) {
             (Self::Memory, true) => {
                 ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available")
@@ -56,16 +56,16 @@ impl Condition {
 
 /// One limit of one thing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::kubelet) struct Threshold {
-    pub(in crate::kubelet) signal: Signal,
-    pub(in crate::kubelet) limit: Limit,
+pub(crate) struct Threshold {
+    pub(crate) signal: Signal,
+    pub(crate) limit: Limit,
     /// How long it may be passed; none = not at all.
     grace: Option<Duration>,
 }
 
 impl Threshold {
     /// Evicts at once.
-    pub(in crate::kubelet) fn is_hard(self) -> bool {
+    pub(crate) fn is_hard(self) -> bool {
         self.grace.is_none()
     }
 }
@@ -85,7 +85,7 @@ fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
 
 /// What a node remembers between two looks.
 #[derive(Debug, Default)]
-pub(in crate::kubelet) struct Thresholds {
+pub(crate) struct Thresholds {
     /// Since when each limit is passed: by signal, and whether it is the hard one.
     passed_since: BTreeMap<(Signal, bool), Timestamp>,
     /// When each condition was last true by a look.
@@ -95,12 +95,12 @@ pub(in crate::kubelet) struct Thresholds {
 
 impl Thresholds {
     /// The conditions that hold.
-    pub(in crate::kubelet) fn conditions(&self) -> &[Condition] {
+    pub(crate) fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
 
     /// Takes a new look; gives the limit that pods must be evicted for.
-    pub(in crate::kubelet) fn update(
+    pub(crate) fn update(
         &mut self,
         config: &EvictionConfig,
         observations: &Observations,
@@ -141,7 +141,7 @@ impl Thresholds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kubelet::pressure::machine::Observation;
+    use crate::pressure::machine::Observation;
 
     fn config(json: &str) -> EvictionConfig {
         serde_json::from_str(json).unwrap()

@@ -10,14 +10,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Probe;
 
 use super::ProbeOutcome;
-use crate::base::clock::Clock;
+use base::clock::Clock;
 
 /// How soon a program that does not answer yet is asked again.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Asks until it goes well, or once more at the earliest after `blameless_until`, on the steady clock. A command is asked once: it may do
 /// more than look.
-pub(in crate::kubelet) async fn ask<Answer: Future<Output = ProbeOutcome>>(
+pub(crate) async fn ask<Answer: Future<Output = ProbeOutcome>>(
     clock: &Clock,
     probe: &Probe,
     blameless_until: Timestamp,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Probe};
 
-use crate::base::clock::saturating_after;
+use base::clock::saturating_after;
 
 /// Which of a container's probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

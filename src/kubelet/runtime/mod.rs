@@ -1,7 +1,7 @@
 //! What a kubelet asks of the operating system: the container runtime, shaped like Kubernetes' CRI.
 //!
 //! All OS work of a node sits behind [`Runtime`]. `process` implements it with real processes held by the
-//! node's host process ([`crate::host`]), of which it is the client; `hollow` without any. The kubelet decides
+//! node's host process ([`host`]), of which it is the client; `hollow` without any. The kubelet decides
 //! (`plan`), the runtime does.
 //!
 //! Architecture Invariant: nothing here knows the API server, restart policies or probes.
@@ -20,8 +20,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 pub use super::images::PulledImage;
-use crate::base::session::{Session, SessionStreams};
-pub use crate::host::{
+use base::session::{Session, SessionStreams};
+pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostShares, Memory, MemoryVolume,
     Mount, PodUid, ResourceLimits, RuntimeError, SandboxRecord, SandboxSpec, Security, Usage, UsageByPod,
 };

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::{PodSpec, Service};
 
 use super::Names;
-use crate::object::Shared;
+use object::Shared;
 
 /// Ahead of the lines for services, which are replaced as a whole.
 const SERVICES: &str = "\n# Services: Podium's stand-in for cluster DNS, which may not have port 53 here.\n";
@@ -51,17 +51,13 @@ fn aliases(spec: &PodSpec) -> String {
 }
 
 /// A hosts file with these lines for services, in place of those it has.
-pub(in crate::kubelet) fn with_services(hosts: &str, lines: &str) -> String {
+pub(crate) fn with_services(hosts: &str, lines: &str) -> String {
     let own = hosts.split(SERVICES).next().unwrap_or_default();
     if lines.is_empty() { own.to_owned() } else { format!("{own}{SERVICES}{lines}") }
 }
 
 /// Lines for the services that have an address, under every name that a pod of the namespace may use.
-pub(in crate::kubelet) fn service_lines(
-    services: &[Shared<Service>],
-    namespace: &str,
-    domain: &str,
-) -> String {
+pub(crate) fn service_lines(services: &[Shared<Service>], namespace: &str, domain: &str) -> String {
     let (own, others): (Vec<_>, Vec<_>) = services.iter().partition(|s| s.namespace() == namespace);
     let mut out = String::new();
     for service in own.into_iter().chain(others.into_iter().take(OTHERS)) {

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::node::NodeConfig;
 use super::runtime::{HostShares, SandboxSpec};
 use super::{spec, volumes};
-use crate::base::resolv_conf::ResolvConf;
+use base::resolv_conf::ResolvConf;
 
 use resolv_conf::ClusterDns;
 

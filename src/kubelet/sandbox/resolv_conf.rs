@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::{Pod, PodDNSConfig};
 
 use super::Warning;
-use crate::base::resolv_conf::ResolvConf;
-use crate::kubelet::spec;
+use crate::spec;
+use base::resolv_conf::ResolvConf;
 
 /// As many servers as libc asks.
 const SERVERS: usize = 3;

@@ -5,12 +5,12 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodStatus};
 
 use super::Phase;
 use super::containers::init_done;
-use crate::base::clock::time;
-use crate::kubelet::observed::{Observed, StopCause};
-use crate::kubelet::spec::{self, Role};
-use crate::object::conditions::{self, Condition as _, ConditionStatus};
-use crate::object::pod::disruption::Cause;
-use crate::object::well_known::condition::{
+use crate::observed::{Observed, StopCause};
+use crate::spec::{self, Role};
+use base::clock::time;
+use object::conditions::{self, Condition as _, ConditionStatus};
+use object::pod::disruption::Cause;
+use object::well_known::condition::{
     CONTAINERS_READY, DISRUPTION_TARGET, INITIALIZED, READY, READY_TO_START_CONTAINERS,
 };
 

@@ -7,16 +7,16 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::Moment;
-use crate::base::clock::time;
-use crate::kubelet::observed::{HookState, ImageState, Observed, Prepared, StopCause};
-use crate::kubelet::plan::{Verdict, verdict};
-use crate::kubelet::runtime::{ContainerId, ContainerRecord};
-use crate::kubelet::spec::{self, Role};
-use crate::object::config::Timings;
-use crate::object::time::go_duration;
+use crate::observed::{HookState, ImageState, Observed, Prepared, StopCause};
+use crate::plan::{Verdict, verdict};
+use crate::runtime::{ContainerId, ContainerRecord};
+use crate::spec::{self, Role};
+use base::clock::time;
+use object::config::Timings;
+use object::time::go_duration;
 
 /// The id as the API shows it.
-pub(in crate::kubelet) fn container_id(id: &ContainerId) -> String {
+pub(crate) fn container_id(id: &ContainerId) -> String {
     format!("podium://{}", id.0)
 }
 

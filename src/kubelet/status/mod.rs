@@ -13,10 +13,10 @@ use k8s_openapi::api::core::v1::{HostIP, Pod, PodIP, PodStatus};
 
 use super::observed::{Observed, StopCause};
 use super::{plan, spec};
-use crate::base::clock::{Now, time};
-use crate::object::config::Timings;
-use crate::object::resources::qos_class;
+use base::clock::{Now, time};
 pub(super) use containers::container_id;
+use object::config::Timings;
+use object::resources::qos_class;
 pub use phase::Phase;
 
 /// How a status is composed.

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
-use crate::kubelet::spec::{self, RestartPolicy, Role};
-pub use crate::object::pod::Phase;
+use crate::spec::{self, RestartPolicy, Role};
+pub use object::pod::Phase;
 
 enum Seen {
     Running,

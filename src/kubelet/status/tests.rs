@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::kubelet::observed::{AttemptMemory, HookState, PodStop, Prepared};
-use crate::kubelet::probe::{ProbeKind, ProbeOutcome, ProbeSet};
-use crate::kubelet::runtime::{ContainerExit, ContainerId, ContainerRecord, SandboxRecord, SandboxSpec};
+use crate::observed::{AttemptMemory, HookState, PodStop, Prepared};
+use crate::probe::{ProbeKind, ProbeOutcome, ProbeSet};
+use crate::runtime::{ContainerExit, ContainerId, ContainerRecord, SandboxRecord, SandboxSpec};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -32,7 +32,7 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
         share_process_namespace: false,
         resolv_conf: None,
         hosts: None,
-        host: crate::kubelet::runtime::HostShares::default(),
+        host: crate::runtime::HostShares::default(),
     };
     let mut seen = Observed { prepared: Prepared::Yes, ip: Some(spec.ip), ..Observed::default() };
     let record = |(name, code): &(&str, Option<i32>)| ContainerRecord {
@@ -230,7 +230,7 @@ fn quality_of_service_follows_requests_and_limits_pod_11() {
             .enumerate()
             .map(|(n, resources)| json!({"name": format!("c{n}"), "resources": resources}))
             .collect();
-        crate::object::resources::qos_class(&pod(json!({"containers": containers})))
+        object::resources::qos_class(&pod(json!({"containers": containers})))
     };
     let both = json!({"limits": {"cpu": "1", "memory": "1Gi"}});
     for (resources, expected) in [

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use super::{After, SyncPod};
-use crate::base::clock::saturating_after;
-use crate::kubelet::observed::HookState;
-use crate::kubelet::pod_workers::{PodEvent, ProbeResult};
-use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::{hooks, probe, spec};
+use crate::observed::HookState;
+use crate::pod_workers::{PodEvent, ProbeResult};
+use crate::runtime::ContainerId;
+use crate::{hooks, probe, spec};
+use base::clock::saturating_after;
 
 impl SyncPod<'_> {
     pub(super) fn pre_stop(&mut self, name: &str, id: &ContainerId, deadline: Timestamp) -> After {
@@ -18,7 +18,7 @@ impl SyncPod<'_> {
             stop.pre_stop = HookState::Running;
         }
         let Some(hook) = hook else { return After::Next };
-        let limit = crate::base::clock::until(self.now(), deadline);
+        let limit = base::clock::until(self.now(), deadline);
         let target = self.target(id.clone());
         self.in_background(
             name,

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::SyncPod;
-use crate::kubelet::observed::{HookState, Prepared, StopCause};
-use crate::kubelet::pod_workers::{PodEvent, ProbeResult};
-use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
-use crate::kubelet::retry::Retry;
-use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::{plan, spec};
-use crate::reconcile::EventType;
+use crate::observed::{HookState, Prepared, StopCause};
+use crate::pod_workers::{PodEvent, ProbeResult};
+use crate::probe::{ProbeKind, ProbeOutcome};
+use crate::retry::Retry;
+use crate::runtime::ContainerId;
+use crate::{plan, spec};
+use reconcile::EventType;
 
 impl SyncPod<'_> {
     pub(super) fn take_events(&mut self, events: Vec<PodEvent>) {
@@ -65,8 +65,7 @@ impl SyncPod<'_> {
             let text = "PostStartHook failed";
             self.container_event(container, EventType::Warning, "FailedPostStartHook", text);
         }
-        let probes =
-            spec::container(&self.pod, container).map(|(_, c)| crate::kubelet::probe::ProbeSet::new(&c, now));
+        let probes = spec::container(&self.pod, container).map(|(_, c)| crate::probe::ProbeSet::new(&c, now));
         if let Some(attempt) = self.attempt_mut(container, id) {
             match result {
                 Ok(()) => {

@@ -1,15 +1,15 @@
 //! The end of a pod on its node: its last status, its object, its address, its directories (POD-7, SAFE-1).
 
 use super::{After, SyncPod};
-use crate::api::DeleteOptions;
-use crate::kubelet::mirror_pod::is_static;
-use crate::kubelet::observed::StopCause;
-use crate::kubelet::pod_workers::Outcome;
-use crate::kubelet::runtime::SandboxRecord;
-use crate::kubelet::status::Moment;
-use crate::kubelet::{logs, plan, spec, volumes};
-use crate::object::Kind;
-use crate::reconcile::ignore_gone;
+use crate::mirror_pod::is_static;
+use crate::observed::StopCause;
+use crate::pod_workers::Outcome;
+use crate::runtime::SandboxRecord;
+use crate::status::Moment;
+use crate::{logs, plan, spec, volumes};
+use api::DeleteOptions;
+use object::Kind;
+use reconcile::ignore_gone;
 
 impl SyncPod<'_> {
     /// Every process is gone: lets go of everything, the object last.

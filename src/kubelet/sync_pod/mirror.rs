@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::SyncPod;
-use crate::api::ApiError;
-use crate::kubelet::mirror_pod;
-use crate::kubelet::plan;
-use crate::kubelet::status::{Moment, compose_status};
-use crate::object::{Kind, Shared};
+use crate::mirror_pod;
+use crate::plan;
+use crate::status::{Moment, compose_status};
+use api::ApiError;
+use object::{Kind, Shared};
 
 impl SyncPod<'_> {
     /// Brings the status and the mirror that shows it up to date.

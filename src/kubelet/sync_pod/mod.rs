@@ -31,11 +31,11 @@ use super::pod_workers::{Outcome, PodEvent, PodState, PodSyncer, PodUpdate, PodW
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
 use super::status::{Moment, compose_status};
 use super::{spec, volumes};
-use crate::api::ApiError;
-use crate::base::backoff::BackoffPolicy;
-use crate::base::clock::{saturating_after, until};
-use crate::object::{Revision, Shared};
-use crate::reconcile::{EventType, reference_to};
+use api::ApiError;
+use base::backoff::BackoffPolicy;
+use base::clock::{saturating_after, until};
+use object::{Revision, Shared};
+use reconcile::{EventType, reference_to};
 
 /// How often a pass may look again before it waits; more would be a plan that never comes to rest.
 const ROUNDS: usize = 64;
@@ -389,7 +389,7 @@ impl SyncPod<'_> {
         let written = workers.context.api.modify_status::<Pod>(&key, |pod| {
             onto = Revision::of(&pod.metadata);
             if pod.metadata.uid.as_deref() != Some(&uid) {
-                return Err(ApiError::not_found(crate::object::Kind::Pod, &key));
+                return Err(ApiError::not_found(object::Kind::Pod, &key));
             }
             pod.status = Some(compose(pod, self));
             Ok(())

@@ -7,11 +7,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Container;
 
 use super::{After, SyncPod};
-use crate::kubelet::observed::ImageState;
-use crate::kubelet::plan::image_back_off_delay;
-use crate::kubelet::runtime::{PulledImage, RuntimeError};
-use crate::object::time::go_duration;
-use crate::reconcile::EventType;
+use crate::observed::ImageState;
+use crate::plan::image_back_off_delay;
+use crate::runtime::{PulledImage, RuntimeError};
+use object::time::go_duration;
+use reconcile::EventType;
 
 impl SyncPod<'_> {
     /// The image, by the container's pull policy; an error has been told and remembered.

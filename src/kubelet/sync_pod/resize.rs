@@ -5,13 +5,13 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::{After, SyncPod};
-use crate::base::clock::saturating_after;
-use crate::kubelet::admit::NoRoom;
-use crate::kubelet::observed::Observed;
-use crate::kubelet::resize::{self, Failed, Pending};
-use crate::kubelet::runtime::{ContainerId, RuntimeError};
-use crate::kubelet::{plan, spec, volumes};
-use crate::reconcile::EventType;
+use crate::admit::NoRoom;
+use crate::observed::Observed;
+use crate::resize::{self, Failed, Pending};
+use crate::runtime::{ContainerId, RuntimeError};
+use crate::{plan, spec, volumes};
+use base::clock::saturating_after;
+use reconcile::EventType;
 
 /// After this long limits that could not be set are tried again.
 const AGAIN: Duration = Duration::from_secs(10);

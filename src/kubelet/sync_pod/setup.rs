@@ -6,12 +6,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 
 use super::{After, SyncPod};
-use crate::base::clock::saturating_after;
-use crate::kubelet::admit::Refusal;
-use crate::kubelet::observed::{Prepared, StopCause};
-use crate::kubelet::{eviction, plan, sandbox, security, service_names, spec, volumes};
-use crate::object::Key;
-use crate::reconcile::EventType;
+use crate::admit::Refusal;
+use crate::observed::{Prepared, StopCause};
+use crate::{eviction, plan, sandbox, security, service_names, spec, volumes};
+use base::clock::saturating_after;
+use object::Key;
+use reconcile::EventType;
 
 impl SyncPod<'_> {
     /// Lets the node take a new pod, or refuse it for good. What ran before this kubelet is not asked.

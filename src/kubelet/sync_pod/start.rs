@@ -7,18 +7,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Container;
 
 use super::{After, SyncPod};
-use crate::base::clock::saturating_after;
-use crate::kubelet::environment::{self, EnvError, Sources};
-use crate::kubelet::images::signal_number;
-use crate::kubelet::observed::{
-    AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded,
-};
-use crate::kubelet::probe::ProbeSet;
-use crate::kubelet::runtime::{
-    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, PulledImage, RuntimeError,
-};
-use crate::kubelet::{hooks, resize, security, spec, volumes};
-use crate::reconcile::EventType;
+use crate::environment::{self, EnvError, Sources};
+use crate::images::signal_number;
+use crate::observed::{AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded};
+use crate::probe::ProbeSet;
+use crate::runtime::{ContainerExit, ContainerId, ContainerRecord, ContainerSpec, PulledImage, RuntimeError};
+use crate::{hooks, resize, security, spec, volumes};
+use base::clock::saturating_after;
+use reconcile::EventType;
 
 /// After this long a container that could not be made is tried again.
 const CREATE_AGAIN: Duration = Duration::from_secs(10);
@@ -148,11 +144,9 @@ impl SyncPod<'_> {
             low_ports: self.node.config.low_ports,
             allocatable: &self.node.config.capacity,
             config_map: &|name| {
-                self.workers.context.config_maps.get(&crate::object::Key::new(self.pod.namespace(), name))
+                self.workers.context.config_maps.get(&object::Key::new(self.pod.namespace(), name))
             },
-            secret: &|name| {
-                self.workers.context.secrets.get(&crate::object::Key::new(self.pod.namespace(), name))
-            },
+            secret: &|name| self.workers.context.secrets.get(&object::Key::new(self.pod.namespace(), name)),
             services: &|| environment::visible_services(&self.workers.context.services, self.pod.namespace()),
         };
         environment::resolve(&sources)

@@ -22,10 +22,10 @@ use super::images::Catalogue;
 use super::runtime::hollow::{HollowConfig, HollowLoad, HollowRuntime};
 use super::runtime::{ContainerId, Runtime};
 use super::*;
-use crate::api::{AddressRange, ApiConfig, DeleteOptions};
-use crate::base::clock::Clock;
-use crate::object::{Key, Kind, Shared};
-use crate::store::Store;
+use api::{AddressRange, ApiConfig, DeleteOptions};
+use base::clock::Clock;
+use object::{Key, Kind, Shared};
+use store::Store;
 
 struct Scene {
     api: Api,
@@ -49,7 +49,7 @@ pub(super) fn config() -> NodeConfig {
         hollow: true,
         static_pods: Vec::new(),
         eviction: pressure::EvictionConfig::default(),
-        low_ports: crate::object::low_ports::LowPorts::default(),
+        low_ports: object::low_ports::LowPorts::default(),
         dns: None,
         domain: "cluster.local".into(),
     }

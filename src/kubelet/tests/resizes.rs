@@ -1,8 +1,8 @@
 //! Resizing pods that run, through the API, on a node that holds nothing to anything.
 
 use super::*;
-use crate::api::{Part, WriteOptions};
-use crate::kubelet::runtime::hollow::HollowLoad;
+use crate::runtime::hollow::HollowLoad;
+use api::{Part, WriteOptions};
 
 /// Changes a container's resources as `kubectl patch --subresource resize` does.
 fn resize(scene: &Scene, key: &Key, resources: &Value) {
@@ -23,7 +23,7 @@ fn told(scene: &Scene, reason: &str) -> Vec<String> {
 /// What the container has, and what it was given.
 fn has(status: &PodStatus) -> (String, String) {
     let container = &status.container_statuses.as_ref().unwrap()[0];
-    let cpu = |list: Option<&crate::object::quantity::ResourceList>| {
+    let cpu = |list: Option<&object::quantity::ResourceList>| {
         list.and_then(|list| list.get("cpu")).map(|q| q.0.clone()).unwrap_or_default()
     };
     let actual = container.resources.as_ref().and_then(|r| r.requests.as_ref());

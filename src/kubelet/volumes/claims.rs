@@ -13,13 +13,13 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::VolumeError;
-use crate::api::Api;
-use crate::kubelet::spec;
-use crate::object::owner::is_terminating;
-use crate::object::storage::{
+use crate::spec;
+use api::Api;
+use object::owner::is_terminating;
+use object::storage::{
     ClaimUse, claim_phase, claim_ref, claim_uid, claims_of, is_made_for, is_reachable_from, volume_name,
 };
-use crate::object::{Key, Shared};
+use object::{Key, Shared};
 
 /// What is behind a claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -189,10 +189,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::{ApiConfig, DeleteOptions, WriteOptions};
-    use crate::base::clock::Clock;
-    use crate::object::{Kind, Object};
-    use crate::store::Store;
+    use api::{ApiConfig, DeleteOptions, WriteOptions};
+    use base::clock::Clock;
+    use object::{Kind, Object};
+    use store::Store;
 
     fn api() -> Api {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());

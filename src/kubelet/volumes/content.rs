@@ -10,10 +10,10 @@ use k8s_openapi::api::core::v1::{
 
 use super::join_inside;
 use super::ownership::{Owners, READABLE_FILE};
-use crate::kubelet::environment::{field_value, resource_value};
-use crate::kubelet::spec;
-use crate::object::Shared;
-use crate::object::quantity::ResourceList;
+use crate::environment::{field_value, resource_value};
+use crate::spec;
+use object::Shared;
+use object::quantity::ResourceList;
 
 /// Files by path within the volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

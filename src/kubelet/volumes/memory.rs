@@ -2,13 +2,13 @@
 
 use k8s_openapi::api::core::v1::{Container, EmptyDirVolumeSource, Pod, Volume};
 
-use crate::kubelet::runtime::MemoryVolume;
-use crate::kubelet::spec;
-use crate::object::quantity::{Amount, ResourceList};
-use crate::object::resources::pod_limits;
+use crate::runtime::MemoryVolume;
+use crate::spec;
+use object::quantity::{Amount, ResourceList};
+use object::resources::pod_limits;
 
 /// Whether the volume is to lie in memory.
-pub(in crate::kubelet) fn is_memory(volume: &Volume) -> bool {
+pub(crate) fn is_memory(volume: &Volume) -> bool {
     volume.empty_dir.as_ref().and_then(|source| source.medium.as_deref()) == Some("Memory")
 }
 
@@ -29,11 +29,7 @@ pub(super) fn mode(source: &EmptyDirVolumeSource) -> u32 {
 }
 
 /// The memory volumes that the pod's sandbox is to have.
-pub(in crate::kubelet) fn memory_volumes(
-    pod: &Pod,
-    allocatable: &ResourceList,
-    group: Option<u32>,
-) -> Vec<MemoryVolume> {
+pub(crate) fn memory_volumes(pod: &Pod, allocatable: &ResourceList, group: Option<u32>) -> Vec<MemoryVolume> {
     let volumes = spec::spec(pod).volumes.iter().flatten().filter(|volume| is_memory(volume));
     let of = |volume: &Volume| {
         let source = volume.empty_dir.as_ref()?;
@@ -67,7 +63,7 @@ fn size(pod: &Pod, source: &EmptyDirVolumeSource, allocatable: &ResourceList) ->
 }
 
 /// The memory volumes that no other container may write: what lies in them counts as this one's memory.
-pub(in crate::kubelet) fn of_container(pod: &Pod, container: &Container) -> Vec<String> {
+pub(crate) fn of_container(pod: &Pod, container: &Container) -> Vec<String> {
     let writes = |container: &Container, volume: &str| {
         let mut mounts = container.volume_mounts.iter().flatten();
         mounts.any(|mount| mount.name == volume && mount.read_only != Some(true))

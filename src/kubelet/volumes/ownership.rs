@@ -7,7 +7,7 @@ use std::path::Path;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::kubelet::spec;
+use crate::spec;
 
 /// What a group gets on the directories of a volume that it may write: all, and what is made there is its too.
 pub(super) const WRITABLE_DIRECTORY: u32 = 0o2770;
@@ -27,7 +27,7 @@ pub struct Owners {
 
 impl Owners {
     /// What a pod asks for, where the node's user may do it.
-    pub(in crate::kubelet) fn of(pod: &Pod) -> Self {
+    pub(crate) fn of(pod: &Pod) -> Self {
         if rustix::process::geteuid().is_root() { Self::asked(pod) } else { Self::default() }
     }
 

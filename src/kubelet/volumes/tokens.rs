@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ServiceAccountTokenProjection;
 
-use crate::base::clock::{saturating_after, since};
+use base::clock::{saturating_after, since};
 
 /// A token is never older than this when it is read.
 const MAX_AGE: Duration = Duration::from_hours(24);
@@ -24,7 +24,7 @@ struct Held {
 
 /// The tokens of one pod.
 #[derive(Clone, Debug, Default)]
-pub(in crate::kubelet) struct Tokens {
+pub(crate) struct Tokens {
     held: BTreeMap<Wish, Held>,
 }
 
@@ -62,7 +62,7 @@ impl Tokens {
     }
 
     /// When the volumes must be looked at again.
-    pub(in crate::kubelet) fn renew_at(&self) -> Option<Timestamp> {
+    pub(crate) fn renew_at(&self) -> Option<Timestamp> {
         self.held.values().map(|held| held.renew_at).min()
     }
 }

@@ -267,7 +267,7 @@ fn reverse(index: &Index, name: &Name, type_: RecordType, reversed: &str) -> Ans
     if !matches!(type_, RecordType::PTR | RecordType::ANY) {
         return Answer::Nothing;
     }
-    let full = |(key, endpoint): (&crate::object::Key, Option<&str>)| {
+    let full = |(key, endpoint): (&object::Key, Option<&str>)| {
         let dot = if endpoint.is_some() { "." } else { "" };
         let endpoint = endpoint.unwrap_or_default();
         absolute(&format!("{endpoint}{dot}{}.{}.svc.{}", key.name, key.namespace, index.domain))

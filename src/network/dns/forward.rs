@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::framing::{read_framed, write_framed};
-use crate::base::clock::Clock;
-use crate::base::resolv_conf::ResolvConf;
+use base::clock::Clock;
+use base::resolv_conf::ResolvConf;
 
 /// How long one resolver may take.
 const ANSWER: Duration = Duration::from_millis(1500);

@@ -9,8 +9,8 @@ use std::net::Ipv4Addr;
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
-use crate::network::follow::Joined;
-use crate::object::Key;
+use crate::follow::Joined;
+use object::Key;
 
 /// A port as SRV records name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,10 +152,7 @@ pub fn dashed(ip: Ipv4Addr) -> String {
     ip.to_string().replace('.', "-")
 }
 
-fn named(
-    service: &Service,
-    slices: &BTreeMap<Key, crate::object::Shared<EndpointSlice>>,
-) -> Option<NamedService> {
+fn named(service: &Service, slices: &BTreeMap<Key, object::Shared<EndpointSlice>>) -> Option<NamedService> {
     let spec = service.spec.as_ref()?;
     let meaning = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
         (Some("ExternalName"), _) => Meaning::Alias(spec.external_name.clone()?),
@@ -225,15 +222,10 @@ pub(super) mod testing {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::object::Shared;
+    use object::Shared;
 
     /// A service, by its spec, with one slice of these endpoints.
-    pub(in crate::network::dns) fn joined(
-        name: &str,
-        spec: &Value,
-        ports: &Value,
-        endpoints: &Value,
-    ) -> Joined {
+    pub(in crate::dns) fn joined(name: &str, spec: &Value, ports: &Value, endpoints: &Value) -> Joined {
         let service = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
         let slice = json!({"metadata": {"name": format!("{name}-x"), "namespace": "default"},
             "addressType": "IPv4", "ports": ports, "endpoints": endpoints});

@@ -22,13 +22,13 @@ use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
 use super::follow::Follower;
-use crate::api::{Api, ChangeKind};
-use crate::base::backoff::BackoffPolicy;
-use crate::base::task::Tasks;
-use crate::object::{Key, Kind};
-use crate::reconcile::{Caches, Recorder};
+use api::{Api, ChangeKind};
+use base::backoff::BackoffPolicy;
+use base::task::Tasks;
 pub use forward::Resolvers;
 use index::Index;
+use object::{Key, Kind};
+use reconcile::{Caches, Recorder};
 use server::Server;
 
 /// How long until a port that could not be had is tried again.

@@ -15,8 +15,8 @@ use super::forward::{Forwarder, Resolvers, Way};
 use super::framing::{read_framed, write_framed};
 use super::index::Index;
 use super::message::{Reaction, encode, failure, question, react, rotate, udp_limit};
-use crate::base::clock::Clock;
-use crate::base::task::Tasks;
+use base::clock::Clock;
+use base::task::Tasks;
 
 /// The largest question that is read.
 const QUESTION: usize = 4096;

@@ -9,7 +9,7 @@ use super::answer::{Answer, answer};
 use super::index::Index;
 use super::index::testing::joined;
 use super::message::{Reaction, encode, react, udp_limit};
-use crate::object::Key;
+use object::Key;
 
 fn index() -> Index {
     let mut index = Index::new("cluster.local", [127, 32, 0, 10].into());

@@ -3,7 +3,7 @@
 //!
 //! A pod without a `hostIP` is served at its node's address, and at 127.0.0.1 unless another pod is served there: all
 //! nodes share this machine, so that pods of several nodes may have the same port. Which pods changed is remembered
-//! here, as [`Follower`](crate::network::follow::Follower) does it for services; what they want is pure.
+//! here, as [`Follower`](crate::follow::Follower) does it for services; what they want is pure.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,12 +14,12 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::table::{Backend, Balance, Listener, Place, Protocol};
-use crate::api::{Change, ChangeKind};
-use crate::network::machine::Machine;
-use crate::object::low_ports::LowPorts;
-use crate::object::pod::{is_terminal, node_name};
-use crate::object::{Key, Kind, Shared, host_ports};
-use crate::reconcile::Caches;
+use crate::machine::Machine;
+use api::{Change, ChangeKind};
+use object::low_ports::LowPorts;
+use object::pod::{is_terminal, node_name};
+use object::{Key, Kind, Shared, host_ports};
+use reconcile::Caches;
 
 /// Follows the pods with host ports.
 pub(super) struct HostPorts {
@@ -163,8 +163,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::AddressRange;
-    use crate::network::machine::NodeFacts;
+    use crate::machine::NodeFacts;
+    use api::AddressRange;
 
     fn told(ports: &Value, status: &Value, low_ports: LowPorts) -> (Vec<String>, Vec<String>) {
         let node = NodeFacts { ip: Some([127, 16, 0, 1].into()), pods: None, low_ports };

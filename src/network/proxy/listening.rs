@@ -12,11 +12,11 @@ use super::owner::{Changed, Followed, Owner, Wanted};
 use super::sockets::Sockets;
 use super::table::{Listener, Place, Protocol};
 use super::{Shared, SharedBalancer, tcp, udp};
-use crate::base::backoff::BackoffPolicy;
-use crate::base::task::Tasks;
-use crate::object::Object;
-use crate::object::low_ports::LowPorts;
-use crate::reconcile::Recorder;
+use base::backoff::BackoffPolicy;
+use base::task::Tasks;
+use object::Object;
+use object::low_ports::LowPorts;
+use reconcile::Recorder;
 
 /// How long until a place that could not be had is tried again.
 const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };

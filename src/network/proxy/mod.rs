@@ -23,15 +23,15 @@ use tokio::sync::Semaphore;
 
 use super::follow::Follower;
 use super::machine::{Machine, NodeFacts};
-use crate::api::{AddressRange, Api, Change, ChangeKind};
-use crate::base::clock::Clock;
-use crate::base::task::Tasks;
-use crate::object::low_ports::LowPorts;
-use crate::reconcile::{Caches, Recorder};
+use api::{AddressRange, Api, Change, ChangeKind};
 use balance::Balancer;
+use base::clock::Clock;
+use base::task::Tasks;
 use host_ports::HostPorts;
 use listening::Listening;
+use object::low_ports::LowPorts;
 use owner::Followed;
+use reconcile::{Caches, Recorder};
 
 /// How the proxy is set up.
 #[derive(Clone, Copy, Debug)]
@@ -80,9 +80,9 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
     tasks.spawn("service proxy", async move {
         // Half a picture would refuse connections that a moment later are served.
         tokio::join!(
-            caches.synced(crate::object::Kind::Node),
-            caches.synced(crate::object::Kind::Service),
-            caches.synced(crate::object::Kind::EndpointSlice)
+            caches.synced(object::Kind::Node),
+            caches.synced(object::Kind::Service),
+            caches.synced(object::Kind::EndpointSlice)
         );
         let mut listening = Listening::new(shared, recorder, config.low_ports);
         loop {

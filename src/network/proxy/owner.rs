@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::host_ports::{self, HostPorts};
 use super::table::{self, Listener};
-use crate::network::follow::{Follower, Joined};
-use crate::network::machine::Machine;
-use crate::object::low_ports::LowPorts;
-use crate::object::{Key, Object, Shared};
+use crate::follow::{Follower, Joined};
+use crate::machine::Machine;
+use object::low_ports::LowPorts;
+use object::{Key, Object, Shared};
 
 /// Whose a place is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

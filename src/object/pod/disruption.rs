@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::condition;
-use crate::object::conditions::{self, Condition as _, ConditionStatus};
-use crate::object::well_known::condition::DISRUPTION_TARGET;
+use crate::conditions::{self, Condition as _, ConditionStatus};
+use crate::well_known::condition::DISRUPTION_TARGET;
 
 /// Who ends the pod, as the condition's reason says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::object::owner::is_terminating;
+use crate::owner::is_terminating;
 
 /// A pod's phase, in the order a pod goes through them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

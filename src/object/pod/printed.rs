@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod};
 
 use super::is_terminal;
-use crate::object::conditions;
-use crate::object::time::human_age;
-use crate::object::well_known::condition::{INITIALIZED, POD_SCHEDULED, READY};
+use crate::conditions;
+use crate::time::human_age;
+use crate::well_known::condition::{INITIALIZED, POD_SCHEDULED, READY};
 
 /// The columns READY, STATUS and RESTARTS.
 #[derive(Clone, Debug, PartialEq, Eq)]

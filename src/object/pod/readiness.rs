@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
-use crate::base::clock::{saturating_after, until};
-use crate::object::conditions::{self, Condition};
-use crate::object::well_known::condition::READY;
+use crate::conditions::{self, Condition};
+use crate::well_known::condition::READY;
+use base::clock::{saturating_after, until};
 
 /// How close a pod is to counting as available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

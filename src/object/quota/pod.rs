@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::base::clock::saturating_after;
-use crate::object::pod::is_terminal;
-use crate::object::quantity::{Amount, ResourceList};
-use crate::object::resources::{Amounts, pod_limits, pod_requests};
+use crate::pod::is_terminal;
+use crate::quantity::{Amount, ResourceList};
+use crate::resources::{Amounts, pod_limits, pod_requests};
+use base::clock::saturating_after;
 
 /// Resources that count under their own name, `requests.NAME` and `limits.NAME`.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];

@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, Pod, ResourceQuotaSpec, ScopedResourceSelectorRequirement,
 };
 
-use crate::object::resources::qos_class;
-use crate::object::selector::{Operator, Requirement};
-use crate::object::{Body, Object};
+use crate::resources::qos_class;
+use crate::selector::{Operator, Requirement};
+use crate::{Body, Object};
 
 /// The scopes of a quota in one form: `scopes` are selectors that the scope exists.
 pub fn scopes_of(spec: &ResourceQuotaSpec) -> Vec<ScopedResourceSelectorRequirement> {
@@ -96,7 +96,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::object::Kind;
+    use crate::Kind;
 
     #[test]
     fn a_quota_is_about_what_is_in_all_its_scopes_quo_1() {

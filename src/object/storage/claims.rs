@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
 
-use crate::object::owner::is_controlled_by;
+use crate::owner::is_controlled_by;
 
 /// A volume of a pod that is a claim's.
 #[derive(Clone, Debug, PartialEq, Eq)]

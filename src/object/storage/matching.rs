@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 
 use super::{claim_class, claim_ref, claim_size, is_kept_for, is_reachable_from};
 use super::{volume_class, volume_phase, volume_size};
-use crate::object::owner::is_terminating;
-use crate::object::selector::Selector;
+use crate::owner::is_terminating;
+use crate::selector::Selector;
 
 /// Who looks for a volume.
 #[derive(Clone, Copy, Debug)]

@@ -17,8 +17,8 @@ use std::time::Duration;
 use hickory_proto::op::{Message, MessageType, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 
-use crate::base::resolv_conf::ResolvConf;
-use crate::object::low_ports::LowPorts;
+use base::resolv_conf::ResolvConf;
+use object::low_ports::LowPorts;
 
 /// How long a server may take.
 const ANSWER: Duration = Duration::from_secs(2);

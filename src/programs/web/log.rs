@@ -117,7 +117,7 @@ mod tests {
         let response = Response::builder()
             .status(404)
             .header("content-length", "153")
-            .body(crate::programs::web::answer::full(""));
+            .body(crate::web::answer::full(""));
         let answer = Answer { response: response.unwrap(), trouble: None };
         let peer = "127.0.0.9:4711".parse().unwrap();
         let line = |flavour| access_line(&flavour, &request, peer, "21/Nov/2026:07:00:00 +0000", &answer);

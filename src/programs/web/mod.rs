@@ -23,8 +23,8 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 use super::IMAGE_DIRECTORY;
-use crate::object::low_ports::LowPorts;
 use answer::Site;
+use object::low_ports::LowPorts;
 
 /// How long requests may still take after a graceful end was asked for.
 const DRAIN: Duration = Duration::from_mins(1);

@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::ConfigError;
 use super::names::{Named, known, named};
 use super::spread_arguments;
-use crate::object::node_selector::RequiredNodes;
-use crate::scheduler::framework::{Plugin, PluginId};
-use crate::scheduler::plugins::scoring::{MAX_POINT, Strategy, Weighed};
-use crate::scheduler::plugins::{
+use crate::framework::{Plugin, PluginId};
+use crate::plugins::scoring::{MAX_POINT, Strategy, Weighed};
+use crate::plugins::{
     self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit, VolumeBinding,
 };
-use crate::scheduler::state::default_spread::DefaultConstraints;
+use crate::state::default_spread::DefaultConstraints;
+use object::node_selector::RequiredNodes;
 
 /// The settings of one profile's plugins.
 pub(super) struct Arguments {

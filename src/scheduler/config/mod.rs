@@ -12,9 +12,9 @@ mod spread_arguments;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::scheduler::framework::{PluginSet, Point};
-use crate::scheduler::profile::Profile;
-use crate::scheduler::state::pod_info::DEFAULT_SCHEDULER;
+use crate::framework::{PluginSet, Point};
+use crate::profile::Profile;
+use crate::state::pod_info::DEFAULT_SCHEDULER;
 use arguments::Arguments;
 use points::Points;
 

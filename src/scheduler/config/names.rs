@@ -1,7 +1,7 @@
 //! Names of plugins: today's, those of older versions, and those that Podium knows and does not have.
 
-use crate::scheduler::framework::PluginId;
-use crate::scheduler::plugins::scoring::Strategy;
+use crate::framework::PluginId;
+use crate::plugins::scoring::Strategy;
 
 /// What a configuration means by a plugin's name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::ConfigError;
 use super::names::{Named, known, named};
-use crate::scheduler::framework::{PluginId, PluginSet, Point};
-use crate::scheduler::plugins::scoring::Strategy;
+use crate::framework::{PluginId, PluginSet, Point};
+use crate::plugins::scoring::Strategy;
 
 /// The section as it is written.
 #[derive(Debug, Default, Deserialize)]

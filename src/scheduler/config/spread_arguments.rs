@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use serde::Deserialize;
 
 use super::ConfigError;
-use crate::scheduler::state::default_spread::DefaultConstraints;
+use crate::state::default_spread::DefaultConstraints;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

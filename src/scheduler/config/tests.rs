@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::object::Object;
-use crate::scheduler::framework::{Plugin, PluginId, Point};
-use crate::scheduler::test_cluster::Cluster;
-use crate::scheduler::test_objects::{asking, node, sized_node};
+use crate::framework::{Plugin, PluginId, Point};
+use crate::test_cluster::Cluster;
+use crate::test_objects::{asking, node, sized_node};
+use object::Object;
 
 fn one(configuration: &Value) -> Profile {
     let mut all = profiles(configuration).unwrap();
@@ -187,14 +187,14 @@ fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
         }
         // b1 is much fuller: without the constraint nobody goes there.
         cluster.placed("heavy", "b1", json!({"spec": asking("8")}));
-        let mut pod = (*crate::scheduler::test_objects::named_pod("p", asking("100m"))).clone();
+        let mut pod = (*crate::test_objects::named_pod("p", asking("100m"))).clone();
         pod.metadata.labels = Some([("app".to_string(), "web".to_string())].into());
-        if let Some(by) = by.as_ref().filter(|by| by.kind() != crate::object::Kind::Service) {
+        if let Some(by) = by.as_ref().filter(|by| by.kind() != object::Kind::Service) {
             let owner = json!([{"apiVersion": by.kind().info().api_version(), "kind": by.kind().info().name,
                 "name": "web", "uid": "web", "controller": true}]);
             pod.metadata.owner_references = serde_json::from_value(owner).unwrap();
         }
-        cluster.core.pod_changed(crate::object::Shared::from_value(pod), cluster.now);
+        cluster.core.pod_changed(object::Shared::from_value(pod), cluster.now);
         assert_eq!(cluster.step() == "p -> b1", selected, "{:?}", by.map(|by| by.kind()));
     }
 }

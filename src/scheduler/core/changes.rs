@@ -8,15 +8,15 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::{Core, Gated};
-use crate::object::owner::is_terminating;
-use crate::object::pod::{is_terminal, node_name, nominated_node_name};
-use crate::object::selector::Labels;
-use crate::object::{Key, Object, Shared};
-use crate::scheduler::framework::{ChangeType, ClusterChange, PluginSet};
-use crate::scheduler::profile::{Profile, profile_of};
-use crate::scheduler::queue::Queue;
-use crate::scheduler::state::pod_info::{PodDifference, PodInfo};
-use crate::scheduler::state::snapshot::{NodeChange, Placed, Snapshot};
+use crate::framework::{ChangeType, ClusterChange, PluginSet};
+use crate::profile::{Profile, profile_of};
+use crate::queue::Queue;
+use crate::state::pod_info::{PodDifference, PodInfo};
+use crate::state::snapshot::{NodeChange, Placed, Snapshot};
+use object::owner::is_terminating;
+use object::pod::{is_terminal, node_name, nominated_node_name};
+use object::selector::Labels;
+use object::{Key, Object, Shared};
 
 impl Core {
     /// A pod is new or has a new version.

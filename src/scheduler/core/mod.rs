@@ -14,17 +14,17 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::base::task::panic_text;
-use crate::scheduler::cycle::{Decision, NominatingInfo, Rejection, Search, schedule};
-use crate::scheduler::explain::diagnosis::diagnose;
-use crate::scheduler::explain::verdict::{Verdict, Verdicts};
-use crate::scheduler::framework::{Attempt, WaitingPods};
-use crate::scheduler::profile::{Profile, profile_of};
-use crate::scheduler::queue::{Queue, QueueTimes, Waiting};
-use crate::scheduler::state::default_spread::Selectors;
-use crate::scheduler::state::node_info::NodeName;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::cycle::{Decision, NominatingInfo, Rejection, Search, schedule};
+use crate::explain::diagnosis::diagnose;
+use crate::explain::verdict::{Verdict, Verdicts};
+use crate::framework::{Attempt, WaitingPods};
+use crate::profile::{Profile, profile_of};
+use crate::queue::{Queue, QueueTimes, Waiting};
+use crate::state::default_spread::Selectors;
+use crate::state::node_info::NodeName;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use base::task::panic_text;
 
 /// What is to be done with one pod.
 #[derive(Debug)]

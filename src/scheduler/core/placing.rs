@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Core, Step};
-use crate::object::Uid;
-use crate::scheduler::cycle::NominatingInfo;
-use crate::scheduler::framework::Attempt;
-use crate::scheduler::framework::End;
-use crate::scheduler::framework::{Permit, PluginId, PluginSet, Point};
-use crate::scheduler::profile::profile_of;
-use crate::scheduler::state::node_info::NodeName;
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::cycle::NominatingInfo;
+use crate::framework::Attempt;
+use crate::framework::End;
+use crate::framework::{Permit, PluginId, PluginSet, Point};
+use crate::profile::profile_of;
+use crate::state::node_info::NodeName;
+use crate::state::pod_info::PodInfo;
+use object::Uid;
 
 impl Core {
     /// Asks Reserve and Permit about a decided pod, whose room is taken; none when it is held back.

@@ -7,12 +7,12 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::scheduler::framework::LONGEST_PERMIT_WAIT;
-use crate::scheduler::framework::{ChangeType, Permit, Plugin, PluginId, Point};
-use crate::scheduler::plugins;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::test_cluster::Cluster;
-use crate::scheduler::test_objects::{asking, named_pod, sized_node};
+use crate::framework::LONGEST_PERMIT_WAIT;
+use crate::framework::{ChangeType, Permit, Plugin, PluginId, Point};
+use crate::plugins;
+use crate::state::node_info::NodeInfo;
+use crate::test_cluster::Cluster;
+use crate::test_objects::{asking, named_pod, sized_node};
 
 /// A plugin of the tests: pods called `gang-…` go together, three of them, or not at all; a pod called
 /// `never` may not go, one called `trouble` makes it panic.
@@ -166,8 +166,8 @@ fn a_held_pod_that_goes_or_is_bound_by_another_is_held_no_more_sch_2() {
     cluster.after(5);
     // One is being deleted: it is not bound any more, and its room goes to the one that waits.
     let mut going = (*named_pod("gang-1", asking("1"))).clone();
-    going.metadata.deletion_timestamp = Some(crate::base::clock::time(jiff::Timestamp::UNIX_EPOCH));
-    cluster.core.pod_changed(crate::object::Shared::from_value(going), cluster.now);
+    going.metadata.deletion_timestamp = Some(base::clock::time(jiff::Timestamp::UNIX_EPOCH));
+    cluster.core.pod_changed(object::Shared::from_value(going), cluster.now);
     assert_eq!(cluster.step(), "waits -> a");
     let mut bound = asking("1");
     bound["nodeName"] = json!("a");

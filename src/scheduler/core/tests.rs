@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::object::Shared;
-use crate::scheduler::test_cluster::Cluster;
-use crate::scheduler::test_objects::{asking, named_pod, node, sized_node};
+use crate::test_cluster::Cluster;
+use crate::test_objects::{asking, named_pod, node, sized_node};
+use object::Shared;
 
 #[test]
 fn messages_are_kube_schedulers_sch_9() {
@@ -177,7 +177,7 @@ fn gated_foreign_and_terminating_pods_are_left_alone_sch_1() {
     cluster.pod("foreign", json!({"schedulerName": "mine"}));
     let mut going = (*named_pod("going", json!({}))).clone();
     cluster.core.pod_changed(Shared::from_value(going.clone()), cluster.now);
-    going.metadata.deletion_timestamp = Some(crate::base::clock::time(jiff::Timestamp::UNIX_EPOCH));
+    going.metadata.deletion_timestamp = Some(base::clock::time(jiff::Timestamp::UNIX_EPOCH));
     cluster.core.pod_changed(Shared::from_value(going), cluster.now);
     assert_eq!(cluster.step(), "-");
     cluster.pod("p", json!({}));

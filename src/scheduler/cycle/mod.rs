@@ -5,17 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::scheduler::explain::verdict_table::{Row, ScoreColumn, TableBuilder, VerdictTable};
-use crate::scheduler::framework::Filters;
-use crate::scheduler::framework::{
-    MAX_SCORE, NodeScore, PluginId, PluginSet, Point, PostFilter, Preemption, Unfit,
-};
-use crate::scheduler::message::{NO_NODES, node_reasons, rejected_before};
-use crate::scheduler::profile::Profile;
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeName;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::explain::verdict_table::{Row, ScoreColumn, TableBuilder, VerdictTable};
+use crate::framework::Filters;
+use crate::framework::{MAX_SCORE, NodeScore, PluginId, PluginSet, Point, PostFilter, Preemption, Unfit};
+use crate::message::{NO_NODES, node_reasons, rejected_before};
+use crate::profile::Profile;
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeName;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
 
 /// Of fewer nodes than this all are searched, and at least so many that fit are looked for.
 const FEWEST_FITTING: usize = 100;

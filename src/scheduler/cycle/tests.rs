@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::scheduler::test_objects::{asking, named_pod, node};
+use crate::test_objects::{asking, named_pod, node};
 
 #[test]
 fn big_clusters_are_searched_in_part_sch_6() {

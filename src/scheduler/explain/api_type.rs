@@ -1,15 +1,15 @@
 //! A verdict as the API shows it: plain texts in place of the scheduler's own types.
 
-use crate::api::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
-use crate::base::clock::Clock;
-use crate::scheduler::explain::diagnosis::Diagnosis;
-use crate::scheduler::explain::verdict::Verdict;
-use crate::scheduler::explain::verdict_table::Row;
-use crate::scheduler::framework::PluginId;
-use crate::scheduler::reason::Refusal;
+use crate::explain::diagnosis::Diagnosis;
+use crate::explain::verdict::Verdict;
+use crate::explain::verdict_table::Row;
+use crate::framework::PluginId;
+use crate::reason::Refusal;
+use api::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
+use base::clock::Clock;
 
 /// What the API shows of a verdict now.
-pub(in crate::scheduler) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
+pub(crate) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
     let ago = clock.monotonic().saturating_sub(verdict.at);
     SchedulingVerdict {
         attempted_at: clock.now() - ago,

@@ -4,14 +4,14 @@
 //! completely, and how much of it.
 
 use super::volume_diagnosis;
-use crate::object::taint::{self, untolerated};
-use crate::scheduler::explain::hint::Hint;
-use crate::scheduler::explain::verdict_table::{Row, VerdictTable};
-use crate::scheduler::framework::PluginId;
-use crate::scheduler::reason::Reason;
-use crate::scheduler::state::node_info::{NodeInfo, NodeName};
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::explain::hint::Hint;
+use crate::explain::verdict_table::{Row, VerdictTable};
+use crate::framework::PluginId;
+use crate::reason::Reason;
+use crate::state::node_info::{NodeInfo, NodeName};
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use object::taint::{self, untolerated};
 
 /// So many different diagnoses are given.
 const ADVICE_KEPT: usize = 3;
@@ -153,8 +153,8 @@ fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<Hint> {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::scheduler::test_cluster::Cluster;
-    use crate::scheduler::test_objects::{asking, node, sized_node};
+    use crate::test_cluster::Cluster;
+    use crate::test_objects::{asking, node, sized_node};
 
     /// The diagnoses for the pod `p` after its attempt: `node: change and change`.
     fn diagnoses(cluster: &mut Cluster, spec: Value) -> Vec<String> {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_pods_volumes_say_what_they_lack_con_9_vol_2() {
-        use crate::scheduler::plugins::test_volumes::{claim, volume, with_claim};
+        use crate::plugins::test_volumes::{claim, volume, with_claim};
         let host = |name: &str| {
             node(
                 json!({"metadata": {"name": name, "labels": {"host": name, "topology.kubernetes.io/zone": name}},

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::scheduler::reason::ResourceName;
+use crate::reason::ResourceName;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub enum Hint {
 
 impl Hint {
     /// How hard it is to do: smaller is better.
-    pub(in crate::scheduler) fn effort(&self) -> u32 {
+    pub(crate) fn effort(&self) -> u32 {
         match self {
             Self::Uncordon | Self::RaiseMaxSkew(..) | Self::CreateClaim(_) => 1,
             Self::RemoveTaint(_) | Self::Label(_) | Self::AddLabels(_) | Self::MeetNodeAffinity => 2,
@@ -85,7 +85,7 @@ impl Hint {
     }
 
     /// How much of it, of things that have an amount.
-    pub(in crate::scheduler) fn amount(&self) -> i64 {
+    pub(crate) fn amount(&self) -> i64 {
         match self {
             Self::Free(_, amount) | Self::RaiseMaxSkew(_, amount) => *amount,
             Self::Enlarge { missing, .. } => *missing,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::diagnosis::Diagnosis;
 use super::verdict_table::VerdictTable;
-use crate::object::Uid;
+use object::Uid;
 
 /// The last attempt at a pod that found no node.
 #[derive(Clone, Debug)]
@@ -68,9 +68,9 @@ impl Verdicts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::explain::verdict_table::TableBuilder;
-    use crate::scheduler::framework::PluginId;
-    use crate::scheduler::state::node_info::NodeName;
+    use crate::explain::verdict_table::TableBuilder;
+    use crate::framework::PluginId;
+    use crate::state::node_info::NodeName;
 
     #[test]
     fn only_the_last_table_of_a_pod_is_kept_and_the_oldest_go_first() {

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::scheduler::framework::{PluginId, PluginSet};
-use crate::scheduler::reason::Refusal;
-use crate::scheduler::state::node_info::NodeName;
+use crate::framework::{PluginId, PluginSet};
+use crate::reason::Refusal;
+use crate::state::node_info::NodeName;
 
 /// One attempt's node × plugin table.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ impl VerdictTable {
 }
 
 /// Fills a table cell by cell.
-pub(in crate::scheduler) struct TableBuilder {
+pub(crate) struct TableBuilder {
     table: VerdictTable,
     known: HashMap<Refusal, u32>,
     /// The number of the refusal written last.
@@ -114,13 +114,13 @@ pub(in crate::scheduler) struct TableBuilder {
 }
 
 impl TableBuilder {
-    pub(in crate::scheduler) fn new(nodes: Arc<[NodeName]>, filters: Vec<PluginId>) -> Self {
+    pub(crate) fn new(nodes: Arc<[NodeName]>, filters: Vec<PluginId>) -> Self {
         let cells = vec![0; nodes.len() * filters.len()];
         let table = VerdictTable { nodes, filters, refusals: Vec::new(), cells, scores: Vec::new() };
         Self { table, known: HashMap::new(), last: None }
     }
 
-    pub(in crate::scheduler) fn refuse(&mut self, node: usize, filter: usize, refusal: Refusal) {
+    pub(crate) fn refuse(&mut self, node: usize, filter: usize, refusal: Refusal) {
         let table = &mut self.table;
         // Node after node is refused for the same reason: then there is nothing to look up.
         let last = self.last.filter(|number| table.refusals[*number as usize - 1] == refusal);
@@ -134,15 +134,15 @@ impl TableBuilder {
         table.cells[node * table.filters.len() + filter] = number;
     }
 
-    pub(in crate::scheduler) fn score(&mut self, column: ScoreColumn) {
+    pub(crate) fn score(&mut self, column: ScoreColumn) {
         self.table.scores.push(column);
     }
 
-    pub(in crate::scheduler) fn table(&self) -> &VerdictTable {
+    pub(crate) fn table(&self) -> &VerdictTable {
         &self.table
     }
 
-    pub(in crate::scheduler) fn finish(self) -> VerdictTable {
+    pub(crate) fn finish(self) -> VerdictTable {
         self.table
     }
 }

@@ -1,27 +1,22 @@
-//! What would make a pod's volumes fit on a node: part of [`diagnosis`](crate::scheduler::explain::diagnosis).
+//! What would make a pod's volumes fit on a node: part of [`diagnosis`](crate::explain::diagnosis).
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 
-use crate::object::Shared;
-use crate::object::owner::is_terminating;
-use crate::object::storage::{
+use crate::explain::hint::Hint;
+use crate::plugins::located;
+use crate::reason::Reason;
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::{PodClaim, PodInfo};
+use crate::state::snapshot::Snapshot;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use object::Shared;
+use object::owner::is_terminating;
+use object::storage::{
     claim_class, claim_phase, claim_size, is_fully_bound, is_reachable_from, volume_name, waits_for_consumer,
 };
-use crate::scheduler::explain::hint::Hint;
-use crate::scheduler::plugins::located;
-use crate::scheduler::reason::Reason;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::{PodClaim, PodInfo};
-use crate::scheduler::state::snapshot::Snapshot;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 /// The change that would turn a refusal because of volumes; none for reasons of another kind.
-pub(in crate::scheduler) fn change(
-    pod: &PodInfo,
-    snapshot: &Snapshot,
-    node: &NodeInfo,
-    reason: &Reason,
-) -> Option<Hint> {
+pub(crate) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason: &Reason) -> Option<Hint> {
     let storage = snapshot.storage();
     let of = |used: &PodClaim| storage.claim(&pod.claim_key(used));
     let claims = || pod.claims.iter().filter_map(of);

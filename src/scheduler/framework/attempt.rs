@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::state::pod_info::PodInfo;
 
 /// A pod taken from the queue to be tried; given back with `Queue::reject` or `Queue::fail` when it
 /// found no node.
@@ -12,9 +12,9 @@ pub struct Attempt {
     /// The pod.
     pub pod: Arc<PodInfo>,
     /// When its binding is given up, once it was begun.
-    pub(in crate::scheduler) bind_by: Option<Duration>,
+    pub(crate) bind_by: Option<Duration>,
     /// Attempts that failed in a row.
-    pub(in crate::scheduler) failures: u32,
+    pub(crate) failures: u32,
     /// Its place among pods that sort alike.
-    pub(in crate::scheduler) arrival: u64,
+    pub(crate) arrival: u64,
 }

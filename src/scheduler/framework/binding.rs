@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::api::Api;
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::state::pod_info::PodInfo;
+use api::Api;
 
 /// What Permit says of a pod whose node is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Permit {
     /// It may not, and why: it is tried anew when something changes that helps.
     Refuse(String),
     /// It waits, its room taken, for so long at most, until the plugin allows or refuses it in
-    /// [`WaitingPods`](crate::scheduler::framework::WaitingPods).
+    /// [`WaitingPods`](crate::framework::WaitingPods).
     Wait(Duration),
 }
 

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
-use crate::object::Shared;
-use crate::scheduler::state::node_info::{NodeDifference, NodeInfo};
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::state::node_info::{NodeDifference, NodeInfo};
+use crate::state::pod_info::PodInfo;
+use object::Shared;
 
 /// Something changed in the cluster that may let a waiting pod fit.
 #[derive(Clone, Copy, Debug)]

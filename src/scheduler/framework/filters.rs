@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use super::{NodeCheck, Plugin, PluginId, PreFilter};
-use crate::scheduler::reason::Refusal;
-use crate::scheduler::state::node_info::{NodeInfo, NodeName};
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::reason::Refusal;
+use crate::state::node_info::{NodeInfo, NodeName};
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
 
 /// The filters that have something to say about a pod.
 pub struct Filters<'a> {

@@ -22,10 +22,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::scheduler::reason::Refusal;
-use crate::scheduler::state::node_info::{NodeInfo, NodeName};
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::reason::Refusal;
+use crate::state::node_info::{NodeInfo, NodeName};
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
 
 pub use attempt::Attempt;
 pub use binding::{BindError, Binding, Permit, PreBind};

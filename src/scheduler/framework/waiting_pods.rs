@@ -7,12 +7,12 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::object::Uid;
-use crate::object::time::go_duration;
-use crate::scheduler::framework::Attempt;
-use crate::scheduler::framework::PluginId;
-use crate::scheduler::state::node_info::NodeName;
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::framework::Attempt;
+use crate::framework::PluginId;
+use crate::state::node_info::NodeName;
+use crate::state::pod_info::PodInfo;
+use object::Uid;
+use object::time::go_duration;
 
 /// No plugin holds a pod back for longer than this.
 pub const LONGEST_PERMIT_WAIT: Duration = Duration::from_mins(15);
@@ -37,7 +37,7 @@ enum Stage {
 
 /// What became of a pod that waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::scheduler) enum End {
+pub(crate) enum End {
     /// It is to be bound now, or tried to.
     Bind,
     /// A plugin refused it, or did not allow it in time.
@@ -90,7 +90,7 @@ impl WaitingPods {
     }
 
     /// Holds a pod back until all these plugins allow it, each for so long at most.
-    pub(in crate::scheduler) fn wait_on_permit(
+    pub(crate) fn wait_on_permit(
         &mut self,
         attempt: Attempt,
         node: NodeName,
@@ -107,12 +107,7 @@ impl WaitingPods {
     }
 
     /// Keeps a pod until what it needs is there, until then at most.
-    pub(in crate::scheduler) fn wait_on_pre_bind(
-        &mut self,
-        attempt: Attempt,
-        node: NodeName,
-        deadline: Duration,
-    ) {
+    pub(crate) fn wait_on_pre_bind(&mut self, attempt: Attempt, node: NodeName, deadline: Duration) {
         self.put(WaitingPod { attempt, node, stage: Stage::PreBind, deadline });
     }
 
@@ -123,12 +118,12 @@ impl WaitingPods {
     }
 
     /// Something changed in the cluster: those waiting in PreBind are asked again.
-    pub(in crate::scheduler) fn ask_again(&mut self) {
+    pub(crate) fn ask_again(&mut self) {
         self.end_all(|waiting| matches!(waiting.stage, Stage::PreBind), &End::Bind);
     }
 
     /// A node is gone, and whoever was to go there stays.
-    pub(in crate::scheduler) fn node_gone(&mut self, node: &str) {
+    pub(crate) fn node_gone(&mut self, node: &str) {
         self.end_all(|waiting| *waiting.node == *node, &End::Failed(format!("nodes \"{node}\" not found")));
     }
 
@@ -144,7 +139,7 @@ impl WaitingPods {
     }
 
     /// A pod that something became of, be it that its time is over.
-    pub(in crate::scheduler) fn next(&mut self, now: Duration) -> Option<(Attempt, NodeName, End)> {
+    pub(crate) fn next(&mut self, now: Duration) -> Option<(Attempt, NodeName, End)> {
         while let Some((until, uid)) = self.deadlines.first().filter(|(until, _)| *until <= now).cloned() {
             self.deadlines.remove(&(until, uid.clone()));
             if let Some(over) = self.pods.get(&uid).map(|waiting| waiting.over_at(until)) {
@@ -158,12 +153,12 @@ impl WaitingPods {
     }
 
     /// When the first pod's time is over.
-    pub(in crate::scheduler) fn next_deadline(&self) -> Option<Duration> {
+    pub(crate) fn next_deadline(&self) -> Option<Duration> {
         self.deadlines.first().map(|(until, _)| *until)
     }
 
     /// The pod is gone, or bound by another; the node it waited for.
-    pub(in crate::scheduler) fn remove(&mut self, uid: &str) -> Option<NodeName> {
+    pub(crate) fn remove(&mut self, uid: &str) -> Option<NodeName> {
         let waiting = self.pods.remove(uid)?;
         self.deadlines.remove(&(waiting.deadline, uid.to_string()));
         if matches!(waiting.stage, Stage::Over(_)) {

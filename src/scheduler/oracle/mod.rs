@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::object::config::Timings;
-use crate::scheduler::core::Core;
-use crate::scheduler::cycle::{Decision, NominatingInfo, Search, schedule};
-use crate::scheduler::profile::Profile;
-use crate::scheduler::queue::QueueTimes;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::core::Core;
+use crate::cycle::{Decision, NominatingInfo, Search, schedule};
+use crate::profile::Profile;
+use crate::queue::QueueTimes;
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
 use model::Model;
+use object::config::Timings;
 use objects::{Event, SHAPES, bound, budget, deleting, event, labelled, node_of, pod_of, untold};
 
 /// Everything the snapshot knows of a node, in an order of its own.

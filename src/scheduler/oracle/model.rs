@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm, TopologySpreadConstraint};
 
-use crate::object::Shared;
-use crate::object::node_selector::RequiredNodes;
-use crate::object::quantity::Amount;
-use crate::object::resources::pod_requests;
-use crate::object::selector::Selector;
-use crate::object::taint::untolerated;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use object::Shared;
+use object::node_selector::RequiredNodes;
+use object::quantity::Amount;
+use object::resources::pod_requests;
+use object::selector::Selector;
+use object::taint::untolerated;
 
 /// What there is, without any totals.
 #[derive(Clone, Default)]

@@ -5,11 +5,11 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::object::Shared;
-use crate::object::well_known::label::HOSTNAME;
-use crate::scheduler::test_objects::{named_pod, node, with};
+use crate::test_objects::{named_pod, node, with};
+use object::Shared;
+use object::well_known::label::HOSTNAME;
 
-pub(super) use crate::object::well_known::label::ZONE;
+pub(super) use object::well_known::label::ZONE;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
@@ -224,7 +224,7 @@ pub(super) fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
         pod.metadata.namespace = Some("other".into());
     }
     if name == 6 {
-        pod.metadata.deletion_timestamp = Some(crate::base::clock::time(jiff::Timestamp::UNIX_EPOCH));
+        pod.metadata.deletion_timestamp = Some(base::clock::time(jiff::Timestamp::UNIX_EPOCH));
     }
     let started = format!("2026-11-21T00:{:02}:00Z", name % 60);
     pod.status = serde_json::from_value(json!({"startTime": started})).expect("a status");
@@ -275,6 +275,6 @@ pub(super) fn labelled(pod: &Shared<Pod>, app: u8) -> Shared<Pod> {
 /// The pod when it was asked to go.
 pub(super) fn deleting(pod: &Shared<Pod>) -> Shared<Pod> {
     let mut pod = (**pod).clone();
-    pod.metadata.deletion_timestamp = Some(crate::base::clock::time(jiff::Timestamp::UNIX_EPOCH));
+    pod.metadata.deletion_timestamp = Some(base::clock::time(jiff::Timestamp::UNIX_EPOCH));
     Shared::from_value(pod)
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm};
 
 use super::model::{Model, constraints, counts, is_about, label, required_terms};
-use crate::object::node_selector::NodeTerm;
-use crate::object::quantity::Amount;
-use crate::object::resources::{pod_requests, pod_requests_or};
-use crate::object::taint::tolerates;
-use crate::object::well_known::label::HOSTNAME;
+use object::node_selector::NodeTerm;
+use object::quantity::Amount;
+use object::resources::{pod_requests, pod_requests_or};
+use object::taint::tolerates;
+use object::well_known::label::HOSTNAME;
 
 type Scores = BTreeMap<String, f64>;
 

@@ -1,17 +1,17 @@
 //! NodeResourcesBalancedAllocation: a node whose resources fill up alike is the better one.
 
-use crate::scheduler::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
-use crate::scheduler::plugins::scoring::{Weighed, cpu_and_memory};
-use crate::scheduler::reason::ResourceName;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::requests::Resources;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
+use crate::plugins::scoring::{Weighed, cpu_and_memory};
+use crate::reason::ResourceName;
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::requests::Resources;
+use crate::state::snapshot::Snapshot;
 
 /// See the file's head.
-pub(in crate::scheduler) struct BalancedAllocation {
+pub(crate) struct BalancedAllocation {
     /// The resources that are to fill up alike; weights do not count.
-    pub(in crate::scheduler) resources: Vec<Weighed>,
+    pub(crate) resources: Vec<Weighed>,
 }
 
 impl Default for BalancedAllocation {
@@ -79,8 +79,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scheduler::plugins::test_asking::scores_of;
-    use crate::scheduler::test_objects::{node_info, pod_info};
+    use crate::plugins::test_asking::scores_of;
+    use crate::test_objects::{node_info, pod_info};
 
     #[test]
     fn the_distance_of_the_used_shares_lowers_the_score_sch_4() {

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::api::ApiError;
-use crate::object::Key;
-use crate::scheduler::framework::{BindError, Binding, Plugin, PluginId};
+use crate::framework::{BindError, Binding, Plugin, PluginId};
+use api::ApiError;
+use object::Key;
 
 /// See the file's head.
 pub(super) struct DefaultBinder;

@@ -10,18 +10,18 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::scheduler::framework::{Plugin, PluginId, PostFilter, Preemption, Unfit};
-use crate::scheduler::message::node_reasons;
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::framework::{Plugin, PluginId, PostFilter, Preemption, Unfit};
+use crate::message::node_reasons;
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
 
 /// See the file's head.
-pub(in crate::scheduler) struct DefaultPreemption {
+pub(crate) struct DefaultPreemption {
     /// At least this share of the nodes where it could help is tried, in percent.
-    pub(in crate::scheduler) least_percentage: usize,
+    pub(crate) least_percentage: usize,
     /// And at least so many of them.
-    pub(in crate::scheduler) least_nodes: usize,
+    pub(crate) least_nodes: usize,
 }
 
 impl Default for DefaultPreemption {

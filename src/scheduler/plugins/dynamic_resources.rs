@@ -1,8 +1,8 @@
 //! DynamicResources: a pod that claims devices waits until its claims are there. The claims' group, resource.k8s.io,
 //! is not served, so that it waits for good: told, and not run without its devices (API-17).
 
-use crate::scheduler::framework::{Plugin, PluginId};
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::framework::{Plugin, PluginId};
+use crate::state::pod_info::PodInfo;
 
 /// See the file's head.
 pub(super) struct DynamicResources;

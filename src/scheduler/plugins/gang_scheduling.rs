@@ -1,8 +1,8 @@
 //! GangScheduling: a pod of a group waits until its group is there. Pod groups are not served, so that it waits for
 //! good: told, and not run alone (API-17).
 
-use crate::scheduler::framework::{Plugin, PluginId};
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::framework::{Plugin, PluginId};
+use crate::state::pod_info::PodInfo;
 
 /// See the file's head.
 pub(super) struct GangScheduling;

@@ -1,10 +1,10 @@
 //! ImageLocality: a node that has the pod's images already is the better one, the more so the larger they
 //! are; images that few nodes have count less, lest all pods go there.
 
-use crate::scheduler::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
-use crate::scheduler::state::node_info::{NodeInfo, images_of};
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
+use crate::state::node_info::{NodeInfo, images_of};
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
 
 const MIB: i64 = 1024 * 1024;
 /// Images that are smaller in sum count for nothing.
@@ -74,7 +74,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scheduler::test_objects::{node, pod_info};
+    use crate::test_objects::{node, pod_info};
 
     #[test]
     fn large_images_that_are_there_count_scaled_by_how_many_nodes_have_them_sch_4() {

@@ -28,8 +28,8 @@ mod volume_zone;
 
 use std::sync::Arc;
 
-use crate::object::node_selector::RequiredNodes;
-use crate::scheduler::framework::Plugin;
+use crate::framework::Plugin;
+use object::node_selector::RequiredNodes;
 
 pub(super) use balanced_allocation::BalancedAllocation;
 pub(super) use default_preemption::DefaultPreemption;

@@ -1,13 +1,13 @@
 //! NodeAffinity: `nodeSelector`, required terms as a filter, preferred terms as a score.
 
-use crate::object::node_selector::{NodeTerm, RequiredNodes};
-use crate::scheduler::framework::{
+use crate::framework::{
     ChangeType, ClusterChange, NodeCheck, NodeScore, Plugin, PluginId, PreFilter, normalize,
 };
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use object::node_selector::{NodeTerm, RequiredNodes};
 
 /// See the file's head.
 #[derive(Default)]
@@ -96,8 +96,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scheduler::plugins::test_asking::{refusal_of, scores_of};
-    use crate::scheduler::test_objects::{node_info, pod_info};
+    use crate::plugins::test_asking::{refusal_of, scores_of};
+    use crate::test_objects::{node_info, pod_info};
 
     #[test]
     fn required_filters_and_preferred_scores_sch_3_sch_4() {

@@ -1,10 +1,10 @@
 //! NodeName: a pod that names its node gets that one or none.
 
-use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
 
 /// See the file's head.
 pub(super) struct NodeName;

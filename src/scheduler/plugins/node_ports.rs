@@ -1,11 +1,11 @@
 //! NodePorts: two pods that listen on the same port of their node cannot share it.
 
-use crate::object::host_ports::{HostPort, conflict};
-use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use object::host_ports::{HostPort, conflict};
 
 /// See the file's head.
 pub(super) struct NodePorts;
@@ -47,8 +47,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scheduler::plugins::test_asking::refusal_of;
-    use crate::scheduler::test_objects::{node_info, pod_info};
+    use crate::plugins::test_asking::refusal_of;
+    use crate::test_objects::{node_info, pod_info};
 
     #[test]
     fn same_port_same_protocol_and_an_address_in_common_conflict_sch_3() {

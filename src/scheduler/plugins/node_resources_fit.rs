@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::scheduler::framework::{
-    ChangeType, ClusterChange, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
-};
-use crate::scheduler::plugins::scoring::{Strategy, Weighed, cpu_and_memory};
-use crate::scheduler::reason::{Reason, Reasons, Refusal, ResourceName};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::requests::Resources;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{ChangeType, ClusterChange, NodeCheck, NodeScore, Plugin, PluginId, PreFilter};
+use crate::plugins::scoring::{Strategy, Weighed, cpu_and_memory};
+use crate::reason::{Reason, Reasons, Refusal, ResourceName};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::requests::Resources;
+use crate::state::snapshot::Snapshot;
 
 /// See the file's head.
-pub(in crate::scheduler) struct NodeResourcesFit {
+pub(crate) struct NodeResourcesFit {
     /// Which nodes are the better ones.
-    pub(in crate::scheduler) strategy: Strategy,
+    pub(crate) strategy: Strategy,
     /// The resources that count for that.
-    pub(in crate::scheduler) resources: Vec<Weighed>,
+    pub(crate) resources: Vec<Weighed>,
     /// Extended resources that are never lacking: names, and groups (what is before the `/`).
-    pub(in crate::scheduler) ignored: Vec<String>,
+    pub(crate) ignored: Vec<String>,
 }
 
 impl Default for NodeResourcesFit {
@@ -152,8 +150,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scheduler::plugins::test_asking::{refusal_of, scores_of};
-    use crate::scheduler::test_objects::{node_info, pod_info};
+    use crate::plugins::test_asking::{refusal_of, scores_of};
+    use crate::test_objects::{node_info, pod_info};
 
     fn sized(name: &str, cpu: &str, memory: &str, pods: &str) -> NodeInfo {
         node_info(json!({"metadata": {"name": name}, "status": {"allocatable":

@@ -2,13 +2,13 @@
 
 use k8s_openapi::api::core::v1::Taint;
 
-use crate::object::taint::{effect, is_tolerated};
-use crate::object::well_known::taint::UNSCHEDULABLE;
-use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use object::taint::{effect, is_tolerated};
+use object::well_known::taint::UNSCHEDULABLE;
 
 /// See the file's head.
 pub(super) struct NodeUnschedulable;

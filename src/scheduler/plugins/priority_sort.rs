@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 
-use crate::scheduler::framework::{Plugin, PluginId, QueueOrder};
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::framework::{Plugin, PluginId, QueueOrder};
+use crate::state::pod_info::PodInfo;
 
 /// See the file's head.
-pub(in crate::scheduler) struct PrioritySort;
+pub(crate) struct PrioritySort;
 
 impl Plugin for PrioritySort {
     fn id(&self) -> PluginId {

@@ -1,7 +1,7 @@
 //! SchedulingGates: a pod with gates is not tried until whoever set them has removed them.
 
-use crate::scheduler::framework::{Plugin, PluginId};
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::framework::{Plugin, PluginId};
+use crate::state::pod_info::PodInfo;
 
 /// See the file's head.
 pub(super) struct SchedulingGates;

@@ -1,9 +1,9 @@
 //! How full a node may be: the scoring strategies of NodeResourcesFit.
 
-use crate::scheduler::framework::MAX_SCORE;
-use crate::scheduler::reason::ResourceName;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::requests::Resources;
+use crate::framework::MAX_SCORE;
+use crate::reason::ResourceName;
+use crate::state::node_info::NodeInfo;
+use crate::state::requests::Resources;
 
 /// A resource and how much it counts.
 pub(crate) type Weighed = (ResourceName, i64);
@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scheduler::test_objects::{node_info, pod_info};
+    use crate::test_objects::{node_info, pod_info};
 
     #[test]
     fn strategies_score_what_is_used_after_the_pod_sch_4() {

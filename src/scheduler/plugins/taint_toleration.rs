@@ -2,14 +2,14 @@
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
-use crate::object::taint::{effect, tolerates, untolerated};
-use crate::scheduler::framework::{
+use crate::framework::{
     ChangeType, ClusterChange, NodeCheck, NodeScore, Plugin, PluginId, PreFilter, normalize_reversed,
 };
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use object::taint::{effect, tolerates, untolerated};
 
 /// See the file's head.
 pub(super) struct TaintToleration;
@@ -88,8 +88,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scheduler::plugins::test_asking::{refusal_of, scores_of};
-    use crate::scheduler::test_objects::{node_info, pod_info};
+    use crate::plugins::test_asking::{refusal_of, scores_of};
+    use crate::test_objects::{node_info, pod_info};
 
     #[test]
     fn the_first_untolerated_taint_is_named_and_preferences_are_scored_sch_3_sch_4() {

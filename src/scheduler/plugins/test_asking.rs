@@ -1,10 +1,10 @@
 //! Plugins asked by themselves.
 
-use crate::scheduler::framework::{Plugin, PreFilter};
-use crate::scheduler::reason::Refusal;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{Plugin, PreFilter};
+use crate::reason::Refusal;
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
 
 pub(super) fn refusal_of(plugin: &dyn Plugin, pod: &PodInfo, node: &NodeInfo) -> Option<Refusal> {
     match plugin.pre_filter(pod, &Snapshot::new()) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Puts the fields of one object into another's, recursively.
-pub(in crate::scheduler) fn merge(to: &mut Value, from: &Value) {
+pub(crate) fn merge(to: &mut Value, from: &Value) {
     match (to, from) {
         (Value::Object(to), Value::Object(from)) => {
             for (key, value) in from {
@@ -15,7 +15,7 @@ pub(in crate::scheduler) fn merge(to: &mut Value, from: &Value) {
 }
 
 /// A claim of 1Gi in namespace `default`, its name its uid; with a volume's name it is bound to it.
-pub(in crate::scheduler) fn claim(name: &str, more: &Value) -> Value {
+pub(crate) fn claim(name: &str, more: &Value) -> Value {
     let mut claim = json!({"metadata": {"name": name, "namespace": "default", "uid": name, "annotations": {}},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     merge(&mut claim, more);
@@ -27,7 +27,7 @@ pub(in crate::scheduler) fn claim(name: &str, more: &Value) -> Value {
 }
 
 /// A free volume on the nodes whose label `host` is this.
-pub(in crate::scheduler) fn volume(name: &str, size: &str, class: &str, host: &str) -> Value {
+pub(crate) fn volume(name: &str, size: &str, class: &str, host: &str) -> Value {
     let mut volume = json!({"metadata": {"name": name}, "status": {"phase": "Available"},
         "spec": {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": class}});
     if !host.is_empty() {
@@ -38,6 +38,6 @@ pub(in crate::scheduler) fn volume(name: &str, size: &str, class: &str, host: &s
 }
 
 /// The part of a pod's spec that uses a claim.
-pub(in crate::scheduler) fn with_claim(name: &str) -> Value {
+pub(crate) fn with_claim(name: &str) -> Value {
     json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]})
 }

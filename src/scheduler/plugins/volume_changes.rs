@@ -1,7 +1,7 @@
 //! What changes where a pod may run because of its volumes: the same for VolumeBinding and VolumeZone.
 
-use crate::scheduler::framework::{ChangeType, ClusterChange};
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::framework::{ChangeType, ClusterChange};
+use crate::state::pod_info::PodInfo;
 
 /// Changes that can turn a refusal because of volumes.
 pub(super) const TYPES: &[ChangeType] = &[

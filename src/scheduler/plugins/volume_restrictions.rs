@@ -1,11 +1,11 @@
 //! VolumeRestrictions: a claim that one pod alone may use is used by one pod alone (`ReadWriteOncePod`).
 
-use crate::object::Key;
-use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use object::Key;
 
 pub(super) struct VolumeRestrictions;
 
@@ -81,9 +81,9 @@ impl Plugin for VolumeRestrictions {
 mod tests {
     use serde_json::json;
 
-    use crate::scheduler::plugins::test_volumes::{claim, with_claim};
-    use crate::scheduler::test_cluster::Cluster;
-    use crate::scheduler::test_objects::{named_pod, sized_node};
+    use crate::plugins::test_volumes::{claim, with_claim};
+    use crate::test_cluster::Cluster;
+    use crate::test_objects::{named_pod, sized_node};
 
     const IN_USE: &str = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access \
         mode";

@@ -4,14 +4,14 @@
 use k8s_openapi::api::core::v1::PersistentVolume;
 
 use super::volume_changes;
-use crate::object::Shared;
-use crate::object::storage::volume_name;
-use crate::object::well_known::label;
-use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use object::Shared;
+use object::storage::volume_name;
+use object::well_known::label;
 
 /// Labels of volumes and nodes that say where they are, each with its other name: old for new, new for old.
 const TOPOLOGY: [(&str, &str); 4] = [
@@ -29,20 +29,20 @@ pub(super) struct VolumeZone;
 
 /// Where one volume of the pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::scheduler) struct Located {
+pub(crate) struct Located {
     /// The label that says so.
-    pub(in crate::scheduler) label: &'static str,
+    pub(crate) label: &'static str,
     /// The same label's other name.
     other: &'static str,
     /// As the volume has it.
-    pub(in crate::scheduler) value: String,
+    pub(crate) value: String,
     /// The volume.
-    pub(in crate::scheduler) volume: String,
+    pub(crate) volume: String,
 }
 
 impl Located {
     /// Whether a node can use the volume. One that does not say where it is can.
-    pub(in crate::scheduler) fn allows(&self, node: &NodeInfo) -> bool {
+    pub(crate) fn allows(&self, node: &NodeInfo) -> bool {
         if !TOPOLOGY.iter().any(|(label, _)| node.label(label).is_some()) {
             return true;
         }
@@ -52,7 +52,7 @@ impl Located {
 }
 
 /// Where the pod's bound volumes are.
-pub(in crate::scheduler) fn located(pod: &PodInfo, snapshot: &Snapshot) -> Vec<Located> {
+pub(crate) fn located(pod: &PodInfo, snapshot: &Snapshot) -> Vec<Located> {
     let storage = snapshot.storage();
     let volumes = pod.claims.iter().filter_map(|used| {
         let claim = storage.claim(&pod.claim_key(used))?;
@@ -106,10 +106,10 @@ mod tests {
     use k8s_openapi::api::core::v1::Node;
     use serde_json::{Value, json};
 
-    use crate::object::Shared;
-    use crate::scheduler::plugins::test_volumes::{claim, with_claim};
-    use crate::scheduler::test_cluster::Cluster;
-    use crate::scheduler::test_objects::node;
+    use crate::plugins::test_volumes::{claim, with_claim};
+    use crate::test_cluster::Cluster;
+    use crate::test_objects::node;
+    use object::Shared;
 
     fn labelled(name: &str, labels: &Value) -> Shared<Node> {
         node(json!({"metadata": {"name": name, "labels": labels},

@@ -13,11 +13,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::backoff::BackoffPolicy;
-use crate::object::Uid;
-use crate::object::config::Timings;
-use crate::scheduler::framework::{Attempt, Plugin, PluginSet, QueueOrder};
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::framework::{Attempt, Plugin, PluginSet, QueueOrder};
+use crate::state::pod_info::PodInfo;
+use base::backoff::BackoffPolicy;
+use object::Uid;
+use object::config::Timings;
 
 /// How long pods wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use super::*;
-use crate::object::Shared;
-use crate::scheduler::framework::PluginId;
-use crate::scheduler::plugins::PrioritySort;
+use crate::framework::PluginId;
+use crate::plugins::PrioritySort;
+use object::Shared;
 
 fn pod(name: &str, priority: i32, second: u8) -> Arc<PodInfo> {
     let created = format!("2026-11-21T00:00:{second:02}Z");

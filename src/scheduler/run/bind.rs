@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::scheduler::framework::{BindError, Binding, Point, PreBind};
-use crate::scheduler::profile::{Profile, profile_of};
+use crate::framework::{BindError, Binding, Point, PreBind};
+use crate::profile::{Profile, profile_of};
 
 /// What came of it.
 #[derive(Debug)]
-pub(in crate::scheduler) enum Bound {
+pub(crate) enum Bound {
     /// The pod is on its node.
     Done,
     /// What it needs there is being made; to be tried again, for so long at most.
@@ -17,7 +17,7 @@ pub(in crate::scheduler) enum Bound {
 }
 
 /// Binds a decided pod.
-pub(in crate::scheduler) fn bind(profiles: &[Profile], binding: &Binding<'_>) -> Bound {
+pub(crate) fn bind(profiles: &[Profile], binding: &Binding<'_>) -> Bound {
     let Some(profile) = profile_of(profiles, binding.pod) else {
         return Bound::Failed(BindError::Failed("no profile is for the pod".into()));
     };

@@ -12,21 +12,21 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::api::Api;
-use crate::api::verdicts::{SchedulingVerdict, SchedulingVerdicts};
-use crate::base::task::Tasks;
-use crate::object::{Kind, Object, Shared};
-use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
-use crate::scheduler::core::{Core, Step};
-use crate::scheduler::cycle::NominatingInfo;
-use crate::scheduler::explain::api_type::shown;
-use crate::scheduler::explain::verdict::{Verdict, Verdicts};
-use crate::scheduler::framework::{BindError, Binding};
-use crate::scheduler::profile::Profile;
-use crate::scheduler::queue::{QueueTimes, Waiting};
-use crate::scheduler::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
+use crate::core::{Core, Step};
+use crate::cycle::NominatingInfo;
+use crate::explain::api_type::shown;
+use crate::explain::verdict::{Verdict, Verdicts};
+use crate::framework::{BindError, Binding};
+use crate::profile::Profile;
+use crate::queue::{QueueTimes, Waiting};
+use crate::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
+use api::Api;
+use api::verdicts::{SchedulingVerdict, SchedulingVerdicts};
+use base::task::Tasks;
 use bind::{Bound, bind};
+use object::{Kind, Object, Shared};
 use preempt::{clear_nomination, evict};
+use reconcile::{Caches, Change, ChangeKind, Recorder};
 use report::{NotScheduled, not_scheduled, scheduled};
 
 /// Pods decided before other tasks, and news, get their turn.

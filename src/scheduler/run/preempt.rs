@@ -2,14 +2,14 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::api::Api;
-use crate::object::pod::disruption::Cause;
-use crate::reconcile::{Disruption, Recorder, disrupt, ignore_not_found};
-use crate::scheduler::framework::Preemption;
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::framework::Preemption;
+use crate::state::pod_info::PodInfo;
+use api::Api;
+use object::pod::disruption::Cause;
+use reconcile::{Disruption, Recorder, disrupt, ignore_not_found};
 
 /// Asks the victims to go: each gets the condition that says why, its own grace period, and an event.
-pub(in crate::scheduler) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &Preemption) {
+pub(crate) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &Preemption) {
     for victim in preemption.victims.iter().filter(|victim| !victim.is_terminating()) {
         let scheduler = pod.scheduler_name();
         let why = format!("{scheduler}: preempting to accommodate a higher priority pod");
@@ -27,7 +27,7 @@ pub(in crate::scheduler) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo,
 }
 
 /// No node is kept for the pod any longer.
-pub(in crate::scheduler) fn clear_nomination(api: &Api, pod: &PodInfo) {
+pub(crate) fn clear_nomination(api: &Api, pod: &PodInfo) {
     let uid = pod.uid();
     let cleared = api.modify_status::<Pod>(&pod.key(), |current| {
         if current.metadata.uid.as_deref() == Some(uid)

@@ -3,17 +3,17 @@
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::Api;
-use crate::object::conditions::{self, ConditionStatus};
-use crate::object::pod::node_name;
-use crate::object::well_known::condition::POD_SCHEDULED;
-use crate::reconcile::{Recorder, ignore_not_found};
-use crate::scheduler::cycle::NominatingInfo;
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::cycle::NominatingInfo;
+use crate::state::pod_info::PodInfo;
+use api::Api;
+use object::conditions::{self, ConditionStatus};
+use object::pod::node_name;
+use object::well_known::condition::POD_SCHEDULED;
+use reconcile::{Recorder, ignore_not_found};
 
 /// Why a pod has no node, as the condition's reason says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scheduler) enum NotScheduled {
+pub(crate) enum NotScheduled {
     /// No node takes it.
     Unschedulable,
     /// It has gates.
@@ -33,7 +33,7 @@ impl NotScheduled {
 }
 
 /// Tells the pod's event and writes its condition.
-pub(in crate::scheduler) fn not_scheduled(
+pub(crate) fn not_scheduled(
     api: &Api,
     recorder: &Recorder,
     pod: &PodInfo,
@@ -68,7 +68,7 @@ pub(in crate::scheduler) fn not_scheduled(
 }
 
 /// Tells that a pod got its node; the binding wrote the condition.
-pub(in crate::scheduler) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
+pub(crate) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
     let message = format!("Successfully assigned {} to {node}", pod.key());
     recorder.normal(pod.pod.object(), "Scheduled", message);
 }

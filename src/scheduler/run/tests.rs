@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::{Event, PodCondition};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::{ApiConfig, DeleteOptions};
-use crate::base::clock::Clock;
-use crate::object::Key;
-use crate::scheduler::framework::{Plugin, PluginId, Point, PreBind};
-use crate::store::Store;
+use crate::framework::{Plugin, PluginId, Point, PreBind};
+use api::{ApiConfig, DeleteOptions};
+use base::clock::Clock;
+use object::Key;
+use store::Store;
 
 struct Cluster {
     api: Api,
@@ -25,7 +25,7 @@ impl Cluster {
     fn with_profile(nodes: &[(&str, &str)], profile: Profile) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         // As many pods as a test makes.
-        let limits = crate::object::config::Limits { active_pods: Some(0), ..Default::default() };
+        let limits = object::config::Limits { active_pods: Some(0), ..Default::default() };
         let api = Api::new(Store::ephemeral(), clock, ApiConfig { limits, ..ApiConfig::default() });
         let tasks = Tasks::new();
         let scheduler = Scheduler::new(
@@ -47,7 +47,7 @@ impl Cluster {
 
     fn create(&self, value: Value) {
         let object = Object::from_any_value(value).unwrap();
-        self.api.create(object, &crate::api::WriteOptions::default()).unwrap();
+        self.api.create(object, &api::WriteOptions::default()).unwrap();
     }
 
     fn resize(&self, node: &str, cpu: &str) {
@@ -252,7 +252,7 @@ impl Plugin for Before {
 }
 
 fn with_pre_bind(before: fn(&Binding<'_>) -> Result<PreBind, BindError>) -> Profile {
-    let mut all = crate::scheduler::plugins::all();
+    let mut all = crate::plugins::all();
     all.push(Arc::new(Before(before)));
     Profile::of(all)
 }

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
-use crate::object::selector::Selector;
-use crate::object::{Key, Shared};
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::state::pod_info::PodInfo;
+use object::selector::Selector;
+use object::{Key, Shared};
 
 /// One budget.
 #[derive(Clone, Debug)]

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
-use crate::object::owner::controller_of;
-use crate::object::selector::{Labels, Operator, Requirement, Selector};
-use crate::object::well_known::label::{HOSTNAME, ZONE};
-use crate::object::{Body, Key, Kind, Object};
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::spread::{MissingKeys, Spread};
+use crate::state::pod_info::PodInfo;
+use crate::state::spread::{MissingKeys, Spread};
+use object::owner::controller_of;
+use object::selector::{Labels, Operator, Requirement, Selector};
+use object::well_known::label::{HOSTNAME, ZONE};
+use object::{Body, Key, Kind, Object};
 
 /// The constraints of a profile (`PodTopologySpreadArgs`).
 #[derive(Clone, Debug, PartialEq)]

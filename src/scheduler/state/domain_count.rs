@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::scheduler::state::domain_terms::{DomainCountKey, Namespaces};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::topology::{Domain, TopologyId};
+use crate::state::domain_terms::{DomainCountKey, Namespaces};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::topology::{Domain, TopologyId};
 
 /// The pods and nodes of one domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Supposed<'_> {
 }
 
 /// Notes a pod more or less in a domain; what cancels out is forgotten.
-pub(in crate::scheduler) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) {
+pub(crate) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) {
     if let Some(position) = changed.iter().position(|(d, _)| *d == domain) {
         changed[position].1 += sign;
         if changed[position].1 == 0 {

@@ -1,14 +1,14 @@
 //! Everything that is counted by domain, in one place: who counts, who asks of others, and where.
 //!
-//! The [`Snapshot`](crate::scheduler::state::snapshot::Snapshot) tells what comes and goes; plugins read.
+//! The [`Snapshot`](crate::state::snapshot::Snapshot) tells what comes and goes; plugins read.
 
-use crate::object::selector::Labels;
-use crate::scheduler::state::domain_count::{DomainCount, DomainCounts};
-use crate::scheduler::state::domain_terms::{DomainCountKey, Namespaces};
-use crate::scheduler::state::existing_terms::ExistingTerms;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::topology::{NodeDomains, Topologies, TopologyId};
+use crate::state::domain_count::{DomainCount, DomainCounts};
+use crate::state::domain_terms::{DomainCountKey, Namespaces};
+use crate::state::existing_terms::ExistingTerms;
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::topology::{NodeDomains, Topologies, TopologyId};
+use object::selector::Labels;
 
 /// See the file's head.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The counts for a key of a pod that was [prepared](crate::scheduler::state::snapshot::Snapshot::prepare).
+    /// The counts for a key of a pod that was [prepared](crate::state::snapshot::Snapshot::prepare).
     pub fn domain_count(&self, key: &DomainCountKey) -> &DomainCount {
         self.terms.get(key).expect("the snapshot is prepared for a pod before its cycle")
     }
@@ -36,7 +36,7 @@ impl Counts {
     }
 
     /// Sees to it that what a pod asks for is counted.
-    pub(in crate::scheduler) fn prepare(&mut self, pod: &PodInfo, nodes: &mut [NodeInfo]) {
+    pub(crate) fn prepare(&mut self, pod: &PodInfo, nodes: &mut [NodeInfo]) {
         let (mut grown, before) = (false, self.terms.turn());
         for key in pod.domain_counts() {
             if !self.terms.touch(key) {
@@ -69,19 +69,19 @@ impl Counts {
     }
 
     /// A pod came to the node at this position, which has it already.
-    pub(in crate::scheduler) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
+    pub(crate) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
         self.terms.pod_counts(pod, &nodes[position], &self.namespaces, 1);
         self.carriers_came(pod, position, nodes);
     }
 
     /// A pod left a node.
-    pub(in crate::scheduler) fn pod_removed(&mut self, pod: &PodInfo, node: &NodeInfo) {
+    pub(crate) fn pod_removed(&mut self, pod: &PodInfo, node: &NodeInfo) {
         self.terms.pod_counts(pod, node, &self.namespaces, -1);
         self.carriers_went(pod, node);
     }
 
     /// The node at this position is there, with its pods.
-    pub(in crate::scheduler) fn node_added(&mut self, position: usize, nodes: &mut [NodeInfo]) {
+    pub(crate) fn node_added(&mut self, position: usize, nodes: &mut [NodeInfo]) {
         for id in self.topologies.in_use() {
             place(&mut self.topologies, id, &mut nodes[position]);
         }
@@ -113,7 +113,7 @@ impl Counts {
     }
 
     /// A node with its pods counts no more.
-    pub(in crate::scheduler) fn node_removed(&mut self, node: &NodeInfo) {
+    pub(crate) fn node_removed(&mut self, node: &NodeInfo) {
         self.terms.node_counts(node, &self.namespaces, -1);
         for pod in &node.pods {
             self.carriers_went(pod, node);
@@ -121,7 +121,7 @@ impl Counts {
     }
 
     /// A namespace is new or has other labels, or is gone; true when something may count differently.
-    pub(in crate::scheduler) fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
+    pub(crate) fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
         let before = match &labels {
             Some(labels) => self.namespaces.insert(name.into(), labels.clone()),
             None => self.namespaces.remove(name),
@@ -135,7 +135,7 @@ impl Counts {
     }
 
     /// Forgets numbers of domains that are long gone, when there are many.
-    pub(in crate::scheduler) fn compact(&mut self, nodes: &mut [NodeInfo]) {
+    pub(crate) fn compact(&mut self, nodes: &mut [NodeInfo]) {
         if self.topologies.widest() <= nodes.len() * 4 + 1024 {
             return;
         }

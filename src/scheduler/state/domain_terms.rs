@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 
-use crate::object::Shared;
-use crate::object::node_selector::RequiredNodes;
-use crate::object::owner::is_terminating;
-use crate::object::selector::{Labels, Operator, Selector};
-use crate::object::taint::untolerated;
+use object::Shared;
+use object::node_selector::RequiredNodes;
+use object::owner::is_terminating;
+use object::selector::{Labels, Operator, Selector};
+use object::taint::untolerated;
 
 /// The labels of every namespace, for terms that select namespaces.
 pub type Namespaces = HashMap<String, Labels>;
@@ -161,7 +161,7 @@ impl<T> Hash for Common<T> {
 pub struct DomainCountKey {
     /// The pods.
     pub pods: Common<PodGroup>,
-    /// The node label whose values are the domains, or [`crate::scheduler::state::topology::BY_NODE`].
+    /// The node label whose values are the domains, or [`crate::state::topology::BY_NODE`].
     pub topology: String,
     /// The nodes.
     pub nodes: Common<NodeGroup>,

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::scheduler::state::pod_affinity::ExistingTerm;
-use crate::scheduler::state::topology::{Domain, NodeDomains, TopologyId};
+use crate::state::pod_affinity::ExistingTerm;
+use crate::state::topology::{Domain, NodeDomains, TopologyId};
 
 /// The pods that carry one term, by domain.
 #[derive(Debug)]

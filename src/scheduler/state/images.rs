@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::scheduler::state::node_info::images_of;
+use crate::state::node_info::images_of;
 
 /// For each name of an image the number of nodes that have it.
 #[derive(Debug, Default)]
@@ -19,14 +19,14 @@ impl Images {
     }
 
     /// A node has its images.
-    pub(in crate::scheduler) fn note(&mut self, node: &Node) {
+    pub(crate) fn note(&mut self, node: &Node) {
         for name in names(node) {
             *self.nodes.entry(name.clone()).or_default() += 1;
         }
     }
 
     /// It has them no more.
-    pub(in crate::scheduler) fn forget(&mut self, node: &Node) {
+    pub(crate) fn forget(&mut self, node: &Node) {
         for name in names(node) {
             if let Some(count) = self.nodes.get_mut(name) {
                 *count -= 1;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ContainerImage, Node, Taint};
 
-use crate::object::Shared;
-use crate::object::host_ports::HostPort;
-use crate::object::quantity::{Amount, ResourceList};
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::requests::Resources;
-use crate::scheduler::state::topology::NodeDomains;
+use crate::state::pod_info::PodInfo;
+use crate::state::requests::Resources;
+use crate::state::topology::NodeDomains;
+use object::Shared;
+use object::host_ports::HostPort;
+use object::quantity::{Amount, ResourceList};
 
 /// A node's name, shared.
 pub type NodeName = Arc<str>;
@@ -146,7 +146,7 @@ impl NodeInfo {
 
     /// The zone it is in; empty when it does not say.
     pub fn zone(&self) -> &str {
-        self.label(crate::object::well_known::label::ZONE).unwrap_or_default()
+        self.label(object::well_known::label::ZONE).unwrap_or_default()
     }
 }
 
@@ -155,6 +155,6 @@ fn resources_of(node: &Node) -> Option<&ResourceList> {
 }
 
 /// The images a node says it has.
-pub(in crate::scheduler) fn images_of(node: &Node) -> &[ContainerImage] {
+pub(crate) fn images_of(node: &Node) -> &[ContainerImage] {
     node.status.as_ref().and_then(|s| s.images.as_deref()).unwrap_or_default()
 }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::object::Uid;
-use crate::scheduler::state::node_info::NodeName;
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::state::node_info::NodeName;
+use crate::state::pod_info::PodInfo;
+use object::Uid;
 
 /// Pods without a node yet, by the node kept for them.
 #[derive(Debug, Default)]

@@ -7,10 +7,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, WeightedPodAffinityTerm};
 
-use crate::object::selector::{Operator, Requirement, Selector};
-use crate::scheduler::state::domain_terms::{
-    Common, DomainCountKey, NamespaceSet, NodeGroup, PodGroup, PodTerm,
-};
+use crate::state::domain_terms::{Common, DomainCountKey, NamespaceSet, NodeGroup, PodGroup, PodTerm};
+use object::selector::{Operator, Requirement, Selector};
 
 /// What a pod asks of the pods that are there.
 #[derive(Debug, Default)]

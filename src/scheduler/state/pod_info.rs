@@ -6,18 +6,18 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PreferredSchedulingTerm, Toleration};
 
-use crate::object::host_ports::HostPort;
-use crate::object::node_selector::{NodeTerm, RequiredNodes};
-use crate::object::owner::is_terminating;
-use crate::object::pod::disruption::{self, Cause};
-use crate::object::pod::{node_name, nominated_node_name};
-use crate::object::resources::count_alike;
-use crate::object::storage::claims_of;
-use crate::object::{Key, Shared};
-use crate::scheduler::state::domain_terms::DomainCountKey;
-use crate::scheduler::state::pod_affinity::{ExistingTerm, PodAffinity};
-use crate::scheduler::state::requests::Resources;
-use crate::scheduler::state::spread::Spread;
+use crate::state::domain_terms::DomainCountKey;
+use crate::state::pod_affinity::{ExistingTerm, PodAffinity};
+use crate::state::requests::Resources;
+use crate::state::spread::Spread;
+use object::host_ports::HostPort;
+use object::node_selector::{NodeTerm, RequiredNodes};
+use object::owner::is_terminating;
+use object::pod::disruption::{self, Cause};
+use object::pod::{node_name, nominated_node_name};
+use object::resources::count_alike;
+use object::storage::claims_of;
+use object::{Key, Shared};
 
 /// The scheduler that a pod which names none belongs to.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::object::quantity::{Amount, ResourceList};
-use crate::object::resources::{Amounts, pod_requests, pod_requests_or};
-use crate::scheduler::reason::ResourceName;
+use crate::reason::ResourceName;
+use object::quantity::{Amount, ResourceList};
+use object::resources::{Amounts, pod_requests, pod_requests_or};
 
 /// What a container that requests no cpu counts as when nodes are scored, in thousandths.
 const ASSUMED_MILLI_CPU: i64 = 100;

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::object::selector::Labels;
-use crate::object::{Shared, Uid};
-use crate::scheduler::state::budgets::Budgets;
-use crate::scheduler::state::domain_counts::Counts;
-use crate::scheduler::state::images::Images;
-use crate::scheduler::state::node_info::{NodeDifference, NodeInfo, NodeName};
-use crate::scheduler::state::nominated::Nominated;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::storage::Storage;
+use crate::state::budgets::Budgets;
+use crate::state::domain_counts::Counts;
+use crate::state::images::Images;
+use crate::state::node_info::{NodeDifference, NodeInfo, NodeName};
+use crate::state::nominated::Nominated;
+use crate::state::pod_info::PodInfo;
+use crate::state::storage::Storage;
+use object::selector::Labels;
+use object::{Shared, Uid};
 
 /// A pod that holds room on a node.
 #[derive(Clone, Debug)]
@@ -224,7 +224,7 @@ impl Snapshot {
         }
     }
 
-    /// A placed pod [tells](crate::scheduler::state::pod_info::PodDifference::Told) something else; what is counted of it is not that.
+    /// A placed pod [tells](crate::state::pod_info::PodDifference::Told) something else; what is counted of it is not that.
     pub fn retell(&mut self, pod: &Arc<PodInfo>) {
         let Some(placed) = self.placed.get_mut(pod.uid()) else { return };
         placed.pod = pod.clone();

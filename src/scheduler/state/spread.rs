@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 
-use crate::object::Shared;
-use crate::object::node_selector::RequiredNodes;
-use crate::object::selector::{Operator, Requirement, Selector};
-use crate::object::well_known::label::HOSTNAME;
-use crate::scheduler::state::domain_terms::{
+use crate::state::domain_terms::{
     Common, DomainCountKey, NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm,
 };
-use crate::scheduler::state::topology::BY_NODE;
+use crate::state::topology::BY_NODE;
+use object::Shared;
+use object::node_selector::RequiredNodes;
+use object::selector::{Operator, Requirement, Selector};
+use object::well_known::label::HOSTNAME;
 
 /// One constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
-use crate::object::storage::volume_class;
-use crate::object::{Key, Shared};
-use crate::scheduler::state::pod_info::PodInfo;
+use crate::state::pod_info::PodInfo;
+use object::storage::volume_class;
+use object::{Key, Shared};
 
 /// See the file's head.
 #[derive(Debug, Default)]
@@ -88,14 +88,14 @@ impl Storage {
     }
 
     /// A pod has a place: it uses its claims.
-    pub(in crate::scheduler) fn pod_placed(&mut self, pod: &PodInfo) {
+    pub(crate) fn pod_placed(&mut self, pod: &PodInfo) {
         for claim in &pod.claims {
             *self.users.entry(pod.claim_key(claim)).or_default() += 1;
         }
     }
 
     /// A pod has no place any more.
-    pub(in crate::scheduler) fn pod_left(&mut self, pod: &PodInfo) {
+    pub(crate) fn pod_left(&mut self, pod: &PodInfo) {
         for claim in &pod.claims {
             let key = pod.claim_key(claim);
             if let Some(users) = self.users.get_mut(&key) {

@@ -133,10 +133,10 @@ async fn play(indexed: bool, limit: i32, steps: Vec<Step>) {
         cluster.settle().await;
         do_act(&cluster, act).await;
         if let Some(writes) = crash_after {
-            cluster.store.fail_after(Some(writes));
+            cluster.store.faults().fail_after(Some(writes));
             cluster.settle().await;
             cluster.controllers.stop_one("job").await;
-            cluster.store.fail_after(None);
+            cluster.store.faults().fail_after(None);
             cluster.controllers.start_one("job");
         }
         cluster.settle().await;

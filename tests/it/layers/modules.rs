@@ -1,4 +1,5 @@
-//! The crate's modules as a tree, read from its sources, and what each of them names.
+//! The modules of our crates as a tree, read from their sources, and what each of them names. A crate of a layer stands
+//! in the tree where the program's crate re-exports it: as a child of the root.
 //!
 //! Code under `#[cfg(test)]` (and under a feature) is left out item by item. Paths count wherever they stand: in `use`
 //! items, expressions, types, the tokens of macros and serde's attributes. A name that a module re-exports counts as
@@ -18,9 +19,12 @@ pub(crate) type Id = usize;
 /// How many re-exports a name may pass before the search for its origin stops.
 const LONGEST_CHAIN: usize = 16;
 
+/// Stands before the first name of a path like `::name`, which is a crate's whatever else has that name.
+const OTHER_CRATE: &str = "";
+
 #[derive(Default)]
 struct Module {
-    /// From the crate's root, which has none.
+    /// From the root of the program's crate, which has none.
     path: Vec<String>,
     parent: Option<Id>,
     children: BTreeMap<String, Id>,
@@ -34,8 +38,12 @@ struct Module {
     named: BTreeSet<Vec<String>>,
 }
 
-/// The modules of a crate.
-pub(crate) struct Modules(Vec<Module>);
+/// The modules of the program's crate, with those of the layers as its children.
+pub(crate) struct Modules {
+    tree: Vec<Module>,
+    /// The roots of the layers' crates, by the name that other crates have for them.
+    layers: BTreeMap<String, Id>,
+}
 
 /// One module names what another defines.
 pub(crate) struct Reference {
@@ -47,27 +55,45 @@ pub(crate) struct Reference {
 }
 
 impl Modules {
-    /// Reads the crate whose root is the file `root`.
-    pub(crate) fn read(root: &Path) -> Modules {
-        let mut modules = Modules(vec![Module::default()]);
-        modules.read_file(0, root, root.parent().unwrap());
+    /// Reads the crate whose root is `lib.rs` in `directory`, and those whose roots are in directories below.
+    pub(crate) fn read(directory: &Path) -> Modules {
+        let mut modules = Modules { tree: vec![Module::default()], layers: BTreeMap::new() };
+        for layer in layers(directory) {
+            let id = modules.add(0, &layer);
+            modules.layers.insert(layer, id);
+        }
+        for (layer, id) in modules.layers.clone() {
+            let directory = directory.join(layer);
+            modules.read_file(id, &directory.join("lib.rs"), &directory);
+        }
+        modules.read_file(0, &directory.join("lib.rs"), directory);
         modules
+    }
+
+    /// A child of `parent`, still empty.
+    fn add(&mut self, parent: Id, name: &str) -> Id {
+        let mut path = self.tree[parent].path.clone();
+        path.push(name.to_owned());
+        let id = self.tree.len();
+        self.tree.push(Module { path, parent: Some(parent), ..Module::default() });
+        self.tree[parent].children.insert(name.to_owned(), id);
+        id
     }
 
     /// `a::b::c`; the crate's root is `crate`.
     pub(crate) fn name(&self, id: Id) -> String {
-        if self.0[id].path.is_empty() { "crate".to_owned() } else { self.0[id].path.join("::") }
+        if self.tree[id].path.is_empty() { "crate".to_owned() } else { self.tree[id].path.join("::") }
     }
 
     /// The names of a module from the crate's root.
     pub(crate) fn path(&self, id: Id) -> &[String] {
-        &self.0[id].path
+        &self.tree[id].path
     }
 
     /// Everything that names a module of this crate, once a module and path.
     pub(crate) fn references(&self) -> Vec<Reference> {
         let mut found = Vec::new();
-        for (from, module) in self.0.iter().enumerate() {
+        for (from, module) in self.tree.iter().enumerate() {
             for path in &module.named {
                 if let Some(origin) = self.resolve(from, path, 0) {
                     found.push(Reference { from, path: path.join("::"), origin });
@@ -83,16 +109,29 @@ impl Modules {
             return None;
         }
         let (mut module, mut rest) = match path.first()?.as_str() {
-            "crate" => (0, &path[1..]),
+            "crate" => (self.root_of(from), &path[1..]),
             "self" => (from, &path[1..]),
-            "super" => (self.0[from].parent?, &path[1..]),
-            _ => return self.find(from, path, depth),
+            "super" => (self.tree[from].parent?, &path[1..]),
+            OTHER_CRATE => (*self.layers.get(path.get(1)?)?, &path[2..]),
+            name => {
+                let found = self.find(from, path, depth);
+                // A name by itself is a variable's.
+                if found.is_some() || path.len() == 1 {
+                    return found;
+                }
+                (*self.layers.get(name)?, &path[1..])
+            }
         };
         while rest.first().is_some_and(|name| name == "super") {
-            module = self.0[module].parent?;
+            module = self.tree[module].parent?;
             rest = &rest[1..];
         }
         if rest.is_empty() { Some(module) } else { self.find(module, rest, depth).or(Some(module)) }
+    }
+
+    /// The root of the crate that module `id` is in.
+    fn root_of(&self, id: Id) -> Id {
+        self.tree[id].path.first().and_then(|name| self.layers.get(name)).copied().unwrap_or(0)
     }
 
     /// Like [`Modules::resolve`] for a path whose first name is looked up in `module`.
@@ -101,7 +140,7 @@ impl Modules {
             return None;
         }
         let (name, rest) = path.split_first()?;
-        let here = &self.0[module];
+        let here = &self.tree[module];
         if let Some(&child) = here.children.get(name) {
             return if rest.is_empty() { Some(child) } else { self.find(child, rest, depth).or(Some(child)) };
         }
@@ -135,7 +174,7 @@ impl Modules {
                 _ => reader.visit_item(item),
             }
         }
-        let module = &mut self.0[id];
+        let module = &mut self.tree[id];
         module.defined.extend(items.iter().filter_map(defined_name));
         module.imported.extend(reader.imported);
         module.globs.extend(reader.globs);
@@ -144,17 +183,21 @@ impl Modules {
 
     fn read_module(&mut self, parent: Id, item: &syn::ItemMod, directory: &Path) {
         let name = item.ident.to_string();
-        let mut path = self.0[parent].path.clone();
-        path.push(name.clone());
-        let id = self.0.len();
-        self.0.push(Module { path, parent: Some(parent), ..Module::default() });
-        self.0[parent].children.insert(name.clone(), id);
+        let id = self.add(parent, &name);
         let below = directory.join(&name);
         match &item.content {
             Some((_, items)) => self.read_items(id, items, &below),
             None => self.read_file(id, &file_of(directory, &name), &below),
         }
     }
+}
+
+/// The directories below `directory` that are crates of ours with code.
+pub(crate) fn layers(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    let is_crate = |entry: &std::fs::DirEntry| entry.path().join("Cargo.toml").exists();
+    let names = entries.filter(is_crate).map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|name| name != "workspace-hack").collect()
 }
 
 fn file_of(directory: &Path, name: &str) -> PathBuf {
@@ -330,7 +373,8 @@ impl<'ast> Visit<'ast> for Reader {
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         if is_built(&item.attrs) {
-            self.read_use(&[], &item.tree);
+            let prefix = item.leading_colon.map(|_| OTHER_CRATE.to_owned());
+            self.read_use(prefix.as_slice(), &item.tree);
         }
     }
 

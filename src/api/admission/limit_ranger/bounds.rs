@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{LimitRangeItem, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::object::quantity::{Amount, ResourceList};
-use crate::object::quota::requests_and_limits;
-use crate::object::{Body, Object};
+use object::quantity::{Amount, ResourceList};
+use object::quota::requests_and_limits;
+use object::{Body, Object};
 
 /// What is asked for by one container, one pod or one claim.
 #[derive(Default)]
@@ -120,7 +120,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::object::Kind;
+    use object::Kind;
 
     fn told(item: Value, kind: Kind, object: Value) -> Vec<String> {
         broken(&serde_json::from_value(item).unwrap(), &Object::from_value(kind, object).unwrap())

@@ -6,10 +6,10 @@ mod bounds;
 use k8s_openapi::api::core::v1::{Container, LimitRange, LimitRangeItem, Pod};
 
 use super::Request;
-use crate::api::ApiError;
-use crate::object::owner::is_terminating;
-use crate::object::quantity::ResourceList;
-use crate::object::{Kind, Object, Shared};
+use crate::ApiError;
+use object::owner::is_terminating;
+use object::quantity::ResourceList;
+use object::{Kind, Object, Shared};
 
 /// Tells what was filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, Volume, VolumeMount};
 
-use crate::object::Shared;
-use crate::object::pod_preset::PodPreset;
+use object::Shared;
+use object::pod_preset::PodPreset;
 
 /// The pod with everything the presets give; or the first thing of which there would be two that differ.
 pub(super) fn merged(pod: &Pod, presets: &[Shared<PodPreset>]) -> Result<Pod, String> {

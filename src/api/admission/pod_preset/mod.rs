@@ -9,13 +9,13 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::Request;
-use crate::api::generated_name::generated_name;
-use crate::api::{Api, ApiError};
-use crate::base::quote::printable;
-use crate::object::pod_preset::PodPreset;
-use crate::object::selector::Selector;
-use crate::object::well_known::annotation;
-use crate::object::{Object, Shared};
+use crate::generated_name::generated_name;
+use crate::{Api, ApiError};
+use base::quote::printable;
+use object::pod_preset::PodPreset;
+use object::selector::Selector;
+use object::well_known::annotation;
+use object::{Object, Shared};
 
 const PREFIX: &str = "podpreset.admission.kubernetes.io";
 const COMPONENT: &str = "podpreset-admission";

@@ -14,7 +14,7 @@ const WHEN_SCARCE: Duration = Duration::from_secs(5);
 
 /// How an answer is taken by a client that means well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::api::http) enum Taken {
+pub(in crate::http) enum Taken {
     /// At once.
     #[default]
     AtOnce,
@@ -208,7 +208,7 @@ impl Drop for Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::http::connection::load::Limits;
+    use crate::http::connection::load::Limits;
 
     const PATIENCE: Patience = Patience {
         header: Duration::from_secs(32),

@@ -11,7 +11,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 /// No body is larger; Kubernetes' own limit.
-pub(in crate::api::http) const MAX_BODY: usize = 3 * 1024 * 1024;
+pub(in crate::http) const MAX_BODY: usize = 3 * 1024 * 1024;
 /// How much of a body that nobody wants is read and thrown away: a client that still sends when the answer comes
 /// sees a broken connection instead of the answer.
 pub(super) const MAX_DRAINED: usize = 8 * MAX_BODY;

@@ -36,7 +36,7 @@ impl Default for Limits {
 
 /// The books.
 #[derive(Debug)]
-pub(in crate::api::http) struct Load {
+pub(in crate::http) struct Load {
     limits: Limits,
     free: Arc<Semaphore>,
     unread: AtomicUsize,
@@ -45,23 +45,23 @@ pub(in crate::api::http) struct Load {
 }
 
 impl Load {
-    pub(in crate::api::http) fn new(limits: Limits) -> Self {
+    pub(in crate::http) fn new(limits: Limits) -> Self {
         let free = Arc::new(Semaphore::new(limits.connections));
         Self { limits, free, unread: AtomicUsize::new(0), room: Arc::default() }
     }
 
     /// Waits until there may be one more connection, and counts it.
-    pub(in crate::api::http) async fn connection(&self) -> Option<OwnedSemaphorePermit> {
+    pub(in crate::http) async fn connection(&self) -> Option<OwnedSemaphorePermit> {
         self.free.clone().acquire_owned().await.ok()
     }
 
     /// Connections now.
-    pub(in crate::api::http) fn connections(&self) -> usize {
+    pub(in crate::http) fn connections(&self) -> usize {
         self.limits.connections - self.free.available_permits()
     }
 
     /// Bytes made and not taken now.
-    pub(in crate::api::http) fn unread_bytes(&self) -> usize {
+    pub(in crate::http) fn unread_bytes(&self) -> usize {
         self.unread.load(Ordering::Relaxed)
     }
 

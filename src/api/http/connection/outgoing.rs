@@ -12,7 +12,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::futures::OwnedNotified;
 
 use super::answers::Answer;
-use crate::api::http::pieces::PIECE_BYTES;
+use crate::http::pieces::PIECE_BYTES;
 
 /// How much of one answer may lie untaken in a connection before more is made: enough to keep a fast client busy.
 pub(super) const WINDOW_BYTES: usize = 64 << 10;

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn built_in() -> Vec<Served> {
-        served(&crate::api::kinds::Kinds::default())
+        served(&crate::kinds::Kinds::default())
     }
 
     fn get(path: &str, accept: &str) -> Value {

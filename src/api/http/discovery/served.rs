@@ -2,29 +2,29 @@
 
 use serde_json::Value;
 
-use crate::api::kinds::{Kinds, ServedResource};
-use crate::object::{Kind, ServedKind, Subresource};
+use crate::kinds::{Kinds, ServedResource};
+use object::{Kind, ServedKind, Subresource};
 
 /// One group and version with all its resources.
 #[derive(Debug)]
-pub(in crate::api::http) struct Served {
-    pub(in crate::api::http) group: &'static str,
-    pub(in crate::api::http) version: &'static str,
-    pub(in crate::api::http) resources: Vec<Resource>,
+pub(in crate::http) struct Served {
+    pub(in crate::http) group: &'static str,
+    pub(in crate::http) version: &'static str,
+    pub(in crate::http) resources: Vec<Resource>,
 }
 
 impl Served {
-    pub(in crate::api::http) fn is_core(&self) -> bool {
+    pub(in crate::http) fn is_core(&self) -> bool {
         self.group.is_empty()
     }
 
     /// `apps/v1`; `v1` for the core group.
-    pub(in crate::api::http) fn group_version(&self) -> String {
+    pub(in crate::http) fn group_version(&self) -> String {
         if self.is_core() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// The path below which everything stands, without the first slash: `apis/apps/v1`.
-    pub(in crate::api::http) fn path(&self) -> String {
+    pub(in crate::http) fn path(&self) -> String {
         if self.is_core() {
             format!("api/{}", self.version)
         } else {
@@ -35,32 +35,32 @@ impl Served {
 
 /// Something with a path of its own.
 #[derive(Debug)]
-pub(in crate::api::http) struct Resource {
-    pub(in crate::api::http) group: &'static str,
-    pub(in crate::api::http) version: &'static str,
-    pub(in crate::api::http) kind: &'static str,
-    pub(in crate::api::http) plural: &'static str,
-    pub(in crate::api::http) singular: String,
-    pub(in crate::api::http) namespaced: bool,
-    pub(in crate::api::http) short_names: Vec<String>,
-    pub(in crate::api::http) categories: Vec<String>,
-    pub(in crate::api::http) verbs: &'static [&'static str],
-    pub(in crate::api::http) parts: Vec<ResourcePart>,
+pub(in crate::http) struct Resource {
+    pub(in crate::http) group: &'static str,
+    pub(in crate::http) version: &'static str,
+    pub(in crate::http) kind: &'static str,
+    pub(in crate::http) plural: &'static str,
+    pub(in crate::http) singular: String,
+    pub(in crate::http) namespaced: bool,
+    pub(in crate::http) short_names: Vec<String>,
+    pub(in crate::http) categories: Vec<String>,
+    pub(in crate::http) verbs: &'static [&'static str],
+    pub(in crate::http) parts: Vec<ResourcePart>,
     /// What a list of it calls itself.
-    pub(in crate::api::http) list_kind: String,
+    pub(in crate::http) list_kind: String,
     /// The schema that its definition has; none of what is built in.
-    pub(in crate::api::http) schema: Option<Value>,
+    pub(in crate::http) schema: Option<Value>,
 }
 
 /// A subresource.
 #[derive(Debug)]
-pub(in crate::api::http) struct ResourcePart {
-    pub(in crate::api::http) name: &'static str,
+pub(in crate::http) struct ResourcePart {
+    pub(in crate::http) name: &'static str,
     /// What a request or answer holds.
-    pub(in crate::api::http) group: &'static str,
-    pub(in crate::api::http) version: &'static str,
-    pub(in crate::api::http) kind: &'static str,
-    pub(in crate::api::http) verbs: &'static [&'static str],
+    pub(in crate::http) group: &'static str,
+    pub(in crate::http) version: &'static str,
+    pub(in crate::http) kind: &'static str,
+    pub(in crate::http) verbs: &'static [&'static str],
 }
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -83,7 +83,7 @@ const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
 const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pods", "PodMetrics", true)];
 
 /// Everything served: the core group first, then by group name, the newest version of a group first.
-pub(in crate::api::http) fn served(kinds: &Kinds) -> Vec<Served> {
+pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
     let stored = kinds.served().map(|resource| stored(kinds, resource));
     let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {
         group,
@@ -100,8 +100,8 @@ pub(in crate::api::http) fn served(kinds: &Kinds) -> Vec<Served> {
         schema: None,
     });
     let metrics = METRICS.iter().map(|(plural, kind, namespaced)| Resource {
-        group: crate::api::http::metrics::GROUP,
-        version: crate::api::http::metrics::VERSION,
+        group: crate::http::metrics::GROUP,
+        version: crate::http::metrics::VERSION,
         kind,
         plural,
         singular: String::new(),
@@ -113,12 +113,12 @@ pub(in crate::api::http) fn served(kinds: &Kinds) -> Vec<Served> {
         list_kind: format!("{kind}List"),
         schema: None,
     });
-    let kind = crate::api::http::verdicts::KIND;
+    let kind = crate::http::verdicts::KIND;
     let verdicts = std::iter::once(Resource {
-        group: crate::api::http::verdicts::GROUP,
-        version: crate::api::http::verdicts::VERSION,
+        group: crate::http::verdicts::GROUP,
+        version: crate::http::verdicts::VERSION,
         kind,
-        plural: crate::api::http::verdicts::PLURAL,
+        plural: crate::http::verdicts::PLURAL,
         singular: "schedulingverdict".into(),
         namespaced: true,
         short_names: vec!["verdict".into()],

@@ -5,12 +5,10 @@
 use serde_json::{Map, Value};
 
 /// The media type those clients ask for.
-pub(in crate::api::http) const MEDIA_TYPE: &str =
-    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+pub(in crate::http) const MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// The media type of the answer: as the one asked for is no media type at all, the answer's has a dot.
-pub(in crate::api::http) const ANSWER_TYPE: &str =
-    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+pub(in crate::http) const ANSWER_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Encodes a version 2 document.
 pub(super) fn encode(document: &Value) -> Vec<u8> {

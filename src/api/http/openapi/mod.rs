@@ -21,7 +21,7 @@ use sha2::{Digest, Sha512};
 pub(super) use gnostic::{ANSWER_TYPE as PROTOBUF_2_ANSWER, MEDIA_TYPE as PROTOBUF_2};
 
 use super::discovery::{KUBERNETES_VERSION, Served, served};
-use crate::api::kinds::Kinds;
+use crate::kinds::Kinds;
 
 /// The documents of all that is served at one time. Each is made when it is first asked for.
 pub struct Documents {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::reference::REFERENCE;
-use crate::api::http::{metrics, verdicts};
+use crate::http::{metrics, verdicts};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 

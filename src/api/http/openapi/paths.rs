@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::reference::REFERENCE;
 use super::schemas::{PATCH, WATCH_EVENT, name_of};
-use crate::api::http::discovery::{Resource, Served};
+use crate::http::discovery::{Resource, Served};
 
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";

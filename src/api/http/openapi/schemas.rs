@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::ours;
 use super::reference::REFERENCE;
-use crate::api::http::discovery::{Resource, Served};
-use crate::api::schema::roots;
-use crate::api::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
+use crate::http::discovery::{Resource, Served};
+use crate::schema::roots;
+use crate::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
 
 /// The schema of a kind; `None` for kinds without one (the options of streams).
 pub(super) fn name_of(served: &Served, group: &str, version: &str, kind: &str) -> Option<String> {

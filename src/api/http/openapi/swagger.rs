@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::http::discovery::KUBERNETES_VERSION;
+use crate::http::discovery::KUBERNETES_VERSION;
 
 pub(super) fn of(documents: impl Iterator<Item = Value>) -> Value {
     let mut paths = Map::new();

@@ -16,9 +16,9 @@ use k8s_openapi::api::core::v1::Pod;
 use super::Server;
 use super::query::Query;
 use super::upgrade::{self, Upgrade};
-use crate::api::ApiError;
-use crate::api::node_access::PodPorts;
-use crate::object::Key;
+use crate::ApiError;
+use crate::node_access::PodPorts;
+use object::Key;
 
 /// The protocol inside SPDY.
 const PROTOCOL: &str = "portforward.k8s.io";

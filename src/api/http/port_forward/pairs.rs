@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 
 use super::parse_port;
-use crate::api::http::spdy::Headers;
+use crate::http::spdy::Headers;
 
 /// What a stream of a pair is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

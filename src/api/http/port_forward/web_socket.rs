@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::{failure, parse_port};
-use crate::api::ApiError;
-use crate::api::http::channels::Framing;
-use crate::api::http::upgrade;
-use crate::api::node_access::PodPorts;
+use crate::ApiError;
+use crate::http::channels::Framing;
+use crate::http::upgrade;
+use crate::node_access::PodPorts;
 
 /// A byte names a channel, and each port has two.
 const MAX_PORTS: usize = 127;

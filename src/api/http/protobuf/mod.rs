@@ -11,7 +11,7 @@ mod wire;
 
 use serde_json::Value;
 
-use crate::api::schema::{TypeId, graph, roots};
+use crate::schema::{TypeId, graph, roots};
 use fields::fields;
 use message::read_message;
 use wire::{Payload, Reader};

@@ -9,7 +9,7 @@ use lol_html::send::{Element, HtmlRewriter, Settings};
 use lol_html::{MemorySettings, element};
 use parking_lot::Mutex;
 
-use crate::api::http::transformed::{Transform, Transformed};
+use crate::http::transformed::{Transform, Transformed};
 
 /// A tag longer than this ends the page: links of megabytes are no links.
 const MAX_MEMORY: usize = 4 << 20;

@@ -23,11 +23,11 @@ use tokio::net::TcpStream;
 
 use super::Server;
 use super::connection::Taken;
-use crate::api::ApiError;
-use crate::api::node_access::Duplex;
-use crate::base::any_certificate;
-use crate::base::dial_error::dial_error;
-use crate::object::{Key, Kind};
+use crate::ApiError;
+use crate::node_access::Duplex;
+use base::any_certificate;
+use base::dial_error::dial_error;
+use object::{Key, Kind};
 use place::Place;
 
 /// Headers that are about one connection and not about what travels.

@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use rand::seq::IndexedRandom;
 
-use crate::api::{Api, ApiError};
-use crate::object::low_ports::LowPorts;
-use crate::object::pod::is_terminal;
-use crate::object::{Key, Kind};
+use crate::{Api, ApiError};
+use object::low_ports::LowPorts;
+use object::pod::is_terminal;
+use object::{Key, Kind};
 
 /// Somebody who listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,8 +152,8 @@ mod tests {
     /// RELIABILITY-FOUND 5: an ended pod's address may be another's by now.
     #[tokio::test(start_paused = true)]
     async fn a_pod_that_has_ended_is_not_reached() {
-        let clock = crate::base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let api = Api::new(crate::store::Store::ephemeral(), clock, crate::api::ApiConfig::default());
+        let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let api = Api::new(store::Store::ephemeral(), clock, crate::ApiConfig::default());
         let namespace = json!({"metadata": {"name": "default"}});
         let namespace: k8s_openapi::api::core::v1::Namespace = serde_json::from_value(namespace).unwrap();
         api.create_as(namespace).unwrap();

@@ -17,9 +17,9 @@ use super::Server;
 use super::logs::container_of;
 use super::query::Query;
 use super::upgrade::{self, Upgrade};
-use crate::api::ApiError;
-use crate::base::session::{Session, SessionInput, SessionOutput, SessionStreams};
-use crate::object::{Key, Subresource};
+use crate::ApiError;
+use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
+use object::{Key, Subresource};
 
 /// The streams a query asks for.
 fn wanted_streams(query: &Query) -> Result<SessionStreams, ApiError> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::session::{SessionOutput, TerminalSize};
+use base::session::{SessionOutput, TerminalSize};
 
 /// How a session's end is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

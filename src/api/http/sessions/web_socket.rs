@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use super::status::{StatusForm, resize};
 use super::{Inward, Outward, ends};
-use crate::api::ApiError;
-use crate::api::http::channels::Framing;
-use crate::api::http::upgrade::{self, WebSocketRequest};
-use crate::base::session::{SessionInput, SessionOutput};
+use crate::ApiError;
+use crate::http::channels::Framing;
+use crate::http::upgrade::{self, WebSocketRequest};
+use base::session::{SessionInput, SessionOutput};
 
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
@@ -163,7 +163,7 @@ impl Outward for Out {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::session::TerminalSize;
+    use base::session::TerminalSize;
 
     #[test]
     fn channels_mean_what_kubernetes_says_eph_2() {

@@ -12,14 +12,14 @@ use super::frame::ResetStatus;
 
 /// What a stream has brought.
 #[derive(Debug, Default)]
-pub(in crate::api::http) struct Seen {
-    pub(in crate::api::http) accepted: bool,
-    pub(in crate::api::http) data: Vec<u8>,
-    pub(in crate::api::http) finished: bool,
-    pub(in crate::api::http) closed: bool,
+pub(in crate::http) struct Seen {
+    pub(in crate::http) accepted: bool,
+    pub(in crate::http) data: Vec<u8>,
+    pub(in crate::http) finished: bool,
+    pub(in crate::http) closed: bool,
 }
 
-pub(in crate::api::http) struct Client {
+pub(in crate::http) struct Client {
     connection: Connection,
     reader: ReadHalf<DuplexStream>,
     writer: WriteHalf<DuplexStream>,
@@ -27,23 +27,23 @@ pub(in crate::api::http) struct Client {
 }
 
 impl Client {
-    pub(in crate::api::http) fn new(socket: DuplexStream) -> Self {
+    pub(in crate::http) fn new(socket: DuplexStream) -> Self {
         let (reader, writer) = tokio::io::split(socket);
         Self { connection: Connection::new(Side::Client), reader, writer, streams: HashMap::new() }
     }
 
-    pub(in crate::api::http) fn open<const N: usize>(&mut self, headers: [(&str, &str); N]) -> u32 {
+    pub(in crate::http) fn open<const N: usize>(&mut self, headers: [(&str, &str); N]) -> u32 {
         let id = self.connection.open(&Headers::from(headers)).unwrap();
         self.streams.insert(id, Seen::default());
         id
     }
 
-    pub(in crate::api::http) fn seen(&self, id: u32) -> &Seen {
+    pub(in crate::http) fn seen(&self, id: u32) -> &Seen {
         &self.streams[&id]
     }
 
     /// Sends bytes; done when they are out.
-    pub(in crate::api::http) async fn send(&mut self, id: u32, bytes: Bytes) {
+    pub(in crate::http) async fn send(&mut self, id: u32, bytes: Bytes) {
         assert!(self.connection.send(id, bytes), "stream {id} is gone");
         let mut sent = false;
         while !sent {
@@ -52,16 +52,16 @@ impl Client {
         }
     }
 
-    pub(in crate::api::http) fn finish(&mut self, id: u32) {
+    pub(in crate::http) fn finish(&mut self, id: u32) {
         self.connection.finish(id);
     }
 
-    pub(in crate::api::http) fn reset(&mut self, id: u32) {
+    pub(in crate::http) fn reset(&mut self, id: u32) {
         self.connection.reset(id, ResetStatus::CANCEL);
     }
 
     /// Goes on until this is so.
-    pub(in crate::api::http) async fn until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
+    pub(in crate::http) async fn until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
         let going = async {
             while !so(self) {
                 self.turn().await;

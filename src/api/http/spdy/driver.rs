@@ -27,25 +27,25 @@ const LINGER: Duration = Duration::from_secs(10);
 /// The stream is gone: reset, or the whole connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stream was closed")]
-pub(in crate::api::http) struct Gone;
+pub(in crate::http) struct Gone;
 
 /// Streams the peer opens.
-pub(in crate::api::http) struct Streams {
+pub(in crate::http) struct Streams {
     offers: mpsc::Receiver<Offer>,
     _open: mpsc::UnboundedSender<Command>,
 }
 
 impl Streams {
     /// The next one; none when the connection is gone.
-    pub(in crate::api::http) async fn next(&mut self) -> Option<Offer> {
+    pub(in crate::http) async fn next(&mut self) -> Option<Offer> {
         self.offers.recv().await
     }
 }
 
 /// A stream the peer wants to open; dropping it refuses.
-pub(in crate::api::http) struct Offer {
+pub(in crate::http) struct Offer {
     /// What the peer says of it.
-    pub(in crate::api::http) headers: Headers,
+    pub(in crate::http) headers: Headers,
     stream: Option<(Reader, Writer)>,
     commands: mpsc::UnboundedSender<Command>,
     id: u32,
@@ -53,12 +53,12 @@ pub(in crate::api::http) struct Offer {
 
 impl Offer {
     /// The stream's number.
-    pub(in crate::api::http) fn id(&self) -> u32 {
+    pub(in crate::http) fn id(&self) -> u32 {
         self.id
     }
 
     /// Opens it.
-    pub(in crate::api::http) fn accept(mut self) -> Option<(Reader, Writer)> {
+    pub(in crate::http) fn accept(mut self) -> Option<(Reader, Writer)> {
         let stream = self.stream.take();
         if stream.is_some() {
             // If the connection is gone, reading and writing say so.
@@ -77,7 +77,7 @@ impl Drop for Offer {
 }
 
 /// What comes in on a stream.
-pub(in crate::api::http) struct Reader {
+pub(in crate::http) struct Reader {
     id: u32,
     pieces: mpsc::UnboundedReceiver<Piece>,
     commands: mpsc::UnboundedSender<Command>,
@@ -91,7 +91,7 @@ enum Piece {
 
 impl Reader {
     /// The next bytes; none after the peer's last. Cancelling loses nothing.
-    pub(in crate::api::http) async fn read(&mut self) -> Result<Option<Bytes>, Gone> {
+    pub(in crate::http) async fn read(&mut self) -> Result<Option<Bytes>, Gone> {
         if self.ended {
             return Ok(None);
         }
@@ -116,14 +116,14 @@ impl Drop for Reader {
 }
 
 /// What goes out on a stream; dropping it is its end.
-pub(in crate::api::http) struct Writer {
+pub(in crate::http) struct Writer {
     id: u32,
     commands: mpsc::UnboundedSender<Command>,
 }
 
 impl Writer {
     /// Sends bytes; done when they are on their way.
-    pub(in crate::api::http) async fn write(&mut self, bytes: Bytes) -> Result<(), Gone> {
+    pub(in crate::http) async fn write(&mut self, bytes: Bytes) -> Result<(), Gone> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl Writer {
     }
 
     /// Ends the stream in both directions at once.
-    pub(in crate::api::http) fn reset(self) {
+    pub(in crate::http) fn reset(self) {
         let _ = self.commands.send(Command::Reset(self.id, ResetStatus::CANCEL));
     }
 }
@@ -154,7 +154,7 @@ enum Command {
 }
 
 /// Serves SPDY on a socket: the peer's streams, and the work that must run for them to live.
-pub(in crate::api::http) fn serve<S>(socket: S) -> (Streams, impl Future<Output = ()> + Send)
+pub(in crate::http) fn serve<S>(socket: S) -> (Streams, impl Future<Output = ()> + Send)
 where
     S: AsyncRead + AsyncWrite + Send,
 {

@@ -32,7 +32,7 @@ mod kind {
 
 /// Why a stream ends before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::api::http) struct ResetStatus(pub(in crate::api::http) u32);
+pub(in crate::http) struct ResetStatus(pub(in crate::http) u32);
 
 impl ResetStatus {
     pub(super) const PROTOCOL_ERROR: Self = Self(1);
@@ -73,7 +73,7 @@ pub(super) enum Frame {
 
 /// Bytes that are no SPDY/3 frame: the connection cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::api::http) enum FrameError {
+pub(in crate::http) enum FrameError {
     /// Another version, or not SPDY at all.
     #[error("a control frame of version {0}")]
     Version(u16),

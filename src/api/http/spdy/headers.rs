@@ -15,11 +15,11 @@ const WINDOW_BITS: u8 = 15;
 
 /// Names and values in order. Names are in lower case, as SPDY wants them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::api::http) struct Headers(Vec<(String, String)>);
+pub(in crate::http) struct Headers(Vec<(String, String)>);
 
 impl Headers {
     /// The first value under a name, which is in lower case; absent ones are empty.
-    pub(in crate::api::http) fn get(&self, name: &str) -> &str {
+    pub(in crate::http) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
 }
@@ -32,7 +32,7 @@ impl<const N: usize> From<[(&str, &str); N]> for Headers {
 
 /// A block that cannot be read: both sides' compression would drift apart, the connection cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::api::http) enum HeaderError {
+pub(in crate::http) enum HeaderError {
     /// Not zlib, or against another dictionary.
     #[error("a header block that cannot be inflated")]
     Compression,

@@ -11,8 +11,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::negotiate::MetaVersion;
-use crate::api::kinds::{RowCondition, Strategy};
-use crate::object::{Object, ServedKind};
+use crate::kinds::{RowCondition, Strategy};
+use object::{Object, ServedKind};
 
 /// What a row carries of its object: the `includeObject` parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::kinds::built_in;
-use crate::object::Kind;
+use crate::kinds::built_in;
+use object::Kind;
 
 fn object(value: Value) -> Object {
     Object::from_any_value(value).expect("a known kind")

@@ -7,8 +7,8 @@ use super::{
     Kind, Object, apply_defaults, ephemeral_containers_errors, object, shown, validate_create,
     validate_status_update, validate_update,
 };
-use crate::api::validate::join;
-use crate::manifest::from_yaml;
+use crate::validate::join;
+use manifest::from_yaml;
 
 /// Objects that are nearly right: real field names with values of any shape.
 fn nearly_objects() -> impl Strategy<Value = Value> {

@@ -21,8 +21,8 @@ mod workload;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::validate::join;
-use crate::manifest::from_yaml;
+use crate::validate::join;
+use manifest::from_yaml;
 
 fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
     built_in(new.kind()).update_errors(new, old)

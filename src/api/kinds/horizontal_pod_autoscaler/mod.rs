@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::columns::{Column, NONE};
 use super::resource::Resource;
-use crate::api::default::{set, set_text};
-use crate::api::validate::FieldErrors;
-use crate::object::time::UNKNOWN;
+use crate::default::{set, set_text};
+use crate::validate::FieldErrors;
+use object::time::UNKNOWN;
 
 /// What the cpu of pods is held at when nothing else is asked for, in percent of their requests.
 const CPU_UTILIZATION: i32 = 80;

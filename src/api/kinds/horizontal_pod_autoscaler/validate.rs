@@ -6,8 +6,8 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::api::validate::{FieldErrors, Path, resources, selector};
-use crate::object::quantity::Amount;
+use crate::validate::{FieldErrors, Path, resources, selector};
+use object::quantity::Amount;
 
 const LONGEST_WINDOW_SECONDS: i32 = 3600;
 const LONGEST_PERIOD_SECONDS: i32 = 1800;

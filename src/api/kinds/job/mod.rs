@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 
 use super::columns::{Column, selector_cell};
 use super::resource::{Resource, SelectableField, selectable};
-use crate::api::Propagation;
-use crate::api::default::{pod_spec, set, set_text};
-use crate::api::validate::FieldErrors;
-use crate::object::job::{CONTROLLER_UID_LABELS, JOB_NAME_LABELS};
-use crate::object::owner;
-use crate::object::time::human_age;
+use crate::Propagation;
+use crate::default::{pod_spec, set, set_text};
+use crate::validate::FieldErrors;
+use object::job::{CONTROLLER_UID_LABELS, JOB_NAME_LABELS};
+use object::owner;
+use object::time::human_age;
 
 pub(super) use validate::job_spec as validate_spec;
 

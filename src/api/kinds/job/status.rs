@@ -7,9 +7,9 @@ use std::collections::HashSet;
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 
 use super::shown;
-use crate::api::validate::{FieldErrors, Path};
-use crate::object::completion_indexes::CompletionIndexes;
-use crate::object::job::{
+use crate::validate::{FieldErrors, Path};
+use object::completion_indexes::CompletionIndexes;
+use object::job::{
     COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED, is_indexed, is_suspended,
     true_condition,
 };
@@ -159,7 +159,7 @@ fn times(errors: &mut FieldErrors, path: &Path<'_>, change: Change<'_>) {
 }
 
 fn finished(errors: &mut FieldErrors, path: &Path<'_>, new: &Job, status: &JobStatus, before: &JobStatus) {
-    if crate::object::job::finished(new).is_none() {
+    if object::job::finished(new).is_none() {
         return;
     }
     // What changes with the end, or after it.

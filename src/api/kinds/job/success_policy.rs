@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::batch::v1::{SuccessPolicy, SuccessPolicyRule};
 
-use crate::api::validate::{FieldErrors, Path};
-use crate::object::completion_indexes::CompletionIndexes;
+use crate::validate::{FieldErrors, Path};
+use object::completion_indexes::CompletionIndexes;
 
 const MAX_RULES: usize = 20;
 const MAX_INDEXES_BYTES: usize = 64 * 1024;

@@ -8,10 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 
 use super::{failure_policy, shown, success_policy};
-use crate::api::validate::changed::changed_part;
-use crate::api::validate::{FieldErrors, Path, names, pod_spec, selector};
-use crate::object::job::{CONTROLLER_UID_LABELS, JOB_NAME_LABELS, is_indexed, is_suspended};
-use crate::object::selector::Selector;
+use crate::validate::changed::changed_part;
+use crate::validate::{FieldErrors, Path, names, pod_spec, selector};
+use object::job::{CONTROLLER_UID_LABELS, JOB_NAME_LABELS, is_indexed, is_suspended};
+use object::selector::Selector;
 
 /// More indexes than this need a limit for those that fail, and fewer pods at once.
 const MANY_COMPLETIONS: i32 = 100_000;
@@ -92,7 +92,7 @@ fn generated_selector(errors: &mut FieldErrors, job: &Job, spec: &JobSpec) {
 }
 
 /// What holds for Jobs and for the templates of CronJobs.
-pub(in crate::api) fn job_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &JobSpec) {
+pub(crate) fn job_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &JobSpec) {
     for (field, number) in [
         ("parallelism", spec.parallelism.map(i64::from)),
         ("completions", spec.completions.map(i64::from)),

@@ -12,15 +12,15 @@ use serde_json::json;
 
 use super::columns::{Column, NONE, RowCondition, or_none};
 use super::resource::{Resource, SelectableField, flag, selectable, text};
-use crate::api::default::{pod_spec, set};
-use crate::api::validate::FieldErrors;
-use crate::object::pod::printed_status;
-use crate::object::quantity::ResourceList;
-use crate::object::quota;
-use crate::object::resources::qos_class;
+use crate::default::{pod_spec, set};
+use crate::validate::FieldErrors;
+use object::pod::printed_status;
+use object::quantity::ResourceList;
+use object::quota;
+use object::resources::qos_class;
 
-pub(in crate::api) use resize::resize as validate_resize;
-pub(in crate::api) use validate::{binding as validate_binding, pod as validate_pod};
+pub(crate) use resize::resize as validate_resize;
+pub(crate) use validate::{binding as validate_binding, pod as validate_pod};
 
 impl Resource for Pod {
     const COLUMNS: &'static [Column<Self>] = &[

@@ -4,15 +4,15 @@
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 
 use super::validate as pod;
-use crate::api::validate::container::RESIZABLE;
-use crate::api::validate::{FieldErrors, Path};
-use crate::object::quantity::ResourceList;
-use crate::object::resources::{is_sidecar, qos_class};
+use crate::validate::container::RESIZABLE;
+use crate::validate::{FieldErrors, Path};
+use object::quantity::ResourceList;
+use object::resources::{is_sidecar, qos_class};
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A change through the subresource.
-pub(in crate::api) fn resize(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
+pub(crate) fn resize(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
     pod::pod(errors, new_pod);
     let (new, old) = (pod::spec_of(new_pod), pod::spec_of(old_pod));
     let (nowhere, path) = (Path::root(""), Path::root("spec"));

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Binding, ContainerStatus, Pod, PodSpec};
 
-use crate::api::validate::{FieldErrors, Path, names, pod_spec};
+use crate::validate::{FieldErrors, Path, names, pod_spec};
 
 /// The spec, empty when there is none.
 pub(super) fn spec_of(pod: &Pod) -> &PodSpec {
@@ -10,7 +10,7 @@ pub(super) fn spec_of(pod: &Pod) -> &PodSpec {
 }
 
 /// What holds for pods at any time.
-pub(in crate::api) fn pod(errors: &mut FieldErrors, pod: &Pod) {
+pub(crate) fn pod(errors: &mut FieldErrors, pod: &Pod) {
     pod_spec::pod_spec(errors, &Path::root("spec"), spec_of(pod));
 }
 
@@ -97,7 +97,7 @@ fn no_resurrection(
 }
 
 /// What holds for an assignment of a pod to a node.
-pub(in crate::api) fn binding(errors: &mut FieldErrors, binding: &Binding) {
+pub(crate) fn binding(errors: &mut FieldErrors, binding: &Binding) {
     let kind = binding.target.kind.as_deref().unwrap_or_default();
     if !kind.is_empty() && kind != "Node" {
         errors.unsupported(&Path::root("target.kind"), kind, &["Node", "<empty>"]);

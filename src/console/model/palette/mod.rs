@@ -8,16 +8,16 @@ use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-use crate::base::nearest::nearest;
-use crate::console::ask::add_node::{self, NewNode};
-use crate::console::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
-use crate::console::context::ScreenId;
-use crate::console::dialog::{Field, Fields};
-use crate::console::effect::{Dialog, Effect, TableRoute};
-use crate::console::model::Model;
-use crate::console::scope::Scope;
-use crate::console::screen::View;
-use crate::console::theme::library;
+use crate::ask::add_node::{self, NewNode};
+use crate::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
+use crate::context::ScreenId;
+use crate::dialog::{Field, Fields};
+use crate::effect::{Dialog, Effect, TableRoute};
+use crate::model::Model;
+use crate::scope::Scope;
+use crate::screen::View;
+use crate::theme::library;
+use base::nearest::nearest;
 
 /// What a text does.
 pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {

@@ -2,18 +2,18 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::console::ask;
-use crate::console::builtin;
-use crate::console::command::{Command, KeyContext, Touches};
-use crate::console::effect::Effect;
-use crate::console::kind_view;
-use crate::console::model::Model;
-use crate::console::offers;
-use crate::console::resource::{Kind, ObjectRef};
-use crate::console::scope::Scope;
-use crate::console::screen::View;
-use crate::console::screen::object_commands;
-use crate::console::store::Store;
+use crate::ask;
+use crate::builtin;
+use crate::command::{Command, KeyContext, Touches};
+use crate::effect::Effect;
+use crate::kind_view;
+use crate::model::Model;
+use crate::offers;
+use crate::resource::{Kind, ObjectRef};
+use crate::scope::Scope;
+use crate::screen::View;
+use crate::screen::object_commands;
+use crate::store::Store;
 
 /// Does a command by its name; why it cannot be done.
 pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {

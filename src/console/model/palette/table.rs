@@ -1,11 +1,11 @@
 //! `:KIND …`: a table, of a namespace, filtered; as one types it for kubectl or k9s.
 
-use crate::base::nearest::nearest;
-use crate::console::effect::{Effect, TableRoute};
-use crate::console::model::Model;
-use crate::console::query::Query;
-use crate::console::resource::Kind;
-use crate::console::scope::Scope;
+use crate::effect::{Effect, TableRoute};
+use crate::model::Model;
+use crate::query::Query;
+use crate::resource::Kind;
+use crate::scope::Scope;
+use base::nearest::nearest;
 
 /// A table of the kind as the words behind it say.
 pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {

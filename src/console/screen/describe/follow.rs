@@ -9,8 +9,8 @@ use kube::runtime::watcher::{self, Event, watch_object};
 use serde_json::Value;
 
 use super::DescribeData;
-use crate::console::effect::Outbox;
-use crate::console::resource::ObjectRef;
+use crate::effect::Outbox;
+use crate::resource::ObjectRef;
 
 /// Follows the object for as long as the screen lives.
 pub(crate) async fn follow(out: Outbox, target: ObjectRef) {

@@ -18,16 +18,16 @@ use ratatui::widgets::Paragraph;
 use serde_json::Value;
 
 use super::View;
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Effect, LogRun, Route};
-use crate::console::message::ScreenMessage;
-use crate::console::offers;
-use crate::console::related::is_unscheduled;
-use crate::console::resource::{ObjectRef, Uid};
-use crate::console::search::Search;
-use crate::console::text::{clean, fit};
-use crate::console::toast::Toast;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, LogRun, Route};
+use crate::message::ScreenMessage;
+use crate::offers;
+use crate::related::is_unscheduled;
+use crate::resource::{ObjectRef, Uid};
+use crate::search::Search;
+use crate::text::{clean, fit};
+use crate::toast::Toast;
 use document::{Line, Relatives, Tone, describe};
 use follow::{follow, follow_beside};
 

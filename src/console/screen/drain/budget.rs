@@ -6,8 +6,8 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
-use crate::object::pod::is_ready;
-use crate::object::selector::Selector;
+use object::pod::is_ready;
+use object::selector::Selector;
 
 /// What budgets say about evicting one pod now.
 #[derive(Clone, Debug, PartialEq, Eq)]

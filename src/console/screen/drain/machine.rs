@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::console::resource::Uid;
+use crate::resource::Uid;
 
 /// Pause between two tries while a budget blocks, as kubectl's.
 pub const RETRY: SignedDuration = SignedDuration::from_secs(5);

@@ -25,14 +25,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::console::ask::node::cordon;
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::Effect;
-use crate::console::message::ScreenMessage;
-use crate::console::offers;
-use crate::console::resource::{ObjectRef, Uid};
-use crate::console::toast::Toast;
+use crate::ask::node::cordon;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::Effect;
+use crate::message::ScreenMessage;
+use crate::offers;
+use crate::resource::{ObjectRef, Uid};
+use crate::toast::Toast;
 
 pub use budget::{BudgetDecision, BudgetTracker};
 pub use driver::Progress;

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::budget::{BudgetDecision, BudgetTracker};
-use crate::console::resource::Uid;
+use crate::resource::Uid;
 
 /// How to drain.
 #[derive(Clone, Debug, PartialEq, Eq)]

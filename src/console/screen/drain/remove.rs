@@ -7,11 +7,11 @@ use kube::api::PropagationPolicy;
 
 use super::budget::BudgetTracker;
 use super::plan::{Options, Verdict, plan};
-use crate::console::ask::delete;
-use crate::console::context::Context;
-use crate::console::dialog::{Field, Fields, Note};
-use crate::console::effect::{Dialog, Effect};
-use crate::console::resource::ObjectRef;
+use crate::ask::delete;
+use crate::context::Context;
+use crate::dialog::{Field, Fields, Note};
+use crate::effect::{Dialog, Effect};
+use crate::resource::ObjectRef;
 
 /// Their name must be typed, and what is not drained is listed.
 pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {

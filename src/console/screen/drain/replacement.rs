@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::plan::Row;
-use crate::console::resource::Uid;
+use crate::resource::Uid;
 
 /// A pod that came in the place of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +56,14 @@ fn replacement(pod: &Pod) -> Replacement {
     Replacement {
         name: pod.metadata.name.clone().unwrap_or_default(),
         node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
-        ready: crate::object::pod::is_ready(pod),
+        ready: object::pod::is_ready(pod),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::screen::drain::{BudgetDecision, Verdict};
+    use crate::screen::drain::{BudgetDecision, Verdict};
     use serde_json::json;
 
     fn row(uid: &str, owner: Option<&str>) -> Row {

@@ -12,11 +12,11 @@ use unicode_width::UnicodeWidthStr;
 use super::options::SWITCHES;
 use super::replacement::{Replacement, replacements};
 use super::{BudgetDecision, Cursor, Drain, EvictionState, Row, Stage, Verdict};
-use crate::console::command::Command;
-use crate::console::context::Context;
-use crate::console::resource::Uid;
-use crate::console::text::{age, clean, fit, seconds_until};
-use crate::console::widget::gauge;
+use crate::command::Command;
+use crate::context::Context;
+use crate::resource::Uid;
+use crate::text::{age, clean, fit, seconds_until};
+use crate::widget::gauge;
 
 /// Columns of the bar in the border.
 const BAR: usize = 20;

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::console::action::{Action, Mutation, PatchKind};
-use crate::console::changes::{editable, merge};
-use crate::console::resource::ObjectRef;
-use crate::console::text::clean;
+use crate::action::{Action, Mutation, PatchKind};
+use crate::changes::{editable, merge};
+use crate::resource::ObjectRef;
+use crate::text::clean;
 
 /// Replaces the object by `typed`, on top of the version `base`. Its inverse sets back only what was changed,
 /// so that what others do meanwhile stays.

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::action;
 use super::problem::{self, Problem};
-use crate::console::action::{Mode, carry_out, error_text, replace};
-use crate::console::changes::editable;
-use crate::console::effect::{Effect, Outbox};
-use crate::console::resource::ObjectRef;
-use crate::console::yaml_text;
+use crate::action::{Mode, carry_out, error_text, replace};
+use crate::changes::editable;
+use crate::effect::{Effect, Outbox};
+use crate::resource::ObjectRef;
+use crate::yaml_text;
 
 /// How long nothing must be typed before the server is asked.
 pub const PAUSE: Duration = Duration::from_millis(350);

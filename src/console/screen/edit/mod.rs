@@ -20,17 +20,17 @@ use serde_json::Value;
 use tui_textarea::{CursorMove, TextArea};
 
 use super::View;
-use crate::console::changes::editable;
-use crate::console::changes::merge::{self, Change, Merged};
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Dialog, Effect};
-use crate::console::message::ScreenMessage;
-use crate::console::resource::{ObjectRef, Uid};
-use crate::console::store::Touched;
-use crate::console::toast::Toast;
-use crate::console::widget::scroll::Scroll;
-use crate::console::yaml_text;
+use crate::changes::editable;
+use crate::changes::merge::{self, Change, Merged};
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Dialog, Effect};
+use crate::message::ScreenMessage;
+use crate::resource::{ObjectRef, Uid};
+use crate::store::Touched;
+use crate::toast::Toast;
+use crate::widget::scroll::Scroll;
+use crate::yaml_text;
 use exchange::PAUSE;
 
 /// How far it is.

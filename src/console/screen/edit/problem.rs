@@ -2,8 +2,6 @@
 
 use kube::core::Status;
 
-use crate::manifest;
-
 /// A complaint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {

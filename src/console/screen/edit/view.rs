@@ -10,11 +10,11 @@ use similar::{ChangeTag, TextDiff};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Conflict, Edit, Stage, Verdict};
-use crate::console::changes::merge::{Change, plain};
-use crate::console::context::Context;
-use crate::console::text::{clean, fit};
-use crate::console::theme::Theme;
-use crate::console::yaml_text;
+use crate::changes::merge::{Change, plain};
+use crate::context::Context;
+use crate::text::{clean, fit};
+use crate::theme::Theme;
+use crate::yaml_text;
 
 /// Lines kept in sight above and below the cursor.
 const MARGIN: usize = 3;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::line::{LogLine, Sort};
-use crate::console::search::Search;
+use crate::search::Search;
 
 /// Lines kept by default.
 const CAPACITY: usize = 100_000;

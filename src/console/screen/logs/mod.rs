@@ -33,14 +33,14 @@ use ratatui::layout::Rect;
 use tokio::sync::watch;
 
 use super::View;
-use crate::console::command::{Command, KeyContext};
-use crate::console::container::default_container;
-use crate::console::context::Context;
-use crate::console::effect::{Effect, LogRun, Outbox};
-use crate::console::message::ScreenMessage;
-use crate::console::resource::ObjectRef;
-use crate::console::search::Search;
-use crate::console::toast::Toast;
+use crate::command::{Command, KeyContext};
+use crate::container::default_container;
+use crate::context::Context;
+use crate::effect::{Effect, LogRun, Outbox};
+use crate::message::ScreenMessage;
+use crate::resource::ObjectRef;
+use crate::search::Search;
+use crate::toast::Toast;
 use selector::selector_of;
 use source::{follow, next_batch};
 

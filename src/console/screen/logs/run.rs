@@ -110,7 +110,7 @@ pub(super) fn still_runs(pod: &Pod, run: &Run) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::screen::logs::{Pods, Start};
+    use crate::screen::logs::{Pods, Start};
     use serde_json::json;
 
     #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::follow::{Follow, Start};
 use super::line::LogLine;
 use super::run::{Note, Run, still_runs};
-use crate::console::action::error_text;
+use crate::action::error_text;
 
 /// A line without an end is cut here.
 const LINE_BYTES: usize = 64 * 1024;

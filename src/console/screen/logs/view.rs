@@ -9,11 +9,11 @@ use unicode_width::UnicodeWidthStr;
 
 use super::line::Sort;
 use super::{Level, LogLine, Logs, Position, Start, Subject, Which};
-use crate::console::context::Context;
-use crate::console::effect::LogRun;
-use crate::console::related::events_about;
-use crate::console::rows::event::{is_warning, last_seen};
-use crate::console::text::{clean, fit, grouped};
+use crate::context::Context;
+use crate::effect::LogRun;
+use crate::related::events_about;
+use crate::rows::event::{is_warning, last_seen};
+use crate::text::{clean, fit, grouped};
 
 /// Most events shown where there are no lines.
 const EVENTS: usize = 8;

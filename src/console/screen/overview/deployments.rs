@@ -11,14 +11,14 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_row, framed, more, nothing, top_of, waiting};
 use super::{Overview, Part};
-use crate::console::context::Context;
-use crate::console::health::Health;
-use crate::console::resource::Uid;
-use crate::console::rows::cell::natural;
-use crate::console::rows::workload::deployment_state;
-use crate::console::screen::rollout::progress::{Progress, RolloutView, Side};
-use crate::console::text::{age, clean, pad};
-use crate::console::widget::gauge::bar;
+use crate::context::Context;
+use crate::health::Health;
+use crate::resource::Uid;
+use crate::rows::cell::natural;
+use crate::rows::workload::deployment_state;
+use crate::screen::rollout::progress::{Progress, RolloutView, Side};
+use crate::text::{age, clean, pad};
+use crate::widget::gauge::bar;
 
 /// The deployments the filter lets through: what is in trouble first, then what moves, then the others by
 /// name.

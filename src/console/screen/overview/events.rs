@@ -10,10 +10,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_row, framed, nothing, top_of, waiting};
 use super::{Overview, Part};
-use crate::console::context::Context;
-use crate::console::rows::event;
-use crate::console::text::{clean, pad};
-use crate::console::widget::spark::spark;
+use crate::context::Context;
+use crate::rows::event;
+use crate::text::{clean, pad};
+use crate::widget::spark::spark;
 
 /// A bar of the sparkline is so many seconds.
 const STEP: i64 = 5;

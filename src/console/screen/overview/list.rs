@@ -9,10 +9,10 @@ use ratatui::widgets::Block;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Overview, Part};
-use crate::console::context::Context;
-use crate::console::links::Refusal;
-use crate::console::resource::ResourceKey;
-use crate::console::text::{clean, fit, grouped};
+use crate::context::Context;
+use crate::links::Refusal;
+use crate::resource::ResourceKey;
+use crate::text::{clean, fit, grouped};
 
 /// The frame of a list: its title, the filter if it has one, and a note on the right.
 pub(super) fn framed<'a>(

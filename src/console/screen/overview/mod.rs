@@ -25,15 +25,15 @@ use ratatui::layout::Rect;
 
 use super::View;
 use super::object_commands;
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Effect, Only, Route, TableRoute};
-use crate::console::index::{Direction, Filter, Index, Sort};
-use crate::console::kind_view;
-use crate::console::message::ScreenMessage;
-use crate::console::query::Query;
-use crate::console::resource::{Kind, ObjectRef, ResourceKey, Uid};
-use crate::console::store::{Object, Touched};
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Only, Route, TableRoute};
+use crate::index::{Direction, Filter, Index, Sort};
+use crate::kind_view;
+use crate::message::ScreenMessage;
+use crate::query::Query;
+use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
+use crate::store::{Object, Touched};
 
 /// The part with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_row, framed, more, nothing, top_of, waiting};
 use super::{Overview, Part};
-use crate::console::context::Context;
-use crate::console::health::Health;
-use crate::console::resource::Uid;
-use crate::console::rows::cell::natural;
-use crate::console::rows::node;
-use crate::console::text::{clean, pad};
-use crate::console::widget::gauge::bar;
+use crate::context::Context;
+use crate::health::Health;
+use crate::resource::Uid;
+use crate::rows::cell::natural;
+use crate::rows::node;
+use crate::text::{clean, pad};
+use crate::widget::gauge::bar;
 
 /// The nodes the filter lets through, by name.
 pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {

@@ -10,10 +10,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::waiting;
 use super::{Overview, deployments, events, nodes};
-use crate::console::context::Context;
-use crate::console::health::Health;
-use crate::console::text::grouped;
-use crate::console::widget::gauge::bar;
+use crate::context::Context;
+use crate::health::Health;
+use crate::text::grouped;
+use crate::widget::gauge::bar;
 
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let tall = area.height > 28;

@@ -5,9 +5,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::scheduler_event::{Reasons, SchedulerMessage, reasons};
 use super::verdict::VerdictResponse;
-use crate::console::context::Context;
-use crate::console::text::{clean, fit};
-use crate::console::widget::gauge;
+use crate::context::Context;
+use crate::text::{clean, fit};
+use crate::widget::gauge;
 
 /// Columns of the bar that shows how many nodes a reason is against.
 const BAR: usize = 12;

@@ -147,7 +147,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
-    use crate::console::screen::pending::verdict::Scorer;
+    use crate::screen::pending::verdict::Scorer;
 
     fn verdict(nodes: impl Iterator<Item = (String, Vec<&'static str>, i64)>) -> Verdict {
         let node = |(name, reasons, score): (String, Vec<&str>, i64)| NodeVerdict {

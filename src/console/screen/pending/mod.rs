@@ -20,15 +20,15 @@ use ratatui::layout::Rect;
 use regex::Regex;
 
 use super::View;
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Effect, Route};
-use crate::console::message::ScreenMessage;
-use crate::console::navigate::go_to;
-use crate::console::query;
-use crate::console::resource::{ObjectRef, ResourceKey};
-use crate::console::store::Touched;
-use crate::console::toast::Toast;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Route};
+use crate::message::ScreenMessage;
+use crate::navigate::go_to;
+use crate::query;
+use crate::resource::{ObjectRef, ResourceKey};
+use crate::store::Touched;
+use crate::toast::Toast;
 use groups::{Group, Name, Row, groups, rows};
 use verdict::{Verdict, VerdictResponse, ask};
 

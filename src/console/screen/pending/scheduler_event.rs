@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
-use crate::console::rows::event::{count, last_seen};
+use crate::rows::event::{count, last_seen};
 
 /// A message of the scheduler, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

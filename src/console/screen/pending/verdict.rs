@@ -6,8 +6,8 @@ use kube::core::ApiResource;
 use kube::{Api, Client};
 use serde::Deserialize;
 
-use crate::console::action::error_text;
-use crate::console::resource::ObjectRef;
+use crate::action::error_text;
+use crate::resource::ObjectRef;
 
 const PLURAL: &str = "schedulingverdicts";
 

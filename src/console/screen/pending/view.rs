@@ -24,9 +24,9 @@ use super::groups::{Nested, Opened, Row, reasons};
 use super::scheduler_event::scheduler_message;
 use super::verdict::{Hint, Verdict, VerdictResponse};
 use super::{Pending, event_view};
-use crate::console::context::Context;
-use crate::console::related::{events_about, waits_for_a_node};
-use crate::console::text::{clean, fit, grouped, pad};
+use crate::context::Context;
+use crate::related::{events_about, waits_for_a_node};
+use crate::text::{clean, fit, grouped, pad};
 
 /// Draws the screen.
 pub(super) fn draw(pending: &Pending, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

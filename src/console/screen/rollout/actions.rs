@@ -4,9 +4,9 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use serde_json::{Map, Value, json};
 
 use super::history::{REVISION, without_hash};
-use crate::console::action::{Action, Mutation, PatchKind};
-use crate::console::ask::restart::is_paused;
-use crate::console::resource::ObjectRef;
+use crate::action::{Action, Mutation, PatchKind};
+use crate::ask::restart::is_paused;
+use crate::resource::ObjectRef;
 
 /// Annotations that are the system's and stay the Deployment's own (kubectl's `annotationsToSkip`).
 const KEPT: [&str; 7] = [

@@ -8,7 +8,7 @@ use similar::{ChangeTag, TextDiff};
 
 use jiff::Timestamp;
 
-use crate::manifest::to_yaml;
+use manifest::to_yaml;
 
 /// Where the revision of a Deployment or ReplicaSet is kept.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";

@@ -19,17 +19,17 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::console::action::{self, Action, Mutation, error_text};
-use crate::console::ask;
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Dialog, Effect, Only, TableRoute};
-use crate::console::message::ScreenMessage;
-use crate::console::offers;
-use crate::console::resource::{ObjectRef, Uid};
-use crate::console::store::uid_of;
-use crate::console::text::clean;
-use crate::console::toast::Toast;
+use crate::action::{self, Action, Mutation, error_text};
+use crate::ask;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Dialog, Effect, Only, TableRoute};
+use crate::message::ScreenMessage;
+use crate::offers;
+use crate::resource::{ObjectRef, Uid};
+use crate::store::uid_of;
+use crate::text::clean;
+use crate::toast::Toast;
 
 pub use history::{Revision, revisions, template_diff};
 pub use limits::Limits;

@@ -8,11 +8,11 @@ use unicode_width::UnicodeWidthStr;
 
 use super::history::{Sign, revision_of, without_hash};
 use super::{Objects, Revision, Rollout, RolloutView, template_diff};
-use crate::console::context::Context;
-use crate::console::pod_status;
-use crate::console::text::{clean, fit};
-use crate::console::yaml_text;
-use crate::manifest::to_yaml;
+use crate::context::Context;
+use crate::pod_status;
+use crate::text::{clean, fit};
+use crate::yaml_text;
+use manifest::to_yaml;
 
 /// The revisions, newest first.
 pub(super) fn history(

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use super::cause::{Cause, worst};
 use super::history::{images, is_current, revision_of};
 use super::limits::Limits;
-use crate::console::health::Health;
-use crate::console::pod_status;
+use crate::health::Health;
+use crate::pod_status;
 
 /// One ReplicaSet of the rollout.
 #[derive(Clone, Debug, PartialEq)]

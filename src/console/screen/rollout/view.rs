@@ -8,9 +8,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::panels::cell;
 use super::{Progress, Rollout, RolloutView, Side, panels, revisions};
-use crate::console::context::Context;
-use crate::console::text::{clean, fit};
-use crate::console::widget::gauge;
+use crate::context::Context;
+use crate::text::{clean, fit};
+use crate::widget::gauge;
 
 /// Columns of the bar of the deadline.
 const CLOCK: usize = 16;

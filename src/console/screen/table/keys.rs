@@ -4,13 +4,13 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::Table;
-use crate::console::command::Command;
-use crate::console::context::Context;
-use crate::console::effect::Effect;
-use crate::console::index::{Direction, Filter, Sort};
-use crate::console::resource::Uid;
-use crate::console::rows::cell::Shown;
-use crate::console::screen::object_commands;
+use crate::command::Command;
+use crate::context::Context;
+use crate::effect::Effect;
+use crate::index::{Direction, Filter, Sort};
+use crate::resource::Uid;
+use crate::rows::cell::Shown;
+use crate::screen::object_commands;
 
 impl Table {
     fn mark_range(&mut self) {

@@ -23,19 +23,19 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Effect, Only, TableRoute};
-use crate::console::index::{Direction, Filter, Index, Sort};
-use crate::console::kind_view;
-use crate::console::message::ScreenMessage;
-use crate::console::offers;
-use crate::console::query::Query;
-use crate::console::related;
-use crate::console::resource::{Kind, ObjectRef, ResourceKey, Uid};
-use crate::console::rows::{Column, Row};
-use crate::console::store::{Touched, controller, controller_of};
-use crate::console::text::clean;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Only, TableRoute};
+use crate::index::{Direction, Filter, Index, Sort};
+use crate::kind_view;
+use crate::message::ScreenMessage;
+use crate::offers;
+use crate::query::Query;
+use crate::related;
+use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
+use crate::rows::{Column, Row};
+use crate::store::{Touched, controller, controller_of};
+use crate::text::clean;
 use shape::Widths;
 
 /// How long a changed cell is shown as changed.

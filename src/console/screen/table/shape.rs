@@ -7,11 +7,11 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::Table;
-use crate::console::context::Context;
-use crate::console::effect::Only;
-use crate::console::rows::cell::Shown;
-use crate::console::rows::{Cell, Row};
-use crate::console::scope::Scope;
+use crate::context::Context;
+use crate::effect::Only;
+use crate::rows::cell::Shown;
+use crate::rows::{Cell, Row};
+use crate::scope::Scope;
 
 /// Space between two columns.
 pub(super) const GAP: usize = 2;

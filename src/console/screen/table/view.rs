@@ -10,13 +10,13 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Table;
 use super::shape::{GAP, Shape};
-use crate::console::context::Context;
-use crate::console::effect::Only;
-use crate::console::index::Direction;
-use crate::console::links::Refusal;
-use crate::console::rows::cell::Align;
-use crate::console::rows::{Cell, Row};
-use crate::console::text::{clean, fit, grouped};
+use crate::context::Context;
+use crate::effect::Only;
+use crate::index::Direction;
+use crate::links::Refusal;
+use crate::rows::cell::Align;
+use crate::rows::{Cell, Row};
+use crate::text::{clean, fit, grouped};
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -131,9 +131,9 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
         let style = if chosen { theme.body.accent } else { theme.body.dim };
         spans.push(Span::styled(format!(" {} ", fit(&clean(name), 16)), style));
     };
-    entry(0, "all", *cx.scope == crate::console::scope::Scope::All);
+    entry(0, "all", *cx.scope == crate::scope::Scope::All);
     for (index, name) in cx.favourites.iter().take(3).enumerate() {
-        entry(index + 1, name, matches!(cx.scope, crate::console::scope::Scope::One(one) if one == name));
+        entry(index + 1, name, matches!(cx.scope, crate::scope::Scope::One(one) if one == name));
     }
     Line::from(spans)
 }
@@ -152,8 +152,8 @@ fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     } else {
         let place = match (&table.only, table.kind.namespaced) {
             (Only::All, true) => match cx.scope {
-                crate::console::scope::Scope::All => " in any namespace".to_owned(),
-                crate::console::scope::Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
+                crate::scope::Scope::All => " in any namespace".to_owned(),
+                crate::scope::Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
             },
             _ => String::new(),
         };
@@ -260,7 +260,7 @@ fn draw_row<'a>(
 }
 
 fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
-    use crate::console::health::Health;
+    use crate::health::Health;
     let theme = cx.theme;
     match cell {
         Cell::Status(_, health) => theme.health(*health),

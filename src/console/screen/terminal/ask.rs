@@ -4,10 +4,10 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::pane::{DebugPlan, Opening};
 use super::{Plan, TerminalData};
-use crate::console::container::default_container;
-use crate::console::dialog::{Field, Fields};
-use crate::console::effect::{Dialog, Effect, TerminalPurpose};
-use crate::console::resource::ObjectRef;
+use crate::container::default_container;
+use crate::dialog::{Field, Fields};
+use crate::effect::{Dialog, Effect, TerminalPurpose};
+use crate::resource::ObjectRef;
 
 /// How a container is opened for a purpose.
 pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> Opening {

@@ -14,13 +14,13 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::console::action::{Action, Mutation, PatchKind, error_text};
-use crate::console::command::{Command, KeyContext};
-use crate::console::context::Context;
-use crate::console::effect::{Effect, Outbox, TerminalPurpose};
-use crate::console::message::ScreenMessage;
-use crate::console::resource::ObjectRef;
-use crate::console::toast::Toast;
+use crate::action::{Action, Mutation, PatchKind, error_text};
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Outbox, TerminalPurpose};
+use crate::message::ScreenMessage;
+use crate::resource::ObjectRef;
+use crate::toast::Toast;
 use ask::{ask_container, ask_debug, containers, opening};
 use pane::{
     DebugPlan, Emulator, Opening, Outcome, PaneEvent, PaneInput, PaneSize, Session, StartProgress, keys,

@@ -9,10 +9,10 @@ use ratatui::widgets::{Block, BorderType, Borders, Paragraph, Wrap};
 use super::pane::widget::TerminalView;
 use super::pane::{PaneInput, PaneSize, StartProgress};
 use super::{Stage, Terminal};
-use crate::console::command::Command;
-use crate::console::context::Context;
-use crate::console::effect::TerminalPurpose;
-use crate::console::text::{clean, fit};
+use crate::command::Command;
+use crate::context::Context;
+use crate::effect::TerminalPurpose;
+use crate::text::{clean, fit};
 
 /// Draws the pane. The only drawing that tells the container something: its new size.
 pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

@@ -10,13 +10,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::base::clock::saturating_after;
-use crate::object::conditions::{Condition as _, ConditionStatus};
-use crate::object::owner::is_terminating;
-use crate::object::pod::{Phase, condition, phase};
-use crate::object::quantity::Amount;
-use crate::object::resources::is_sidecar;
-use crate::object::well_known::condition::READY;
+use base::clock::saturating_after;
+use object::conditions::{Condition as _, ConditionStatus};
+use object::owner::is_terminating;
+use object::pod::{Phase, condition, phase};
+use object::quantity::Amount;
+use object::resources::is_sidecar;
+use object::well_known::condition::READY;
 
 /// For this long after its start a pod's cpu says little: it is counted only while it is ready.
 const CPU_INITIALIZATION: Duration = Duration::from_mins(5);
@@ -235,7 +235,7 @@ fn request_of(query: &MetricQuery<'_>, pod: &Pod, name: &str) -> Result<i64, Str
     let Some(spec) = &pod.spec else { return Ok(0) };
     let whole = spec.resources.as_ref().and_then(|r| r.requests.as_ref()).filter(|r| !r.is_empty());
     if only.is_none() && whole.is_some() {
-        return match crate::object::resources::pod_requests(pod).get(resource) {
+        return match object::resources::pod_requests(pod).get(resource) {
             Some(amount) => Ok(amount.millis()),
             None => Err(format!("missing pod-level request for {resource} in Pod {name}")),
         };

@@ -4,15 +4,15 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::Binder;
-use crate::api::ApiError;
-use crate::controllers::volume::{annotate, modify, modify_status};
-use crate::object::storage::{
+use crate::volume::{annotate, modify, modify_status};
+use api::ApiError;
+use object::storage::{
     BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, DIRECTORY_PROVISIONER,
     STORAGE_PROVISIONER, annotation, claim_phase, claim_ref, is_kept_for, keep_for, names_class, volume_name,
     volume_phase,
 };
-use crate::object::{Kind, Shared};
-use crate::reconcile::{EventType, reference_to};
+use object::{Kind, Shared};
+use reconcile::{EventType, reference_to};
 
 impl Binder {
     /// Binds both to one another, or finishes what was begun.

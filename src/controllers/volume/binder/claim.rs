@@ -3,12 +3,12 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
-use crate::object::Shared;
-use crate::object::storage::{
+use object::Shared;
+use object::storage::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, annotation, best_match, claim_class, claim_ref,
     claim_uid, is_kept_for, names_class, satisfies, volume_name, waits_for_consumer,
 };
-use crate::reconcile::EventType;
+use reconcile::EventType;
 
 /// What a decision depends on. What is asked for only sometimes is a function.
 pub(super) struct View<'a> {

@@ -15,13 +15,13 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 
-use crate::api::{Api, ApiError, Change, ChangeKind};
-use crate::controllers::context::Context;
-use crate::object::storage::{
+use crate::context::Context;
+use api::{Api, ApiError, Change, ChangeKind};
+use object::storage::{
     claim_key, claim_phase, claim_ref, claims_of, default_class, is_fully_bound, volume_name,
 };
-use crate::object::{Key, Shared};
-use crate::reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
+use object::{Key, Shared};
+use reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
 
 /// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +33,7 @@ enum Request {
 }
 
 /// Starts the controller.
-pub(in crate::controllers) fn start(context: &Context) {
+pub(crate) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Binder {
         api: context.api.clone(),
@@ -174,8 +174,7 @@ impl Binder {
     /// The claim's pods that have no node yet.
     fn pods_waiting_for(&self, claim: &Shared<PersistentVolumeClaim>) -> Vec<String> {
         let waits = |pod: &Shared<Pod>| {
-            crate::object::pod::node_name(pod).is_none()
-                && claims_of(pod).any(|used| used.claim == claim.name())
+            object::pod::node_name(pod).is_none() && claims_of(pod).any(|used| used.claim == claim.name())
         };
         let pods = self.pods.in_namespace(claim.namespace());
         pods.iter().filter(|pod| waits(pod)).map(|pod| pod.name().to_string()).collect()

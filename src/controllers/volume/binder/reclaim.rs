@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::PersistentVolume;
 
 use super::Binder;
-use crate::api::ApiError;
-use crate::object::storage::{PROVISIONED_BY, annotation, reclaim_policy, volume_phase};
-use crate::object::{Key, Shared};
+use api::ApiError;
+use object::storage::{PROVISIONED_BY, annotation, reclaim_policy, volume_phase};
+use object::{Key, Shared};
 
 /// What the reclaim policy asks of this controller.
 #[derive(Debug, PartialEq, Eq)]

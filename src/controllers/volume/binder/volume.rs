@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
 
-use crate::object::Shared;
-use crate::object::storage::{
+use object::Shared;
+use object::storage::{
     PROVISIONED_BY, annotation, claim_ref, claim_uid, reclaim_policy, same_mode, volume_name,
 };
-use crate::reconcile::reference_to;
+use reconcile::reference_to;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,16 +16,16 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 
 use super::{add_finalizer, delete, drop_finalizer, modify};
-use crate::api::{Api, ApiError, Change, ChangeKind};
-use crate::base::task::Tasks;
-use crate::controllers::context::Context;
-use crate::controllers::volume_directory::{self, VolumeDirectory};
-use crate::object::storage::{
+use crate::context::Context;
+use crate::volume_directory::{self, VolumeDirectory};
+use api::{Api, ApiError, Change, ChangeKind};
+use base::task::Tasks;
+use object::storage::{
     DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, claim_class,
     has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
 };
-use crate::object::{Key, Shared};
-use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use object::{Key, Shared};
+use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// A volume whose last pod has not let go is synced again after this time.
 const IN_USE_AGAIN: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ enum Request {
 }
 
 /// Starts the controller; a cluster without a place for volumes has none.
-pub(in crate::controllers) fn start(context: &Context) {
+pub(crate) fn start(context: &Context) {
     let Some(directory) = context.settings.volumes.clone() else { return };
     let queue = context.queue();
     let controller = Provisioner {

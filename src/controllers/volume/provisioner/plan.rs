@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::object::Shared;
-use crate::object::owner::is_terminating;
-use crate::object::storage::{
+use object::Shared;
+use object::owner::is_terminating;
+use object::storage::{
     BETA_STORAGE_PROVISIONER, DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER,
     STORAGE_PROVISIONER, annotation, claim_size, keep_for, volume_name,
 };
@@ -80,7 +80,7 @@ pub(super) fn volume(
     keep_for(&mut volume, claim);
     // Made for the claim, so nobody had to choose.
     if let Some(annotations) = &mut volume.metadata.annotations {
-        annotations.remove(crate::object::storage::BOUND_BY_CONTROLLER);
+        annotations.remove(object::storage::BOUND_BY_CONTROLLER);
     }
     volume
 }

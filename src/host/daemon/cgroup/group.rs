@@ -9,14 +9,14 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use super::{Controller, Hierarchy, Limits, pass_on, remove_directories};
-use crate::host::Usage;
+use crate::Usage;
 
 /// The period of cpu limits, in microseconds, as Kubernetes has it.
 const CPU_PERIOD_MICROS: u64 = 100_000;
 
 /// A container's group.
 #[derive(Debug)]
-pub(in crate::host::daemon) struct Group {
+pub(in crate::daemon) struct Group {
     parts: Vec<Part>,
     /// In the hierarchies that it came to need when it was resized.
     more: OnceCell<Vec<Part>>,
@@ -68,19 +68,19 @@ impl Group {
     }
 
     /// Holds what is in it to other limits.
-    pub(in crate::host::daemon) fn resize(&self, limits: &Limits) -> io::Result<()> {
+    pub(in crate::daemon) fn resize(&self, limits: &Limits) -> io::Result<()> {
         self.parts().try_for_each(|part| part.limit(limits))
     }
 
     /// What is in all of it now.
-    pub(in crate::host::daemon) fn processes(&self) -> Vec<Pid> {
+    pub(in crate::daemon) fn processes(&self) -> Vec<Pid> {
         let in_each: Vec<Vec<Pid>> = self.parts().map(|part| processes(&part.directory)).collect();
         let (first, rest) = in_each.split_first().map_or((&[][..], &[][..]), |(first, rest)| (first, rest));
         first.iter().copied().filter(|pid| rest.iter().all(|part| part.contains(pid))).collect()
     }
 
     /// Moves a process in; one that has ended is no matter.
-    pub(in crate::host::daemon) fn take_in(&self, pid: Pid) -> io::Result<()> {
+    pub(in crate::daemon) fn take_in(&self, pid: Pid) -> io::Result<()> {
         for door in self.doors() {
             match fs::write(door, pid.as_raw_nonzero().to_string()) {
                 Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
@@ -91,12 +91,12 @@ impl Group {
     }
 
     /// The files a process writes `0` to for getting into the group.
-    pub(in crate::host::daemon) fn doors(&self) -> Vec<PathBuf> {
+    pub(in crate::daemon) fn doors(&self) -> Vec<PathBuf> {
         self.parts().map(|part| part.directory.join("cgroup.procs")).collect()
     }
 
     /// Whether the kernel kills what goes over the memory limit.
-    pub(in crate::host::daemon) fn limits_memory(&self) -> bool {
+    pub(in crate::daemon) fn limits_memory(&self) -> bool {
         self.part(Controller::Memory).is_some()
     }
 
@@ -105,14 +105,14 @@ impl Group {
     }
 
     /// The kernel has killed for memory here.
-    pub(in crate::host::daemon) fn out_of_memory(&self) -> bool {
+    pub(in crate::daemon) fn out_of_memory(&self) -> bool {
         let Some(part) = self.part(Controller::Memory) else { return false };
         let file = if part.unified { "memory.events" } else { "memory.oom_control" };
         field(&part.directory.join(file), "oom_kill").is_some_and(|count| count > 0)
     }
 
     /// Kills everything in it at once, where the kernel can.
-    pub(in crate::host::daemon) fn kill(&self) {
+    pub(in crate::daemon) fn kill(&self) {
         for part in self.parts().filter(|part| part.unified) {
             // Older kernels have no such file; what holds the container kills too.
             let _ = fs::write(part.directory.join("cgroup.kill"), "1");
@@ -120,7 +120,7 @@ impl Group {
     }
 
     /// What the kernel counted, over what was seen of the processes: it has also those that have ended.
-    pub(in crate::host::daemon) fn improve(&self, usage: &mut Usage) {
+    pub(in crate::daemon) fn improve(&self, usage: &mut Usage) {
         let part = self.parts().find(|part| part.unified);
         if let Some(micros) = part.and_then(|part| field(&part.directory.join("cpu.stat"), "usage_usec")) {
             usage.cpu_time = usage.cpu_time.max(Duration::from_micros(micros));
@@ -141,7 +141,7 @@ impl Group {
     }
 
     /// Removes it; its processes are gone.
-    pub(in crate::host::daemon) fn remove(&self) {
+    pub(in crate::daemon) fn remove(&self) {
         for part in self.parts() {
             if !remove_directories(&part.directory) {
                 // It goes with its pod's.
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn what_has_nothing_to_limit_has_no_group() {
         let directory = tempfile::tempdir().unwrap();
-        let cgroups = crate::host::daemon::cgroup::Cgroups {
+        let cgroups = crate::daemon::cgroup::Cgroups {
             hierarchies: vec![hierarchy(directory.path(), true, &[Controller::Cpu, Controller::Pids])],
         };
         assert_eq!(cgroups.facts(), "cgroup v2: cpu,pids; memory is watched");
@@ -368,7 +368,7 @@ mod tests {
         assert!(cgroups.make("pod", "c", &memory).unwrap().is_none(), "nothing here limits memory");
         let pids = Limits { pod_pids: Some(1), ..none };
         assert!(cgroups.make("pod", "c", &pids).unwrap().is_some());
-        let without = crate::host::daemon::cgroup::Cgroups::default().facts();
+        let without = crate::daemon::cgroup::Cgroups::default().facts();
         assert_eq!(without, "cpu not limited; memory is watched; pids not limited");
     }
 }

@@ -11,7 +11,7 @@ use rustix::mount::mount_bind_recursive;
 use super::mount::{make_directory, symlink_if_missing};
 
 /// A small /dev: the harmless devices and terminals, and a place for shared memory.
-pub(in crate::host::daemon) fn build_dev(dev: &Path) -> io::Result<()> {
+pub(in crate::daemon) fn build_dev(dev: &Path) -> io::Result<()> {
     make_directory(dev)?;
     for name in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
         let (source, place) = (Path::new("/dev").join(name), dev.join(name));

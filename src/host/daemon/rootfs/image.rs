@@ -21,13 +21,13 @@ use rustix::thread::UnshareFlags;
 use super::dev::build_dev;
 use super::mount::{hold, link, lock_read_only};
 use super::view::{ImageRoot, Show, UPPER, View};
-use crate::base::root_dir::RootDir;
-use crate::host::daemon::os;
-use crate::host::daemon::program::os_text;
-use crate::host::daemon::user::User;
+use crate::daemon::os;
+use crate::daemon::program::os_text;
+use crate::daemon::user::User;
+use base::root_dir::RootDir;
 
 /// Gives this process the view, for good; it has its mount namespace.
-pub(in crate::host::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
+pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
     let at = |what: &'static str| move |error: io::Error| format!("{what}: {}", os_text(&error));
     layer(view, image).map_err(at("root file system"))?;
     let root = RootDir::new(&view.root).map_err(at("root file system"))?;
@@ -152,7 +152,7 @@ fn put(root: &RootDir, show: &Show) -> io::Result<()> {
 }
 
 /// Makes this process the user it should be, to itself: on the machine it stays who it is.
-pub(in crate::host::daemon) fn seem(user: &User) -> io::Result<()> {
+pub(in crate::daemon) fn seem(user: &User) -> io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     os::unshare(UnshareFlags::NEWUSER)?;
     fs::write("/proc/self/setgroups", "deny")?;

@@ -16,7 +16,7 @@ use super::view::{RootLayout, View};
 const OWN: &[&str] = &["proc", "dev", "tmp"];
 
 /// Builds the root, and gives what was mounted under it, as the container will see it.
-pub(in crate::host::daemon) fn build(view: &View) -> io::Result<RootLayout> {
+pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
     let root = &view.root;
     fs::create_dir_all(root)?;
     let mut layout = match &view.overlay {

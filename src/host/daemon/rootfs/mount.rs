@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{MountFlags, mount_remount};
 
-use crate::host::daemon::os;
+use crate::daemon::os;
 
 /// Makes a mount read only, and everything that is mounted in it.
-pub(in crate::host::daemon) fn lock_all_read_only(target: &Path) -> io::Result<()> {
+pub(in crate::daemon) fn lock_all_read_only(target: &Path) -> io::Result<()> {
     match os::lock_mounts_read_only(target) {
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {}
         done => return done,
@@ -27,7 +27,7 @@ pub(in crate::host::daemon) fn lock_all_read_only(target: &Path) -> io::Result<(
 }
 
 /// Where something is mounted, by `/proc/self/mountinfo`.
-pub(in crate::host::daemon) fn mount_points(mountinfo: &str) -> impl Iterator<Item = PathBuf> {
+pub(in crate::daemon) fn mount_points(mountinfo: &str) -> impl Iterator<Item = PathBuf> {
     mountinfo.lines().filter_map(|line| {
         let bytes = line.split(' ').nth(4)?.as_bytes();
         let mut path = Vec::with_capacity(bytes.len());
@@ -44,7 +44,7 @@ pub(in crate::host::daemon) fn mount_points(mountinfo: &str) -> impl Iterator<It
 }
 
 /// Makes a mount read only.
-pub(in crate::host::daemon) fn lock_read_only(target: &Path) -> io::Result<()> {
+pub(in crate::daemon) fn lock_read_only(target: &Path) -> io::Result<()> {
     // Flags that the machine locked must be repeated, or the change is refused.
     let locked = rustix::fs::statvfs(target)?.f_flag;
     let mut flags = MountFlags::BIND | MountFlags::RDONLY;
@@ -64,17 +64,17 @@ pub(in crate::host::daemon) fn lock_read_only(target: &Path) -> io::Result<()> {
 }
 
 /// A descriptor that only names a file.
-pub(in crate::host::daemon) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
+pub(in crate::daemon) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// A path that means what the descriptor holds.
-pub(in crate::host::daemon) fn link(descriptor: &OwnedFd) -> PathBuf {
+pub(in crate::daemon) fn link(descriptor: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 
 /// Makes a directory that may be there already.
-pub(in crate::host::daemon) fn make_directory(path: &Path) -> io::Result<()> {
+pub(in crate::daemon) fn make_directory(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
@@ -82,7 +82,7 @@ pub(in crate::host::daemon) fn make_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Makes a link that may be there already.
-pub(in crate::host::daemon) fn symlink_if_missing(target: &Path, place: &Path) -> io::Result<()> {
+pub(in crate::daemon) fn symlink_if_missing(target: &Path, place: &Path) -> io::Result<()> {
     match symlink(target, place) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
@@ -91,7 +91,7 @@ pub(in crate::host::daemon) fn symlink_if_missing(target: &Path, place: &Path) -
 
 /// Removes a directory with everything in it; layers leave directories behind that not even their owner
 /// may list.
-pub(in crate::host::daemon) fn remove_directory(path: &Path) -> io::Result<()> {
+pub(in crate::daemon) fn remove_directory(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}

@@ -16,7 +16,7 @@ use rustix::thread::UnshareFlags;
 
 use super::mount::{lock_all_read_only, make_directory, mount_points, remove_directory};
 use super::view::{Overlay, RootLayout, UPPER, View};
-use crate::host::daemon::os;
+use crate::daemon::os;
 
 /// Directories that a container has of its own, or has no business in.
 const NOT_SHOWN: [&str; 3] = ["/proc", "/dev", "/tmp"];
@@ -24,7 +24,7 @@ const NOT_SHOWN: [&str; 3] = ["/proc", "/dev", "/tmp"];
 const FEW: usize = 8;
 
 /// Whether such a root can be made here: tried once, in a child.
-pub(in crate::host::daemon) fn works(memory: &Path) -> bool {
+pub(in crate::daemon) fn works(memory: &Path) -> bool {
     if !rustix::process::geteuid().is_root() {
         return false;
     }
@@ -50,7 +50,7 @@ pub(in crate::host::daemon) fn works(memory: &Path) -> bool {
 }
 
 /// Puts the machine's files at the container's root, with a private layer over them.
-pub(in crate::host::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<RootLayout> {
+pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<RootLayout> {
     let root = &view.root;
     cover(Path::new("/"), root, &view.layers, UPPER, overlay.beside.as_deref())?;
     // Unbindable: showing the directory that our own root lies in must not show the root in itself.

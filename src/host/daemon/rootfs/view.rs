@@ -5,66 +5,66 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::mount::{hold, lock_all_read_only, lock_read_only};
-use crate::base::root_dir::RootDir;
-use crate::host::daemon::user::User;
+use crate::daemon::user::User;
+use base::root_dir::RootDir;
 
 /// An image with files of its own.
 #[derive(Clone, Debug)]
-pub(in crate::host::daemon) struct ImageRoot {
+pub(in crate::daemon) struct ImageRoot {
     /// Its root file system in the store.
-    pub(in crate::host::daemon) files: PathBuf,
+    pub(in crate::daemon) files: PathBuf,
     /// Whom the container believes to be, where only a user namespace can make it so.
-    pub(in crate::host::daemon) seems: Option<User>,
+    pub(in crate::daemon) seems: Option<User>,
 }
 
 /// The writable layer's directory below a container's `layers`.
-pub(in crate::host::daemon) const UPPER: &str = "upper-root";
+pub(in crate::daemon) const UPPER: &str = "upper-root";
 
 /// What a root of overlays needs to know beside the view.
 #[derive(Clone, Debug)]
-pub(in crate::host::daemon) struct Overlay {
+pub(in crate::daemon) struct Overlay {
     /// The host's own files in memory, which are nobody else's to see.
-    pub(in crate::host::daemon) memory: PathBuf,
+    pub(in crate::daemon) memory: PathBuf,
     /// What the container that this one looks at has written over the machine's files.
-    pub(in crate::host::daemon) beside: Option<PathBuf>,
+    pub(in crate::daemon) beside: Option<PathBuf>,
 }
 
 /// What a root was made of, as the container will see it.
 #[derive(Debug, Default)]
-pub(in crate::host::daemon) struct RootLayout {
+pub(in crate::daemon) struct RootLayout {
     /// The machine's: not to be written.
-    pub(in crate::host::daemon) machine: Vec<PathBuf>,
+    pub(in crate::daemon) machine: Vec<PathBuf>,
     /// The container's own.
-    pub(in crate::host::daemon) own: Vec<PathBuf>,
+    pub(in crate::daemon) own: Vec<PathBuf>,
 }
 
 /// One thing to show at a path of the container's.
 #[derive(Clone, Debug)]
-pub(in crate::host::daemon) struct Show {
+pub(in crate::daemon) struct Show {
     /// A directory or file of the machine's.
-    pub(in crate::host::daemon) source: PathBuf,
+    pub(in crate::daemon) source: PathBuf,
     /// What of it: looked up in it as if it were the root, and made as a directory when it is not there.
-    pub(in crate::host::daemon) sub_path: Option<PathBuf>,
+    pub(in crate::daemon) sub_path: Option<PathBuf>,
     /// Where the container sees it.
-    pub(in crate::host::daemon) target: PathBuf,
-    pub(in crate::host::daemon) read_only: bool,
+    pub(in crate::daemon) target: PathBuf,
+    pub(in crate::daemon) read_only: bool,
     /// Nor may what is mounted in it be written.
-    pub(in crate::host::daemon) recursive: bool,
+    pub(in crate::daemon) recursive: bool,
 }
 
 impl Show {
     /// A directory or file that may be written.
-    pub(in crate::host::daemon) fn new(source: PathBuf, target: PathBuf) -> Self {
+    pub(in crate::daemon) fn new(source: PathBuf, target: PathBuf) -> Self {
         Self { source, sub_path: None, target, read_only: false, recursive: false }
     }
 
     /// The path of what is shown.
-    pub(in crate::host::daemon) fn path(&self) -> PathBuf {
+    pub(in crate::daemon) fn path(&self) -> PathBuf {
         self.sub_path.as_ref().map_or_else(|| self.source.clone(), |inside| self.source.join(inside))
     }
 
     /// A descriptor of what is shown.
-    pub(in crate::host::daemon) fn hold(&self) -> io::Result<OwnedFd> {
+    pub(in crate::daemon) fn hold(&self) -> io::Result<OwnedFd> {
         match &self.sub_path {
             None => Ok(hold(&self.source)?),
             Some(inside) => RootDir::new(&self.source)?.any(inside),
@@ -72,7 +72,7 @@ impl Show {
     }
 
     /// Makes what is mounted at a path as read only as it should be.
-    pub(in crate::host::daemon) fn lock(&self, place: &Path) -> io::Result<()> {
+    pub(in crate::daemon) fn lock(&self, place: &Path) -> io::Result<()> {
         match (self.read_only, self.recursive) {
             (false, _) => Ok(()),
             (true, false) => lock_read_only(place),
@@ -83,26 +83,26 @@ impl Show {
 
 /// What a container is to see.
 #[derive(Clone, Debug)]
-pub(in crate::host::daemon) struct View {
+pub(in crate::daemon) struct View {
     /// The container's private root directory, in memory.
-    pub(in crate::host::daemon) root: PathBuf,
+    pub(in crate::daemon) root: PathBuf,
     /// Its /tmp, on disk.
-    pub(in crate::host::daemon) tmp: PathBuf,
+    pub(in crate::daemon) tmp: PathBuf,
     /// Its own directory on disk, made when one is needed: a working directory that is not there is made below it.
     /// Never shared between containers, and neither are the layers.
-    pub(in crate::host::daemon) dir: PathBuf,
+    pub(in crate::daemon) dir: PathBuf,
     /// Where private layers over the machine's directories go, in memory; made when one is needed.
-    pub(in crate::host::daemon) layers: PathBuf,
+    pub(in crate::daemon) layers: PathBuf,
     /// Beside the usual, in order of mounting.
-    pub(in crate::host::daemon) shows: Vec<Show>,
+    pub(in crate::daemon) shows: Vec<Show>,
     /// A directory that must exist, the working directory.
-    pub(in crate::host::daemon) working_dir: PathBuf,
+    pub(in crate::daemon) working_dir: PathBuf,
     /// The machine's own /tmp and /dev are shown.
-    pub(in crate::host::daemon) of_machine: bool,
+    pub(in crate::daemon) of_machine: bool,
     /// Only what is shown may be written.
-    pub(in crate::host::daemon) read_only: bool,
+    pub(in crate::daemon) read_only: bool,
     /// An image's files are the root, instead of the machine's.
-    pub(in crate::host::daemon) image: Option<ImageRoot>,
+    pub(in crate::daemon) image: Option<ImageRoot>,
     /// What is written over the machine's files goes into a layer.
-    pub(in crate::host::daemon) overlay: Option<Overlay>,
+    pub(in crate::daemon) overlay: Option<Overlay>,
 }

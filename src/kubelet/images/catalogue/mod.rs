@@ -24,7 +24,7 @@ use super::entry::{UserImageSource, UserImages};
 use super::signal::signal_number;
 use super::store::{ImageStore, StoredImage};
 use super::{ImageEntry, ImageReference};
-use crate::host::{DEFAULT_PATH, Program, RuntimeError};
+use host::{DEFAULT_PATH, Program, RuntimeError};
 
 /// What an image reference means on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::host::DEFAULT_PATH;
+use host::DEFAULT_PATH;
 
 /// Adds a search path that also finds the image's own program, when the usual one would not.
 pub(super) fn with_search_path(

@@ -17,7 +17,7 @@ use tar::{Entry, EntryType};
 
 use super::archive::Metered;
 use super::options::{Limits, LoadError};
-use crate::base::root_dir::{Place, RootDir};
+use base::root_dir::{Place, RootDir};
 
 /// How names in a layer begin that take something away.
 const WHITEOUT: &str = ".wh.";

@@ -14,7 +14,7 @@ use super::options::{Input, LoadError, LoadOptions};
 use super::platform::Platform;
 use super::unpack::unpack;
 use super::{ImageStore, StoredImage, UNPACKING};
-use crate::kubelet::images::ImageReference;
+use crate::images::ImageReference;
 
 /// One image that was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::kubelet::images::InvalidReference;
+use crate::images::InvalidReference;
 
 /// What is loaded.
 pub enum Input {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{ImageStore, StoredImage, UNPACKING};
-use crate::kubelet::images::ImageReference;
+use crate::images::ImageReference;
 
 /// Why an image was not removed.
 #[derive(Debug, thiserror::Error)]

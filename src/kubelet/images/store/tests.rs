@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
 
 use super::*;
-use crate::kubelet::images::store::formats::digest_of;
+use crate::images::store::formats::digest_of;
 
 /// What a layer's entry is.
 enum Is<'a> {

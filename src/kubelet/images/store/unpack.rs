@@ -16,7 +16,7 @@ use super::compression;
 use super::formats::{Packed, PackedLayer};
 use super::layer::Unpacking;
 use super::options::{LoadError, LoadOptions};
-use crate::base::root_dir::RootDir;
+use base::root_dir::RootDir;
 
 /// Unpacks an image into a directory of its own.
 pub(super) fn unpack(

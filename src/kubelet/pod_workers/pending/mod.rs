@@ -12,8 +12,8 @@ mod model;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::PodEvent;
-use crate::kubelet::volumes;
-use crate::object::{Revision, Shared};
+use crate::volumes;
+use object::{Revision, Shared};
 
 /// What has happened to one pod.
 #[derive(Clone, Debug)]
@@ -29,10 +29,10 @@ pub(super) struct PendingUpdates {
 
 /// What a pass starts with.
 #[derive(Clone, Debug)]
-pub(in crate::kubelet) struct PodUpdate {
-    pub(in crate::kubelet) pod: Shared<Pod>,
-    pub(in crate::kubelet) gone: bool,
-    pub(in crate::kubelet) events: Vec<PodEvent>,
+pub(crate) struct PodUpdate {
+    pub(crate) pod: Shared<Pod>,
+    pub(crate) gone: bool,
+    pub(crate) events: Vec<PodEvent>,
 }
 
 impl PendingUpdates {

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use super::{PendingUpdates, PodEvent, PodUpdate};
-use crate::object::{Revision, Shared};
+use object::{Revision, Shared};
 
 /// What a user does to the pod, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::GRPCAction;
 use tokio::net::TcpStream;
 
 use super::ProbeOutcome;
-use crate::base::dial_error::dial_error;
+use base::dial_error::dial_error;
 
 /// Asks once; the caller limits the time.
 pub(super) async fn check(address: &str, action: &GRPCAction) -> ProbeOutcome {

@@ -9,9 +9,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::Place;
-use crate::base::any_certificate;
-use crate::base::dial_error::dial_error;
-use crate::kubelet::spec;
+use crate::spec;
+use base::any_certificate;
+use base::dial_error::dial_error;
 
 /// The head of an answer is never read beyond this.
 const MAX_HEAD: usize = 16 * 1024;
@@ -135,7 +135,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::object::low_ports::LowPorts;
+    use object::low_ports::LowPorts;
 
     #[test]
     fn a_low_port_is_asked_where_it_is_served_and_another_host_as_it_is_named_net_1() {

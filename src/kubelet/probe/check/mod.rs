@@ -11,11 +11,11 @@ use k8s_openapi::api::core::v1::{Container, Probe, TCPSocketAction};
 use tokio::net::TcpStream;
 
 use super::ProbeOutcome;
-use crate::base::dial_error::dial_error;
-use crate::kubelet::runtime::{ContainerId, Runtime, RuntimeError};
-use crate::kubelet::spec;
-use crate::object::low_ports::LowPorts;
+use crate::runtime::{ContainerId, Runtime, RuntimeError};
+use crate::spec;
+use base::dial_error::dial_error;
 pub use http::http_get;
+use object::low_ports::LowPorts;
 
 /// Whom to ask.
 #[derive(Clone)]

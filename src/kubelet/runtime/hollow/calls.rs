@@ -12,12 +12,12 @@ use tokio::sync::mpsc;
 
 use super::HollowRuntime;
 use super::state::Pod;
-use crate::base::session::{Session, SessionStreams};
-use crate::host::after_all;
-use crate::kubelet::runtime::{
+use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, ResourceLimits, Runtime,
     RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
+use base::session::{Session, SessionStreams};
+use host::after_all;
 
 /// What a hollow container answers to whoever wants to talk with a process.
 fn no_process<T>() -> Result<T, RuntimeError> {

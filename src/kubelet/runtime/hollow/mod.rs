@@ -24,7 +24,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use super::{ContainerId, ContainerRecord, ContainerSpec, PodUid, PulledImage, RuntimeError, RuntimeEvent};
-use crate::kubelet::images::{Catalogue, ImageReference, ResolveError};
+use crate::images::{Catalogue, ImageReference, ResolveError};
 use state::State;
 
 /// A call that hangs fails after the time of a CRI request.

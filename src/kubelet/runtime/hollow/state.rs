@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::HollowLoad;
-use crate::kubelet::runtime::{
+use crate::runtime::{
     ContainerExit, ContainerId, ContainerRecord, PodUid, RuntimeError, RuntimeEvent, SandboxRecord,
     SandboxSpec, Usage,
 };
@@ -71,7 +71,7 @@ impl State {
                     .get(&(pod.spec.pod_uid.clone(), container.name.clone()))
                     .copied()
                     .unwrap_or_default();
-                let millis = crate::base::clock::since(now, container.started_at).as_millis();
+                let millis = base::clock::since(now, container.started_at).as_millis();
                 let cpu_millis = millis * u128::from(load.cpu_millicores) / 1000;
                 let usage = Usage {
                     cpu_time: Duration::from_millis(u64::try_from(cpu_millis).unwrap_or(u64::MAX)),

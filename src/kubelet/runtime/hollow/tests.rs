@@ -8,11 +8,9 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{HollowConfig, HollowRuntime};
-use crate::base::session::SessionStreams;
-use crate::kubelet::images::Catalogue;
-use crate::kubelet::runtime::{
-    ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security,
-};
+use crate::images::Catalogue;
+use crate::runtime::{ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security};
+use base::session::SessionStreams;
 
 fn runtime(config: HollowConfig) -> HollowRuntime {
     let start = Instant::now();

@@ -11,14 +11,14 @@ use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use super::{ProcessRuntime, host_error};
-use crate::base::session::{Session, SessionStreams};
-use crate::host::journal;
-use crate::host::protocol::{Purpose, Request, Response};
-use crate::kubelet::images::StoredImage;
-use crate::kubelet::runtime::{
+use crate::images::StoredImage;
+use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Memory, PodUid, PulledImage, ResourceLimits,
     Runtime, RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
+use base::session::{Session, SessionStreams};
+use host::journal;
+use host::protocol::{Purpose, Request, Response};
 
 /// What a host that keeps to the protocol never sends.
 fn nonsense<T>() -> Result<T, RuntimeError> {

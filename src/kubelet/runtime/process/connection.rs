@@ -22,13 +22,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::session::run_session;
 use super::{HostLife, ProcessConfig, host_error};
-use crate::base::session::Session;
-use crate::host::Descendants;
-use crate::host::protocol::{
+use crate::runtime::{Memory, PodUid, RuntimeError, RuntimeEvent};
+use base::session::Session;
+use host::Descendants;
+use host::protocol::{
     ANSWER_LIMIT, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
     Welcome, encode, read_json, write_json,
 };
-use crate::kubelet::runtime::{Memory, PodUid, RuntimeError, RuntimeEvent};
 
 pub(super) struct Shared {
     pub(super) config: ProcessConfig,
@@ -114,7 +114,7 @@ impl Shared {
         patience: Duration,
     ) -> Result<(UnixStream, Welcome), Unconnected> {
         let absent = |error: std::io::Error| Unconnected::Absent(error.to_string());
-        let socket = crate::host::reachable(&self.socket()).map_err(absent)?;
+        let socket = host::reachable(&self.socket()).map_err(absent)?;
         let mut stream = UnixStream::connect(&socket.path).await.map_err(absent)?;
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
         if matches!(purpose, Purpose::Control) {

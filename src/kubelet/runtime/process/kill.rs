@@ -12,8 +12,8 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::connection::{HostProcess, Shared};
 use super::host_error;
-use crate::host::Descendants;
-use crate::kubelet::runtime::RuntimeError;
+use crate::runtime::RuntimeError;
+use host::Descendants;
 
 /// A host that has said that it ends gets this long.
 const TO_END: Duration = Duration::from_secs(5);

@@ -19,9 +19,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{ContainerSpec, RuntimeError, RuntimeEvent};
-use crate::host::protocol::{Launch, Request};
-use crate::kubelet::images::{Catalogue, ResolvedImage};
+use crate::images::{Catalogue, ResolvedImage};
 use connection::Shared;
+use host::protocol::{Launch, Request};
 
 /// What becomes of a host when its control plane goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
-use crate::base::session::{SessionInput, SessionOutput};
-use crate::host::protocol;
+use base::session::{SessionInput, SessionOutput};
+use host::protocol;
 
 /// Carries a session; hanging up when the client has dropped it is what detaches.
 pub(super) async fn run_session(

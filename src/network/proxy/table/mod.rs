@@ -15,9 +15,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
-use crate::network::follow::Joined;
-use crate::network::machine::Machine;
-use crate::object::low_ports::LowPorts;
+use crate::follow::Joined;
+use crate::machine::Machine;
+use object::low_ports::LowPorts;
 
 /// The label of services that another proxy serves.
 const OTHER_PROXY: &str = "service.kubernetes.io/service-proxy-name";

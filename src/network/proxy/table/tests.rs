@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::AddressRange;
-use crate::network::machine::NodeFacts;
-use crate::object::{Key, Shared};
+use crate::machine::NodeFacts;
+use api::AddressRange;
+use object::{Key, Shared};
 
 /// Ports and endpoints of each slice.
 type Slices = Vec<(Value, Vec<Value>)>;

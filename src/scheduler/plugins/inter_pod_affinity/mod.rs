@@ -2,24 +2,24 @@
 //!
 //! Both ways: what the pod asks of those that are there, and what those ask of it.
 
-use crate::scheduler::framework::{
+use crate::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
 };
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::domain_count::{DomainCount, Supposed, bump};
-use crate::scheduler::state::domain_terms::Namespaces;
-use crate::scheduler::state::existing_terms::ExistingTermCounts;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_affinity::Demand;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::reason::{Reason, Refusal};
+use crate::state::domain_count::{DomainCount, Supposed, bump};
+use crate::state::domain_terms::Namespaces;
+use crate::state::existing_terms::ExistingTermCounts;
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_affinity::Demand;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
 
 /// See the file's head.
-pub(in crate::scheduler) struct InterPodAffinity {
+pub(crate) struct InterPodAffinity {
     /// What a term that a pod requires is worth to a pod that matches it (`hardPodAffinityWeight`).
-    pub(in crate::scheduler) hard_weight: i64,
+    pub(crate) hard_weight: i64,
     /// Only what the pod itself prefers counts.
-    pub(in crate::scheduler) ignore_preferred_of_existing: bool,
+    pub(crate) ignore_preferred_of_existing: bool,
 }
 
 impl Default for InterPodAffinity {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::scheduler::test_objects::{node, pod_info};
+use crate::test_objects::{node, pod_info};
 
 /// Zone A has node1 and node2, zone B node3; `bare` has no zone.
 fn cluster() -> Snapshot {

@@ -4,16 +4,16 @@
 //! domain, with the pod itself where it counts, less those of the emptiest domain. A node without all the
 //! keys is neither a domain nor a target.
 
-use crate::scheduler::framework::{
+use crate::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
 };
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::domain_count::{DomainCount, Supposed};
-use crate::scheduler::state::domain_terms::Namespaces;
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
-use crate::scheduler::state::spread::Spread;
+use crate::reason::{Reason, Refusal};
+use crate::state::domain_count::{DomainCount, Supposed};
+use crate::state::domain_terms::Namespaces;
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use crate::state::spread::Spread;
 
 /// See the file's head.
 pub(super) struct PodTopologySpread;

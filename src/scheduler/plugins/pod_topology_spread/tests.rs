@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::object::well_known::label::HOSTNAME;
-use crate::scheduler::test_objects::{node, pod_info, with};
+use crate::test_objects::{node, pod_info, with};
+use object::well_known::label::HOSTNAME;
 
 /// The page's cluster: zone A has node1 and node2, zone B node3 (and node4); pods `foo: bar` on them.
 fn cluster(nodes: &[(&str, &str)], pods: &[&str]) -> Snapshot {
@@ -103,7 +103,7 @@ fn min_domains_selectors_and_other_pods_sch_5() {
     revised.spec.as_mut().unwrap().topology_spread_constraints =
         serde_json::from_value(json!([constraint("zone", json!({"matchLabelKeys": ["hash", "absent"]}))]))
             .unwrap();
-    let revised = PodInfo::new(crate::object::Shared::from_value(revised));
+    let revised = PodInfo::new(object::Shared::from_value(revised));
     assert_eq!(takers(&mut snapshot, &revised).len(), 3, "no pod of hash 2 yet");
     // Other namespaces and terminating pods do not count.
     for (name, namespace, deleted) in

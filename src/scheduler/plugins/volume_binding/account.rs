@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::object::storage::{claim_ref, is_fully_bound};
-use crate::object::{Key, Uid};
-use crate::scheduler::state::node_info::NodeName;
-use crate::scheduler::state::pod_info::PodInfo;
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::state::node_info::NodeName;
+use crate::state::pod_info::PodInfo;
+use crate::state::snapshot::Snapshot;
+use object::storage::{claim_ref, is_fully_bound};
+use object::{Key, Uid};
 
 /// What becomes of a pod's waiting claims on one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,15 +6,15 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use parking_lot::Mutex;
 
 use super::account::{Account, Choice, Overview};
-use crate::object::Shared;
-use crate::object::storage::{
+use crate::framework::NodeCheck;
+use crate::reason::{Reason, Reasons, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::storage::Storage;
+use object::Shared;
+use object::storage::{
     NO_PROVISIONER, SELECTED_NODE, Seeker, annotation, claim_class, claim_size, find_match,
     is_reachable_from, provisions_for, volume_name,
 };
-use crate::scheduler::framework::NodeCheck;
-use crate::scheduler::reason::{Reason, Reasons, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::storage::Storage;
 
 /// The volumes of one pod.
 pub(super) struct Volumes<'a> {

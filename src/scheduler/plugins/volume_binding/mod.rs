@@ -12,29 +12,27 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::volume_changes;
-use crate::object::Shared;
-use crate::object::owner::is_terminating;
-use crate::object::storage::{
-    claim_class, claim_phase, is_fully_bound, is_made_for, volume_name, waits_for_consumer,
-};
-use crate::scheduler::framework::{
-    BindError, Binding, ChangeType, ClusterChange, Plugin, PluginId, PreBind, PreFilter,
-};
-use crate::scheduler::reason::{Reason, Refusal};
-use crate::scheduler::state::node_info::NodeInfo;
-use crate::scheduler::state::pod_info::{PodClaim, PodInfo};
-use crate::scheduler::state::snapshot::Snapshot;
+use crate::framework::{BindError, Binding, ChangeType, ClusterChange, Plugin, PluginId, PreBind, PreFilter};
+use crate::reason::{Reason, Refusal};
+use crate::state::node_info::NodeInfo;
+use crate::state::pod_info::{PodClaim, PodInfo};
+use crate::state::snapshot::Snapshot;
 use account::Account;
 use check::Volumes;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use object::Shared;
+use object::owner::is_terminating;
+use object::storage::{
+    claim_class, claim_phase, is_fully_bound, is_made_for, volume_name, waits_for_consumer,
+};
 
 /// How long a decided pod waits for its volumes unless the configuration says otherwise.
 const BIND_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// See the file's head.
-pub(in crate::scheduler) struct VolumeBinding {
+pub(crate) struct VolumeBinding {
     /// How long a decided pod waits for its volumes.
-    pub(in crate::scheduler) bind_timeout: Duration,
+    pub(crate) bind_timeout: Duration,
     account: Mutex<Account>,
 }
 

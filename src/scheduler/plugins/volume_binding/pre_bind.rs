@@ -5,13 +5,13 @@
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 
 use super::account::Choice;
-use crate::api::{Api, ApiError};
-use crate::object::storage::{
+use crate::framework::Binding;
+use api::{Api, ApiError};
+use object::storage::{
     SELECTED_NODE, annotation, claim_ref, claim_uid, is_fully_bound, is_kept_for, is_reachable_from,
     keep_for, volume_name,
 };
-use crate::object::{Key, Kind, Shared};
-use crate::scheduler::framework::Binding;
+use object::{Key, Kind, Shared};
 
 /// Marks the volumes for their claims, and the claims for the node their volumes are to be made for.
 pub(super) fn write(binding: &Binding<'_>, choice: &Choice) -> Result<(), String> {

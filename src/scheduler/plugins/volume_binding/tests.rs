@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::VolumeBinding;
 
-use crate::object::Shared;
-use crate::scheduler::core::Step;
-use crate::scheduler::framework::Attempt;
-use crate::scheduler::plugins::PrioritySort;
-use crate::scheduler::plugins::test_volumes::{claim, volume, with_claim};
-use crate::scheduler::profile::Profile;
-use crate::scheduler::test_cluster::Cluster;
-use crate::scheduler::test_objects::node;
+use crate::core::Step;
+use crate::framework::Attempt;
+use crate::plugins::PrioritySort;
+use crate::plugins::test_volumes::{claim, volume, with_claim};
+use crate::profile::Profile;
+use crate::test_cluster::Cluster;
+use crate::test_objects::node;
+use object::Shared;
 
 /// Nodes `a` and `b`, each with its name as label `host`, and the classes `late`, `hand` and `now`.
 fn cluster() -> Cluster {
@@ -303,15 +303,15 @@ proptest! {
 async fn a_pod_is_bound_after_its_claims_vol_2() {
     use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
-    use crate::api::{Api, ApiConfig, WriteOptions};
-    use crate::base::clock::Clock;
-    use crate::object::storage::{BIND_COMPLETED, SELECTED_NODE};
-    use crate::object::{Key, Kind, Object};
-    use crate::scheduler::framework::{Binding, Plugin, PreBind, PreFilter};
-    use crate::scheduler::state::pod_info::PodInfo;
-    use crate::scheduler::state::snapshot::Snapshot;
-    use crate::scheduler::test_objects::named_pod;
-    use crate::store::Store;
+    use crate::framework::{Binding, Plugin, PreBind, PreFilter};
+    use crate::state::pod_info::PodInfo;
+    use crate::state::snapshot::Snapshot;
+    use crate::test_objects::named_pod;
+    use api::{Api, ApiConfig, WriteOptions};
+    use base::clock::Clock;
+    use object::storage::{BIND_COMPLETED, SELECTED_NODE};
+    use object::{Key, Kind, Object};
+    use store::Store;
 
     let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
     let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());

@@ -202,10 +202,10 @@ async fn a_crash_makes_no_second_job_for_a_time_cj_1_safe_6() {
         let cluster = Cluster::start(NO_NODES);
         cluster.create::<CronJob>(cron_job("0 * * * *", &json!({})));
         cluster.until(0, 59).await;
-        cluster.store.fail_after(Some(writes));
+        cluster.store.faults().fail_after(Some(writes));
         cluster.until(1, 1).await;
         cluster.controllers.stop_one("cronjob").await;
-        cluster.store.fail_after(None);
+        cluster.store.faults().fail_after(None);
         cluster.controllers.start_one("cronjob");
         cluster.pass(600).await;
         assert_eq!((cluster.times().as_str(), cluster.active_jobs()), ("01:00*", 1), "after {writes} writes");

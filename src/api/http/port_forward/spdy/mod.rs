@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::failure;
 use super::pairs::{Added, Pair, Pairs, Role, Use};
-use crate::api::http::spdy::{self, Gone, Offer, Reader, Streams, Writer};
-use crate::api::node_access::{Duplex, PodPorts};
+use crate::http::spdy::{self, Gone, Offer, Reader, Streams, Writer};
+use crate::node_access::{Duplex, PodPorts};
 
 /// How long a stream waits for its other half.
 const STREAM_CREATION: Duration = Duration::from_secs(30);

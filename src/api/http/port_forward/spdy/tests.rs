@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::api::http::spdy::client::Client;
-use crate::api::node_access::Unreachable;
+use crate::http::spdy::client::Client;
+use crate::node_access::Unreachable;
 
 /// A pod that listens on port 80 and hands its ends of connections to the test.
 struct Pod {

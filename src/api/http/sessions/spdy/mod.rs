@@ -6,8 +6,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::status::{Sizes, StatusForm};
 use super::{Inward, Outward, Tells, carry, ends};
-use crate::api::http::spdy::{self, Gone, Reader, Streams, Writer};
-use crate::base::session::{Session, SessionInput, SessionOutput, SessionStreams};
+use crate::http::spdy::{self, Gone, Reader, Streams, Writer};
+use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 
 /// What is spoken here. The first two versions have no resizing, the last alone tells the status as JSON.
 pub(super) const PROTOCOLS: &[&str] =

@@ -6,8 +6,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::api::http::spdy::client::Client;
-use crate::base::session::TerminalSize;
+use crate::http::spdy::client::Client;
+use base::session::TerminalSize;
 
 /// The process' side of a session.
 struct Process {

@@ -72,7 +72,7 @@ pub(super) enum Event {
 
 /// The connection cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::api::http) enum ConnectionError {
+pub(in crate::http) enum ConnectionError {
     /// No SPDY.
     #[error(transparent)]
     Frame(#[from] FrameError),

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
 use super::doc::{Doc, Tone};
-use crate::console::rows::event::last_seen;
-use crate::console::text::{age, seconds_between};
+use crate::rows::event::last_seen;
+use crate::text::{age, seconds_between};
 
 /// Appends the table; oldest first, as kubectl sorts them.
 pub(crate) fn describe(doc: &mut Doc, events: &[&Event], now: Timestamp) {

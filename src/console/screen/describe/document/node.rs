@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::conditions;
 use super::doc::{Doc, Tone, at, identity, items, labels, text, time};
-use crate::console::text::{age, seconds_between};
-use crate::object::quantity::Amount;
+use crate::text::{age, seconds_between};
+use object::quantity::Amount;
 
 /// Writes the description; `pods` are all pods of the node, `beside` has its Lease.
 pub(crate) fn describe(doc: &mut Doc, node: &Value, pods: &[Value], beside: &[Value], now: Timestamp) {

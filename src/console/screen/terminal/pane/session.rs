@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use super::debug::{StartProgress, progress};
 use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
-use crate::console::action::error_text;
-use crate::console::container::{default_container, terminal_of};
+use crate::action::error_text;
+use crate::container::{default_container, terminal_of};
 
 /// Tries bash first: it is what people expect, `sh` is what every image has.
 const SHELL: [&str; 3] = ["sh", "-c", "command -v bash >/dev/null && exec bash || exec sh"];

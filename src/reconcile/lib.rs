@@ -14,7 +14,7 @@ mod recorder;
 mod runner;
 mod update_expectations;
 
-pub use crate::api::{Change, ChangeKind};
+pub use api::{Change, ChangeKind};
 pub use cache::{Cache, Caches};
 pub use controller::{Controller, Requests, controller_key, controllers_of};
 pub use correlator::EventType;

@@ -8,7 +8,7 @@ pub mod dial_error;
 pub mod nearest;
 pub mod quote;
 pub mod resolv_conf;
-pub(crate) mod root_dir;
+pub mod root_dir;
 pub mod session;
 pub mod streams;
 pub mod task;

@@ -5,16 +5,26 @@
 //!
 //! Architecture Invariant: nothing here knows Kubernetes' API; what runs is told in full.
 
-#[cfg(target_os = "linux")]
 pub(crate) mod daemon;
 mod descendants;
-#[cfg(any(test, feature = "fuzz"))]
-pub(crate) mod fuzz;
+#[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
+pub mod fuzz;
 mod image_users;
-pub(crate) mod journal;
+pub mod journal;
 mod memory;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+#[path = "../../tests/it/needs.rs"]
+#[expect(
+    dead_code,
+    unused_macros,
+    unused_imports,
+    reason = "the library's own tests need less of the machine than the others"
+)]
+mod needs;
 mod process_tree;
-pub(crate) mod protocol;
+#[expect(missing_docs, reason = "the names of messages and their fields say what they are")]
+pub mod protocol;
 mod record;
 pub mod running;
 mod socket;
@@ -22,14 +32,14 @@ mod spec;
 
 #[cfg(target_os = "linux")]
 pub use daemon::node_host_main;
-pub(crate) use descendants::Descendants;
+pub use descendants::Descendants;
 pub use image_users::containers_with_root;
 pub use memory::Memory;
-pub(crate) use record::after_all;
+pub use record::after_all;
 pub use record::{
     ContainerExit, ContainerRecord, ExecOutput, RuntimeError, SandboxRecord, Usage, UsageByPod,
 };
-pub(crate) use socket::reachable;
+pub use socket::reachable;
 pub use spec::{
     ContainerId, ContainerSpec, DEFAULT_PATH, HostShares, MemoryVolume, Mount, PodUid, Program,
     ResourceLimits, SandboxSpec, Security,

@@ -2,6 +2,9 @@
 //!
 //! Architecture Invariant: nothing here reads the clock, does I/O or decides anything.
 
+#[macro_use] // its table makes others
+mod kind;
+
 mod any;
 pub mod completion_indexes;
 pub mod conditions;
@@ -12,7 +15,6 @@ pub mod host_ports;
 pub mod job;
 mod key;
 mod key_map;
-mod kind;
 pub mod low_ports;
 pub mod names;
 pub mod node;
@@ -36,6 +38,5 @@ pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use custom::CustomObject;
 pub use key::{Key, Revision, Uid};
 pub use key_map::KeyMap;
-pub(crate) use kind::each_built_in;
 pub use kind::{Kind, KindInfo, Scope, Subresource, TooManyKinds, split_api_version};
 pub use versions::{OtherVersion, ServedKind};

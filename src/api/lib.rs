@@ -36,16 +36,16 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use crate::base::clock::Clock;
-use crate::object::config::{Limits, Timings};
-use crate::object::{Key, Kind, Object, Revision, Shared, Typed};
-pub use crate::store::{Change, ChangeKind, Expired, Visibility, Watcher};
-use crate::store::{Snapshot, Store, StoreError};
 pub use addresses::AddressRange;
+use base::clock::Clock;
 pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
 pub use error::{ApiError, Cause};
 use node_access::NodeAccess;
+use object::config::{Limits, Timings};
+use object::{Key, Kind, Object, Revision, Shared, Typed};
 pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
+pub use store::{Change, ChangeKind, Expired, Visibility, Watcher};
+use store::{Snapshot, Store, StoreError};
 
 /// What the API needs to know of its cluster.
 #[derive(Clone, Debug)]

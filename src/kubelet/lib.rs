@@ -13,6 +13,10 @@ mod hooks;
 pub mod images;
 mod logs;
 mod mirror_pod;
+#[cfg(test)]
+#[path = "../../tests/it/needs.rs"]
+#[expect(dead_code, reason = "the library's own tests need less of the machine than the others")]
+mod needs;
 mod node;
 pub mod observed;
 pub mod plan;
@@ -43,15 +47,15 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::api::{Api, ApiError};
-use crate::base::backoff::BackoffPolicy;
-use crate::base::task::Tasks;
-use crate::object::Shared;
-use crate::reconcile::Caches;
+use api::{Api, ApiError};
+use base::backoff::BackoffPolicy;
+use base::task::Tasks;
 use context::Context;
 use node::{Closing, Node};
 pub use node::{NodeConfig, StaticManifest};
+use object::Shared;
 use pod_workers::{PodEvent, PodWorkers};
+use reconcile::Caches;
 use runtime::{PodUid, Runtime, RuntimeError, SandboxSpec};
 use sync_pod::RuntimeSyncer;
 

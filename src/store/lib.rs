@@ -17,6 +17,7 @@
 mod checkpoint;
 mod database;
 mod disk;
+pub mod faults;
 mod open;
 mod original;
 mod reserve;
@@ -27,12 +28,11 @@ mod watch;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 
-use crate::object::{Key, Kind, Object, Revision};
 use disk::Disk;
-#[cfg(test)]
-pub(crate) use disk::gate::Mood as DiskMood;
+use faults::Faults;
+use object::{Key, Kind, Object, Revision};
 pub use open::Loss;
 use state::State;
 pub use watch::{Change, ChangeKind, Expired, Visibility, Watcher};
@@ -91,25 +91,7 @@ struct Inner {
     state: RwLock<State>,
     signals: watch::Signals,
     disk: Option<Disk>,
-    fuse: Fuse,
-}
-
-/// How many more writes are taken, when somebody wants a store that fails.
-#[derive(Default)]
-struct Fuse(Mutex<Option<u64>>);
-
-impl Fuse {
-    /// Whether the next write is taken.
-    fn holds(&self) -> bool {
-        match &mut *self.0.lock() {
-            None => true,
-            Some(0) => false,
-            Some(left) => {
-                *left -= 1;
-                true
-            }
-        }
-    }
+    faults: Faults,
 }
 
 impl Store {
@@ -120,7 +102,7 @@ impl Store {
 
     fn in_memory(state: State) -> Self {
         let (state, signals) = (RwLock::new(state), watch::Signals::default());
-        Self { inner: Arc::new(Inner { state, signals, disk: None, fuse: Fuse::default() }) }
+        Self { inner: Arc::new(Inner { state, signals, disk: None, faults: Faults::default() }) }
     }
 
     /// The state kept in `directory`, made when it is not there; refused when something of it is lost.
@@ -131,15 +113,11 @@ impl Store {
     /// The state kept in `directory`, which may have lost something if that is accepted.
     pub fn open_with(directory: &Path, loss: Loss) -> Result<Self, StoreError> {
         let signals = watch::Signals::default();
-        let (disk, state) = Disk::start(open::open(directory, loss)?, directory, signals.clone());
-        let (state, disk, fuse) = (RwLock::new(state), Some(disk), Fuse::default());
-        Ok(Self { inner: Arc::new(Inner { state, signals, disk, fuse }) })
-    }
-
-    /// Makes the disk stand still, fail, or work again.
-    #[cfg(test)]
-    pub(crate) fn set_disk(&self, mood: DiskMood) {
-        self.inner.disk.as_ref().expect("a store with a disk").gate.set(mood);
+        let faults = Faults::default();
+        let opened = open::open(directory, loss)?;
+        let (disk, state) = Disk::start(opened, directory, signals.clone(), faults.disk().clone());
+        let (state, disk) = (RwLock::new(state), Some(disk));
+        Ok(Self { inner: Arc::new(Inner { state, signals, disk, faults }) })
     }
 
     /// The revision of the last write.
@@ -199,9 +177,7 @@ impl Store {
         if let Some(reason) = disk.and_then(Disk::refusal) {
             return Err(WriteError::Disk(reason));
         }
-        if !self.inner.fuse.holds() {
-            return Err(WriteError::Disk("a fault was asked for".into()));
-        }
+        self.inner.faults.admit().map_err(WriteError::Disk)?;
         let object = {
             let mut state = self.inner.state.write();
             let change = apply(&mut state)?;
@@ -216,9 +192,9 @@ impl Store {
         Ok(object)
     }
 
-    /// A fault on purpose: after so many more writes all are refused, as by a disk that fails; `None` heals.
-    pub fn fail_after(&self, writes: Option<u64>) {
-        *self.inner.fuse.0.lock() = writes;
+    /// What can be made to fail on purpose.
+    pub fn faults(&self) -> &Faults {
+        &self.inner.faults
     }
 
     /// Why no write is accepted now, if so.

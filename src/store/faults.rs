@@ -1,0 +1,73 @@
+//! Faults on purpose (FAULT-1): a disk that hangs or fails, writes that are refused after so many.
+
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+/// What can be made to fail in a store.
+#[derive(Default)]
+pub struct Faults {
+    disk: DiskFaults,
+    /// How many more writes are taken; none: all.
+    writes_left: Mutex<Option<u64>>,
+}
+
+impl Faults {
+    /// The disk hangs, fails or works from now on. A store without a disk takes no notice.
+    pub fn set_disk(&self, fault: DiskFault) {
+        self.disk.set(fault);
+    }
+
+    /// After so many more writes all are refused before anything changes, as by a disk that has failed; `None` heals.
+    pub fn fail_after(&self, writes: Option<u64>) {
+        *self.writes_left.lock() = writes;
+    }
+
+    pub(crate) fn disk(&self) -> &DiskFaults {
+        &self.disk
+    }
+
+    /// Counts a write, or says why it is refused.
+    pub(crate) fn admit(&self) -> Result<(), String> {
+        match &mut *self.writes_left.lock() {
+            None => Ok(()),
+            Some(0) => Err("a fault was asked for".into()),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What a disk does wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiskFault {
+    /// Nothing.
+    #[default]
+    None,
+    /// A write does not end.
+    Hang,
+    /// A write fails as on a full disk.
+    Fail,
+}
+
+/// Shared with the disk's thread.
+#[derive(Clone, Default)]
+pub(crate) struct DiskFaults(Arc<(Mutex<DiskFault>, Condvar)>);
+
+impl DiskFaults {
+    /// Before a group of writes: waits as long as the disk hangs, or says why it fails.
+    pub(crate) fn pass(&self) -> Result<(), String> {
+        let (fault, changed) = &*self.0;
+        let mut fault = fault.lock();
+        changed.wait_while(&mut fault, |fault| *fault == DiskFault::Hang);
+        if *fault == DiskFault::Fail { Err("No space left on device".into()) } else { Ok(()) }
+    }
+
+    pub(crate) fn set(&self, fault: DiskFault) {
+        let (current, changed) = &*self.0;
+        *current.lock() = fault;
+        changed.notify_all();
+    }
+}
