@@ -16,6 +16,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::custom::CustomObject;
+use super::encode::Encoder;
+use super::managed::ManagedFields;
 use super::{Key, Kind, Revision, numbers, pod_preset};
 
 /// An object could not be read.
@@ -87,12 +89,11 @@ macro_rules! bodies {
                 match self { $(Self::$kind(o) => &mut o.metadata,)* Self::Custom(o) => &mut o.metadata, }
             }
 
-            fn encode(&self) -> serde_json::Result<Vec<u8>> {
-                match self { $(Self::$kind(o) => serde_json::to_vec(o),)* Self::Custom(o) => serde_json::to_vec(o), }
-            }
-
-            fn write_json(&self, out: impl std::io::Write) -> serde_json::Result<()> {
-                match self { $(Self::$kind(o) => serde_json::to_writer(out, o),)* Self::Custom(o) => serde_json::to_writer(out, o), }
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$kind(o) => serde::Serialize::serialize(o, serializer),)*
+                    Self::Custom(o) => serde::Serialize::serialize(o, serializer),
+                }
             }
 
             fn to_value(&self) -> serde_json::Result<serde_json::Value> {
@@ -201,6 +202,8 @@ each_built_in!(bodies);
 #[derive(Clone)]
 pub struct Object {
     body: Body,
+    /// In the metadata only of what clients send and get.
+    managed: ManagedFields,
     json: OnceLock<Bytes>,
     size: OnceLock<usize>,
 }
@@ -326,11 +329,43 @@ impl Object {
         Revision::of(self.meta())
     }
 
+    /// Who owns which of its fields.
+    pub fn managed_fields(&self) -> &ManagedFields {
+        &self.managed
+    }
+
+    /// Says who owns which of its fields; what its metadata has of that goes.
+    pub fn set_managed_fields(&mut self, managed: ManagedFields) {
+        self.meta_mut().managed_fields = None;
+        self.managed = managed;
+    }
+
+    /// What was read from storage: what its metadata says of owners holds.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        if let Some(entries) = self.meta_mut().managed_fields.take() {
+            self.managed = ManagedFields::read(&entries).unwrap_or_default();
+        }
+        self
+    }
+
+    /// Whether both have the same content, whoever owns it.
+    pub fn same_content(&self, other: &Self) -> bool {
+        self.body == other.body
+    }
+
     /// Its JSON encoding, made once.
     pub fn json(&self) -> &Bytes {
         self.json.get_or_init(|| {
-            Bytes::from(self.body.encode().expect("API types have string keys and finite numbers"))
+            let mut text = Vec::new();
+            self.encode(&mut text);
+            Bytes::from(text)
         })
+    }
+
+    fn encode(&self, out: impl std::io::Write) {
+        let mut serializer = Encoder::serializer(out, &self.managed);
+        self.body.serialize(&mut serializer).expect("API types have string keys and finite numbers");
     }
 
     /// Appends its JSON encoding: the one already made, or one that is not kept. For what is written once and
@@ -338,7 +373,7 @@ impl Object {
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match self.json.get() {
             Some(json) => out.extend_from_slice(json),
-            None => self.body.write_json(out).expect("API types have string keys and finite numbers"),
+            None => self.encode(out),
         }
     }
 
@@ -349,7 +384,7 @@ impl Object {
                 return json.len();
             }
             let mut counter = Counter(0);
-            self.body.write_json(&mut counter).expect("API types have string keys and finite numbers");
+            self.encode(&mut counter);
             counter.0
         })
     }
@@ -361,6 +396,15 @@ impl Object {
 
     /// Its JSON as a value, for patching and for reading fields by path.
     pub fn to_value(&self) -> Value {
+        let mut value = self.content();
+        if !self.managed.is_empty() {
+            value["metadata"]["managedFields"] = self.managed.to_value();
+        }
+        value
+    }
+
+    /// Its JSON as a value, without who owns it.
+    pub fn content(&self) -> Value {
         self.body.to_value().expect("API types have string keys and finite numbers")
     }
 }
@@ -381,13 +425,13 @@ impl std::io::Write for Counter {
 
 impl From<Body> for Object {
     fn from(body: Body) -> Self {
-        Self { body, json: OnceLock::new(), size: OnceLock::new() }
+        Self { body, managed: ManagedFields::default(), json: OnceLock::new(), size: OnceLock::new() }
     }
 }
 
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
-        self.body == other.body
+        self.body == other.body && self.managed == other.managed
     }
 }
 
@@ -489,6 +533,31 @@ mod tests {
         assert_eq!(unknown.to_string(), "no kind \"Pod\" in version \"v9\"");
         let shape = Object::from_value(Kind::Pod, json!({"spec": []})).unwrap_err();
         assert!(matches!(shape, DecodeError::Shape { kind: Kind::Pod, .. }), "{shape}");
+    }
+
+    #[test]
+    fn owners_are_written_with_the_metadata_alone_api_13() {
+        let owned = |text: &str| {
+            let value: Value = serde_json::from_str(text).unwrap();
+            let object = Object::from_any_value(value.clone()).unwrap().settled();
+            assert!(object.meta().managed_fields.is_none() && !object.managed_fields().is_empty());
+            let written: Value = serde_json::from_slice(object.json()).unwrap();
+            assert_eq!((&written, &object.to_value()), (&value, &value));
+            assert_eq!(object.clone().size(), object.json().len());
+        };
+        let entry = r#"[{"manager":"m","operation":"Update","apiVersion":"v1","time":"2026-11-21T03:26:25Z",
+            "fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:metadata":{}}}}]"#;
+        for metadata in ["", r#","name":"a","labels":{"metadata":"metadata"}"#] {
+            owned(&format!(
+                r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"managedFields":{entry}{metadata}}},
+                    "data":{{"metadata":"x","a":"metadata"}}}}"#
+            ));
+        }
+        let template = r#"{"metadata":{"labels":{"a":"b"}}}"#;
+        owned(&format!(
+            r#"{{"apiVersion":"v1","kind":"PodTemplate","metadata":{{"managedFields":{entry},"name":"a"}},
+                "template":{template}}}"#
+        ));
     }
 
     #[test]

@@ -144,6 +144,7 @@ fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
         Some(kind) => Object::from_value(kind, value),
         None => Object::from_any_value(value),
     }
+    .map(Object::settled)
     .map_err(|e| e.to_string())
 }
 

@@ -1,0 +1,95 @@
+//! A set of paths as `fieldsV1` writes it: `{"f:data":{".":{},"f:key":{}}}`.
+
+use serde_json::{Map, Value};
+
+use super::path::Step;
+use super::set::{FieldSet, Node};
+
+/// How deep a set may nest; no object is deeper.
+const MAX_DEPTH: usize = 128;
+
+impl FieldSet {
+    /// As JSON, in order.
+    pub fn to_fields_v1(&self) -> Value {
+        Value::Object(self.write(false))
+    }
+
+    fn write(&self, itself: bool) -> Map<String, Value> {
+        let mut map = Map::new();
+        if itself && !self.is_empty() {
+            map.insert(".".into(), Value::Object(Map::new()));
+        }
+        for (step, node) in self.nodes() {
+            map.insert(step_text(step), Value::Object(node.below.write(node.member)));
+        }
+        map
+    }
+
+    /// Reads JSON; steps of a sort that nobody knows are passed over, as Kubernetes does.
+    pub fn from_fields_v1(value: &Value) -> Result<Self, String> {
+        read(value, 0).map(|node| node.below)
+    }
+}
+
+fn read(value: &Value, depth: usize) -> Result<Node, String> {
+    let Value::Object(entries) = value else { return Err("fieldsV1 must be made of objects".into()) };
+    if depth > MAX_DEPTH {
+        return Err("fieldsV1 is nested too deep".into());
+    }
+    let mut node = Node { member: entries.is_empty(), below: FieldSet::default() };
+    for (name, value) in entries {
+        if name == "." {
+            node.member = true;
+        } else if let Some(step) = read_step(name)? {
+            node.below.put(step, read(value, depth + 1)?);
+        }
+    }
+    Ok(node)
+}
+
+fn step_text(step: &Step) -> String {
+    match step {
+        Step::Field(name) => format!("f:{name}"),
+        Step::Key(_) => format!("k:{}", value_text(step)),
+        Step::Value(_) => format!("v:{}", value_text(step)),
+        Step::Index(index) => format!("i:{index}"),
+    }
+}
+
+/// The JSON of a key or value.
+pub(super) fn value_text(step: &Step) -> String {
+    match step {
+        Step::Key(values) => {
+            let map: Map<String, Value> =
+                values.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+            Value::Object(map).to_string()
+        }
+        Step::Value(value) => value.to_string(),
+        Step::Field(_) | Step::Index(_) => String::new(),
+    }
+}
+
+/// The step of a key's JSON.
+pub(super) fn read_key(text: &str) -> Result<Step, String> {
+    let values: Map<String, Value> =
+        serde_json::from_str(text).map_err(|error| format!("{text}: {error}"))?;
+    Ok(Step::key(values.into_iter().map(|(name, value)| (name.into(), value)).collect()))
+}
+
+/// The step of a value's JSON.
+pub(super) fn read_value(text: &str) -> Result<Step, String> {
+    serde_json::from_str(text).map(Step::Value).map_err(|error| format!("{text}: {error}"))
+}
+
+fn read_step(text: &str) -> Result<Option<Step>, String> {
+    let Some((sort, rest)) = text.split_once(':') else {
+        return Err(format!("missing colon: {text:?}"));
+    };
+    Ok(Some(match sort {
+        "f" => Step::field(rest),
+        "k" => read_key(rest)?,
+        "v" => read_value(rest)?,
+        "i" => Step::Index(rest.parse().map_err(|_| format!("no index: {rest:?}"))?),
+        _ => return Ok(None),
+    }))
+}

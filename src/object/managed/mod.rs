@@ -1,0 +1,198 @@
+//! Who owns which field of an object: `metadata.managedFields`.
+//!
+//! An object keeps its entries beside its typed value, each set of fields in a compact form ([`compact`]) that
+//! objects with equal sets share. Only what reads an object as JSON sees them written out.
+
+mod compact;
+mod fields_v1;
+mod path;
+mod set;
+mod shared;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use serde_json::{Value, json};
+
+pub use path::{Step, path_text};
+pub use set::{FieldSet, Node};
+
+/// How a manager came to own its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By any other write.
+    Update,
+}
+
+impl Operation {
+    /// As entries have it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// Who owns fields: one entry is told from another by it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Manager {
+    /// The field manager's name.
+    pub name: String,
+    /// How it came to own them.
+    pub operation: Operation,
+    /// The version its fields are named in.
+    pub api_version: String,
+    /// The part of the object that was written; empty for the object itself.
+    pub subresource: String,
+}
+
+/// What one manager owns.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    manager: Arc<Manager>,
+    /// Seconds since 1970.
+    time: Option<i64>,
+    fields: Arc<[u8]>,
+}
+
+impl Entry {
+    /// What `manager` owns since `time`, in seconds since 1970.
+    pub fn new(manager: Manager, time: Option<i64>, fields: &FieldSet) -> Self {
+        let encoded = compact::encode(fields);
+        // What a status names (addresses) is of one object alone.
+        let fields = if manager.subresource.is_empty() { shared::bytes(&encoded) } else { encoded.into() };
+        Self { manager: shared::manager(manager), time, fields }
+    }
+
+    /// Who.
+    pub fn manager(&self) -> &Manager {
+        &self.manager
+    }
+
+    /// When it last changed what it owns, in seconds since 1970.
+    pub fn time(&self) -> Option<i64> {
+        self.time
+    }
+
+    /// What it owns.
+    pub fn fields(&self) -> FieldSet {
+        compact::decode(&self.fields)
+    }
+
+    fn owns_the_same(&self, other: &Self) -> bool {
+        (Arc::ptr_eq(&self.manager, &other.manager) || self.manager == other.manager)
+            && (Arc::ptr_eq(&self.fields, &other.fields) || self.fields == other.fields)
+    }
+
+    /// Reads an entry as clients write it; the error says what is wrong.
+    fn read(entry: &ManagedFieldsEntry) -> Result<Self, String> {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let operation = match entry.operation.as_deref() {
+            Some("Apply") => Operation::Apply,
+            Some("Update") => Operation::Update,
+            _ => return Err("operation must be `Apply` or `Update`".into()),
+        };
+        let api_version = text(&entry.api_version);
+        if api_version.is_empty() {
+            return Err("apiVersion must not be empty".into());
+        }
+        if entry.fields_type.as_deref() != Some("FieldsV1") {
+            return Err(format!("invalid fieldsType {:?}", text(&entry.fields_type)));
+        }
+        let fields = match &entry.fields_v1 {
+            Some(fields) => FieldSet::from_fields_v1(&fields.0)?,
+            None => FieldSet::default(),
+        };
+        let manager = Manager {
+            name: text(&entry.manager),
+            operation,
+            api_version,
+            subresource: text(&entry.subresource),
+        };
+        Ok(Self::new(manager, entry.time.as_ref().map(|time| time.0.as_second()), &fields))
+    }
+
+    fn to_value(&self) -> Value {
+        let mut value = json!({
+            "apiVersion": self.manager.api_version,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": self.fields().to_fields_v1(),
+            "manager": self.manager.name,
+            "operation": self.manager.operation.text(),
+        });
+        if !self.manager.subresource.is_empty() {
+            value["subresource"] = self.manager.subresource.clone().into();
+        }
+        if let Some(time) = self.time.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
+            value["time"] = time.to_string().into();
+        }
+        value
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.time == other.time && self.owns_the_same(other)
+    }
+}
+
+/// The owners of an object's fields; cloning shares them.
+#[derive(Clone, Debug, Default)]
+pub struct ManagedFields(Option<Arc<[Entry]>>);
+
+impl ManagedFields {
+    /// These entries, in Kubernetes' order.
+    pub fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by(|a, b| {
+            let key = |e: &Entry| (e.manager.operation, e.time.unwrap_or(0));
+            let names = |e: &Entry| {
+                let Manager { name, api_version, subresource, .. } = (*e.manager).clone();
+                (name, api_version, subresource)
+            };
+            key(a).cmp(&key(b)).then_with(|| names(a).cmp(&names(b)))
+        });
+        Self((!entries.is_empty()).then(|| entries.into()))
+    }
+
+    /// Reads entries as clients write them; the error says what is wrong with the first bad one.
+    pub fn read(entries: &[ManagedFieldsEntry]) -> Result<Self, String> {
+        entries.iter().map(Entry::read).collect::<Result<Vec<_>, _>>().map(Self::new)
+    }
+
+    /// Whether nobody owns anything.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// One entry an owner.
+    pub fn entries(&self) -> &[Entry] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the same managers own the same fields, whenever they came to.
+    pub fn owned_the_same(&self, other: &Self) -> bool {
+        let (a, b) = (self.entries(), other.entries());
+        a.len() == b.len() && a.iter().all(|one| b.iter().any(|other| other.owns_the_same(one)))
+    }
+
+    /// As `metadata.managedFields` has them.
+    pub fn to_value(&self) -> Value {
+        self.entries().iter().map(Entry::to_value).collect()
+    }
+}
+
+impl PartialEq for ManagedFields {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+            (a, b) => a.is_none() && b.is_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Equal parts of entries kept once: the replicas of a workload are owned alike.
+
+use std::borrow::Borrow;
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+
+use super::Manager;
+
+/// Values that are kept once while anybody has them.
+struct Shared<T: ?Sized> {
+    values: HashSet<Arc<T>>,
+    /// When so many are kept, those that nobody has any more go.
+    sweep_at: usize,
+}
+
+/// So few are never swept.
+const LEAST: usize = 1024;
+
+impl<T: ?Sized + Eq + Hash> Shared<T> {
+    fn new() -> Self {
+        Self { values: HashSet::new(), sweep_at: LEAST }
+    }
+
+    fn get<Q: ?Sized + Eq + Hash>(&mut self, value: &Q, make: impl FnOnce() -> Arc<T>) -> Arc<T>
+    where
+        Arc<T>: Borrow<Q>,
+    {
+        if let Some(there) = self.values.get(value) {
+            return there.clone();
+        }
+        if self.values.len() >= self.sweep_at {
+            self.values.retain(|value| Arc::strong_count(value) > 1);
+            self.sweep_at = (2 * self.values.len()).max(LEAST);
+        }
+        let made = make();
+        self.values.insert(made.clone());
+        made
+    }
+}
+
+static BYTES: LazyLock<Mutex<Shared<[u8]>>> = LazyLock::new(|| Mutex::new(Shared::new()));
+static MANAGERS: LazyLock<Mutex<Shared<Manager>>> = LazyLock::new(|| Mutex::new(Shared::new()));
+
+pub(super) fn bytes(value: &[u8]) -> Arc<[u8]> {
+    BYTES.lock().get(value, || value.into())
+}
+
+pub(super) fn manager(value: Manager) -> Arc<Manager> {
+    let mut managers = MANAGERS.lock();
+    managers.get(&value.clone(), || Arc::new(value))
+}

@@ -1,0 +1,116 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn set(value: &Value) -> FieldSet {
+    FieldSet::from_fields_v1(value).unwrap()
+}
+
+#[test]
+fn sets_are_written_as_kubernetes_writes_them_api_13() {
+    let value = json!({
+        "f:data": {".": {}, "f:a": {}},
+        "f:spec": {"f:ports": {"k:{\"port\":9,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}},
+            "k:{\"port\":80,\"protocol\":\"TCP\"}": {"f:name": {}}}, "f:z": {"v:\"x\"": {}, "i:3": {}}},
+    });
+    let set = set(&value);
+    assert_eq!(set.to_fields_v1().to_string(), value.to_string());
+    assert_eq!(compact::decode(&compact::encode(&set)), set);
+    let paths: Vec<String> = set.paths().iter().map(|path| path_text(path)).collect();
+    assert_eq!(
+        paths,
+        [
+            ".data",
+            ".data.a",
+            r#".spec.ports[port=9,protocol="TCP"]"#,
+            r#".spec.ports[port=9,protocol="TCP"].name"#,
+            r#".spec.ports[port=80,protocol="TCP"].name"#,
+            r#".spec.z[="x"]"#,
+            ".spec.z[3]",
+        ]
+    );
+}
+
+#[test]
+fn unknown_steps_are_passed_over_and_bad_ones_refused_api_13() {
+    assert_eq!(set(&json!({"x:y": {}, "f:a": {}})), set(&json!({"f:a": {}})));
+    for bad in [json!({"f": {}}), json!({"k:x": {}}), json!({"i:x": {}}), json!({"f:a": 1}), json!([])] {
+        assert!(FieldSet::from_fields_v1(&bad).is_err(), "{bad}");
+    }
+    let mut deep = json!({});
+    for _ in 0..100_000 {
+        let mut above = serde_json::Map::new();
+        above.insert("f:a".into(), deep);
+        deep = Value::Object(above);
+        if above_limit(&deep) {
+            break;
+        }
+    }
+    assert!(FieldSet::from_fields_v1(&deep).is_err());
+}
+
+/// Deep enough to be refused, and not too deep to be dropped.
+fn above_limit(value: &Value) -> bool {
+    let (mut depth, mut at) = (0, value);
+    while let Some(below) = at.get("f:a") {
+        (depth, at) = (depth + 1, below);
+    }
+    depth > 200
+}
+
+#[test]
+fn entries_stand_in_kubernetes_order_and_are_shared_api_13() {
+    let entry = |name: &str, operation, time| {
+        let manager =
+            Manager { name: name.into(), operation, api_version: "v1".into(), subresource: String::new() };
+        Entry::new(manager, Some(time), &set(&json!({"f:a": {}})))
+    };
+    let fields = ManagedFields::new(vec![
+        entry("b", Operation::Update, 1),
+        entry("z", Operation::Apply, 9),
+        entry("a", Operation::Update, 1),
+    ]);
+    let names: Vec<&str> = fields.entries().iter().map(|e| e.manager().name.as_str()).collect();
+    assert_eq!(names, ["z", "a", "b"]);
+    assert!(Arc::ptr_eq(&fields.entries()[0].fields, &fields.entries()[1].fields));
+    let read: Vec<ManagedFieldsEntry> = serde_json::from_value(fields.to_value()).unwrap();
+    assert_eq!(ManagedFields::read(&read), Ok(fields));
+    assert!(ManagedFields::read(&[ManagedFieldsEntry::default()]).is_err());
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        "[a-d]".prop_map(|name| Step::field(&name)),
+        (0..3_i64).prop_map(|n| Step::key(vec![("k".into(), json!(n))])),
+        "[xy]".prop_map(|text| Step::Value(json!(text))),
+        (0..2_i64).prop_map(Step::Index),
+    ]
+}
+
+fn sets() -> impl Strategy<Value = FieldSet> {
+    prop::collection::vec(prop::collection::vec(steps(), 1..4), 0..8).prop_map(FieldSet::of)
+}
+
+proptest! {
+    /// The tree is a set of its paths, in every operation.
+    #[test]
+    fn sets_obey_the_laws_of_sets_api_13(a in sets(), b in sets()) {
+        let all = |set: &FieldSet| set.paths();
+        let both = a.intersection(&b);
+        prop_assert!(all(&both).iter().all(|path| a.has(path) && b.has(path)));
+        prop_assert_eq!(all(&a).iter().filter(|path| b.has(path)).count(), all(&both).len());
+        prop_assert_eq!(a.difference(&b).union(&both), a.clone());
+        prop_assert!(a.difference(&b).intersection(&b).is_empty());
+        prop_assert_eq!(a.union(&b), b.union(&a));
+        prop_assert_eq!(a.union(&b).difference(&b), a.difference(&b));
+        prop_assert!(all(&a.recursive_difference(&b)).iter().all(|path| a.difference(&b).has(path)));
+        prop_assert_eq!(FieldSet::of(all(&a)), a);
+    }
+
+    #[test]
+    fn sets_survive_every_encoding_api_13(a in sets()) {
+        prop_assert_eq!(&FieldSet::from_fields_v1(&a.to_fields_v1()).unwrap(), &a);
+        prop_assert_eq!(&compact::decode(&compact::encode(&a)), &a);
+    }
+}
