@@ -56,6 +56,13 @@ pub enum ApiError {
         /// What conflicts, field by field.
         causes: Vec<Cause>,
     },
+    /// An apply would change what others own (409).
+    ApplyConflict {
+        /// Who owns what.
+        message: String,
+        /// One a field.
+        causes: Vec<Cause>,
+    },
     /// The object breaks its kind's rules (422).
     Invalid {
         /// Its kind.
@@ -216,7 +223,7 @@ impl ApiError {
     pub fn code(&self) -> u16 {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => 404,
-            Self::AlreadyExists { .. } | Self::Conflict { .. } => 409,
+            Self::AlreadyExists { .. } | Self::Conflict { .. } | Self::ApplyConflict { .. } => 409,
             Self::Invalid { .. }
             | Self::InvalidOptions { .. }
             | Self::InvalidQuery { .. }
@@ -242,7 +249,7 @@ impl ApiError {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
-            Self::Conflict { .. } => "Conflict",
+            Self::Conflict { .. } | Self::ApplyConflict { .. } => "Conflict",
             Self::Invalid { .. }
             | Self::InvalidOptions { .. }
             | Self::InvalidQuery { .. }
@@ -330,6 +337,9 @@ impl ApiError {
                 causes: status_causes(causes),
                 ..StatusDetails::default()
             }),
+            Self::ApplyConflict { causes, .. } => {
+                Some(StatusDetails { causes: status_causes(causes), ..StatusDetails::default() })
+            }
             Self::TooManyRequests { causes, .. } => Some(StatusDetails {
                 causes: status_causes(causes),
                 retry_after_seconds: self.retry_after_seconds(),
@@ -426,6 +436,7 @@ impl std::fmt::Display for ApiError {
             Self::UnsupportedMediaType(message) => write!(f, "{message}"),
             Self::Internal(message) => write!(f, "Internal error occurred: {message}"),
             Self::TooManyRequests { message, .. }
+            | Self::ApplyConflict { message, .. }
             | Self::Unprocessable(message)
             | Self::Failure(message)
             | Self::BadRequest(message)

@@ -15,6 +15,7 @@ mod history;
 pub mod http;
 pub mod identity;
 pub mod kinds;
+mod managed_fields;
 pub mod node_access;
 mod node_ports;
 mod options;
@@ -43,9 +44,10 @@ pub use error::{ApiError, Cause};
 use node_access::NodeAccess;
 use object::config::{Limits, Timings};
 use object::{Key, Kind, Object, Revision, Shared, Typed};
-pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
+pub use options::{Apply, DeleteOptions, Part, Propagation, Selection, WriteOptions};
 pub use store::{Change, ChangeKind, Expired, Visibility, Watcher};
 use store::{Snapshot, Store, StoreError};
+pub use write::Applied;
 
 /// What the API needs to know of its cluster.
 #[derive(Clone, Debug)]
@@ -78,7 +80,12 @@ impl Default for ApiConfig {
 #[derive(Clone)]
 pub struct Api {
     inner: Arc<Inner>,
+    /// Who writes through this handle, when a write does not say.
+    manager: &'static str,
 }
+
+/// Who makes what the API makes by itself.
+const API_SERVER: &str = "kube-apiserver";
 
 struct Inner {
     store: Store,
@@ -118,9 +125,15 @@ impl Api {
             usage: RwLock::default(),
             verdicts: RwLock::default(),
         };
-        let api = Self { inner: Arc::new(inner) };
+        let api = Self { inner: Arc::new(inner), manager: API_SERVER };
         api.take_existing_addresses();
         api
+    }
+
+    /// The same API for an actor: it owns the fields that it writes under this name.
+    #[must_use]
+    pub fn acting_as(&self, manager: &'static str) -> Self {
+        Self { inner: self.inner.clone(), manager }
     }
 
     /// The cluster's clock.

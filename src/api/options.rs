@@ -1,15 +1,34 @@
 //! What a request asks besides the object: dry run, preconditions, propagation, selection.
 
+use serde_json::Value;
+
 use object::selector::{FieldRequirement, Selector};
-use object::{Revision, Uid};
+use object::{Key, Revision, ServedKind, Uid};
 
 /// How a write is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Do everything but store the result.
     pub dry_run: bool,
-    /// Who writes, for managedFields.
+    /// Who writes, for managedFields; none = whom the handle acts as.
     pub field_manager: Option<String>,
+}
+
+/// A configuration to apply, and where.
+#[derive(Clone, Debug)]
+pub struct Apply {
+    /// The kind, in the version of the configuration.
+    pub served: ServedKind,
+    /// The object.
+    pub key: Key,
+    /// What of it is written.
+    pub part: Part,
+    /// The part's name where [`Part`] does not tell it: `scale`.
+    pub subresource: Option<&'static str>,
+    /// The fields that the applier wants to own.
+    pub config: Value,
+    /// Takes them from whoever has them.
+    pub force: bool,
 }
 
 /// What becomes of an object's dependants when it is deleted.
@@ -75,4 +94,17 @@ pub enum Part {
     Resize,
     /// What the API itself changes: binding, finalizers, deletion marks.
     System,
+}
+
+impl Part {
+    /// How owners of fields name it; none when nobody comes to own anything by it.
+    pub(crate) fn subresource(self) -> Option<&'static str> {
+        match self {
+            Self::Main => Some(""),
+            Self::Status => Some("status"),
+            Self::EphemeralContainers => Some("ephemeralcontainers"),
+            Self::Resize => Some("resize"),
+            Self::System => None,
+        }
+    }
 }

@@ -89,3 +89,20 @@ fn refuse_if(kind: Kind, name: &str, errors: Vec<FieldError>) -> Result<(), ApiE
         .collect();
     Err(ApiError::Invalid { kind, name: name.into(), causes })
 }
+
+/// Refuses a scale that asks for less than nothing.
+pub(crate) fn check_scale(name: &str, replicas: i32) -> Result<(), ApiError> {
+    if replicas >= 0 {
+        return Ok(());
+    }
+    Err(ApiError::InvalidRequest {
+        what: "Scale",
+        group: "autoscaling",
+        name: name.into(),
+        causes: vec![Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
+            field: "spec.replicas".into(),
+        }],
+    })
+}

@@ -12,6 +12,11 @@ use reconcile::Caches;
 use scheduler::config::{ConfigError, profiles};
 use scheduler::{Scheduler, SchedulerConfig};
 
+/// Whom the fields belong to that the controllers write, as in Kubernetes.
+const CONTROLLERS: &str = "kube-controller-manager";
+/// And those of the scheduler.
+const SCHEDULER: &str = "kube-scheduler";
+
 /// The running control loops.
 pub(super) struct Actors {
     _controllers: Controllers,
@@ -41,9 +46,10 @@ pub(super) fn start(
         scheduler_config.profiles = profiles(configuration)?;
     }
     let scheduler = (!config.is_disabled("scheduler")).then(|| {
-        let scheduler = Scheduler::new(api, caches, scheduler_config);
+        let scheduler = Scheduler::new(&api.acting_as(SCHEDULER), caches, scheduler_config);
         scheduler.run(tasks);
         scheduler
     });
-    Ok(Actors { _controllers: Controllers::start(api, caches, tasks, settings), _scheduler: scheduler })
+    let controllers = Controllers::start(&api.acting_as(CONTROLLERS), caches, tasks, settings);
+    Ok(Actors { _controllers: controllers, _scheduler: scheduler })
 }

@@ -349,6 +349,15 @@ impl Object {
         self
     }
 
+    /// Its metadata as clients get it.
+    pub fn shown_meta(&self) -> Value {
+        let mut meta = serde_json::to_value(self.meta()).expect("metadata has string keys");
+        if !self.managed.is_empty() {
+            meta["managedFields"] = self.managed.to_value();
+        }
+        meta
+    }
+
     /// Whether both have the same content, whoever owns it.
     pub fn same_content(&self, other: &Self) -> bool {
         self.body == other.body

@@ -30,6 +30,7 @@ mod pod_faults;
 mod pods;
 mod runtime;
 mod scheduling;
+mod server_side_apply;
 mod services;
 mod spec;
 mod stopping;

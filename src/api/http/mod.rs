@@ -5,6 +5,7 @@
 //!
 //! Architecture Invariant: no rule about objects lives here; this is encoding, negotiation and streaming.
 
+mod applying;
 mod auth;
 mod body;
 mod channels;

@@ -47,8 +47,9 @@ impl Patch {
     }
 }
 
-/// The patch types that are taken; server-side apply is not yet.
-const SERVED: [PatchType; 3] = [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge];
+/// The patch types that are taken; an apply is read elsewhere ([`super::applying`]).
+const SERVED: [PatchType; 4] =
+    [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge, PatchType::Apply];
 
 /// Kubernetes' refusal of any other type.
 fn unsupported() -> ApiError {

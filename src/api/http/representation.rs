@@ -34,5 +34,5 @@ pub(super) fn encode_one(
 
 /// An object's metadata as an object of its own.
 pub(super) fn partial(version: MetaVersion, object: &Object) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": object.meta()})
+    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": object.shown_meta()})
 }

@@ -16,7 +16,8 @@ use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::shown::Shown;
 use super::{
-    Server, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch, write_options,
+    Server, applying, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch,
+    write_options,
 };
 use crate::Part;
 use crate::kinds::{Kinds, Strategy};
@@ -138,7 +139,7 @@ fn list_answer(
 }
 
 /// The object a request carries, checked against its path, with warnings for the client.
-fn read_object(
+pub(super) fn read_object(
     kinds: &Kinds,
     target: &ResourceTarget,
     mut read: body::ReadValue,
@@ -255,7 +256,10 @@ async fn patch(
     request: Request,
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let options = write_options::of_write(wanted)?;
+    if applying::is_apply(&request) {
+        return applying::answer(server, target, key, part, request, wanted).await;
+    }
+    let options = write_options::of_patch(wanted)?;
     let patch = super::patching::Patch::read(request).await?;
     let (mut warnings, mut before) = (Vec::new(), None);
     let stored = server.api().change(target.kind(), key, part, &options, |current| {
@@ -271,7 +275,7 @@ async fn patch(
 }
 
 /// The object as it was stored, once it is durable, with what the client should know of it.
-async fn answer_written(
+pub(super) async fn answer_written(
     server: &Server,
     served: ServedKind,
     status: StatusCode,
@@ -371,6 +375,9 @@ async fn change_scale(
     request: Request,
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
+    if *request.method() == Method::PATCH && applying::is_apply(&request) {
+        return applying::answer_scale(server, target, key, request, wanted).await;
+    }
     let options = write_options::of_write(wanted)?;
     let decode = |value: Value| -> Result<Scale, ApiError> {
         serde_json::from_value(value).map_err(|e| ApiError::BadRequest(format!("Scale cannot be read: {e}")))

@@ -2,11 +2,12 @@
 
 use axum::extract::Request;
 use http::Method;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, USER_AGENT};
 
 use super::encoding::Writing;
 use super::negotiate::{Accepted, Form, Offer, negotiate};
 use super::query::Query;
+use super::write_options::MANAGER_MAX_BYTES;
 use crate::ApiError;
 
 /// How a request wants to be answered, read before its body is.
@@ -17,6 +18,8 @@ pub(super) struct ResponseFormat {
     /// What the options of a write by this method are called.
     pub(super) options: &'static str,
     accept: String,
+    /// The program that asks, as its `User-Agent` begins.
+    pub(super) program: String,
     form: Form,
 }
 
@@ -27,7 +30,10 @@ impl ResponseFormat {
         let query = Query::parse(request.uri().query().unwrap_or(""));
         let writing = Writing::of(request.method(), request.headers(), &query);
         let options = options_kind(request.method());
-        Self { query, writing, options, accept: accept.join(","), form: Form::default() }
+        let agent = request.headers().get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let program = agent.split('/').next().unwrap_or_default();
+        let program = program.chars().filter(|c| !c.is_control()).take(MANAGER_MAX_BYTES).collect();
+        Self { query, writing, options, accept: accept.join(","), program, form: Form::default() }
     }
 
     /// Settles how the answer is written; refuses a client that takes nothing of what there is.

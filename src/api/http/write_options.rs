@@ -11,16 +11,39 @@ use base::quote::quote;
 use object::Revision;
 
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
-const MANAGER_MAX_BYTES: usize = 128;
+pub(super) const MANAGER_MAX_BYTES: usize = 128;
 
-/// What the query says about how to write.
+/// What the query says about how to write; who does not say who writes is known by the program's name.
 pub(super) fn of_write(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
-    let mut wrong = Vec::new();
+    checked(wanted, Vec::new())
+}
+
+/// What the query says about a patch that is no apply.
+pub(super) fn of_patch(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
+    let forced = wanted.query.has("force").then(|| Cause {
+        reason: "FieldValueForbidden".into(),
+        message: "Forbidden: may not be specified for non-apply patch".into(),
+        field: "force".into(),
+    });
+    checked(wanted, forced.into_iter().collect())
+}
+
+/// What the query says about an apply.
+pub(super) fn of_apply(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
+    let nobody = wanted.query.get("fieldManager").is_none().then(|| Cause {
+        reason: "FieldValueRequired".into(),
+        message: "Required value: is required for apply patch".into(),
+        field: "fieldManager".into(),
+    });
+    checked(wanted, nobody.into_iter().collect())
+}
+
+fn checked(wanted: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOptions, ApiError> {
     let dry_run = dry_run(&mut wrong, &wanted.query.all("dryRun"));
     let manager = wanted.query.get("fieldManager");
     field_manager(&mut wrong, manager.unwrap_or_default());
     refuse_if(wanted.options, wrong)?;
-    Ok(WriteOptions { dry_run, field_manager: manager.map(Into::into) })
+    Ok(WriteOptions { dry_run, field_manager: Some(manager.unwrap_or(&wanted.program).into()) })
 }
 
 /// What a body, or the query where the body does not say, tells about a deletion.

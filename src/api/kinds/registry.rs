@@ -155,6 +155,14 @@ impl Kinds {
         self.version(served).map(|(_, version)| version.strategy.schema())
     }
 
+    /// The schema of a custom resource in the version that an object has.
+    pub(crate) fn schema_of(&self, object: &Object) -> Option<&super::structural::Structural> {
+        let (definition, custom) = (self.custom.get(&object.kind())?, object.custom()?);
+        let version = split_api_version(custom.api_version()).1;
+        let named = definition.versions.iter().find(|v| v.name == version);
+        Some(named.unwrap_or_else(|| definition.stored()).strategy.schema())
+    }
+
     /// The strategy of a kind in a version.
     pub(crate) fn strategy_in(&self, served: ServedKind) -> StrategyOf {
         self.strategy_named(served.kind(), served.version())

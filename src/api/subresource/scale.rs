@@ -3,8 +3,7 @@
 use k8s_openapi::api::autoscaling::v1::{Scale, ScaleSpec, ScaleStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::Part;
-use crate::{Api, ApiError, Cause, WriteOptions};
+use crate::{Api, ApiError, WriteOptions, rules};
 use object::{Key, Kind, Object, Revision};
 
 impl Api {
@@ -21,7 +20,7 @@ impl Api {
         options: &WriteOptions,
         edit: impl Fn(Scale) -> Result<Scale, ApiError>,
     ) -> Result<Scale, ApiError> {
-        let stored = self.change(kind, key, Part::Main, options, |current| {
+        let stored = self.change_through("scale", kind, key, options, |current| {
             let scale = edit(scale_of(self, current)?)?;
             if let Some(version) = scale.metadata.resource_version.as_ref().filter(|v| !v.is_empty())
                 && *version != current.revision().to_string()
@@ -29,18 +28,7 @@ impl Api {
                 return Err(ApiError::modified(kind, &key.name));
             }
             let replicas = scale.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0);
-            if replicas < 0 {
-                return Err(ApiError::InvalidRequest {
-                    what: "Scale",
-                    group: "autoscaling",
-                    name: key.name.clone(),
-                    causes: vec![Cause {
-                        reason: "FieldValueInvalid".into(),
-                        message: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
-                        field: "spec.replicas".into(),
-                    }],
-                });
-            }
+            rules::check_scale(&key.name, replicas)?;
             let mut next = current.clone();
             self.kinds().strategy(current).set_replicas(&mut next, replicas);
             Ok(next)

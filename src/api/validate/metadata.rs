@@ -11,7 +11,7 @@ use object::selector::Labels;
 use object::{Kind, owner};
 
 /// Keys and values of all annotations together.
-const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
+pub(crate) const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 
 /// The name of who manages fields.
 const MANAGER_MAX_BYTES: usize = 128;

@@ -6,6 +6,7 @@
 //! The steps of a write and their order are in [`pipeline`]: create, update, patch, scale, bind, evict, ephemeral
 //! containers and resize all take them, and [`Part`] says which of them touch what.
 
+mod apply;
 mod parts;
 mod pipeline;
 mod reservation;
@@ -14,7 +15,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
 
-use self::pipeline::Write;
+pub use self::apply::Applied;
+use self::pipeline::{Ownership, Write};
 use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
 use base::quote::quote;
@@ -26,7 +28,16 @@ const TRIES: usize = 64;
 
 impl Api {
     /// Stores a new object and returns it as stored.
-    pub fn create(&self, mut object: Object, options: &WriteOptions) -> Result<Arc<Object>, ApiError> {
+    pub fn create(&self, object: Object, options: &WriteOptions) -> Result<Arc<Object>, ApiError> {
+        self.create_owned(object, options, &Ownership::Tracked)
+    }
+
+    fn create_owned(
+        &self,
+        mut object: Object,
+        options: &WriteOptions,
+        ownership: &Ownership,
+    ) -> Result<Arc<Object>, ApiError> {
         let kind = object.kind();
         self.stamp_new(&mut object)?;
         let prefix = object.meta().generate_name.clone().filter(|_| object.name().is_empty());
@@ -36,7 +47,7 @@ impl Api {
             if let Some(prefix) = &prefix {
                 candidate.meta_mut().name = Some(generated_name(prefix));
             }
-            let write = Write::create(self, options);
+            let write = Write::create(self, options, ownership.clone());
             let ready = write.run(candidate)?;
             if options.dry_run {
                 let candidate = ready.into_preview();
@@ -160,14 +171,40 @@ impl Api {
         options: &WriteOptions,
         mut edit: impl FnMut(&Object) -> Result<Object, ApiError>,
     ) -> Result<Arc<Object>, ApiError> {
+        self.change_owned(kind, key, part, options, |current| Ok((edit(current)?, Ownership::Tracked)))
+    }
+
+    /// As [`Api::change`], through a subresource that owners are told by.
+    pub(super) fn change_through(
+        &self,
+        subresource: &'static str,
+        kind: Kind,
+        key: &Key,
+        options: &WriteOptions,
+        mut edit: impl FnMut(&Object) -> Result<Object, ApiError>,
+    ) -> Result<Arc<Object>, ApiError> {
+        self.change_owned(kind, key, Part::Main, options, |current| {
+            Ok((edit(current)?, Ownership::Through(subresource)))
+        })
+    }
+
+    fn change_owned(
+        &self,
+        kind: Kind,
+        key: &Key,
+        part: Part,
+        options: &WriteOptions,
+        mut edit: impl FnMut(&Object) -> Result<(Object, Ownership), ApiError>,
+    ) -> Result<Arc<Object>, ApiError> {
         for _ in 0..TRIES {
             let current = self.get(kind, key)?;
-            let edited = edit(&current)?;
+            let (edited, ownership) = edit(&current)?;
             let based_on = based_on(&edited)?;
             if based_on != Revision(0) && based_on != current.revision() {
                 return Err(ApiError::modified(kind, &key.name));
             }
-            let ready = match Write::change(self, part, &current, options).run_change(edited)? {
+            let write = Write::change(self, part, &current, options, ownership);
+            let ready = match write.run_change(edited)? {
                 None => return Ok(current.clone()),
                 Some(ready) if options.dry_run => return Ok(Arc::new(ready.into_preview())),
                 Some(ready) => ready,

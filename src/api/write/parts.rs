@@ -54,9 +54,6 @@ fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiEr
     new.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
     new.generation = old.generation;
     new.self_link = None;
-    if new.managed_fields.is_none() {
-        new.managed_fields.clone_from(&old.managed_fields);
-    }
     // Empty maps and lists are absent, as Kubernetes writes them: otherwise a no-op would be a change.
     new.labels = new.labels.take().filter(|l| !l.is_empty());
     new.annotations = new.annotations.take().filter(|a| !a.is_empty());

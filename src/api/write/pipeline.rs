@@ -1,4 +1,4 @@
-//! The steps of a write, in Kubernetes' order: take over what the API keeps → default → mutating admission → prepare →
+//! The steps of a write, in Kubernetes' order: take over what the API keeps → default → own → mutating admission → prepare →
 //! validate → validating admission → reserve. What comes out is ready to be stored.
 //!
 //! What mutating admission does is therefore validated, on an update as for a new object, and nothing is reserved for
@@ -9,8 +9,22 @@ use k8s_openapi::api::core::v1::Event;
 use super::parts;
 use super::reservation::Reservation;
 use crate::kinds::{Strategy, ephemeral_containers_errors};
+use crate::managed_fields::{self, Type, Writer};
 use crate::{Api, ApiError, Part, WriteOptions, admission, room, rules};
 use object::Object;
+use object::managed::ManagedFields;
+
+/// Who owns what after a write.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Ownership {
+    /// The writer owns what it changed.
+    #[default]
+    Tracked,
+    /// The writer owns what it changed, through a subresource of this name.
+    Through(&'static str),
+    /// That is settled: by an apply.
+    Settled(ManagedFields),
+}
 
 /// A write on its way.
 pub(super) struct Write<'a> {
@@ -19,6 +33,7 @@ pub(super) struct Write<'a> {
     /// The version that is changed; none when the object is new.
     old: Option<&'a Object>,
     options: &'a WriteOptions,
+    ownership: Ownership,
 }
 
 /// A write that only has to be stored.
@@ -38,13 +53,19 @@ impl Ready<'_> {
 
 impl<'a> Write<'a> {
     /// Of a new object.
-    pub(super) fn create(api: &'a Api, options: &'a WriteOptions) -> Self {
-        Self { api, part: Part::Main, old: None, options }
+    pub(super) fn create(api: &'a Api, options: &'a WriteOptions, ownership: Ownership) -> Self {
+        Self { api, part: Part::Main, old: None, options, ownership }
     }
 
     /// Of a part of one that is there.
-    pub(super) fn change(api: &'a Api, part: Part, old: &'a Object, options: &'a WriteOptions) -> Self {
-        Self { api, part, old: Some(old), options }
+    pub(super) fn change(
+        api: &'a Api,
+        part: Part,
+        old: &'a Object,
+        options: &'a WriteOptions,
+        ownership: Ownership,
+    ) -> Self {
+        Self { api, part, old: Some(old), options, ownership }
     }
 
     /// Takes a new object through all steps.
@@ -52,6 +73,7 @@ impl<'a> Write<'a> {
         let kinds = self.api.kinds();
         let strategy = kinds.strategy(&object);
         strategy.apply_defaults(&mut object);
+        self.own(&mut object);
         let events = admission::mutate(self.api, self.part, None, &mut object)?;
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
@@ -72,6 +94,7 @@ impl<'a> Write<'a> {
         if matches!(self.part, Part::Main | Part::EphemeralContainers | Part::Resize) {
             strategy.apply_defaults(&mut object);
         }
+        self.own(&mut object);
         let events = admission::mutate(self.api, self.part, Some(old), &mut object)?;
         match self.part {
             Part::Main => strategy.prepare_for_update(&mut object, old),
@@ -81,10 +104,35 @@ impl<'a> Write<'a> {
         count_generation(&*strategy, &mut object, old);
         self.validate(&*strategy, &object, old)?;
         kinds.to_stored_version(&mut object);
-        if object == *old {
+        // When somebody came to own the same is no change.
+        if object.same_content(old) && object.managed_fields().owned_the_same(old.managed_fields()) {
             return Ok(None);
         }
         self.finish(object, events).map(Some)
+    }
+
+    /// Settles who owns which field. What admission and the API itself fill in afterwards is nobody's.
+    fn own(&self, object: &mut Object) {
+        let subresource = match &self.ownership {
+            Ownership::Settled(owners) => return object.set_managed_fields(owners.clone()),
+            Ownership::Through(subresource) => subresource,
+            Ownership::Tracked => match self.part.subresource() {
+                Some(subresource) => subresource,
+                None => {
+                    let owners = self.old.map(|old| old.managed_fields().clone()).unwrap_or_default();
+                    return object.set_managed_fields(owners);
+                }
+            },
+        };
+        let writer = Writer {
+            manager: self.options.field_manager.as_deref().unwrap_or(self.api.manager),
+            subresource,
+            now: self.api.clock().now().as_second(),
+        };
+        let kinds = self.api.kinds();
+        let of = Type::of(&kinds, object);
+        let owners = managed_fields::track(of, &writer, self.old, object);
+        object.set_managed_fields(owners);
     }
 
     fn validate(&self, strategy: &dyn Strategy, new: &Object, old: &Object) -> Result<(), ApiError> {
@@ -102,7 +150,11 @@ impl<'a> Write<'a> {
     /// What comes once an object is valid.
     fn finish(&self, mut object: Object, events: Vec<Event>) -> Result<Ready<'a>, ApiError> {
         admission::validate(self.api, self.part, self.old, &object)?;
-        rules::check_size(&object, self.old)?;
+        if rules::check_size(&object, self.old).is_err() {
+            // As Kubernetes: better nobody owns anything than that it cannot be stored.
+            object.set_managed_fields(ManagedFields::default());
+            rules::check_size(&object, self.old)?;
+        }
         room::check(self.api, self.part, &object, self.old)?;
         let reservation =
             Reservation::take(self.api, self.part, self.old, &mut object, self.options.dry_run)?;

@@ -38,6 +38,8 @@ use kubelet::runtime::RuntimeError;
 use object::Kind;
 use reconcile::{Caches, Recorder};
 
+/// Whom the fields belong to that nodes write, as in Kubernetes.
+const KUBELET: &str = "kubelet";
 /// A stop by force gives what ends by itself this long.
 const FORCED: Duration = Duration::from_secs(3);
 
@@ -62,6 +64,7 @@ impl Nodes {
         if config.is_disabled("kubelet") {
             return Ok(Self { follower: None, names: Vec::new() });
         }
+        let api = &api.acting_as(KUBELET);
         let context = NodeContext {
             api: api.clone(),
             kubelets: Kubelets::new(api, caches, tasks),

@@ -5,7 +5,6 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -140,13 +139,13 @@ fn json(value: &(impl Serialize + ?Sized)) -> String {
 fn partial(object: &Object, version: MetaVersion) -> Option<Box<RawValue>> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Partial<'a> {
+    struct Partial {
         kind: &'static str,
         api_version: &'static str,
-        metadata: &'a ObjectMeta,
+        metadata: serde_json::Value,
     }
     let api_version = version.api_version();
-    let partial = Partial { kind: "PartialObjectMetadata", api_version, metadata: object.meta() };
+    let partial = Partial { kind: "PartialObjectMetadata", api_version, metadata: object.shown_meta() };
     serde_json::value::to_raw_value(&partial).ok()
 }
 

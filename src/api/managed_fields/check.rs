@@ -1,0 +1,128 @@
+//! What keeps a configuration from being applied: fields that its type does not name, values of another type, elements
+//! that cannot be told apart.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::types::{Form, Owned, Type};
+use object::managed::{Step, path_text};
+
+/// How many faults are told.
+const MAX_REPORTED: usize = 32;
+
+/// What is wrong with a configuration, in Kubernetes' words; none when nothing is.
+pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
+    let mut found = Faults { path: Vec::new(), faults: Vec::new() };
+    found.value(of, config);
+    match found.faults.as_slice() {
+        [] => None,
+        [only] => Some(only.clone()),
+        many => Some(many.iter().fold("errors:".into(), |text, fault| format!("{text}\n  {fault}"))),
+    }
+}
+
+struct Faults {
+    path: Vec<Step>,
+    faults: Vec<String>,
+}
+
+impl Faults {
+    fn add(&mut self, what: &str) {
+        if self.faults.len() < MAX_REPORTED {
+            self.faults.push(format!("{}: {what}", path_text(&self.path)));
+        }
+    }
+
+    fn below(&mut self, step: Step, inside: impl FnOnce(&mut Self)) {
+        self.path.push(step);
+        inside(self);
+        self.path.pop();
+    }
+
+    fn value(&mut self, of: Type<'_>, value: &Value) {
+        if value.is_null() {
+            return;
+        }
+        let expected = match of.form() {
+            Form::Text if !value.is_string() => Some(format!("string, got {}", wrapped(value))),
+            Form::Number if !value.is_number() => {
+                Some(format!("numeric (int or float), got {}", go_type(value)))
+            }
+            Form::Boolean if !value.is_boolean() => Some(format!("boolean, got {}", go_type(value))),
+            Form::Scalar if value.is_object() || value.is_array() => {
+                Some(format!("any scalar, got {}", wrapped(value)))
+            }
+            Form::List if !value.is_array() => Some(format!("list, got {}", shown(value))),
+            Form::Map if !value.is_object() => Some(format!("map, got {}", shown(value))),
+            _ => None,
+        };
+        if let Some(expected) = expected {
+            self.add(&format!("expected {expected}"));
+            return;
+        }
+        match (of.owned(value), value) {
+            (_, Value::Object(fields)) if of.form() == Form::Map => {
+                for (name, value) in fields {
+                    let (type_, is_named) = of.field(name);
+                    self.below(Step::field(name), |this| {
+                        if is_named || of.takes_any_field() {
+                            this.value(type_, value);
+                        } else {
+                            this.add("field not declared in schema");
+                        }
+                    });
+                }
+            }
+            (owned @ (Owned::Set | Owned::Keyed(_)), Value::Array(items)) => self.items(of, &owned, items),
+            (_, Value::Array(items)) if of.form() == Form::List => {
+                for (at, item) in items.iter().enumerate() {
+                    self.below(Step::Index(at as i64), |this| this.value(of.item(), item));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn items(&mut self, of: Type<'_>, owned: &Owned<'_>, items: &[Value]) {
+        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+        for (at, item) in items.iter().enumerate() {
+            match of.step_to(owned, item) {
+                Ok(step) => {
+                    if !seen.insert(step.clone()) && told.insert(step.clone()) {
+                        self.add(&format!("duplicate entries for key {step}"));
+                    }
+                    self.below(step, |this| this.value(of.item(), item));
+                }
+                Err(fault) => self.add(&format!("element {at}: {fault}")),
+            }
+        }
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+fn wrapped(value: &Value) -> String {
+    let inner = match value {
+        Value::Object(_) | Value::Array(_) => format!("{}{{}}", go_type(value)),
+        other => other.to_string(),
+    };
+    format!("&value.valueUnstructured{{Value:{inner}}}")
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("&{{{text}}}"),
+        other => format!("&{{{other}}}"),
+    }
+}

@@ -1,0 +1,51 @@
+//! The way from client-side to server-side apply: what kubectl's annotation says was applied is kubectl's to apply.
+
+use serde_json::Value;
+
+use super::compare::field_set;
+use super::types::Type;
+use super::updater::changes;
+use crate::validate::metadata::ANNOTATIONS_MAX_BYTES;
+use object::managed::FieldSet;
+
+/// The one manager that the annotation is kept for.
+pub(crate) const KUBECTL: &str = "kubectl";
+/// Where client-side apply notes what it applied.
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+fn annotation(object: &Value) -> Option<&str> {
+    object.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()
+}
+
+/// The fields that the annotation has as the live object has them.
+pub(crate) fn still_as_applied(of: Type<'_>, live: &Value, version: &str) -> FieldSet {
+    let applied = annotation(live).and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let Some(applied) = applied.filter(|applied| applied["apiVersion"] == version) else {
+        return FieldSet::default();
+    };
+    let changes = changes(of, &applied, live);
+    field_set(of, &applied)
+        .difference(&changes.modified)
+        .difference(&changes.added)
+        .difference(&changes.removed)
+}
+
+/// Brings the annotation up to date, where there is one.
+pub(crate) fn renew(next: &mut Value, config: &Value) {
+    if annotation(next).is_none() {
+        return;
+    }
+    let mut config = config.clone();
+    if let Some(annotations) = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.shift_remove(ANNOTATION);
+    }
+    config.sort_all_objects();
+    let Some(annotations) = next.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
+        return;
+    };
+    annotations.insert(ANNOTATION.into(), format!("{config}\n").into());
+    let length = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    if annotations.iter().map(length).sum::<usize>() > ANNOTATIONS_MAX_BYTES {
+        annotations.shift_remove(ANNOTATION);
+    }
+}

@@ -1,0 +1,146 @@
+//! An applied configuration merged into the live object, and what is taken out of one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::types::{Owned, Type};
+use object::managed::{FieldSet, Step};
+
+/// The live value with the configuration's put in; in lists the configuration's order holds for what it names.
+pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
+    let owned = of.owned(config);
+    if of.owned(live) != owned {
+        return config.clone();
+    }
+    match (&owned, live, config) {
+        (Owned::Map, Value::Object(live), Value::Object(config))
+            if !(live.is_empty() && config.is_empty()) =>
+        {
+            let mut out = live.clone();
+            for (name, value) in config {
+                let merged = match live.get(name) {
+                    Some(live) => merge(of.field(name).0, live, value),
+                    None => value.clone(),
+                };
+                out.insert(name.clone(), merged);
+            }
+            Value::Object(out)
+        }
+        (Owned::Map, Value::Object(live), Value::Null) if !live.is_empty() => Value::Object(live.clone()),
+        (Owned::Set | Owned::Keyed(_), Value::Array(live), config) if !live.is_empty() => {
+            lists(of, &owned, live, config.as_array().map_or(&[], Vec::as_slice))
+        }
+        _ => config.clone(),
+    }
+}
+
+fn lists(of: Type<'_>, owned: &Owned<'_>, live: &[Value], config: &[Value]) -> Value {
+    // Live elements without a step of their own cannot be told apart and stay where they are.
+    let steps = |items: &[Value]| -> Vec<Option<Step>> {
+        items.iter().map(|item| of.step_to(owned, item).ok()).collect()
+    };
+    let (live_steps, config_steps) = (steps(live), steps(config));
+    let index = |steps: &[Option<Step>]| -> BTreeMap<Step, usize> {
+        let named = steps.iter().enumerate().rev();
+        named.filter_map(|(at, step)| Some((step.clone()?, at))).collect()
+    };
+    let (in_live, in_config) = (index(&live_steps), index(&config_steps));
+    let mut shared = config_steps
+        .iter()
+        .flatten()
+        .filter(|step| in_live.contains_key(step))
+        .collect::<Vec<_>>()
+        .into_iter();
+    let mut next_shared = shared.next();
+    let mut merged: BTreeSet<&Step> = BTreeSet::new();
+    let mut out = Vec::with_capacity(live.len().max(config.len()));
+    let (mut l, mut c) = (0, 0);
+    while l < live.len() || c < config.len() {
+        if l < live.len() {
+            let Some(step) = &live_steps[l] else {
+                out.push(live[l].clone());
+                l += 1;
+                continue;
+            };
+            if c < config.len() {
+                if config_steps[c].as_ref() == Some(step) {
+                    merged.insert(step);
+                    out.push(merge(of.item(), &live[l], &config[c]));
+                    (l, c) = (l + 1, c + 1);
+                    next_shared = shared.next();
+                    continue;
+                }
+                if in_config.contains_key(step) && next_shared.is_some_and(|next| next != step) {
+                    // It comes where the configuration has it.
+                    l += 1;
+                    continue;
+                }
+            }
+            if !in_config.contains_key(step) {
+                out.push(live[l].clone());
+                l += 1;
+                continue;
+            }
+            if merged.contains(step) {
+                l += 1;
+            }
+        }
+        if c < config.len() {
+            let step = config_steps[c].as_ref();
+            let there = step.and_then(|step| in_live.get(step));
+            out.push(match there {
+                Some(at) => merge(of.item(), &live[*at], &config[c]),
+                None => config[c].clone(),
+            });
+            if let Some(step) = step {
+                merged.insert(step);
+                if next_shared == Some(step) {
+                    next_shared = shared.next();
+                }
+            }
+            c += 1;
+        }
+    }
+    Value::Array(out)
+}
+
+/// The value without the paths of a set; null when nothing is left.
+pub(crate) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Value {
+    if set.is_empty() {
+        return value.clone();
+    }
+    let owned = of.owned(value);
+    match (&owned, value) {
+        (Owned::Leaf, Value::Object(_) | Value::Array(_)) => Value::Null,
+        (Owned::Map, Value::Object(fields)) => {
+            let mut left = Map::new();
+            for (name, value) in fields {
+                match set.at(&Step::field(name)) {
+                    None => drop(left.insert(name.clone(), value.clone())),
+                    Some(node) if node.member => {}
+                    Some(node) => {
+                        let rest = remove(of.field(name).0, value, &node.below);
+                        if !rest.is_null() || value.is_null() {
+                            left.insert(name.clone(), rest);
+                        }
+                    }
+                }
+            }
+            if left.is_empty() { Value::Null } else { Value::Object(left) }
+        }
+        (Owned::Set | Owned::Keyed(_), Value::Array(items)) => {
+            let kept = |item: &Value| {
+                let Ok(step) = of.step_to(&owned, item) else { return Some(item.clone()) };
+                match set.at(&step) {
+                    None => Some(item.clone()),
+                    Some(node) if node.member => None,
+                    Some(node) => Some(remove(of.item(), item, &node.below)),
+                }
+            };
+            let left: Vec<Value> = items.iter().filter_map(kept).collect();
+            if left.is_empty() { Value::Null } else { Value::Array(left) }
+        }
+        _ => value.clone(),
+    }
+}

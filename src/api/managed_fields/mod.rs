@@ -1,0 +1,171 @@
+//! Who owns which field, and server-side apply.
+//!
+//! Pure: from the live object, the next version or a configuration, and the owners so far to the owners then. The
+//! algorithm is structured-merge-diff's, with the rules that Kubernetes' field manager puts around it.
+
+mod always;
+mod check;
+mod compare;
+mod last_applied;
+mod merge;
+mod owners;
+mod types;
+mod updater;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+use crate::{ApiError, Cause};
+use object::Object;
+use object::managed::{FieldSet, ManagedFields, path_text};
+use owners::{Owner, Owners};
+pub(crate) use types::Type;
+use updater::{Application, Conflict};
+
+/// Who owned everything before the first apply, when nobody was known to.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Who writes what part of an object, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) manager: &'a str,
+    /// Empty for the object itself.
+    pub(crate) subresource: &'a str,
+    /// Seconds since 1970.
+    pub(crate) now: i64,
+}
+
+/// The owners of a new version, written by anything but an apply.
+pub(crate) fn track(
+    of: Type<'_>,
+    writer: &Writer<'_>,
+    old: Option<&Object>,
+    new: &mut Object,
+) -> ManagedFields {
+    let given = new.meta().managed_fields.clone();
+    if given.is_some() {
+        new.meta_mut().managed_fields = None;
+    }
+    let live = old.map(|old| old.managed_fields().clone()).unwrap_or_default();
+    let base = match given.as_deref() {
+        // Not through a subresource.
+        Some([only]) if writer.subresource.is_empty() && *only == Default::default() => {
+            ManagedFields::default()
+        }
+        Some(entries) if writer.subresource.is_empty() && !entries.is_empty() => {
+            ManagedFields::read(entries).unwrap_or(live)
+        }
+        _ => live,
+    };
+    // Once nobody is known to own anything, that stays so until somebody applies.
+    if old.is_some_and(|old| base.is_empty() || old.same_content(new)) {
+        return base;
+    }
+    let before = old.map_or_else(|| json!({}), Object::content);
+    let changes = updater::changes(of, &before, &new.content());
+    let mut owners = Owners::from(&base);
+    let owner = Owner::updater(writer.manager, writer.subresource, &new.api_version());
+    updater::update(&mut owners, &changes, &FieldSet::default(), owner, writer.now);
+    owners.cap();
+    owners.into()
+}
+
+/// What keeps a configuration from being applied to an object of this type, in Kubernetes' words.
+pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
+    check::faults(of, config)
+}
+
+/// A configuration to apply.
+pub(crate) struct Configuration<'a> {
+    /// In the version that the object is stored in.
+    pub(crate) value: &'a Value,
+    pub(crate) version: &'a str,
+    /// What this part of the object does not take.
+    pub(crate) ignored: &'a FieldSet,
+    /// Takes from others what they own.
+    pub(crate) force: bool,
+}
+
+/// The next version of an object to which a configuration is applied, and its owners then.
+pub(crate) fn apply(
+    of: Type<'_>,
+    writer: &Writer<'_>,
+    live: Option<&Object>,
+    config: &Configuration<'_>,
+) -> Result<(Value, ManagedFields), ApiError> {
+    let empty = json!({});
+    let content = live.map(Object::content);
+    let owners = live.map(|live| Owners::from(live.managed_fields())).unwrap_or_default();
+    let content = content.as_ref().unwrap_or(&empty);
+    let (value, owners) = apply_to(of, writer, content, owners, config).map_err(refusal)?;
+    Ok((value, owners.into()))
+}
+
+fn apply_to(
+    of: Type<'_>,
+    writer: &Writer<'_>,
+    live: &Value,
+    mut owners: Owners,
+    config: &Configuration<'_>,
+) -> Result<(Value, Owners), Vec<Conflict>> {
+    if owners.is_empty() {
+        let all = updater::changes(of, &json!({}), live);
+        let before = Owner::updater(BEFORE_FIRST_APPLY, writer.subresource, config.version);
+        updater::update(&mut owners, &all, config.ignored, before, writer.now);
+    }
+    let owner = Owner::applier(writer.manager, writer.subresource);
+    let application = Application {
+        of,
+        config: config.value,
+        version: config.version,
+        ignored: config.ignored,
+        owner: &owner,
+        force: config.force,
+        now: writer.now,
+    };
+    let is_kubectl = writer.manager == last_applied::KUBECTL;
+    let applied = application.apply(live, &owners).or_else(|mut conflicts| {
+        if !is_kubectl {
+            return Err(conflicts);
+        }
+        let allowed = last_applied::still_as_applied(of, live, config.version);
+        conflicts.retain(|conflict| !allowed.has(&conflict.path));
+        if conflicts.is_empty() {
+            Application { force: true, ..application }.apply(live, &owners)
+        } else {
+            Err(conflicts)
+        }
+    });
+    let (mut next, owners) = applied?;
+    if is_kubectl {
+        last_applied::renew(&mut next, config.value);
+    }
+    Ok((next, owners))
+}
+
+fn refusal(conflicts: Vec<Conflict>) -> ApiError {
+    let message = match conflicts.as_slice() {
+        [only] => format!("1 conflict: conflict with {}: {}", only.owner.text(), path_text(&only.path)),
+        many => {
+            let mut lines = Vec::new();
+            let mut last = None;
+            for conflict in many {
+                let owner = conflict.owner.text();
+                if last.as_ref() != Some(&owner) {
+                    lines.push(format!("conflicts with {owner}:"));
+                }
+                last = Some(owner);
+                lines.push(format!("- {}", path_text(&conflict.path)));
+            }
+            format!("{} conflicts: {}", many.len(), lines.join("\n"))
+        }
+    };
+    let causes = conflicts.iter().map(|conflict| Cause {
+        reason: "FieldManagerConflict".into(),
+        message: format!("conflict with {}", conflict.owner.text()),
+        field: path_text(&conflict.path),
+    });
+    ApiError::ApplyConflict { message: format!("Apply failed with {message}"), causes: causes.collect() }
+}

@@ -1,0 +1,189 @@
+//! The owners of an object's fields while a write settles them.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, Step};
+
+/// How many entries of updates an object keeps; the oldest of more become one. Kubernetes' number.
+const MAX_UPDATE_MANAGERS: usize = 10;
+/// Who owns what the oldest of too many updates owned.
+const ANCIENT_CHANGES: &str = "ancient-changes";
+
+/// Who owns fields. An applier is the same in every version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Owner {
+    pub(crate) name: String,
+    pub(crate) subresource: String,
+    pub(crate) operation: Operation,
+    /// Of an update alone.
+    version: String,
+}
+
+impl Owner {
+    pub(crate) fn applier(name: &str, subresource: &str) -> Self {
+        Self {
+            name: name.into(),
+            subresource: subresource.into(),
+            operation: Operation::Apply,
+            version: String::new(),
+        }
+    }
+
+    pub(crate) fn updater(name: &str, subresource: &str, api_version: &str) -> Self {
+        let name = if name.is_empty() { "unknown" } else { name };
+        Self {
+            name: name.into(),
+            subresource: subresource.into(),
+            operation: Operation::Update,
+            version: api_version.into(),
+        }
+    }
+
+    /// As conflicts name it.
+    pub(crate) fn text(&self) -> String {
+        let mut text = base::quote::quote(&self.name);
+        if !self.subresource.is_empty() {
+            text = format!("{text} with subresource {}", base::quote::quote(&self.subresource));
+        }
+        if self.operation == Operation::Update {
+            text = format!("{text} using {}", self.version);
+        }
+        text
+    }
+}
+
+/// What one owner has.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Held {
+    /// The version that the fields are named in.
+    pub(crate) version: String,
+    /// Seconds since 1970.
+    pub(crate) time: Option<i64>,
+    pub(crate) set: FieldSet,
+}
+
+/// All owners.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Owners(pub(crate) BTreeMap<Owner, Held>);
+
+/// What no entry names: it says which object it is, and the API keeps it.
+static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
+    let below = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let metadata = Step::field("metadata");
+    let below = below.map(|name| vec![metadata.clone(), Step::field(name)]);
+    let top = ["apiVersion", "kind", "metadata"].map(|name| vec![Step::field(name)]);
+    FieldSet::of(top.into_iter().chain(below))
+});
+
+/// The set without what no entry names.
+pub(crate) fn stripped(set: &FieldSet) -> FieldSet {
+    set.difference(&STRIPPED)
+}
+
+impl Owners {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes these fields from every owner but one.
+    pub(crate) fn take(&mut self, fields: &FieldSet, but: Option<&Owner>) {
+        if fields.is_empty() {
+            return;
+        }
+        for (owner, held) in &mut self.0 {
+            if Some(owner) != but {
+                held.set = held.set.difference(fields);
+            }
+        }
+        self.0.retain(|_, held| !held.set.is_empty());
+    }
+
+    /// Gives these fields to an updater, beside those that it has.
+    pub(crate) fn give(&mut self, owner: Owner, set: &FieldSet, now: i64) {
+        if set.is_empty() {
+            return;
+        }
+        let version = owner.version.clone();
+        let held =
+            self.0.entry(owner).or_insert_with(|| Held { version, time: None, set: FieldSet::default() });
+        held.set = held.set.union(set);
+        held.time = Some(now);
+    }
+
+    /// Makes one entry of the oldest of too many updates, one a version.
+    pub(crate) fn cap(&mut self) {
+        let mut updaters: Vec<(i64, Owner)> = self
+            .0
+            .iter()
+            .filter(|(owner, _)| owner.operation == Operation::Update)
+            .map(|(owner, held)| (held.time.unwrap_or(0), owner.clone()))
+            .collect();
+        let mut left = updaters.len();
+        if left <= MAX_UPDATE_MANAGERS {
+            return;
+        }
+        updaters.sort();
+        let mut firsts: BTreeMap<String, Owner> = BTreeMap::new();
+        for (_, owner) in updaters {
+            if left <= MAX_UPDATE_MANAGERS {
+                return;
+            }
+            let bucket = Owner::updater(ANCIENT_CHANGES, "", &owner.version);
+            let Some(first) = firsts.get(&owner.version) else {
+                firsts.insert(owner.version.clone(), owner);
+                continue;
+            };
+            if !self.0.contains_key(&bucket)
+                && let Some(held) = self.0.remove(first)
+            {
+                self.0.insert(bucket.clone(), held);
+            }
+            if owner == bucket {
+                continue;
+            }
+            if let Some(merged) = self.0.remove(&owner)
+                && let Some(held) = self.0.get_mut(&bucket)
+            {
+                held.set = held.set.union(&merged.set);
+                held.time = merged.time;
+                left -= 1;
+            }
+        }
+    }
+}
+
+impl From<&ManagedFields> for Owners {
+    fn from(fields: &ManagedFields) -> Self {
+        let owners = fields.entries().iter().map(|entry| {
+            let Manager { name, operation, api_version, subresource } = entry.manager();
+            let owner = match operation {
+                Operation::Apply => Owner::applier(name, subresource),
+                Operation::Update => Owner::updater(name, subresource, api_version),
+            };
+            (owner, Held { version: api_version.clone(), time: entry.time(), set: entry.fields() })
+        });
+        Self(owners.collect())
+    }
+}
+
+impl From<Owners> for ManagedFields {
+    fn from(owners: Owners) -> Self {
+        let entries = owners.0.into_iter().map(|(owner, held)| {
+            let Owner { name, subresource, operation, .. } = owner;
+            let manager = Manager { name, operation, api_version: held.version, subresource };
+            Entry::new(manager, held.time, &held.set)
+        });
+        Self::new(entries.collect())
+    }
+}

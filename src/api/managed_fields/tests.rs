@@ -1,0 +1,327 @@
+//! Before, what is done, and what comes of it: one row a rule of server-side apply.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::owners::{Owner, Owners};
+use super::*;
+
+const TIME: i64 = 1_795_000_000;
+
+/// An object and its owners, as they are after some writes.
+struct Case {
+    of: Type<'static>,
+    version: &'static str,
+    live: Value,
+    owners: Owners,
+}
+
+impl Case {
+    fn new(kind: &'static str) -> Self {
+        let (group, version) = match kind {
+            "Deployment" => ("apps", "apps/v1"),
+            _ => ("", "v1"),
+        };
+        let of = Type::built_in(group, "v1", kind);
+        let live = json!({"apiVersion": version, "kind": kind});
+        Self { of, version, live, owners: Owners::default() }
+    }
+
+    fn update(&mut self, manager: &str, next: &Value) -> &mut Self {
+        let mut next = next.clone();
+        (next["apiVersion"], next["kind"]) = (self.live["apiVersion"].clone(), self.live["kind"].clone());
+        let changes = updater::changes(self.of, &self.live, &next);
+        let owner = Owner::updater(manager, "", self.version);
+        updater::update(&mut self.owners, &changes, &FieldSet::default(), owner, TIME);
+        self.live = next;
+        self
+    }
+
+    fn try_apply(&mut self, manager: &str, config: &Value, force: bool) -> Result<(), String> {
+        let mut config = config.clone();
+        (config["apiVersion"], config["kind"]) = (self.live["apiVersion"].clone(), self.live["kind"].clone());
+        let writer = Writer { manager, subresource: "", now: TIME };
+        let ignored = FieldSet::default();
+        let config = Configuration { value: &config, version: self.version, ignored: &ignored, force };
+        let applied = apply_to(self.of, &writer, &self.live, self.owners.clone(), &config);
+        let (live, owners) = applied.map_err(|conflicts| refusal(conflicts).to_string())?;
+        (self.live, self.owners) = (live, owners);
+        Ok(())
+    }
+
+    fn apply(&mut self, manager: &str, config: &Value) -> &mut Self {
+        self.try_apply(manager, config, false).unwrap();
+        self
+    }
+
+    fn is(&self, live: &Value, owners: &Value) -> &Self {
+        let mut found = self.live.clone();
+        let fields = found.as_object_mut().unwrap();
+        fields.shift_remove("apiVersion");
+        fields.shift_remove("kind");
+        assert_eq!(&found, live);
+        let found: Value = (self.owners.0.iter())
+            .map(|(owner, held)| (owner.name.clone(), held.set.to_fields_v1()))
+            .collect();
+        assert_eq!(&found, owners);
+        self
+    }
+}
+
+#[test]
+fn an_applier_owns_what_it_applies_and_what_it_drops_goes_api_13() {
+    let mut case = Case::new("ConfigMap");
+    case.apply("a", &json!({"data": {"x": "1", "y": "2"}}));
+    case.is(&json!({"data": {"x": "1", "y": "2"}}), &json!({"a": {"f:data": {"f:x": {}, "f:y": {}}}}));
+    case.apply("a", &json!({"data": {"x": "1"}}));
+    case.is(&json!({"data": {"x": "1"}}), &json!({"a": {"f:data": {"f:x": {}}}}));
+}
+
+#[test]
+fn what_two_apply_alike_is_owned_by_both_until_the_last_drops_it_api_13() {
+    let mut case = Case::new("ConfigMap");
+    case.apply("a", &json!({"data": {"x": "1"}})).apply("b", &json!({"data": {"x": "1", "y": "2"}}));
+    let y = json!({"f:data": {"f:x": {}, "f:y": {}}});
+    case.is(&json!({"data": {"x": "1", "y": "2"}}), &json!({"a": {"f:data": {"f:x": {}}}, "b": y}));
+    case.apply("b", &json!({"data": {"y": "2"}}));
+    case.is(
+        &json!({"data": {"x": "1", "y": "2"}}),
+        &json!({"a": {"f:data": {"f:x": {}}}, "b": {"f:data": {"f:y": {}}}}),
+    );
+    case.apply("a", &json!({}));
+    case.is(&json!({"data": {"y": "2"}}), &json!({"b": {"f:data": {"f:y": {}}}}));
+}
+
+#[test]
+fn conflicts_name_the_owners_and_force_takes_the_fields_api_13() {
+    let mut case = Case::new("ConfigMap");
+    case.apply("a", &json!({"data": {"x": "1", "y": "1"}}));
+    let next = json!({"data": {"x": "1", "y": "1", "z": "1"}});
+    case.update("u", &next);
+    let one = case.try_apply("b", &json!({"data": {"x": "2"}}), false).unwrap_err();
+    assert_eq!(one, "Apply failed with 1 conflict: conflict with \"a\": .data.x");
+    let more = json!({"data": {"x": "2", "y": "2", "z": "2"}});
+    let many = case.try_apply("b", &more, false).unwrap_err();
+    assert_eq!(
+        many,
+        "Apply failed with 3 conflicts: conflicts with \"a\":\n- .data.x\n- .data.y\nconflicts with \"u\" using v1:\n\
+         - .data.z"
+    );
+    case.try_apply("b", &json!({"data": {"x": "2"}}), true).unwrap();
+    case.is(
+        &json!({"data": {"x": "2", "y": "1", "z": "1"}}),
+        &json!({"a": {"f:data": {"f:y": {}}}, "b": {"f:data": {"f:x": {}}}, "u": {"f:data": {"f:z": {}}}}),
+    );
+}
+
+#[test]
+fn an_update_takes_what_it_changes_api_13() {
+    let mut case = Case::new("ConfigMap");
+    case.apply("a", &json!({"data": {"x": "1", "y": "1"}}));
+    case.update("u", &json!({"data": {"x": "2", "y": "1"}}));
+    case.is(
+        &json!({"data": {"x": "2", "y": "1"}}),
+        &json!({"a": {"f:data": {"f:y": {}}}, "u": {"f:data": {"f:x": {}}}}),
+    );
+    case.update("u", &json!({"data": {"x": "2"}}));
+    case.is(&json!({"data": {"x": "2"}}), &json!({"u": {"f:data": {"f:x": {}}}}));
+    let mut made = Case::new("ConfigMap");
+    made.update("c", &json!({"metadata": {"name": "n", "labels": {"l": "1"}}, "data": {"x": "1"}}));
+    let owned = json!({"f:data": {".": {}, "f:x": {}}, "f:metadata": {"f:labels": {".": {}, "f:l": {}}}});
+    assert_eq!(made.owners.0.values().next().unwrap().set.to_fields_v1(), owned);
+}
+
+#[test]
+fn what_was_there_before_the_first_apply_has_an_owner_api_13() {
+    let mut case = Case::new("ConfigMap");
+    case.live["data"] = json!({"x": "1", "y": "1"});
+    let refused = case.try_apply("a", &json!({"data": {"x": "2"}}), false).unwrap_err();
+    assert_eq!(
+        refused,
+        "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.x"
+    );
+    case.apply("a", &json!({"data": {"x": "1"}}));
+    case.is(
+        &json!({"data": {"x": "1", "y": "1"}}),
+        &json!({"a": {"f:data": {"f:x": {}}},
+            "before-first-apply": {"f:data": {".": {}, "f:x": {}, "f:y": {}}}}),
+    );
+}
+
+fn deployment(containers: &Value) -> Value {
+    json!({"spec": {"template": {"spec": {"containers": containers}}}})
+}
+
+#[test]
+fn elements_of_a_keyed_list_have_owners_of_their_own_api_13() {
+    let mut case = Case::new("Deployment");
+    case.apply("a", &deployment(&json!([{"name": "x", "image": "i"}, {"name": "y", "image": "i"}])));
+    case.apply("b", &deployment(&json!([{"name": "z", "ports": [{"containerPort": 80}]}, {"name": "x"}])));
+    let containers = |case: &Case| case.live["spec"]["template"]["spec"]["containers"].clone();
+    assert_eq!(
+        containers(&case),
+        json!([{"name": "z", "ports": [{"containerPort": 80}]}, {"name": "x", "image": "i"},
+            {"name": "y", "image": "i"}])
+    );
+    let of = |case: &Case, name: &str| {
+        let held = case.owners.0.iter().find(|(owner, _)| owner.name == name).unwrap().1.set.to_fields_v1();
+        held["f:spec"]["f:template"]["f:spec"]["f:containers"].clone()
+    };
+    assert_eq!(
+        of(&case, "b"),
+        json!({"k:{\"name\":\"x\"}": {".": {}, "f:name": {}},
+            "k:{\"name\":\"z\"}": {".": {}, "f:name": {}, "f:ports":
+                {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}}}}})
+    );
+    case.apply("a", &deployment(&json!([{"name": "x", "image": "j"}])));
+    assert_eq!(
+        containers(&case),
+        json!([{"name": "z", "ports": [{"containerPort": 80}]}, {"name": "x", "image": "j"}])
+    );
+    // The element is shared; what only one owned of it goes with that one.
+    case.apply("a", &deployment(&json!([])));
+    assert_eq!(containers(&case), json!([{"name": "z", "ports": [{"containerPort": 80}]}, {"name": "x"}]));
+}
+
+#[test]
+fn sets_and_wholes_are_owned_as_the_schema_says_api_13() {
+    let mut case = Case::new("Deployment");
+    case.apply(
+        "a",
+        &json!({"metadata": {"finalizers": ["x/a"]}, "spec": {"selector": {"matchLabels": {"l": "1"}}}}),
+    );
+    case.apply("b", &json!({"metadata": {"finalizers": ["x/b"]}}));
+    case.is(
+        &json!({"metadata": {"finalizers": ["x/a", "x/b"]}, "spec": {"selector": {"matchLabels": {"l": "1"}}}}),
+        &json!({"a": {"f:metadata": {"f:finalizers": {"v:\"x/a\"": {}}}, "f:spec": {"f:selector": {}}},
+            "b": {"f:metadata": {"f:finalizers": {"v:\"x/b\"": {}}}}}),
+    );
+    let other = json!({"spec": {"selector": {"matchLabels": {"m": "1"}}}});
+    let refused = case.try_apply("b", &other, false).unwrap_err();
+    assert_eq!(refused, "Apply failed with 1 conflict: conflict with \"a\": .spec.selector");
+    case.try_apply("b", &other, true).unwrap();
+    assert_eq!(case.live["spec"]["selector"], json!({"matchLabels": {"m": "1"}}));
+}
+
+/// What was written by client-side apply is kubectl's to apply, as long as nobody changed it since.
+#[test]
+fn kubectl_takes_over_from_client_side_apply_api_13() {
+    const LAST: &str = "kubectl.kubernetes.io/last-applied-configuration";
+    let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "1", "y": "1"}}).to_string();
+    let object = |y: &str| json!({"metadata": {"annotations": {LAST: applied}}, "data": {"x": "1", "y": y}});
+    let made = || {
+        let mut case = Case::new("ConfigMap");
+        case.update("kubectl-client-side-apply", &object("1"));
+        case
+    };
+    let mut case = made();
+    assert!(case.try_apply("helm", &json!({"data": {"x": "2"}}), false).is_err());
+    case.apply("kubectl", &json!({"data": {"x": "2", "y": "1"}}));
+    assert_eq!(case.live["data"]["x"], "2");
+    assert_eq!(
+        case.live["metadata"]["annotations"][LAST],
+        "{\"apiVersion\":\"v1\",\"data\":{\"x\":\"2\",\"y\":\"1\"},\"kind\":\"ConfigMap\"}\n"
+    );
+    let mut changed = made();
+    changed.update("other", &object("9"));
+    let refused = changed.try_apply("kubectl", &json!({"data": {"x": "2", "y": "2"}}), false).unwrap_err();
+    assert_eq!(refused, "Apply failed with 1 conflict: conflict with \"other\" using v1: .data.y");
+}
+
+#[test]
+fn the_oldest_of_too_many_updates_become_one_api_13() {
+    let mut case = Case::new("ConfigMap");
+    for i in 0..12 {
+        let mut next = case.live.clone();
+        next["data"][format!("k{i}")] = json!("1");
+        case.update(&format!("m{i:02}"), &next);
+        let last = case.owners.0.values_mut().map(|held| held.time.as_mut().unwrap()).max().unwrap();
+        *last += i;
+        case.owners.cap();
+    }
+    let names: Vec<&str> = case.owners.0.keys().map(|owner| owner.name.as_str()).collect();
+    assert_eq!((names.len(), names[0]), (10, "ancient-changes"));
+}
+
+#[test]
+fn what_cannot_be_applied_is_refused_in_kubernetes_words_api_13() {
+    let of = Type::built_in("apps", "v1", "Deployment");
+    for (config, expected) in [
+        (json!({"spec": {"replicaz": 1}}), ".spec.replicaz: field not declared in schema"),
+        (json!({"spec": {"replicas": "1"}}), ".spec.replicas: expected numeric (int or float), got string"),
+        (
+            json!({"metadata": {"labels": {"a": 1}}}),
+            ".metadata.labels.a: expected string, got &value.valueUnstructured{Value:1}",
+        ),
+        (
+            deployment(&json!([{"name": "x"}, {"name": "x"}])),
+            ".spec.template.spec.containers: duplicate entries for key [name=\"x\"]",
+        ),
+        (
+            json!({"metadata": {"finalizers": ["a/b", "a/b"]}}),
+            ".metadata.finalizers: duplicate entries for key [=\"a/b\"]",
+        ),
+        (
+            deployment(&json!([{"image": "x"}])),
+            ".spec.template.spec.containers: element 0: associative list with keys has an element that omits all key \
+             fields [\"name\"] (and doesn't have default values for any key fields)",
+        ),
+        (
+            json!({"a": 1, "b": 1}),
+            "errors:\n  .a: field not declared in schema\n  .b: field not declared in schema",
+        ),
+    ] {
+        assert_eq!(faults(of, &config).as_deref(), Some(expected));
+    }
+    let good = json!({"apiVersion": "apps/v1", "spec": {"template": {"spec": {"containers": [
+        {"name": "x", "resources": {"limits": {"cpu": 1}}, "ports": [{"containerPort": 1}, {"containerPort": 1,
+            "protocol": "UDP"}]}]}}}});
+    assert_eq!(faults(of, &good), None);
+}
+
+fn configs() -> impl Strategy<Value = Value> {
+    let data = prop::collection::btree_map("[a-c]", "[12]", 0..3);
+    let finalizers = prop::collection::btree_set("[xyz]/a", 0..3);
+    // What is empty is absent in a typed object.
+    (data, finalizers).prop_map(|(data, finalizers)| {
+        let mut config = json!({});
+        if !data.is_empty() {
+            config["data"] = json!(data);
+        }
+        if !finalizers.is_empty() {
+            config["metadata"]["finalizers"] = json!(finalizers);
+        }
+        config
+    })
+}
+
+proptest! {
+    /// Applying the same again changes nothing, whatever was applied before.
+    #[test]
+    fn apply_is_idempotent_api_13(configs in prop::collection::vec(("[ab]", configs()), 1..5)) {
+        let mut case = Case::new("ConfigMap");
+        for (manager, config) in configs {
+            case.try_apply(&manager, &config, true).unwrap();
+            let (live, owners) = (case.live.clone(), case.owners.clone());
+            case.try_apply(&manager, &config, false).unwrap();
+            prop_assert_eq!((&case.live, &case.owners), (&live, &owners));
+        }
+    }
+
+    /// A conflict is about what another owns and the configuration changes; force leaves nobody else its owner.
+    #[test]
+    fn force_takes_exactly_the_conflicts_api_13(first in configs(), second in configs()) {
+        let mut case = Case::new("ConfigMap");
+        case.apply("a", &first);
+        let before = case.owners.clone();
+        let conflicts = case.try_apply("b", &second, false).is_err();
+        case.try_apply("b", &second, true).unwrap();
+        let of = |owners: &Owners, name: &str| {
+            let found = owners.0.iter().find(|(owner, _)| owner.name == name);
+            found.map(|(_, held)| held.set.clone()).unwrap_or_default()
+        };
+        let lost = of(&before, "a").difference(&of(&case.owners, "a"));
+        prop_assert_eq!(conflicts, !lost.is_empty());
+        prop_assert_eq!(lost.intersection(&of(&case.owners, "b")), lost);
+    }
+}

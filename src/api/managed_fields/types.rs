@@ -1,0 +1,264 @@
+//! What a value is at a path, as field ownership sees it: a leaf, a struct or map, a list that is owned as a whole, as
+//! a set, or element by element.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::{Value, json};
+
+use crate::kinds::Kinds;
+use crate::schema::{ListType, MapType, MergeRule, Scalar, Shape, TypeId, graph};
+use object::managed::Step;
+use object::{Object, ServedKind};
+
+/// The schema of every object's metadata.
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Type<'a> {
+    /// Of a built-in kind.
+    Shape(&'a Shape, MergeRule),
+    /// An object with known fields.
+    Struct(TypeId),
+    /// A whole custom resource.
+    Resource(&'a JSONSchemaProps),
+    /// Something in a custom resource.
+    Custom(&'a JSONSchemaProps),
+    /// A text that every object has.
+    Text,
+    /// Nothing is known: maps are owned key by key, all else as a whole.
+    Unknown,
+}
+
+/// How a value is owned.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Owned<'a> {
+    /// As a whole.
+    Leaf,
+    /// Field by field, or key by key.
+    Map,
+    /// A list, each value once.
+    Set,
+    /// A list, by these fields of its elements.
+    Keyed(Vec<&'a str>),
+}
+
+/// What JSON a value must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Number,
+    Boolean,
+    /// Text, number or boolean.
+    Scalar,
+    List,
+    Map,
+    Any,
+}
+
+impl<'a> Type<'a> {
+    /// The type of an object, in the version that it has.
+    pub(crate) fn of(kinds: &'a Kinds, object: &Object) -> Self {
+        match kinds.schema_of(object) {
+            Some(schema) => Self::Resource(schema.root()),
+            None => {
+                let info = object.kind().info();
+                Self::built_in(info.group, info.version, info.name)
+            }
+        }
+    }
+
+    /// The type of a kind in a version.
+    pub(crate) fn served(kinds: &'a Kinds, served: ServedKind) -> Self {
+        match kinds.schema(served) {
+            Some(schema) => Self::Resource(schema.root()),
+            None => Self::built_in(served.group(), served.version(), served.kind().info().name),
+        }
+    }
+
+    /// The type of a built-in kind's objects; unknown when there is none.
+    pub(crate) fn built_in(group: &str, version: &str, kind: &str) -> Type<'static> {
+        graph().root(group, version, kind).map_or(Type::Unknown, Type::Struct)
+    }
+
+    /// How a value of this type is owned; what is not of its type, as a whole.
+    pub(crate) fn owned(self, value: &Value) -> Owned<'a> {
+        let owned = match self {
+            Self::Shape(shape, rule) => match shape {
+                Shape::Any | Shape::Scalar(_) => Owned::Leaf,
+                Shape::Object(id) => {
+                    map(rule.map == MapType::Atomic || graph().get(*id).map == MapType::Atomic)
+                }
+                Shape::Map(_) => map(rule.map == MapType::Atomic),
+                Shape::List(_) => match rule.list.unwrap_or_default() {
+                    ListType::Atomic => Owned::Leaf,
+                    ListType::Set => Owned::Set,
+                    ListType::Map(keys) => Owned::Keyed(keys.to_vec()),
+                },
+            },
+            Self::Struct(id) => map(graph().get(id).map == MapType::Atomic),
+            Self::Resource(_) => Owned::Map,
+            Self::Custom(schema) => match schema.type_.as_deref() {
+                Some("array") => match schema.x_kubernetes_list_type.as_deref() {
+                    Some("set") => Owned::Set,
+                    Some("map") => {
+                        let keys = schema.x_kubernetes_list_map_keys.iter().flatten();
+                        Owned::Keyed(keys.map(String::as_str).collect())
+                    }
+                    _ => Owned::Leaf,
+                },
+                Some("object") => map(schema.x_kubernetes_map_type.as_deref() == Some("atomic")),
+                _ if schema.x_kubernetes_preserve_unknown_fields == Some(true) => map(!value.is_object()),
+                _ => Owned::Leaf,
+            },
+            Self::Text => Owned::Leaf,
+            Self::Unknown => map(!value.is_object()),
+        };
+        let fits = match &owned {
+            Owned::Leaf => true,
+            Owned::Map => value.is_object() || value.is_null(),
+            Owned::Set | Owned::Keyed(_) => value.is_array() || value.is_null(),
+        };
+        if fits { owned } else { Owned::Leaf }
+    }
+
+    /// The type of a field or of a map's value, and whether the type names the field.
+    pub(crate) fn field(self, name: &str) -> (Self, bool) {
+        let of_struct = |id: TypeId| match graph().get(id).field(name) {
+            Some(field) => (Self::Shape(&field.shape, field.merge), true),
+            None => (Self::Unknown, false),
+        };
+        match self {
+            Self::Struct(id) => of_struct(id),
+            Self::Shape(Shape::Object(id), _) => of_struct(*id),
+            Self::Shape(Shape::Map(values), _) => (Self::Shape(values, MergeRule::default()), false),
+            Self::Resource(schema) => match name {
+                "apiVersion" | "kind" => (Self::Text, true),
+                "metadata" => (graph().named(OBJECT_META).map_or(Self::Unknown, Self::Struct), true),
+                _ => Self::Custom(schema).field(name),
+            },
+            Self::Custom(schema) => {
+                let embedded = schema.x_kubernetes_embedded_resource == Some(true);
+                match schema.properties.as_ref().and_then(|properties| properties.get(name)) {
+                    _ if embedded && matches!(name, "apiVersion" | "kind" | "metadata") => {
+                        Self::Resource(schema).field(name)
+                    }
+                    Some(schema) => (Self::Custom(schema), true),
+                    None => match &schema.additional_properties {
+                        Some(JSONSchemaPropsOrBool::Schema(values)) => (Self::Custom(values), false),
+                        _ => (Self::Unknown, false),
+                    },
+                }
+            }
+            Self::Shape(..) | Self::Text | Self::Unknown => (Self::Unknown, false),
+        }
+    }
+
+    /// Whether a field that is not named may stand there.
+    pub(crate) fn takes_any_field(self) -> bool {
+        match self {
+            Self::Struct(_) | Self::Shape(Shape::Object(_), _) => false,
+            Self::Resource(schema) | Self::Custom(schema) => {
+                schema.x_kubernetes_preserve_unknown_fields == Some(true)
+                    || schema.additional_properties.is_some()
+                    || schema.properties.as_ref().is_none_or(|properties| properties.is_empty())
+                        && !matches!(self, Self::Resource(_))
+            }
+            _ => true,
+        }
+    }
+
+    /// The type of a list's elements.
+    pub(crate) fn item(self) -> Self {
+        match self {
+            Self::Shape(Shape::List(items), _) => Self::Shape(items, MergeRule::default()),
+            Self::Custom(JSONSchemaProps { items: Some(JSONSchemaPropsOrArray::Schema(items)), .. }) => {
+                Self::Custom(items)
+            }
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The type below a step.
+    pub(crate) fn below(self, step: &Step) -> Self {
+        match step {
+            Step::Field(name) => self.field(name).0,
+            _ => self.item(),
+        }
+    }
+
+    /// What JSON it must be.
+    pub(crate) fn form(self) -> Form {
+        match self {
+            Self::Struct(_) | Self::Resource(_) => Form::Map,
+            Self::Text => Form::Text,
+            Self::Unknown => Form::Any,
+            Self::Shape(shape, _) => match shape {
+                Shape::Any => Form::Any,
+                Shape::Object(_) | Shape::Map(_) => Form::Map,
+                Shape::List(_) => Form::List,
+                Shape::Scalar(scalar) => match scalar {
+                    Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime => Form::Text,
+                    Scalar::Int32 | Scalar::Int64 | Scalar::Double => Form::Number,
+                    Scalar::Bool => Form::Boolean,
+                    Scalar::IntOrString | Scalar::Quantity => Form::Scalar,
+                },
+            },
+            Self::Custom(schema) => match schema.type_.as_deref() {
+                Some("string") => Form::Text,
+                Some("integer" | "number") => Form::Number,
+                Some("boolean") => Form::Boolean,
+                Some("array") => Form::List,
+                Some("object") => Form::Map,
+                _ if schema.x_kubernetes_int_or_string == Some(true) => Form::Scalar,
+                _ => Form::Any,
+            },
+        }
+    }
+
+    /// What a key of a list's elements is when an element does not say it.
+    fn key_default(self, name: &str) -> Option<Value> {
+        match self.item() {
+            Type::Shape(..) => (name == "protocol").then(|| json!("TCP")),
+            Type::Custom(schema) => Some(schema.properties.as_ref()?.get(name)?.default.as_ref()?.0.clone()),
+            _ => None,
+        }
+    }
+
+    /// The step to an element of a list that is owned so; the error says why it has none.
+    pub(crate) fn step_to(self, owned: &Owned<'_>, item: &Value) -> Result<Step, String> {
+        let Owned::Keyed(keys) = owned else {
+            return match item {
+                Value::Object(_) => {
+                    Err("associative list without keys has an element that's a map type".into())
+                }
+                Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
+                Value::Null => {
+                    Err("associative list without keys has an element that's an explicit null".into())
+                }
+                value => Ok(Step::Value(value.clone())),
+            };
+        };
+        let Value::Object(fields) = item else {
+            let what = if item.is_null() { "a null element" } else { "non-map elements" };
+            return Err(format!("associative list with keys may not have {what}"));
+        };
+        let given = |name: &&str| {
+            let value = fields.get(*name).cloned().or_else(|| self.key_default(name))?;
+            Some(((*name).into(), value))
+        };
+        let values: Vec<(Box<str>, Value)> = keys.iter().filter_map(given).collect();
+        if values.is_empty() {
+            return Err(format!(
+                "associative list with keys has an element that omits all key fields {keys:?} (and doesn't have \
+                 default values for any key fields)"
+            ));
+        }
+        Ok(Step::key(values))
+    }
+}
+
+fn map(whole: bool) -> Owned<'static> {
+    if whole { Owned::Leaf } else { Owned::Map }
+}

@@ -1,0 +1,110 @@
+//! What a write does to the owners: an update takes what it changes, an apply what it says, unless another owns it.
+
+use serde_json::Value;
+
+use super::always::complete;
+use super::compare::{Changes, compare, field_set, with_named_fields};
+use super::merge::{merge, remove};
+use super::owners::{Held, Owner, Owners, stripped};
+use super::types::Type;
+use object::managed::{FieldSet, Step};
+
+/// A field that an apply would change and another owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    pub(crate) owner: Owner,
+    pub(crate) path: Vec<Step>,
+}
+
+/// What differs between two versions, beside what is always there.
+pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
+    let completed = |value: &Value| {
+        let mut value = value.clone();
+        complete(of, &mut value);
+        value
+    };
+    compare(of, &completed(old), &completed(new))
+}
+
+/// The owners after an update by `owner`.
+pub(crate) fn update(owners: &mut Owners, changes: &Changes, ignored: &FieldSet, owner: Owner, now: i64) {
+    let written = changes.written().recursive_difference(ignored);
+    owners.take(&written, None);
+    owners.take(&changes.removed, None);
+    owners.give(owner, &stripped(&written), now);
+}
+
+/// An applied configuration.
+#[derive(Clone, Copy)]
+pub(crate) struct Application<'a> {
+    pub(crate) of: Type<'a>,
+    pub(crate) config: &'a Value,
+    /// The version that it is written in.
+    pub(crate) version: &'a str,
+    /// What this part of the object does not take.
+    pub(crate) ignored: &'a FieldSet,
+    pub(crate) owner: &'a Owner,
+    /// Takes from others what they own.
+    pub(crate) force: bool,
+    /// Seconds since 1970.
+    pub(crate) now: i64,
+}
+
+impl Application<'_> {
+    /// The next version of the live object, and its owners then; or what others own.
+    pub(crate) fn apply(&self, live: &Value, owners: &Owners) -> Result<(Value, Owners), Vec<Conflict>> {
+        let mut owners = owners.clone();
+        let merged = merge(self.of, live, self.config);
+        let set = field_set(self.of, self.config).recursive_difference(self.ignored);
+        let last = owners.0.remove(self.owner);
+        let time = last.as_ref().and_then(|last| last.time);
+        let held = Held { version: self.version.into(), time, set };
+        owners.0.insert(self.owner.clone(), held);
+        let next = match &last {
+            Some(last) => self.prune(&merged, &owners, &last.set),
+            None => merged,
+        };
+        let changes = changes(self.of, live, &next);
+        let written = changes.written().recursive_difference(self.ignored);
+        let conflicts: Vec<Conflict> = owners
+            .0
+            .iter()
+            .filter(|(owner, _)| *owner != self.owner)
+            .flat_map(|(owner, held)| {
+                let paths = held.set.intersection(&written).paths();
+                paths.into_iter().map(|path| Conflict { owner: owner.clone(), path })
+            })
+            .collect();
+        if !self.force && !conflicts.is_empty() {
+            return Err(conflicts);
+        }
+        owners.take(&written, Some(self.owner));
+        owners.take(&changes.removed, Some(self.owner));
+        if let Some(held) = owners.0.get_mut(self.owner) {
+            held.set = stripped(&held.set);
+            let is_same = last.is_some_and(|last| last.set == held.set && last.version == held.version);
+            if !is_same || next != *live {
+                held.time = Some(self.now);
+            }
+        }
+        owners.0.retain(|_, held| !held.set.is_empty());
+        Ok((next, owners))
+    }
+
+    /// Takes out what the applier had before and has no more, unless another owns it.
+    fn prune(&self, merged: &Value, owners: &Owners, last: &FieldSet) -> Value {
+        if last.is_empty() {
+            return merged.clone();
+        }
+        let named = |set: &FieldSet| with_named_fields(self.of, set);
+        let last = named(last);
+        let all = named(&field_set(self.of, merged));
+        let managed = owners.0.values().fold(FieldSet::default(), |all, held| all.union(&held.set));
+        let pruned = remove(self.of, merged, &last);
+        // What somebody owns comes back, and so does what was removed only because it stood in something owned.
+        let kept = named(&field_set(self.of, &pruned)).union(&named(&managed));
+        let pruned = remove(self.of, merged, &all.difference(&kept));
+        let kept = named(&field_set(self.of, &pruned));
+        remove(self.of, merged, &all.difference(&kept).intersection(&last))
+    }
+}

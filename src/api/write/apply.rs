@@ -1,0 +1,113 @@
+//! Server-side apply: a configuration merged into an object, or an object made of it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::TRIES;
+use super::pipeline::Ownership;
+use crate::managed_fields::{self, Configuration, Type, Writer};
+use crate::{Api, ApiError, Apply, Part, WriteOptions};
+use object::managed::{FieldSet, Step};
+use object::{Object, ServedKind};
+
+/// What an apply did.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// The object as stored.
+    pub object: Arc<Object>,
+    /// The version before; none when the object is new.
+    pub before: Option<Arc<Object>>,
+}
+
+impl Api {
+    /// Applies a configuration; `decode` reads the next version of the object, in the version that is stored.
+    pub fn apply(
+        &self,
+        asked: &Apply,
+        options: &WriteOptions,
+        mut decode: impl FnMut(Value) -> Result<Object, ApiError>,
+    ) -> Result<Applied, ApiError> {
+        let Apply { served, key, part, .. } = asked;
+        let kinds = self.kinds();
+        check_configuration(Type::served(&kinds, *served), asked)?;
+        let config = served.stored(asked.config.clone());
+        let version = config["apiVersion"].as_str().unwrap_or_default().to_string();
+        let ignored = self.ignored(*served, *part, &config);
+        let writer = Writer {
+            manager: options.field_manager.as_deref().unwrap_or(self.manager),
+            subresource: asked.subresource.or(part.subresource()).unwrap_or_default(),
+            now: self.clock().now().as_second(),
+        };
+        let mut next = |live: Option<&Object>| {
+            let of = Type::served(&kinds, stored_version(*served));
+            let config =
+                Configuration { value: &config, version: &version, ignored: &ignored, force: asked.force };
+            let (value, owners) = managed_fields::apply(of, &writer, live, &config)?;
+            Ok((decode(value)?, Ownership::Settled(owners)))
+        };
+        for _ in 0..TRIES {
+            let live = self.store().get(served.kind(), key);
+            if live.is_none() && *part == Part::Main && asked.subresource.is_none() {
+                let (object, ownership) = next(None)?;
+                if let Some(uid) = object.meta().uid.as_ref().filter(|uid| !uid.is_empty()) {
+                    let message =
+                        format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+                    return Err(ApiError::conflict(served.kind(), &key.name, message));
+                }
+                match self.create_owned(object, options, &ownership) {
+                    // Somebody was faster: it is there now.
+                    Err(error) if error.is_already_exists() => continue,
+                    made => return made.map(|object| Applied { object, before: None }),
+                }
+            }
+            let mut before = None;
+            let object = self.change_owned(served.kind(), key, *part, options, |current| {
+                before = Some(Arc::new(current.clone()));
+                next(Some(current))
+            })?;
+            return Ok(Applied { object, before });
+        }
+        Err(ApiError::modified(served.kind(), &key.name))
+    }
+
+    /// What a write of this part does not take of a configuration: nobody comes to own it.
+    fn ignored(&self, served: ServedKind, part: Part, config: &Value) -> FieldSet {
+        let has_status = self.kinds().strategy_in(served).has_status();
+        let is_taken = |name: &str| match part {
+            Part::Main | Part::System => name != "status" || !has_status,
+            Part::Status => name == "status" || (name == "metadata" && !served.kind().is_custom()),
+            Part::EphemeralContainers | Part::Resize => name == "spec",
+        };
+        let names = config.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        let names = names.chain(["status"]).filter(|name| !is_taken(name));
+        FieldSet::of(names.map(|name| [Step::field(name)]))
+    }
+}
+
+/// Refuses a configuration that cannot be applied.
+fn check_configuration(of: Type<'_>, asked: &Apply) -> Result<(), ApiError> {
+    let metadata = asked.config.get("metadata");
+    if metadata.and_then(|metadata| metadata.get("managedFields")).is_some_and(|fields| !fields.is_null()) {
+        return Err(ApiError::BadRequest("metadata.managedFields must be nil".into()));
+    }
+    let Some(fault) = managed_fields::faults(of, &asked.config) else { return Ok(()) };
+    let (served, key) = (asked.served, &asked.key);
+    let version = match served.group() {
+        "" => format!("/{}", served.version()),
+        _ => served.api_version(),
+    };
+    let kind = served.kind().info().name;
+    Err(ApiError::Failure(format!(
+        "failed to create typed patch object ({}/{}; {version}, Kind={kind}): {fault}",
+        key.namespace, key.name
+    )))
+}
+
+/// The kind in the version that its objects are compared in.
+fn stored_version(served: ServedKind) -> ServedKind {
+    match served {
+        ServedKind::Other(_) => served.kind().into(),
+        same => same,
+    }
+}
