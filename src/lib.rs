@@ -33,7 +33,7 @@
 //! **A kind** is a handle ([`object::Kind`]); what is particular to it is one file of [`api::kinds`]. A custom resource
 //! gets its handle and its rules at run time and is treated the same.
 //!
-//! **A write** takes the steps of `api::write::pipeline`: default, mutate, validate, reserve. It is then applied in
+//! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied in
 //! memory under one short lock that gives it the next revision, and handed in that order to the disk thread, which
 //! commits in groups. HTTP answers, of reads as of writes, and kubelets wait
 //! until what they show or act on is durable, so that what was seen stays true; control loops run ahead.

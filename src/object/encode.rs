@@ -32,7 +32,7 @@ impl Encoder {
         let mut text = Vec::new();
         if !owners.is_empty() {
             text.extend_from_slice(b"\"managedFields\":");
-            text.extend_from_slice(owners.to_value().to_string().as_bytes());
+            owners.write_json(&mut text);
         }
         Serializer::with_formatter(out, Self { owners: text, depth: 0, at: At::Elsewhere })
     }

@@ -6,9 +6,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::request::ResourceTarget;
-use super::resource::{answer_written, read_object};
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
+use super::sent::read_object;
+use super::written::answer_written;
 use super::{Server, body, write_options};
 use crate::patch::PatchType;
 use crate::warnings::warnings_of;

@@ -39,6 +39,7 @@ mod resource;
 mod respond;
 mod response_format;
 mod review;
+mod sent;
 mod sessions;
 mod shown;
 mod spdy;
@@ -52,6 +53,7 @@ mod upgrade;
 mod verdicts;
 mod watch;
 mod write_options;
+mod written;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

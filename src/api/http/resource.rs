@@ -1,26 +1,25 @@
 //! The verbs on collections, objects and their parts.
 
-use std::sync::Arc;
-
 use axum::extract::Request;
 use axum::response::Response;
 use http::{Method, StatusCode};
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::representation::encode_one;
 use super::request::ResourceTarget;
 use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
+use super::sent::read_object;
 use super::shown::Shown;
+use super::written::{answer_one, answer_written};
 use super::{
     Server, applying, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch,
     write_options,
 };
 use crate::Part;
-use crate::kinds::{Kinds, Strategy};
+use crate::kinds::Strategy;
 use crate::warnings::warnings_of;
 use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, rules};
 use object::{Key, Kind, Object, ServedKind, Subresource};
@@ -106,17 +105,6 @@ async fn subresource(
     }
 }
 
-fn answer_one(
-    server: &Server,
-    served: ServedKind,
-    status: StatusCode,
-    wanted: &ResponseFormat,
-    object: &Arc<Object>,
-) -> Response {
-    let bytes = encode_one(server.api(), served, wanted.form(), wanted.query.include_object(), object);
-    Shown::up_to(object.revision(), Answer::bytes(status, bytes))
-}
-
 fn get(
     server: &Server,
     served: ServedKind,
@@ -136,76 +124,6 @@ fn list_answer(
         server.inner.pages.page(server.api(), target.served, target.namespace.as_deref(), &wanted.query)?;
     let revision = page.revision;
     Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)))
-}
-
-/// The object a request carries, checked against its path, with warnings for the client.
-pub(super) fn read_object(
-    kinds: &Kinds,
-    target: &ResourceTarget,
-    mut read: body::ReadValue,
-    wanted: &ResponseFormat,
-) -> Result<(Object, Vec<String>), ApiError> {
-    let kind = target.kind();
-    let info = kind.info();
-    let Some(fields) = read.value.as_object_mut() else {
-        return Err(ApiError::BadRequest(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind",
-            info.name
-        )));
-    };
-    let text = |fields: &serde_json::Map<String, Value>, key: &str| {
-        fields.get(key).and_then(Value::as_str).unwrap_or_default().to_string()
-    };
-    let (api_version, name) = (text(fields, "apiVersion"), text(fields, "kind"));
-    if !name.is_empty() && name != info.name {
-        return Err(ApiError::BadRequest(format!(
-            "{name} in version \"{api_version}\" cannot be handled as a {}: converting ({api_version}.{name}) to \
-             ({}.{}): unknown conversion",
-            info.name,
-            target.served.version(),
-            info.name
-        )));
-    }
-    let expected = target.served.api_version();
-    if !api_version.is_empty() && api_version != expected {
-        return Err(ApiError::BadRequest(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
-    }
-    fields.insert("apiVersion".into(), expected.into());
-    fields.insert("kind".into(), info.name.into());
-    place(target, fields)?;
-    let (object, warnings) = super::strict::object(kinds, target.served, read, wanted)?;
-    Ok((object, warnings))
-}
-
-/// Gives the object the namespace and name of its path, or refuses when it has others.
-fn place(target: &ResourceTarget, fields: &mut serde_json::Map<String, Value>) -> Result<(), ApiError> {
-    let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
-    let Some(metadata) = metadata.as_object_mut() else { return Ok(()) };
-    let given = |metadata: &serde_json::Map<String, Value>, key: &str| {
-        metadata.get(key).and_then(Value::as_str).filter(|v| !v.is_empty()).map(ToString::to_string)
-    };
-    if let Some(namespace) = &target.namespace {
-        if given(metadata, "namespace").is_some_and(|n| n != *namespace) {
-            return Err(ApiError::BadRequest(
-                "the namespace of the provided object does not match the namespace sent on the request"
-                    .into(),
-            ));
-        }
-        metadata.insert("namespace".into(), namespace.clone().into());
-    }
-    if let Some(name) = &target.name {
-        match given(metadata, "name") {
-            Some(other) if other != *name => {
-                return Err(ApiError::BadRequest(format!(
-                    "the name of the object ({other}) does not match the name on the URL ({name})"
-                )));
-            }
-            _ => metadata.insert("name".into(), name.clone().into()),
-        };
-    }
-    Ok(())
 }
 
 async fn create(
@@ -272,20 +190,6 @@ async fn patch(
     })?;
     warnings.extend(warnings_of(&stored, before.as_ref()));
     answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored, &warnings).await
-}
-
-/// The object as it was stored, once it is durable, with what the client should know of it.
-pub(super) async fn answer_written(
-    server: &Server,
-    served: ServedKind,
-    status: StatusCode,
-    wanted: &ResponseFormat,
-    options: &WriteOptions,
-    stored: &Arc<Object>,
-    warnings: &[String],
-) -> Result<Response, ApiError> {
-    server.settle(stored, options).await?;
-    Ok(Answer::warn(answer_one(server, served, status, wanted, stored), warnings))
 }
 
 /// Reads a request's deletion options, from its body or its query.
@@ -476,16 +380,6 @@ async fn finalize(
     )?;
     server.settle(&stored, &WriteOptions::default()).await?;
     Ok(answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored))
-}
-
-impl Server {
-    /// Waits until what was written survives a crash; a dry run wrote nothing.
-    async fn settle(&self, stored: &Arc<Object>, options: &WriteOptions) -> Result<(), ApiError> {
-        if options.dry_run {
-            return Ok(());
-        }
-        Ok(self.api().durable(stored.revision()).await?)
-    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@ use http::header::{ACCEPT, USER_AGENT};
 use super::encoding::Writing;
 use super::negotiate::{Accepted, Form, Offer, negotiate};
 use super::query::Query;
-use super::write_options::MANAGER_MAX_BYTES;
 use crate::ApiError;
+
+/// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
+pub(super) const MANAGER_MAX_BYTES: usize = 128;
 
 /// How a request wants to be answered, read before its body is.
 #[derive(Clone, Debug)]

@@ -5,13 +5,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions as Given;
 use serde_json::Value;
 
 use super::query::Query;
-use super::response_format::ResponseFormat;
+use super::response_format::{MANAGER_MAX_BYTES, ResponseFormat};
 use crate::{ApiError, Cause, DeleteOptions, Propagation, WriteOptions};
 use base::quote::quote;
 use object::Revision;
-
-/// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
-pub(super) const MANAGER_MAX_BYTES: usize = 128;
 
 /// What the query says about how to write; who does not say who writes is known by the program's name.
 pub(super) fn of_write(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {

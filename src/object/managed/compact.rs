@@ -109,10 +109,20 @@ fn write_number(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
+/// Appends a text as JSON.
+pub(super) fn write_json_text(text: &str, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, text).expect("a text is JSON");
+}
+
 /// What [`encode`] made.
 pub(super) fn decode(bytes: &[u8]) -> FieldSet {
     let mut reader = Reader(bytes);
     reader.set()
+}
+
+/// Appends what [`encode`] made as `fieldsV1` has it.
+pub(super) fn write_json(bytes: &[u8], out: &mut Vec<u8>) {
+    Reader(bytes).json(false, out);
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -141,6 +151,36 @@ impl Reader<'_> {
         let (text, rest) = self.0.split_at(length);
         self.0 = rest;
         std::str::from_utf8(text).unwrap_or_default()
+    }
+
+    fn json(&mut self, itself: bool, out: &mut Vec<u8>) {
+        out.push(b'{');
+        if itself {
+            out.extend_from_slice(b"\".\":{}");
+        }
+        let mut is_first = !itself;
+        loop {
+            let head = self.byte();
+            let step = match head & SORT {
+                NAMED => format!("f:{}", self.text()),
+                NUMBERED => format!("f:{}", name(self.number() as usize)),
+                KEY => format!("k:{}", self.text()),
+                VALUE => format!("v:{}", self.text()),
+                INDEX => format!("i:{}", self.number().cast_signed()),
+                _ => break,
+            };
+            if !std::mem::take(&mut is_first) {
+                out.push(b',');
+            }
+            write_json_text(&step, out);
+            out.push(b':');
+            if head & BELOW == 0 {
+                out.extend_from_slice(b"{}");
+            } else {
+                self.json(head & MEMBER != 0, out);
+            }
+        }
+        out.push(b'}');
     }
 
     fn set(&mut self) -> FieldSet {

@@ -134,6 +134,30 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// Appends it as [`Entry::to_value`] has it, without the value.
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let Manager { name, operation, api_version, subresource } = &*self.manager;
+        out.extend_from_slice(b"{\"apiVersion\":");
+        compact::write_json_text(api_version, out);
+        out.extend_from_slice(b",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
+        compact::write_json(&self.fields, out);
+        out.extend_from_slice(b",\"manager\":");
+        compact::write_json_text(name, out);
+        out.extend_from_slice(b",\"operation\":");
+        compact::write_json_text(operation.text(), out);
+        if !subresource.is_empty() {
+            out.extend_from_slice(b",\"subresource\":");
+            compact::write_json_text(subresource, out);
+        }
+        if let Some(time) = self.time.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
+            out.extend_from_slice(b",\"time\":");
+            compact::write_json_text(&time.to_string(), out);
+        }
+        out.push(b'}');
+    }
+}
+
 impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
         self.time == other.time && self.owns_the_same(other)
@@ -177,6 +201,18 @@ impl ManagedFields {
     pub fn owned_the_same(&self, other: &Self) -> bool {
         let (a, b) = (self.entries(), other.entries());
         a.len() == b.len() && a.iter().all(|one| b.iter().any(|other| other.owns_the_same(one)))
+    }
+
+    /// Appends them as `metadata.managedFields` has them.
+    pub(crate) fn write_json(&self, out: &mut Vec<u8>) {
+        out.push(b'[');
+        for (i, entry) in self.entries().iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            entry.write_json(out);
+        }
+        out.push(b']');
     }
 
     /// As `metadata.managedFields` has them.

@@ -1,3 +1,5 @@
+//! Sets of paths: the laws of sets, and every way they are written.
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -112,5 +114,8 @@ proptest! {
     fn sets_survive_every_encoding_api_13(a in sets()) {
         prop_assert_eq!(&FieldSet::from_fields_v1(&a.to_fields_v1()).unwrap(), &a);
         prop_assert_eq!(&compact::decode(&compact::encode(&a)), &a);
+        let mut text = Vec::new();
+        compact::write_json(&compact::encode(&a), &mut text);
+        prop_assert_eq!(String::from_utf8(text).unwrap(), a.to_fields_v1().to_string());
     }
 }
