@@ -9,6 +9,7 @@ mod any;
 pub mod completion_indexes;
 pub mod conditions;
 pub mod config;
+mod content;
 mod custom;
 mod encode;
 pub mod go_text;

@@ -100,15 +100,15 @@ fn maps(of: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Diff
 type Sides<'a> = (Vec<&'a Value>, Vec<&'a Value>);
 
 fn lists(of: Type<'_>, owned: &Owned<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
-    let items = |value: Option<&'_ Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
-    let (old, new) = (items(old), items(new));
+    let items = |value: Option<&'a Value>| value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let (old, new): (&'a [Value], &'a [Value]) = (items(old), items(new));
     let mut elements: BTreeMap<Step, Sides<'_>> = BTreeMap::new();
-    for item in &old {
+    for item in old {
         if let Ok(step) = of.step_to(owned, item) {
             elements.entry(step).or_default().0.push(item);
         }
     }
-    for item in &new {
+    for item in new {
         if let Ok(step) = of.step_to(owned, item) {
             elements.entry(step).or_default().1.push(item);
         }

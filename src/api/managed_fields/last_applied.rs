@@ -23,11 +23,9 @@ pub(crate) fn still_as_applied(of: Type<'_>, live: &Value, version: &str) -> Fie
     let Some(applied) = applied.filter(|applied| applied["apiVersion"] == version) else {
         return FieldSet::default();
     };
-    let changes = changes(of, &applied, live);
-    field_set(of, &applied)
-        .difference(&changes.modified)
-        .difference(&changes.added)
-        .difference(&changes.removed)
+    let set = field_set(of, &applied);
+    let changes = changes(of, applied, live.clone());
+    set.difference(&changes.modified).difference(&changes.added).difference(&changes.removed)
 }
 
 /// Brings the annotation up to date, where there is one.

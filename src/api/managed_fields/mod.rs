@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{ApiError, Cause};
 use object::Object;
 use object::managed::{FieldSet, ManagedFields, path_text};
-use owners::{Owner, Owners};
+use owners::{MAX_UPDATE_MANAGERS, Owner, Owners};
 pub(crate) use types::Type;
 use updater::{Application, Conflict};
 
@@ -63,13 +63,21 @@ pub(crate) fn track(
     if old.is_some_and(|old| base.is_empty() || old.same_content(new)) {
         return base;
     }
-    let before = old.map_or_else(|| json!({}), Object::content);
-    let changes = updater::changes(of, &before, &new.content());
+    // Most writes are of a status: what is the same in both is not looked at.
+    let same: &[&str] = if old.is_some_and(|old| new.same_spec(old)) { &["spec"] } else { &[] };
+    let before = old.map_or_else(|| json!({}), |old| old.content_without(same));
+    let changes = updater::changes(of, before, new.content_without(same));
+    let touched = changes.written().union(&changes.removed);
+    let (base, others) = if base.entries().len() < MAX_UPDATE_MANAGERS {
+        base.partition(|entry| entry.touches(&touched) || entry.manager().name == writer.manager)
+    } else {
+        (base, Vec::new())
+    };
     let mut owners = Owners::from(&base);
     let owner = Owner::updater(writer.manager, writer.subresource, &new.api_version());
     updater::update(&mut owners, &changes, &FieldSet::default(), owner, writer.now);
     owners.cap();
-    owners.into()
+    ManagedFields::from(owners).and(others)
 }
 
 /// What keeps a configuration from being applied to an object of this type, in Kubernetes' words.
@@ -111,7 +119,7 @@ fn apply_to(
     config: &Configuration<'_>,
 ) -> Result<(Value, Owners), Vec<Conflict>> {
     if owners.is_empty() {
-        let all = updater::changes(of, &json!({}), live);
+        let all = updater::changes(of, json!({}), live.clone());
         let before = Owner::updater(BEFORE_FIRST_APPLY, writer.subresource, config.version);
         updater::update(&mut owners, &all, config.ignored, before, writer.now);
     }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, Step};
 
 /// How many entries of updates an object keeps; the oldest of more become one. Kubernetes' number.
-const MAX_UPDATE_MANAGERS: usize = 10;
+pub(crate) const MAX_UPDATE_MANAGERS: usize = 10;
 /// Who owns what the oldest of too many updates owned.
 const ANCIENT_CHANGES: &str = "ancient-changes";
 

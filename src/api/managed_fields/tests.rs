@@ -30,7 +30,7 @@ impl Case {
     fn update(&mut self, manager: &str, next: &Value) -> &mut Self {
         let mut next = next.clone();
         (next["apiVersion"], next["kind"]) = (self.live["apiVersion"].clone(), self.live["kind"].clone());
-        let changes = updater::changes(self.of, &self.live, &next);
+        let changes = updater::changes(self.of, self.live.clone(), next.clone());
         let owner = Owner::updater(manager, "", self.version);
         updater::update(&mut self.owners, &changes, &FieldSet::default(), owner, TIME);
         self.live = next;

@@ -17,13 +17,10 @@ pub(crate) struct Conflict {
 }
 
 /// What differs between two versions, beside what is always there.
-pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
-    let completed = |value: &Value| {
-        let mut value = value.clone();
-        complete(of, &mut value);
-        value
-    };
-    compare(of, &completed(old), &completed(new))
+pub(crate) fn changes(of: Type<'_>, mut old: Value, mut new: Value) -> Changes {
+    complete(of, &mut old);
+    complete(of, &mut new);
+    compare(of, &old, &new)
 }
 
 /// The owners after an update by `owner`.
@@ -64,7 +61,7 @@ impl Application<'_> {
             Some(last) => self.prune(&merged, &owners, &last.set),
             None => merged,
         };
-        let changes = changes(self.of, live, &next);
+        let changes = changes(self.of, live.clone(), next.clone());
         let written = changes.written().recursive_difference(self.ignored);
         let conflicts: Vec<Conflict> = owners
             .0

@@ -120,6 +120,13 @@ pub(super) fn decode(bytes: &[u8]) -> FieldSet {
     reader.set()
 }
 
+/// The names of the fields at the top of what [`encode`] made.
+pub(super) fn top_fields(bytes: &[u8]) -> Vec<Box<str>> {
+    let mut names = Vec::new();
+    Reader(bytes).pass(&mut |name| names.push(name), 0);
+    names
+}
+
 /// Appends what [`encode`] made as `fieldsV1` has it.
 pub(super) fn write_json(bytes: &[u8], out: &mut Vec<u8>) {
     Reader(bytes).json(false, out);
@@ -146,11 +153,32 @@ impl Reader<'_> {
         }
     }
 
-    fn text(&mut self) -> &str {
+    fn bytes(&mut self) -> &[u8] {
         let length = (self.number() as usize).min(self.0.len());
-        let (text, rest) = self.0.split_at(length);
+        let (bytes, rest) = self.0.split_at(length);
         self.0 = rest;
-        std::str::from_utf8(text).unwrap_or_default()
+        bytes
+    }
+
+    fn text(&mut self) -> &str {
+        std::str::from_utf8(self.bytes()).unwrap_or_default()
+    }
+
+    /// Passes over a set; tells the names of fields at its top.
+    fn pass(&mut self, tell: &mut dyn FnMut(Box<str>), depth: usize) {
+        loop {
+            let head = self.byte();
+            match head & SORT {
+                NAMED if depth == 0 => tell(self.text().into()),
+                NUMBERED if depth == 0 => tell(name(self.number() as usize)),
+                NAMED | KEY | VALUE => _ = self.bytes(),
+                NUMBERED | INDEX => _ = self.number(),
+                _ => return,
+            }
+            if head & BELOW != 0 {
+                self.pass(tell, depth + 1);
+            }
+        }
     }
 
     fn json(&mut self, itself: bool, out: &mut Vec<u8>) {

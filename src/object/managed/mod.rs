@@ -83,6 +83,11 @@ impl Entry {
         compact::decode(&self.fields)
     }
 
+    /// Whether it owns something in one of these fields at the top of the object.
+    pub fn touches(&self, fields: &FieldSet) -> bool {
+        compact::top_fields(&self.fields).into_iter().any(|name| fields.at(&Step::Field(name)).is_some())
+    }
+
     fn owns_the_same(&self, other: &Self) -> bool {
         (Arc::ptr_eq(&self.manager, &other.manager) || self.manager == other.manager)
             && (Arc::ptr_eq(&self.fields, &other.fields) || self.fields == other.fields)
@@ -190,6 +195,21 @@ impl ManagedFields {
     /// Whether nobody owns anything.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
+    }
+
+    /// Those whose entries are so, and the others.
+    pub fn partition(&self, is_so: impl Fn(&Entry) -> bool) -> (Self, Vec<Entry>) {
+        let (so, others) = self.entries().iter().cloned().partition(is_so);
+        (Self::new(so), others)
+    }
+
+    /// With these beside its own.
+    #[must_use]
+    pub fn and(self, others: Vec<Entry>) -> Self {
+        if others.is_empty() {
+            return self;
+        }
+        Self::new(self.entries().iter().cloned().chain(others).collect())
     }
 
     /// One entry an owner.

@@ -114,6 +114,11 @@ proptest! {
     fn sets_survive_every_encoding_api_13(a in sets()) {
         prop_assert_eq!(&FieldSet::from_fields_v1(&a.to_fields_v1()).unwrap(), &a);
         prop_assert_eq!(&compact::decode(&compact::encode(&a)), &a);
+        let tops: Vec<_> = a.nodes().filter_map(|(step, _)| match step {
+            Step::Field(name) => Some(name.clone()),
+            _ => None,
+        }).collect();
+        prop_assert_eq!(compact::top_fields(&compact::encode(&a)), tops);
         let mut text = Vec::new();
         compact::write_json(&compact::encode(&a), &mut text);
         prop_assert_eq!(String::from_utf8(text).unwrap(), a.to_fields_v1().to_string());
