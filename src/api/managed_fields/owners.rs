@@ -31,7 +31,6 @@ impl Owner {
     }
 
     pub(crate) fn updater(name: &str, subresource: &str, api_version: &str) -> Self {
-        let name = if name.is_empty() { "unknown" } else { name };
         Self {
             name: name.into(),
             subresource: subresource.into(),

@@ -14,6 +14,9 @@ use crate::{Api, ApiError, Part, WriteOptions, admission, room, rules};
 use object::Object;
 use object::managed::ManagedFields;
 
+/// Who writes without a name.
+const NOBODY: &str = "unknown";
+
 /// Who owns what after a write.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Ownership {
@@ -125,7 +128,10 @@ impl<'a> Write<'a> {
             },
         };
         let writer = Writer {
-            manager: self.options.field_manager.as_deref().unwrap_or(self.api.manager),
+            manager: match self.options.field_manager.as_deref().unwrap_or(self.api.manager) {
+                "" => NOBODY,
+                manager => manager,
+            },
             subresource,
             now: self.api.clock().now().as_second(),
         };
