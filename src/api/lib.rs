@@ -33,11 +33,12 @@ mod warnings;
 mod write;
 
 use std::collections::{HashMap, HashSet};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use ipnet::Ipv4Net;
 use parking_lot::RwLock;
 
-pub use addresses::AddressRange;
 use base::clock::Clock;
 pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
 pub use error::{ApiError, Cause};
@@ -55,7 +56,7 @@ pub struct ApiConfig {
     /// The timings.
     pub timings: Timings,
     /// Where services get their cluster addresses.
-    pub service_range: AddressRange,
+    pub service_range: Ipv4Net,
     /// How much the cluster takes.
     pub limits: Limits,
     /// Admission plugins that are switched off, by name.
@@ -68,7 +69,7 @@ impl Default for ApiConfig {
     fn default() -> Self {
         Self {
             timings: Timings::default(),
-            service_range: AddressRange { base: [127, 32, 0, 0].into(), bits: 16 },
+            service_range: Ipv4Net::new_assert(Ipv4Addr::new(127, 32, 0, 0), 16),
             limits: Limits::default(),
             disabled_admission: Vec::new(),
             token_signer: None,
@@ -98,7 +99,7 @@ struct Inner {
     node_ports: node_ports::NodePorts,
     quotas: quota::Books,
     kinds: kinds::Registry,
-    pod_room: admission::active_pods::Room,
+    pod_budget: admission::active_pods::PodBudget,
     signer: Arc<identity::Signer>,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
@@ -109,7 +110,7 @@ impl Api {
     /// The API of this state.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocator::new(config.service_range);
-        let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::passing()));
+        let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::ephemeral()));
         let inner = Inner {
             store,
             clock,
@@ -120,7 +121,7 @@ impl Api {
             node_ports: node_ports::NodePorts::default(),
             quotas: quota::Books::default(),
             kinds: kinds::Registry::default(),
-            pod_room: admission::active_pods::Room::default(),
+            pod_budget: admission::active_pods::PodBudget::default(),
             signer,
             usage: RwLock::default(),
             verdicts: RwLock::default(),

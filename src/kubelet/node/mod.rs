@@ -21,9 +21,10 @@ use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
 use ::object::low_ports::LowPorts;
 use ::object::quantity::ResourceList;
-use api::{AddressRange, Api};
+use api::Api;
 use base::clock::Clock;
 use base::task::Tasks;
+use ipnet::Ipv4Net;
 use reconcile::Recorder;
 
 use health::Health;
@@ -50,7 +51,7 @@ pub struct NodeConfig {
     /// The node's address.
     pub ip: IpAddr,
     /// Where its pods get their addresses.
-    pub pod_range: AddressRange,
+    pub pod_range: Ipv4Net,
     /// Capacity, and as much allocatable: cpu, memory, ephemeral-storage, pods.
     pub capacity: ResourceList,
     /// Directory below which each pod has one with its volumes.
@@ -77,7 +78,7 @@ pub(super) struct Node {
     pub(super) tasks: Tasks,
     // Locks of single map operations, never held across an await.
     pub(super) ips: Mutex<PodIps>,
-    /// Images that were pulled here: the next pod finds them present.
+    /// The catalogue's images that containers here were made of.
     pub(super) images: Mutex<PresentImages>,
     /// What its containers used when it was last looked.
     pub(super) meter: Mutex<Meter>,

@@ -43,7 +43,7 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
         let due = reported.is_none_or(|at| now.saturating_sub(at) >= context.timings.node_status_report.0);
         // Also when something else wrote the status (a lifecycle controller that lost sight of the node).
         // Or images came or went, which the scheduler goes by.
-        if due || !is_told(context, node) {
+        if due || !is_reported(context, node) {
             match report(context, node) {
                 Ok(()) => reported = Some(now),
                 Err(error) => tracing::warn!(node = node.config.name, "node status not written: {error}"),
@@ -57,7 +57,7 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
 }
 
 /// Whether the Node object says whether the node is Ready, which images it has, and what pods may have of it.
-fn is_told(context: &Context, node: &Node) -> bool {
+fn is_reported(context: &Context, node: &Node) -> bool {
     let Ok(object) = context.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
     let Some(status) = &object.status else { return false };
     is_ready(&object) == node.health.failure().is_none()
@@ -80,7 +80,7 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                 .spec
                 .as_ref()
                 .and_then(|s| s.pod_cidr.as_ref())
-                .is_some_and(|c| *c != cidr(&node.config)) =>
+                .is_some_and(|c| *c != node.config.pod_range.to_string()) =>
         {
             replace(context, node, &object)?;
         }
@@ -102,8 +102,8 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                     .get_or_insert_default()
                     .extend(wanted.annotations.unwrap_or_default());
                 let spec = object.spec.get_or_insert_default();
-                spec.pod_cidr = Some(cidr(&node.config));
-                spec.pod_cidrs = Some(vec![cidr(&node.config)]);
+                spec.pod_cidr = Some(node.config.pod_range.to_string());
+                spec.pod_cidrs = Some(vec![node.config.pod_range.to_string()]);
                 spec.provider_id.get_or_insert_with(|| format!("podium://{}", node.config.name));
                 Ok(())
             })?;
@@ -135,7 +135,7 @@ fn replace(context: &Context, node: &Node, old: &NodeObject) -> Result<(), ApiEr
 }
 
 fn first_object(node: &Node, now: Timestamp) -> NodeObject {
-    let cidr = cidr(&node.config);
+    let cidr = node.config.pod_range.to_string();
     NodeObject {
         metadata: metadata(&node.config, node.runtime.as_ref()),
         spec: Some(NodeSpec {
@@ -147,10 +147,6 @@ fn first_object(node: &Node, now: Timestamp) -> NodeObject {
         }),
         status: Some(status(node, &NodeStatus::default(), now)),
     }
-}
-
-fn cidr(config: &NodeConfig) -> String {
-    format!("{}/{}", config.pod_range.base, 32 - config.pod_range.bits)
 }
 
 fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
@@ -241,7 +237,7 @@ fn conditions(
     let mut all = old.conditions.clone().unwrap_or_default();
     let short = Condition::ALL.map(|condition| {
         let holds = pressure.contains(&condition);
-        let (reason, message) = condition.told(holds);
+        let (reason, message) = condition.reason_and_message(holds);
         (condition.text(), ConditionStatus::from(holds), reason, message.to_string())
     });
     let ready = match failure {

@@ -22,8 +22,9 @@ use super::images::Catalogue;
 use super::runtime::hollow::{HollowConfig, HollowLoad, HollowRuntime};
 use super::runtime::{ContainerId, Runtime};
 use super::*;
-use api::{AddressRange, ApiConfig, DeleteOptions};
+use api::{ApiConfig, DeleteOptions};
 use base::clock::Clock;
+use ipnet::Ipv4Net;
 use object::{Key, Kind, Shared};
 use store::Store;
 
@@ -43,7 +44,7 @@ pub(super) fn config() -> NodeConfig {
         labels: BTreeMap::new(),
         taints: Vec::new(),
         ip: [127, 1, 0, 1].into(),
-        pod_range: AddressRange { base: [127, 1, 0, 0].into(), bits: 8 },
+        pod_range: Ipv4Net::new_assert([127, 1, 0, 0].into(), 24),
         capacity: BTreeMap::new(),
         pods_dir: "/nonexistent".into(),
         hollow: true,
@@ -257,7 +258,7 @@ async fn a_pod_becomes_ready_in_one_write_and_goes_when_deleted_pod_7() {
     assert!(scene.runtime.list().await.unwrap().is_empty());
     let events = scene.events();
     for expected in [
-        "Pulling: Pulling image \"app:v1\"",
+        "Pulled: Container image \"app:v1\" already present on machine and can be accessed by the pod",
         "Created: Created container: a",
         "Started: Started container a",
         "Killing: Stopping container b",
