@@ -5,6 +5,7 @@
 //!
 //! Architecture Invariant: nothing here knows Kubernetes' API; what runs is told in full.
 
+#[cfg(target_os = "linux")]
 pub(crate) mod daemon;
 mod descendants;
 #[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
@@ -12,7 +13,6 @@ pub mod fuzz;
 mod image_users;
 pub mod journal;
 mod memory;
-#[cfg(target_os = "linux")]
 #[cfg(test)]
 #[path = "../../tests/it/needs.rs"]
 #[expect(

@@ -107,8 +107,9 @@ impl Disk {
         }
     }
 
-    /// Writes what is queued and ends the thread.
+    /// Writes what is queued and ends the thread. That waits for the disk, but for none that hangs or fails on purpose.
     pub(super) fn close(&self) {
+        self.faults.set(DiskFault::None);
         self.queue.lock().take();
         if let Some(thread) = self.thread.lock().take() {
             let _ = thread.join();
@@ -118,8 +119,6 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Closing waits for what is queued: not for a disk that hangs on purpose.
-        self.faults.set(DiskFault::None);
         self.close();
     }
 }
