@@ -1,9 +1,10 @@
 //! The programs of the built-in images: `podium image-program NAME [ARGUMENTS]`.
 //!
-//! They know nothing of Podium: a program gets its arguments and environment as in any container.
+//! They know nothing of Podium: a program gets its arguments and environment as in any container. Beside them stands
+//! pid 1 of pods ([`pause::program`]), which is no image's and needs no arguments.
 
 mod nslookup;
-mod pause;
+pub mod pause;
 mod web;
 
 use std::ffi::OsString;

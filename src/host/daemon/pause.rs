@@ -1,124 +1,17 @@
-//! Pid 1 of a pod's PID namespace as a program of its own: a few instructions that wait for ever.
-//!
-//! Containers see it, so that nothing of the host may be in it: not its memory, not its descriptors. As a copy of the
-//! host it took four times the memory, and its page tables as much again. It buries nobody: SIGCHLD is ignored, and
-//! so the kernel does.
+//! Starts pid 1 of a pod's PID namespace, which is a program of its own ([`programs::pause`]). It buries nobody: SIGCHLD
+//! is ignored, and so the kernel does.
 //!
 //! Where there is no such program for the machine, or it may not run, pid 1 is a copy of the host that has given back
 //! what it can (`child::be_init`).
-#![expect(unsafe_code, reason = "a program in assembly, and a child that shares memory until it becomes it")]
+#![expect(unsafe_code, reason = "a child that shares memory until it becomes the program")]
 
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::Pid;
 
 use super::{child, os, signals};
-
-#[cfg(target_arch = "x86_64")]
-core::arch::global_asm!(
-    ".pushsection .rodata.podium_pause, \"a\", @progbits",
-    ".global podium_pause_begin, podium_pause_end",
-    "podium_pause_begin:",
-    "mov eax, 157", // prctl
-    "mov edi, 15",  // PR_SET_NAME
-    "lea rsi, [rip + 3f]",
-    "syscall",
-    "2: mov eax, 34", // pause
-    "syscall",
-    "jmp 2b",
-    "3: .asciz \"pause\"",
-    "podium_pause_end:",
-    ".popsection",
-);
-
-#[cfg(target_arch = "aarch64")]
-core::arch::global_asm!(
-    ".pushsection .rodata.podium_pause, \"a\", @progbits",
-    ".global podium_pause_begin, podium_pause_end",
-    "podium_pause_begin:",
-    "mov x8, #167", // prctl
-    "mov x0, #15",  // PR_SET_NAME
-    "adr x1, 3f",
-    "svc #0",
-    "2: mov x8, #73", // ppoll
-    "mov x0, xzr",
-    "mov x1, xzr",
-    "mov x2, xzr",
-    "mov x3, xzr",
-    "svc #0",
-    "b 2b",
-    "3: .asciz \"pause\"",
-    "podium_pause_end:",
-    ".popsection",
-);
-
-/// The instructions, and the number of their machine in an ELF header; none where they were not written.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn code() -> (&'static [u8], u16) {
-    unsafe extern "C" {
-        static podium_pause_begin: u8;
-        static podium_pause_end: u8;
-    }
-    // SAFETY: both are labels around the instructions above, in memory that is only read.
-    let code = unsafe {
-        let (begin, end) = (&raw const podium_pause_begin, &raw const podium_pause_end);
-        std::slice::from_raw_parts(begin, end.offset_from_unsigned(begin))
-    };
-    (code, if cfg!(target_arch = "x86_64") { 62 } else { 183 })
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn code() -> (&'static [u8], u16) {
-    (&[], 0)
-}
-
-/// Where the program lies in its process' memory; a multiple of every page size there is.
-const ADDRESS: u64 = 0x40_0000;
-const PAGE: u64 = 0x1_0000;
-const HEADER_BYTES: u16 = 64;
-const SEGMENT_BYTES: u16 = 56;
-
-/// The program as a file: header, one segment with everything, and a stack that is not executed.
-fn elf(code: &[u8], machine: u16) -> Vec<u8> {
-    let entry = u64::from(HEADER_BYTES) + 2 * u64::from(SEGMENT_BYTES);
-    let size = entry + code.len() as u64;
-    let mut file = Vec::new();
-    // ELF, 64 bits, little endian, version 1; an executable.
-    file.extend([0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    file.extend([2_u16, machine].map(u16::to_le_bytes).as_flattened());
-    file.extend(1_u32.to_le_bytes());
-    file.extend([ADDRESS + entry, u64::from(HEADER_BYTES), 0].map(u64::to_le_bytes).as_flattened());
-    file.extend(0_u32.to_le_bytes());
-    file.extend([HEADER_BYTES, SEGMENT_BYTES, 2, 0, 0, 0].map(u16::to_le_bytes).as_flattened());
-    let (load, stack) = (1_u32, 0x6474_e551_u32);
-    let (read_execute, read_write) = (5_u32, 6_u32);
-    file.extend([load, read_execute].map(u32::to_le_bytes).as_flattened());
-    file.extend([0, ADDRESS, ADDRESS, size, size, PAGE].map(u64::to_le_bytes).as_flattened());
-    file.extend([stack, read_write].map(u32::to_le_bytes).as_flattened());
-    file.extend([0_u64, 0, 0, 0, 0, 16].map(u64::to_le_bytes).as_flattened());
-    file.extend(code);
-    file
-}
-
-/// The program in memory, where nobody can change it; none where it cannot be had.
-pub(super) fn program() -> Option<OwnedFd> {
-    let (code, machine) = code();
-    if code.is_empty() {
-        return None;
-    }
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Kernels before 6.3 do not know the flag, and need none.
-    let file = rustix::fs::memfd_create(c"pause", flags | MemfdFlags::EXEC)
-        .or_else(|_| rustix::fs::memfd_create(c"pause", flags))
-        .ok()?;
-    let elf = elf(code, machine);
-    let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-    let written = rustix::io::write(&file, &elf).is_ok_and(|count| count == elf.len());
-    (written && rustix::fs::fcntl_add_seals(&file, all).is_ok()).then_some(file)
-}
 
 /// What a child is told, and what it tells when it could not become the program.
 struct Birth<'a> {
@@ -163,7 +56,7 @@ mod tests {
     /// NODE-7: the program runs, shows itself as containers know it, and holds nothing open.
     #[test]
     fn the_program_waits_until_it_is_killed() {
-        let program = program();
+        let program = programs::pause::program();
         if crate::needs::lacks(crate::needs::Need::ProgramInMemory, program.is_some()) {
             return;
         }

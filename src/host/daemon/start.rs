@@ -24,7 +24,7 @@ use super::isolation::{self, Isolation};
 use super::pod::Pod;
 use super::reaper::{self, Reaper};
 use super::rootfs::{overlays_work, remove_directory};
-use super::{Host, child, pause, signals, write_journal};
+use super::{Host, child, signals, write_journal};
 use crate::descendants::{Descendants, id_prefix};
 use crate::journal::{self, Journal};
 use crate::{PodUid, reachable};
@@ -96,7 +96,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         memory,
         isolation,
         own_program,
-        pause: pause::program(),
+        pause: programs::pause::program(),
         alive,
         own_pid_namespace,
         open_files_limit,
