@@ -115,7 +115,7 @@ impl Kubelets {
                 node.ips.lock().reserve(sandbox.spec.ip, &sandbox.spec.pod_uid);
             }
             for container in &sandbox.containers {
-                // What became unknown meanwhile is pulled again when it is needed.
+                // What became unknown meanwhile fails when it is needed again.
                 if let Ok(image) = node.runtime.pull_image(&container.image).await
                     && !node.runtime.has_image(&container.image)
                 {

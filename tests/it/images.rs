@@ -161,7 +161,9 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
     assert!(!Path::new("/srv/inside").exists());
     let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
     assert!(
-        events.contains(r#"Container image "docker.io/shop/app:v1" already present on machine"#),
+        events.contains(
+            r#"Container image "docker.io/shop/app:v1" already present on machine and can be accessed by the pod"#
+        ),
         "{events}"
     );
     wait_for("the node's image list", || {

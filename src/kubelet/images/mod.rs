@@ -24,6 +24,6 @@ pub use store::{ImageStore, StoredImage};
 pub struct PulledImage {
     /// The identity shown as `imageID`.
     pub image_id: String,
-    /// What it takes on the machine, in bytes; shown in the `Pulled` event.
+    /// What it takes on the machine, in bytes; shown in the Node's `status.images`.
     pub size_bytes: u64,
 }

@@ -14,27 +14,22 @@ const MOST_IMAGES: usize = 50;
 /// A kubelet's `MaxNamesPerImageInNodeStatus`.
 const MOST_NAMES: usize = 5;
 
-/// The images that were pulled on one node.
+/// The catalogue's images that containers of one node were made of.
 #[derive(Debug, Default)]
 pub(crate) struct PresentImages {
     /// By name in its short form, with tag or digest.
-    pulled: BTreeMap<String, PulledImage>,
+    used: BTreeMap<String, PulledImage>,
 }
 
 impl PresentImages {
-    /// Whether the image was pulled, under whatever spelling.
-    pub(crate) fn contains(&self, reference: &str) -> bool {
-        self.pulled.contains_key(&short(reference))
-    }
-
     /// It is here now.
     pub(crate) fn add(&mut self, reference: &str, image: PulledImage) {
-        self.pulled.insert(short(reference), image);
+        self.used.insert(short(reference), image);
     }
 
     /// It is not here any more.
     pub(crate) fn forget(&mut self, reference: &str) {
-        self.pulled.remove(&short(reference));
+        self.used.remove(&short(reference));
     }
 
     /// The Node object's list, with the `loaded` ones: largest first, bounded as a kubelet bounds it.
@@ -43,8 +38,8 @@ impl PresentImages {
         loaded: impl IntoIterator<Item = (Vec<String>, PulledImage)>,
     ) -> Vec<ContainerImage> {
         let mut images: BTreeMap<String, (i64, Vec<String>)> = BTreeMap::new();
-        let pulled = self.pulled.iter().map(|(name, image)| (vec![name.clone()], image.clone()));
-        for (names, image) in pulled.chain(loaded) {
+        let used = self.used.iter().map(|(name, image)| (vec![name.clone()], image.clone()));
+        for (names, image) in used.chain(loaded) {
             let size = i64::try_from(image.size_bytes).unwrap_or(i64::MAX);
             let (known_size, known) = images.entry(image.image_id.clone()).or_default();
             *known_size = size.max(*known_size);
@@ -95,7 +90,6 @@ mod tests {
         present.add("shop:v1", image("bb", 30));
         present.add("old:v1", image("dd", 1));
         present.forget("docker.io/library/old:v1");
-        assert!(present.contains("nginx:latest") && !present.contains("old:v1"));
         let loaded = (vec!["me/app:1".to_owned()], image("cc", 20));
         let shown: Vec<(Vec<String>, i64)> = present
             .status([loaded])

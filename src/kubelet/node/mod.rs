@@ -77,7 +77,7 @@ pub(super) struct Node {
     pub(super) tasks: Tasks,
     // Locks of single map operations, never held across an await.
     pub(super) ips: Mutex<PodIps>,
-    /// Images that were pulled here: the next pod finds them present.
+    /// The catalogue's images that containers here were made of.
     pub(super) images: Mutex<PresentImages>,
     /// What its containers used when it was last looked.
     pub(super) meter: Mutex<Meter>,

@@ -66,7 +66,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// Whether the image is known, and what it resolves to.
     fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>>;
 
-    /// Whether the image lies on this node without having been pulled: somebody loaded it.
+    /// Whether somebody loaded the image on this node; one of the catalogue is not loaded.
     fn has_image(&self, reference: &str) -> bool {
         let _ = reference;
         false

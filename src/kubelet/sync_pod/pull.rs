@@ -1,8 +1,8 @@
-//! A container's image by its pull policy, told in the kubelet's own events (IMG-1).
+//! A container's image by its pull policy, in the events of a kubelet (IMG-1).
 //!
+//! There is no registry: an image that the catalogue knows is present, whatever the policy, and nothing is pulled. An
+//! image that it does not know cannot be pulled either, and fails as a pull does unless the policy is `Never`.
 //! Never decides when to try again: it remembers what failed, and `plan` reads that.
-
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Container;
 
@@ -10,47 +10,33 @@ use super::{After, SyncPod};
 use crate::observed::ImageState;
 use crate::plan::image_back_off_delay;
 use crate::runtime::{PulledImage, RuntimeError};
-use object::time::go_duration;
 use reconcile::EventType;
 
 impl SyncPod<'_> {
-    /// The image, by the container's pull policy; an error has been told and remembered.
-    pub(super) async fn pull(&mut self, container: &Container) -> Result<PulledImage, After> {
+    /// The image, by the container's pull policy; an error is already an event, and remembered.
+    pub(super) async fn ensure_image_exists(&mut self, container: &Container) -> Result<PulledImage, After> {
         let name = &container.name;
         let image = container.image.clone().unwrap_or_default();
-        let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
-        let began = self.workers.context.clock.monotonic();
-        let result = self.node.runtime.pull_image(&image).await;
-        let loaded = self.node.runtime.has_image(&image);
-        let present = loaded || self.node.images.lock().contains(&image);
-        // What was pulled once and is unknown now has to be pulled again.
-        let pulls = match policy {
-            "Never" => false,
-            "Always" => true,
-            _ => !present || result.is_err(),
-        };
-        let valid = !matches!(result, Err(RuntimeError::InvalidImageName(_)));
-        if pulls && valid {
-            self.container_event(name, EventType::Normal, "Pulling", format!("Pulling image \"{image}\""));
-        }
-        match result {
-            Ok(pulled) => {
-                let message = if pulls {
-                    let took = self.workers.context.clock.monotonic().saturating_sub(began);
-                    pulled_message(&image, took, pulled.size_bytes)
-                } else {
-                    format!("Container image \"{image}\" already present on machine")
-                };
+        match self.node.runtime.pull_image(&image).await {
+            Ok(present) => {
                 // What was loaded is there until somebody removes it, not until nobody does.
-                if loaded {
+                if self.node.runtime.has_image(&image) {
                     self.node.images.lock().forget(&image);
                 } else {
-                    self.node.images.lock().add(&image, pulled.clone());
+                    self.node.images.lock().add(&image, present.clone());
                 }
+                let message = format!(
+                    "Container image \"{image}\" already present on machine and can be accessed by the pod"
+                );
                 self.container_event(name, EventType::Normal, "Pulled", message);
-                Ok(pulled)
+                Ok(present)
             }
             Err(error) => {
+                let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
+                if policy != "Never" && !matches!(error, RuntimeError::InvalidImageName(_)) {
+                    let message = format!("Pulling image \"{image}\"");
+                    self.container_event(name, EventType::Normal, "Pulling", message);
+                }
                 if matches!(error, RuntimeError::ImageNotFound(_)) {
                     self.node.images.lock().forget(&image);
                 }
@@ -84,12 +70,4 @@ impl SyncPod<'_> {
         memory.image = ImageState::Failed { reason, message, at, delay };
         After::Next
     }
-}
-
-/// Nothing waits in a queue here, so that both times are the same.
-fn pulled_message(image: &str, took: Duration, size_bytes: u64) -> String {
-    let took = go_duration(took);
-    format!(
-        "Successfully pulled image \"{image}\" in {took} ({took} including waiting). Image size: {size_bytes} bytes."
-    )
 }

@@ -30,7 +30,7 @@ impl SyncPod<'_> {
         let mut container = container.into_owned();
         // A change of resources that the node has not agreed to is none yet.
         container.resources = self.state.observed.resize.of(&container).cloned();
-        let image = match self.pull(&container).await {
+        let image = match self.ensure_image_exists(&container).await {
             Ok(image) => image,
             Err(after) => return after,
         };

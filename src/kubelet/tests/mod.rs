@@ -257,7 +257,7 @@ async fn a_pod_becomes_ready_in_one_write_and_goes_when_deleted_pod_7() {
     assert!(scene.runtime.list().await.unwrap().is_empty());
     let events = scene.events();
     for expected in [
-        "Pulling: Pulling image \"app:v1\"",
+        "Pulled: Container image \"app:v1\" already present on machine and can be accessed by the pod",
         "Created: Created container: a",
         "Started: Started container a",
         "Killing: Stopping container b",
