@@ -17,7 +17,7 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
     let mut from = 0;
     for count in 1..=8 {
         let waiting = async {
-            while scene.runtime.failed_pulls() < count {
+            while scene.runtime.faults().failed_pulls() < count {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };

@@ -15,7 +15,7 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     let scene = Scene::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
-    scene.runtime.set_answering(false);
+    scene.runtime.faults().set_answering(false);
     tokio::time::sleep(Duration::from_secs(170)).await;
     assert_eq!(ready(&scene).0, "True", "it has three minutes");
     tokio::time::sleep(Duration::from_secs(90)).await;
@@ -34,7 +34,7 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert!(scene.api.get(Kind::Pod, &key).is_ok(), "nobody knows that its processes are dead");
-    scene.runtime.set_answering(true);
+    scene.runtime.faults().set_answering(true);
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(ready(&scene).0, "True");
     assert!(told(&scene).contains(&"NodeReady".to_string()), "{:?}", told(&scene));
@@ -48,7 +48,7 @@ async fn a_stop_does_not_wait_for_a_runtime_that_does_not_answer() {
     let scene = Scene::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}], "terminationGracePeriodSeconds": 20}));
     scene.until(&key, "ready", is_ready).await;
-    scene.runtime.set_answering(false);
+    scene.runtime.faults().set_answering(false);
     let from = scene.seconds();
     let stopping = tokio::time::timeout(Duration::from_hours(1), scene.kubelet.shutdown(|_| {}));
     assert!(!stopping.await.expect("the node ends"), "its host has to be killed");
@@ -83,17 +83,17 @@ async fn what_cannot_be_removed_is_tried_again_later_and_later_whatever_happens_
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
     let uid = scene.pod(&key).uid().to_string();
-    scene.runtime.refuse_removals(Some("Operation not permitted"));
+    scene.runtime.faults().refuse_removals(Some("Operation not permitted"));
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
     // As a host tells of each of its tries.
     for _ in 0..600 {
         scene.kubelets.workers.note(&uid, PodEvent::Resync);
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    let tries = scene.runtime.refused_removals();
+    let tries = scene.runtime.faults().refused_removals();
     // 1 + 2 + 4 … 64 s, then every two minutes.
     assert!((10..=12).contains(&tries), "{tries} tries in ten minutes");
-    scene.runtime.refuse_removals(None);
+    scene.runtime.faults().refuse_removals(None);
     scene.until_gone(&key).await;
     scene.tasks.stop().await;
 }

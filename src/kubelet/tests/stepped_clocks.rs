@@ -47,7 +47,7 @@ async fn back_offs_last_as_long_as_they_should_whatever_the_wall_clock_does() {
             assert_eq!(scene.seconds() - from, wait, "{step}: restart {restarts}");
         }
         // 10 + 20 + 40 + 80 s of tries, whatever the clock was.
-        let pulls = scene.runtime.failed_pulls();
+        let pulls = scene.runtime.faults().failed_pulls();
         assert!((4..=5).contains(&pulls), "{step}: {pulls} pulls");
         scene.tasks.stop().await;
     }

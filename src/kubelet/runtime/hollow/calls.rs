@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -38,12 +37,12 @@ impl Runtime for HollowRuntime {
     }
 
     fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
-        self.answering().boxed()
+        self.faults.answering().boxed()
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>> {
         async {
-            self.answering().await?;
+            self.faults.answering().await?;
             Ok(self.state.lock().pods.values().map(Pod::record).collect())
         }
         .boxed()
@@ -51,7 +50,7 @@ impl Runtime for HollowRuntime {
 
     fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>> {
         async {
-            self.answering().await?;
+            self.faults.answering().await?;
             Ok(self.state.lock().pods.get(pod).map(Pod::record))
         }
         .boxed()
@@ -61,7 +60,7 @@ impl Runtime for HollowRuntime {
         async {
             let pulled = self.image_id(reference);
             if pulled.is_err() {
-                self.failed_pulls.fetch_add(1, Ordering::Relaxed);
+                self.faults.count_failed_pull();
             }
             pulled
         }
@@ -70,7 +69,7 @@ impl Runtime for HollowRuntime {
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
         async {
-            self.answering().await?;
+            self.faults.answering().await?;
             let mut state = self.state.lock();
             let now = (self.wall)();
             let fresh = || Pod { spec: spec.clone(), created_at: now, ready: true, containers: Vec::new() };
@@ -90,7 +89,7 @@ impl Runtime for HollowRuntime {
 
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
-            self.answering().await?;
+            self.faults.answering().await?;
             let now = (self.wall)();
             let mut state = self.state.lock();
             let Some(known) = state.pods.get_mut(pod) else { return Ok(()) };
@@ -108,10 +107,7 @@ impl Runtime for HollowRuntime {
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async move {
             self.stop_sandbox(pod).await?;
-            if let Some((why, times)) = self.stuck.lock().as_mut() {
-                *times += 1;
-                return Err(RuntimeError::Os(why.clone()));
-            }
+            self.faults.admit_removal()?;
             let mut state = self.state.lock();
             state.loads.retain(|(of, _), _| of != pod);
             if let Some(known) = state.pods.remove(pod) {
@@ -126,7 +122,7 @@ impl Runtime for HollowRuntime {
 
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
         async {
-            self.answering().await?;
+            self.faults.answering().await?;
             let image = self.image_id(&spec.image)?;
             if !self.config.start_delay.is_zero() {
                 tokio::time::sleep(self.config.start_delay).await;
@@ -147,7 +143,7 @@ impl Runtime for HollowRuntime {
 
     fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
-            self.answering().await?;
+            self.faults.answering().await?;
             let mut state = self.state.lock();
             state.container(id)?;
             // A well-behaved server: it ends cleanly when asked.
@@ -159,7 +155,7 @@ impl Runtime for HollowRuntime {
 
     fn kill_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
-            self.answering().await?;
+            self.faults.answering().await?;
             let mut state = self.state.lock();
             state.container(id)?;
             state.end(id, 137, Some(9), (self.wall)());
@@ -201,7 +197,7 @@ impl Runtime for HollowRuntime {
         _timeout: Duration,
     ) -> BoxFuture<'a, Result<ExecOutput, RuntimeError>> {
         async {
-            self.answering().await?;
+            self.faults.answering().await?;
             match self.state.lock().container(id)?.exit {
                 None => Ok(ExecOutput { exit_code: 0, output: Vec::new() }),
                 Some(_) => Err(RuntimeError::NotFound(format!("running container {}", id.0))),

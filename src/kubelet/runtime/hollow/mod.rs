@@ -5,6 +5,7 @@
 //! only when containers are to end by themselves.
 
 mod calls;
+mod faults;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,6 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,15 +20,13 @@ use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::{ContainerId, ContainerRecord, ContainerSpec, PodUid, PulledImage, RuntimeError, RuntimeEvent};
 use crate::images::{Catalogue, ImageReference, ResolveError};
+pub use faults::Faults;
 use state::State;
-
-/// A call that hangs fails after the time of a CRI request.
-const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Where a runtime reads the wall clock.
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -81,12 +79,7 @@ pub struct HollowRuntime {
     /// Wakes the task that ends containers when an earlier end was planned.
     planned: Arc<Notify>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
-    /// Calls are answered; otherwise they wait.
-    answers: watch::Sender<bool>,
-    /// Why sandboxes cannot be removed, and how often that was tried.
-    stuck: Mutex<Option<(String, u64)>>,
-    /// How often an image was pulled that is not there.
-    failed_pulls: AtomicU32,
+    faults: Faults,
 }
 
 impl HollowRuntime {
@@ -110,41 +103,13 @@ impl HollowRuntime {
             state: Arc::new(Mutex::new(state)),
             planned: Arc::new(Notify::new()),
             events: Mutex::new(Some(receiver)),
-            answers: watch::Sender::new(true),
-            stuck: Mutex::default(),
-            failed_pulls: AtomicU32::new(0),
+            faults: Faults::default(),
         }
     }
 
-    /// How often an image was pulled that is not there.
-    pub fn failed_pulls(&self) -> u32 {
-        self.failed_pulls.load(Ordering::Relaxed)
-    }
-
-    /// From now on calls are answered, or hang like those of a host that was stopped; for faults and tests.
-    pub fn set_answering(&self, answers: bool) {
-        self.answers.send_replace(answers);
-    }
-
-    /// From now on sandboxes cannot be removed, for this reason; for faults and tests.
-    pub fn refuse_removals(&self, why: Option<&str>) {
-        *self.stuck.lock() = why.map(|why| (why.to_owned(), 0));
-    }
-
-    /// How many removals were refused since then.
-    pub fn refused_removals(&self) -> u64 {
-        self.stuck.lock().as_ref().map_or(0, |(_, times)| *times)
-    }
-
-    /// Waits while the runtime hangs.
-    async fn answering(&self) -> Result<(), RuntimeError> {
-        let answers = self.answers.subscribe();
-        if *answers.borrow() {
-            return Ok(());
-        }
-        let mut waiting = answers;
-        let answered = tokio::time::timeout(REQUEST_TIMEOUT, waiting.wait_for(|answers| *answers)).await;
-        answered.map(drop).map_err(|_| RuntimeError::Host(format!("no answer within {REQUEST_TIMEOUT:?}")))
+    /// What can be made to fail.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// Ends a container as if its main process had exited: for tests and fault injection.
