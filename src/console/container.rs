@@ -2,13 +2,15 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
+use object::well_known::annotation;
+
 /// The container meant when none is named: the annotated default, else the first.
 pub fn default_container(pod: &Pod) -> Option<String> {
     let spec = pod.spec.as_ref()?;
     pod.metadata
         .annotations
         .as_ref()
-        .and_then(|annotations| annotations.get("kubectl.kubernetes.io/default-container"))
+        .and_then(|annotations| annotations.get(annotation::DEFAULT_CONTAINER))
         .filter(|name| spec.containers.iter().any(|container| &&container.name == name))
         .cloned()
         .or_else(|| spec.containers.first().map(|container| container.name.clone()))

@@ -15,6 +15,7 @@ use super::upgrade::{self, Upgrade};
 use super::{Server, log_socket};
 use crate::node_access::{LogRequest, LogStream};
 use crate::{ApiError, Cause};
+use object::well_known::annotation;
 use object::{Key, Shared};
 
 /// Which part of a log is asked for, as it was written in the query.
@@ -154,7 +155,7 @@ pub(super) fn container_of(pod: &Shared<Pod>, asked: Option<&str>) -> Result<Str
                 .metadata
                 .annotations
                 .as_ref()
-                .and_then(|a| a.get("kubectl.kubernetes.io/default-container"))
+                .and_then(|a| a.get(annotation::DEFAULT_CONTAINER))
                 .filter(|d| regular.contains(d));
             match (default, regular.as_slice()) {
                 (Some(default), _) => Ok(default.clone()),

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 use crate::template;
+use object::well_known::annotation;
 
 /// Asks before restarting; where one of them cannot be restarted, says why and asks nothing.
 pub fn ask(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
@@ -56,7 +57,7 @@ const PAUSED: &str = "can't restart paused deployment (run rollout resume first)
 /// there.
 pub fn action(target: &ObjectRef, now: Timestamp) -> Action {
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let stamp = json!({"kubectl.kubernetes.io/restartedAt": now});
+    let stamp = json!({annotation::RESTARTED_AT: now});
     Action {
         title: format!("restart {}", target.describe()),
         target: target.clone(),

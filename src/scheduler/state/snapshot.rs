@@ -96,6 +96,7 @@ impl Snapshot {
     }
 
     /// How many pods hold room somewhere.
+    #[cfg(test)]
     pub fn placed_count(&self) -> usize {
         self.placed.len()
     }

@@ -104,11 +104,6 @@ impl Emulator {
         self.parser.screen_mut().set_scrollback(target);
     }
 
-    /// Scrolls up to the oldest line kept.
-    pub fn scroll_to_top(&mut self) {
-        self.parser.screen_mut().set_scrollback(usize::MAX);
-    }
-
     /// Scrolls down to the live screen.
     pub fn scroll_to_bottom(&mut self) {
         self.parser.screen_mut().set_scrollback(0);
@@ -182,7 +177,7 @@ mod tests {
         assert_eq!((emulator.scrolled(), row(&emulator, 0)), (4, "line 4".to_owned()));
         emulator.process(b"line 10\r\n");
         assert_eq!(row(&emulator, 0), "line 4", "reading back is not disturbed");
-        emulator.scroll_to_top();
+        emulator.scroll(isize::MAX);
         assert_eq!(row(&emulator, 0), "line 0");
         emulator.scroll(-1);
         assert_eq!(row(&emulator, 0), "line 1");
