@@ -1,4 +1,8 @@
 //! Bars with a precision of an eighth of a cell.
+//!
+//! Spans, because they stand within titles, rows of lists and lines of text, where ratatui's `Gauge` and `LineGauge`,
+//! which want an area of their own, cannot. Those leave what is empty blank or have whole cells only, show nothing of a
+//! small share, and colour cells without regard to a cursor that turns colours around.
 
 use ratatui::style::Style;
 use ratatui::text::Span;

@@ -1,4 +1,7 @@
 //! A line of small bars, one a number.
+//!
+//! A text, because it stands within the title of a frame, where ratatui's `Sparkline`, which wants an area of its own,
+//! cannot; that one rounds down, so that a single event beside a hundred would be invisible.
 
 const EIGHTHS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 

@@ -3,6 +3,11 @@
 //! [`index`] knows the names, [`answer`] says what they mean, [`message`] reads and writes packets; all three
 //! are pure. [`server`] has the sockets, [`forward`] asks the machine's own resolvers about every name that is
 //! not the cluster's.
+//!
+//! Why not `hickory-server` (0.26): its catalogue can ask an index like ours, but it takes as many connections, and
+//! begins as many tasks for datagrams, as come, where [`server`] has limits; its forwarder is a resolver that makes
+//! answers of its own and keeps them, where a question for another name is passed on here as the packet that it was, and
+//! its answer too, with whatever the client and the resolver agree upon. The packets are `hickory-proto`'s.
 
 pub mod answer;
 mod forward;

@@ -2,6 +2,12 @@
 //!
 //! Serves one directory over HTTP/1.1, one thread, files streamed. It reads no configuration file and says
 //! so when given one.
+//!
+//! Why not `ServeDir` of `tower-http` (0.7): it does not know `If-Range`, so that a download that is resumed after the
+//! page has changed becomes a mixture of both; a directory without an index is 404 and not nginx's 403; its answer does
+//! not tell which file failed and why, which the error log does; a whole file is sent as long as it has become, not as
+//! it was announced. What stays to be written around it (an opener that refuses pipes and devices, both servers' pages,
+//! their logs, their redirects) is as long as what it replaces. HTTP itself is hyper's.
 
 mod answer;
 mod conditions;
