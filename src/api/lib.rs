@@ -32,11 +32,12 @@ mod warnings;
 mod write;
 
 use std::collections::{HashMap, HashSet};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use ipnet::Ipv4Net;
 use parking_lot::RwLock;
 
-pub use addresses::AddressRange;
 use base::clock::Clock;
 pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
 pub use error::{ApiError, Cause};
@@ -53,7 +54,7 @@ pub struct ApiConfig {
     /// The timings.
     pub timings: Timings,
     /// Where services get their cluster addresses.
-    pub service_range: AddressRange,
+    pub service_range: Ipv4Net,
     /// How much the cluster takes.
     pub limits: Limits,
     /// Admission plugins that are switched off, by name.
@@ -66,7 +67,7 @@ impl Default for ApiConfig {
     fn default() -> Self {
         Self {
             timings: Timings::default(),
-            service_range: AddressRange { base: [127, 32, 0, 0].into(), bits: 16 },
+            service_range: Ipv4Net::new_assert(Ipv4Addr::new(127, 32, 0, 0), 16),
             limits: Limits::default(),
             disabled_admission: Vec::new(),
             token_signer: None,

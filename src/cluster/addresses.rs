@@ -6,10 +6,13 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 
-use api::AddressRange;
+use ipnet::{IpAdd, IpSub, Ipv4Net};
 
 /// How many clusters one machine has room for.
 const SLOTS: u8 = 16;
+
+/// Bits that are the same in all addresses of one node's pods.
+const POD_PREFIX: u8 = 24;
 
 /// A slot, taken as long as this lives.
 #[derive(Debug)]
@@ -38,31 +41,49 @@ impl AddressPlan {
     }
 
     /// Where services live.
-    pub(super) fn services(&self) -> AddressRange {
-        AddressRange { base: Ipv4Addr::new(127, 32 + self.slot, 0, 0), bits: 16 }
+    pub(super) fn services(&self) -> Ipv4Net {
+        Ipv4Net::new_assert(Ipv4Addr::new(127, 32 + self.slot, 0, 0), 16)
+    }
+
+    /// The address of a fixed service.
+    pub(super) fn service(&self, offset: u32) -> Ipv4Addr {
+        self.services().network().saturating_add(offset)
     }
 
     /// The address of a node.
     pub(super) fn node(&self, index: usize) -> Ipv4Addr {
-        AddressRange { base: Ipv4Addr::new(127, 16 + self.slot, 0, 0), bits: 16 }.at(index as u32 + 1)
+        Ipv4Addr::new(127, 16 + self.slot, 0, 0).saturating_add(index as u32 + 1)
     }
 
     /// The pods of a node: a /24.
-    pub(super) fn pods(&self, index: usize) -> AddressRange {
-        let all = AddressRange { base: Ipv4Addr::new(127, 64 + 4 * self.slot, 0, 0), bits: 18 };
-        AddressRange { base: all.at((index as u32) << 8), bits: 8 }
+    pub(super) fn pods(&self, index: usize) -> Ipv4Net {
+        pods_of(Ipv4Addr::new(127, 64 + 4 * self.slot, 0, 0), index)
     }
 
     /// The address of a hollow node: nothing listens there.
     pub(super) fn hollow_node(index: usize) -> Ipv4Addr {
-        AddressRange { base: Ipv4Addr::new(10, 0, 0, 0), bits: 16 }.at(index as u32 + 1)
+        Ipv4Addr::new(10, 0, 0, 0).saturating_add(index as u32 + 1)
     }
 
     /// The pods of a hollow node: a /24.
-    pub(super) fn hollow_pods(index: usize) -> AddressRange {
-        let all = AddressRange { base: Ipv4Addr::new(10, 64, 0, 0), bits: 22 };
-        AddressRange { base: all.at((index as u32) << 8), bits: 8 }
+    pub(super) fn hollow_pods(index: usize) -> Ipv4Net {
+        pods_of(Ipv4Addr::new(10, 64, 0, 0), index)
     }
+}
+
+fn pods_of(first: Ipv4Addr, index: usize) -> Ipv4Net {
+    Ipv4Net::new_assert(first.saturating_add((index as u32) << 8), POD_PREFIX)
+}
+
+/// The index of a node with this range of pods, whatever the cluster's own part of it.
+pub(super) fn index_of(pods: Ipv4Net) -> Option<usize> {
+    let all = match pods.addr().octets()[0] {
+        127 => 14,
+        10 => 10,
+        _ => return None,
+    };
+    let first = Ipv4Net::new_assert(pods.addr(), all).network();
+    (pods.prefix_len() == POD_PREFIX).then(|| (pods.addr().saturating_sub(first) >> 8) as usize)
 }
 
 #[cfg(test)]
@@ -73,9 +94,9 @@ mod tests {
     fn two_clusters_get_ranges_of_their_own_net_1() {
         let (a, b) = (AddressPlan::take(None), AddressPlan::take(None));
         assert_ne!(a.slot(), b.slot());
-        assert_ne!(a.pods(0).base, b.pods(0).base);
-        assert_ne!(a.pods(0).base, a.pods(1).base);
-        assert_eq!(a.pods(1023).base.octets()[0], 127);
-        assert!(a.services().contains(a.services().at(10).into()));
+        assert_ne!(a.pods(0), b.pods(0));
+        assert_ne!(a.pods(0), a.pods(1));
+        assert_eq!(a.pods(1023).addr().octets()[0], 127);
+        assert!(a.services().contains(&a.service(10)));
     }
 }

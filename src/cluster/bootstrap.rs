@@ -1,7 +1,7 @@
 //! What every cluster has from the start: its namespaces, priority classes, a storage class and the
 //! `kubernetes` service.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -9,12 +9,12 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::fixed_services;
-use api::{AddressRange, Api, ApiError};
+use api::{Api, ApiError};
 use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER};
 use object::{Key, Kind, Typed};
 
-/// Makes what is missing; what is there stays, but for the API's own address.
-pub(super) fn bootstrap(api: &Api, listening: SocketAddr, services: AddressRange) -> Result<(), ApiError> {
+/// Makes what is missing; what is there stays, but for the API's own address, and that of its `service`.
+pub(super) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         ensure(api, Namespace { metadata: meta("", name), ..Namespace::default() })?;
     }
@@ -42,7 +42,7 @@ pub(super) fn bootstrap(api: &Api, listening: SocketAddr, services: AddressRange
         )?;
     }
     storage_class(api)?;
-    fixed_services::kubernetes(api, listening, services)
+    fixed_services::kubernetes(api, listening, service)
 }
 
 /// The class of claims that name none, where there is no class at all: whoever has made others chooses among

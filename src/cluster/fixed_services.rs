@@ -2,7 +2,7 @@
 //!
 //! Their endpoints are written here, since no selector finds them, and follow where they listen this time.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use k8s_openapi::api::core::v1::{
     EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Service, ServicePort, ServiceSpec,
@@ -13,10 +13,12 @@ use k8s_openapi::api::discovery::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use api::{AddressRange, Api, ApiError, DeleteOptions};
+use api::{Api, ApiError, DeleteOptions};
 use object::well_known::label;
 use object::{Key, Kind, Typed};
 
+/// The address of the API within the range of services: the first, as everywhere.
+pub(super) const API_OFFSET: u32 = 1;
 /// The address of DNS within the range of services, as kubeadm chooses it.
 pub(super) const DNS_OFFSET: u32 = 10;
 
@@ -32,11 +34,11 @@ struct Fixed {
 }
 
 /// `kubernetes.default`: the API itself, wherever it listens this time.
-pub(super) fn kubernetes(api: &Api, listening: SocketAddr, services: AddressRange) -> Result<(), ApiError> {
+pub(super) fn kubernetes(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     let fixed = Fixed {
         key: Key::new("default", "kubernetes"),
         labels: &[("component", "apiserver"), ("provider", "kubernetes")],
-        address: services.at(1).into(),
+        address: service.into(),
         ports: &[("https", "TCP", 443)],
         served: listening,
     };

@@ -49,7 +49,7 @@ pub(super) fn start(
         fixed_services::no_dns(api)?;
         return Ok(PodNetwork { low_ports, dns: None });
     }
-    let ip = IpAddr::V4(addresses.services().at(DNS_OFFSET));
+    let ip = IpAddr::V4(addresses.service(DNS_OFFSET));
     let address = SocketAddr::new(ip, low_ports.served(53));
     fixed_services::dns(api, address)?;
     let dns = DnsConfig {

@@ -16,6 +16,7 @@ use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::{DataDir, write_private};
 use super::error::StartError;
+use super::fixed_services::API_OFFSET;
 use super::{bootstrap, client, housekeeping, kubeconfig};
 use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
 use api::identity::Signer;
@@ -80,7 +81,7 @@ impl Cluster {
         };
         let api = Api::new(store.clone(), clock, api_config);
         let reachable = SocketAddr::new(reachable(address.ip()), address.port());
-        bootstrap::bootstrap(&api, reachable, addresses.services())?;
+        bootstrap::bootstrap(&api, reachable, addresses.service(API_OFFSET))?;
 
         let (base, actors) = (Tasks::new(), Tasks::new());
         housekeeping::start(&api, &base);
@@ -95,7 +96,7 @@ impl Cluster {
         let tls = authority.server_config(&[
             address.ip(),
             Ipv4Addr::LOCALHOST.into(),
-            addresses.services().at(1).into(),
+            addresses.service(API_OFFSET).into(),
         ])?;
         serve_tls(server.clone(), listener, tls, &base);
 

@@ -4,15 +4,16 @@
 //! from then on is history.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
+
+use ipnet::{IpAdd, IpSub, Ipv4Net};
 
 use super::runtime::PodUid;
-use api::AddressRange;
 
 /// The pool of one node.
 #[derive(Debug)]
 pub(super) struct PodIps {
-    range: AddressRange,
+    range: Ipv4Net,
     /// Whose each address is.
     taken: HashMap<u32, PodUid>,
     /// Where the next search begins, so that an address rests long before it is used again.
@@ -21,12 +22,12 @@ pub(super) struct PodIps {
 
 impl PodIps {
     /// All addresses of `range` but its first (the network), its second (the node) and its last.
-    pub(super) fn new(range: AddressRange) -> Self {
+    pub(super) fn new(range: Ipv4Net) -> Self {
         Self { range, taken: HashMap::new(), next: 2 }
     }
 
     fn size(&self) -> u32 {
-        1u32.checked_shl(self.range.bits).unwrap_or(u32::MAX)
+        u32::from(self.range.hostmask()).saturating_add(1)
     }
 
     /// An address for a pod: the one it had, unless another has that by now, else one that nobody has; none when
@@ -41,7 +42,7 @@ impl PodIps {
             self.next = self.after(offset);
             if let std::collections::hash_map::Entry::Vacant(free) = self.taken.entry(offset) {
                 free.insert(pod.to_owned());
-                return Some(Ipv4Addr::from(u32::from(self.range.base) + offset).into());
+                return Some(self.range.network().saturating_add(offset).into());
             }
         }
         None
@@ -72,7 +73,7 @@ impl PodIps {
 
     fn offset(&self, ip: IpAddr) -> Option<u32> {
         let IpAddr::V4(ip) = ip else { return None };
-        u32::from(ip).checked_sub(u32::from(self.range.base)).filter(|offset| *offset < self.size())
+        self.range.contains(&ip).then(|| ip.saturating_sub(self.range.network()))
     }
 }
 
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn addresses_are_unique_and_rest_before_reuse_net_1() {
-        let mut pool = PodIps::new(AddressRange { base: [127, 1, 2, 0].into(), bits: 3 });
+        let mut pool = PodIps::new(Ipv4Net::new_assert([127, 1, 2, 0].into(), 29));
         assert!(pool.reserve([127, 1, 2, 3].into(), "found"));
         assert!(!pool.reserve([10, 0, 0, 1].into(), "found"));
         let taken: Vec<String> = (0..5).map(|n| text(pool.take(&n.to_string(), None))).collect();
@@ -100,7 +101,7 @@ mod tests {
     /// and never gives back what is another's.
     #[test]
     fn an_address_is_one_pods_at_a_time() {
-        let mut pool = PodIps::new(AddressRange { base: [127, 1, 2, 0].into(), bits: 3 });
+        let mut pool = PodIps::new(Ipv4Net::new_assert([127, 1, 2, 0].into(), 29));
         let had = IpAddr::from([127, 1, 2, 4]);
         assert_eq!(text(pool.take("a", Some(had))), "127.1.2.4");
         assert_eq!(text(pool.take("a", Some(had))), "127.1.2.4", "asking twice takes once");

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
+use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::Node;
 
-use api::AddressRange;
 use object::low_ports::LowPorts;
 
 /// One node.
@@ -14,7 +14,7 @@ pub struct NodeFacts {
     /// Its address on loopback; none for nodes that are not of this machine, or run no processes.
     pub ip: Option<Ipv4Addr>,
     /// Where its pods have their addresses.
-    pub pods: Option<AddressRange>,
+    pub pods: Option<Ipv4Net>,
     /// Which ports its programs may not bind.
     pub low_ports: LowPorts,
 }
@@ -26,15 +26,8 @@ impl NodeFacts {
         let internal = addresses.and_then(|all| all.iter().find(|a| a.type_ == "InternalIP"));
         let ip = internal.and_then(|a| a.address.parse().ok()).filter(Ipv4Addr::is_loopback);
         let cidr = node.spec.as_ref().and_then(|s| s.pod_cidr.as_deref());
-        Self { ip, pods: cidr.and_then(range), low_ports: LowPorts::of_node(node) }
+        Self { ip, pods: cidr.and_then(|cidr| cidr.parse().ok()), low_ports: LowPorts::of_node(node) }
     }
-}
-
-/// `127.64.0.0/24`.
-fn range(cidr: &str) -> Option<AddressRange> {
-    let (base, prefix) = cidr.split_once('/')?;
-    let prefix: u32 = prefix.parse().ok().filter(|p| (1..=32).contains(p))?;
-    Some(AddressRange { base: base.parse().ok()?, bits: 32 - prefix })
 }
 
 /// All nodes, and what of the address plan concerns the proxy.
@@ -43,7 +36,7 @@ pub struct Machine {
     /// By name.
     pub nodes: BTreeMap<String, NodeFacts>,
     /// Where services have their addresses.
-    pub services: AddressRange,
+    pub services: Ipv4Net,
 }
 
 impl Machine {
@@ -51,8 +44,9 @@ impl Machine {
     ///
     /// Programs that bind to no address come from 127.0.0.1, which is no node's.
     pub fn node_of(&self, client: IpAddr) -> Option<&str> {
+        let IpAddr::V4(client) = client else { return None };
         let is_of = |facts: &NodeFacts| {
-            facts.ip.map(IpAddr::V4) == Some(client) || facts.pods.is_some_and(|pods| pods.contains(client))
+            facts.ip == Some(client) || facts.pods.is_some_and(|pods| pods.contains(&client))
         };
         self.nodes.iter().find(|(_, facts)| is_of(facts)).map(|(name, _)| name.as_str())
     }
@@ -89,7 +83,7 @@ mod tests {
             ("hollow", node("10.0.0.1", "10.64.0.0/24", "0")),
         ];
         let nodes = nodes.map(|(name, facts)| (name.to_string(), facts)).into();
-        let services = AddressRange { base: [127, 32, 0, 0].into(), bits: 16 };
+        let services = Ipv4Net::new_assert([127, 32, 0, 0].into(), 16);
         let machine = Machine { nodes, services };
         for (client, expected) in [
             ("127.64.1.7", Some("b")),
@@ -102,6 +96,6 @@ mod tests {
         }
         assert_eq!([Some("a"), Some("b"), None].map(|node| machine.served(node, 80)), [8080, 80, 80]);
         assert_eq!(machine.node_addresses().count(), 2);
-        assert_eq!(range("127.64.0.0/99"), None);
+        assert_eq!(node("127.16.0.1", "127.64.0.0/99", "0").pods, None);
     }
 }

@@ -4,42 +4,19 @@
 mod tests;
 
 use std::collections::{BTreeSet, HashSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
+use ipnet::{IpAdd, Ipv4Net};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use parking_lot::Mutex;
 
 use super::{Api, ApiError, Cause};
 use object::{Kind, Object};
 
-/// A range of IPv4 addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressRange {
-    /// Its first address.
-    pub base: Ipv4Addr,
-    /// How many low bits are free: 16 in `127.32.0.0/16`.
-    pub bits: u32,
-}
-
-impl AddressRange {
-    /// The address at an offset; wraps at the end of the range.
-    pub fn at(&self, offset: u32) -> Ipv4Addr {
-        Ipv4Addr::from(u32::from(self.base) + (offset & ((1 << self.bits) - 1)))
-    }
-
-    /// Whether the address lies within.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        match address {
-            IpAddr::V4(v4) => (u32::from(v4) >> self.bits) == (u32::from(self.base) >> self.bits),
-            IpAddr::V6(_) => false,
-        }
-    }
-}
-
 /// Hands out addresses of one range. The first 256 are left for fixed services (API, DNS).
 #[derive(Debug)]
 pub(super) struct Allocator {
-    range: AddressRange,
+    range: Ipv4Net,
     taken: Mutex<Taken>,
 }
 
@@ -52,20 +29,20 @@ struct Taken {
 const FIXED: u32 = 256;
 
 impl Allocator {
-    pub(super) fn new(range: AddressRange) -> Self {
+    pub(super) fn new(range: Ipv4Net) -> Self {
         Self { range, taken: Mutex::default() }
     }
 
-    pub(super) fn range(&self) -> AddressRange {
+    pub(super) fn range(&self) -> Ipv4Net {
         self.range
     }
 
     /// Takes any free address; none when the range is used up.
     pub(super) fn take_any(&self) -> Option<Ipv4Addr> {
         let mut taken = self.taken.lock();
-        let free = (1u32 << self.range.bits) - FIXED - 1;
+        let free = u32::from(self.range.hostmask()).saturating_sub(FIXED);
         for _ in 0..free {
-            let address = self.range.at(FIXED + taken.next % free);
+            let address = self.range.network().saturating_add(FIXED + taken.next % free);
             taken.next = taken.next.wrapping_add(1);
             if taken.addresses.insert(address) {
                 return Some(address);
@@ -169,11 +146,10 @@ impl Api {
                 })?;
                 if before.address != Some(address) {
                     let range = allocator.range();
-                    if !range.contains(IpAddr::V4(address)) {
-                        let (base, bits) = (range.base, 32 - range.bits);
+                    if !range.contains(&address) {
                         return Err(refused(format!(
                             "failed to allocate IP {asked}: the provided IP is not in the valid range. The \
-                             range of valid IPs is {base}/{bits}"
+                             range of valid IPs is {range}"
                         )));
                     }
                     if !allocator.take(address) {

@@ -135,7 +135,7 @@ pub(super) fn flag_page(server: &Server) -> Response {
         ("http2-max-streams-per-connection", super::connection::STREAMS.to_string()),
         ("max-connections", limits.connections.to_string()),
         ("request-timeout", go_duration(config.timings.http_request.0)),
-        ("service-cluster-ip-range", format!("{}/{}", config.service_range.base, config.service_range.bits)),
+        ("service-cluster-ip-range", config.service_range.to_string()),
     ];
     let flags = flags.map(|(name, value)| format!("{name}={value}\n")).concat();
     Answer::text(StatusCode::OK, format!("\nkube-apiserver flagz\n{FOR_PEOPLE}\n\n{flags}"))

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::desired::Origin;
+use crate::cluster::addresses::index_of;
 
 /// How many ranges there are for nodes with processes, and for hollow ones.
 const PROCESS_RANGES: usize = 1024;
@@ -31,7 +32,7 @@ impl Places {
         let index = match origin {
             Origin::Count(index) => Some(index).filter(free),
             Origin::File | Origin::Object => {
-                let before = pod_cidr.and_then(index_of).filter(free);
+                let before = pod_cidr.and_then(|cidr| index_of(cidr.parse().ok()?)).filter(free);
                 before.or_else(|| (0..ranges).rev().find(free))
             }
         }?;
@@ -44,18 +45,6 @@ impl Places {
         self.process.retain(|_, of| of != name);
         self.hollow.retain(|_, of| of != name);
     }
-}
-
-/// The index that a node's range `a.b.c.0/24` stands for, whatever the cluster's own part of it.
-fn index_of(pod_cidr: &str) -> Option<usize> {
-    let (base, bits) = pod_cidr.split_once('/')?;
-    let base: std::net::Ipv4Addr = base.parse().ok()?;
-    let range_bits = match base.octets()[0] {
-        127 => 18,
-        10 => 22,
-        _ => return None,
-    };
-    (bits == "24").then(|| ((base.to_bits() & ((1 << range_bits) - 1)) >> 8) as usize)
 }
 
 #[cfg(test)]

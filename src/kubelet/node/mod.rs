@@ -21,9 +21,10 @@ use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
 use ::object::low_ports::LowPorts;
 use ::object::quantity::ResourceList;
-use api::{AddressRange, Api};
+use api::Api;
 use base::clock::Clock;
 use base::task::Tasks;
+use ipnet::Ipv4Net;
 use reconcile::Recorder;
 
 use health::Health;
@@ -50,7 +51,7 @@ pub struct NodeConfig {
     /// The node's address.
     pub ip: IpAddr,
     /// Where its pods get their addresses.
-    pub pod_range: AddressRange,
+    pub pod_range: Ipv4Net,
     /// Capacity, and as much allocatable: cpu, memory, ephemeral-storage, pods.
     pub capacity: ResourceList,
     /// Directory below which each pod has one with its volumes.

@@ -80,7 +80,7 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                 .spec
                 .as_ref()
                 .and_then(|s| s.pod_cidr.as_ref())
-                .is_some_and(|c| *c != cidr(&node.config)) =>
+                .is_some_and(|c| *c != node.config.pod_range.to_string()) =>
         {
             replace(context, node, &object)?;
         }
@@ -102,8 +102,8 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                     .get_or_insert_default()
                     .extend(wanted.annotations.unwrap_or_default());
                 let spec = object.spec.get_or_insert_default();
-                spec.pod_cidr = Some(cidr(&node.config));
-                spec.pod_cidrs = Some(vec![cidr(&node.config)]);
+                spec.pod_cidr = Some(node.config.pod_range.to_string());
+                spec.pod_cidrs = Some(vec![node.config.pod_range.to_string()]);
                 spec.provider_id.get_or_insert_with(|| format!("podium://{}", node.config.name));
                 Ok(())
             })?;
@@ -135,7 +135,7 @@ fn replace(context: &Context, node: &Node, old: &NodeObject) -> Result<(), ApiEr
 }
 
 fn first_object(node: &Node, now: Timestamp) -> NodeObject {
-    let cidr = cidr(&node.config);
+    let cidr = node.config.pod_range.to_string();
     NodeObject {
         metadata: metadata(&node.config, node.runtime.as_ref()),
         spec: Some(NodeSpec {
@@ -147,10 +147,6 @@ fn first_object(node: &Node, now: Timestamp) -> NodeObject {
         }),
         status: Some(status(node, &NodeStatus::default(), now)),
     }
-}
-
-fn cidr(config: &NodeConfig) -> String {
-    format!("{}/{}", config.pod_range.base, 32 - config.pod_range.bits)
 }
 
 fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {

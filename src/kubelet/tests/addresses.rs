@@ -4,7 +4,7 @@ use super::*;
 
 /// A node with the five pod addresses 127.1.0.2 to 127.1.0.6.
 fn narrow() -> NodeConfig {
-    NodeConfig { pod_range: AddressRange { base: [127, 1, 0, 0].into(), bits: 3 }, ..config() }
+    NodeConfig { pod_range: Ipv4Net::new_assert([127, 1, 0, 0].into(), 29), ..config() }
 }
 
 const FIVE: [&str; 5] = ["127.1.0.2", "127.1.0.3", "127.1.0.4", "127.1.0.5", "127.1.0.6"];

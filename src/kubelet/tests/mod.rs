@@ -22,8 +22,9 @@ use super::images::Catalogue;
 use super::runtime::hollow::{HollowConfig, HollowLoad, HollowRuntime};
 use super::runtime::{ContainerId, Runtime};
 use super::*;
-use api::{AddressRange, ApiConfig, DeleteOptions};
+use api::{ApiConfig, DeleteOptions};
 use base::clock::Clock;
+use ipnet::Ipv4Net;
 use object::{Key, Kind, Shared};
 use store::Store;
 
@@ -43,7 +44,7 @@ pub(super) fn config() -> NodeConfig {
         labels: BTreeMap::new(),
         taints: Vec::new(),
         ip: [127, 1, 0, 1].into(),
-        pod_range: AddressRange { base: [127, 1, 0, 0].into(), bits: 8 },
+        pod_range: Ipv4Net::new_assert([127, 1, 0, 0].into(), 24),
         capacity: BTreeMap::new(),
         pods_dir: "/nonexistent".into(),
         hollow: true,

@@ -61,7 +61,7 @@ async fn a_node_whose_addresses_are_others_keeps_what_people_set_node_1_net_1() 
         .unwrap();
     scene.kubelet.detach().await;
     assert!(scene.api.node_access("n1").is_none(), "nobody is there to ask");
-    let range = AddressRange { base: [127, 9, 3, 0].into(), bits: 8 };
+    let range = Ipv4Net::new_assert([127, 9, 3, 0].into(), 24);
     let again = NodeConfig { pod_range: range, ..config() };
     scene.kubelets.start_node(again, scene.runtime.clone()).await.unwrap();
     let node = node(&scene);

@@ -23,11 +23,12 @@ use tokio::sync::Semaphore;
 
 use super::follow::Follower;
 use super::machine::{Machine, NodeFacts};
-use api::{AddressRange, Api, Change, ChangeKind};
+use api::{Api, Change, ChangeKind};
 use balance::Balancer;
 use base::clock::Clock;
 use base::task::Tasks;
 use host_ports::HostPorts;
+use ipnet::Ipv4Net;
 use listening::Listening;
 use object::low_ports::LowPorts;
 use owner::Followed;
@@ -37,7 +38,7 @@ use reconcile::{Caches, Recorder};
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyConfig {
     /// Where services have their addresses.
-    pub services: AddressRange,
+    pub services: Ipv4Net,
     /// Which ports the proxy itself may not bind.
     pub low_ports: LowPorts,
     /// Connections and flows at once: each takes two descriptors of this process. More wait.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::Ipv4Net;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use podium::api::AddressRange;
 use podium::kubelet::images::Catalogue;
 use podium::kubelet::pressure::EvictionConfig;
 use podium::kubelet::runtime::hollow::{HollowConfig, HollowRuntime};
@@ -24,7 +24,7 @@ use super::cluster::Cluster;
 const COMPLETIONS: i32 = 400;
 const NODES: u8 = 3;
 /// A node has 61 addresses for pods.
-const RANGE_BITS: u32 = 6;
+const RANGE_PREFIX: u8 = 26;
 
 fn node(number: u8) -> NodeConfig {
     NodeConfig {
@@ -34,7 +34,7 @@ fn node(number: u8) -> NodeConfig {
         labels: BTreeMap::new(),
         taints: Vec::new(),
         ip: [127, 16, 0, number].into(),
-        pod_range: AddressRange { base: [127, 64, number, 0].into(), bits: RANGE_BITS },
+        pod_range: Ipv4Net::new_assert([127, 64, number, 0].into(), RANGE_PREFIX),
         capacity: serde_json::from_value(json!({"cpu": "8", "memory": "8Gi", "pods": "110"})).unwrap(),
         pods_dir: "/nonexistent".into(),
         hollow: true,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{Name, RData, Record, RecordType};
+use ipnet::IpAdd;
 use podium::api::DeleteOptions;
 use podium::network::dns::{DnsConfig, Resolvers, start};
 use podium::object::Key;
@@ -18,7 +19,7 @@ use super::{Net, until};
 /// A cluster's DNS with these other servers.
 fn running(resolvers: Vec<SocketAddr>) -> (Net, SocketAddr) {
     let net = Net::new();
-    let address = SocketAddr::from((net.services.at(10), 8053));
+    let address = SocketAddr::from((net.services.network().saturating_add(10), 8053));
     let config = DnsConfig {
         address,
         domain: "cluster.local".into(),

@@ -8,9 +8,10 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use podium::api::{AddressRange, Api, ApiConfig};
+use podium::api::{Api, ApiConfig};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
 use podium::object::{Key, Object, Shared, Typed};
@@ -23,7 +24,7 @@ struct Net {
     api: Api,
     caches: Caches,
     tasks: Tasks,
-    services: AddressRange,
+    services: Ipv4Net,
 }
 
 /// Beyond what clusters use (127.16 to 127.127), by process and by test.
@@ -33,7 +34,7 @@ impl Net {
     fn new() -> Self {
         let process = std::process::id() % 60;
         let base = Ipv4Addr::new(127, 128 + 2 * process as u8, 16 * NEXT.fetch_add(1, Ordering::Relaxed), 0);
-        let services = AddressRange { base, bits: 11 };
+        let services = Ipv4Net::new_assert(base, 21);
         let config = ApiConfig { service_range: services, ..ApiConfig::default() };
         let api = Api::new(Store::ephemeral(), Clock::machine(), config);
         let net_tasks = Tasks::new();
@@ -45,7 +46,7 @@ impl Net {
 
     /// An address of the test's own that is no service's.
     fn backend(&self, host: u8) -> Ipv4Addr {
-        let [a, b, c, _] = self.services.base.octets();
+        let [a, b, c, _] = self.services.addr().octets();
         Ipv4Addr::new(a, b + 1, c, host)
     }
 

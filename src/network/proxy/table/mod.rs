@@ -9,7 +9,7 @@ mod tests;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
@@ -226,8 +226,7 @@ fn backend(endpoint: &Endpoint, number: u16, machine: &Machine) -> Option<Backen
         return None;
     }
     // Through the proxy once more would be a loop.
-    if machine.services.contains(IpAddr::V4(ip)) || (NODE_PORTS.contains(&number) && is_of_node(ip, machine))
-    {
+    if machine.services.contains(&ip) || (NODE_PORTS.contains(&number) && is_of_node(ip, machine)) {
         return None;
     }
     let port = machine.served(endpoint.node_name.as_deref().filter(|_| is_pod), number);

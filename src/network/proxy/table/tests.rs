@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::machine::NodeFacts;
-use api::AddressRange;
+use ipnet::Ipv4Net;
 use object::{Key, Shared};
 
 /// Ports and endpoints of each slice.
@@ -13,11 +13,11 @@ type Slices = Vec<(Value, Vec<Value>)>;
 fn machine() -> Machine {
     let node = |n: u8, start: u16| NodeFacts {
         ip: Some([127, 16, 0, n].into()),
-        pods: Some(AddressRange { base: [127, 64, n, 0].into(), bits: 8 }),
+        pods: Some(Ipv4Net::new_assert([127, 64, n, 0].into(), 24)),
         low_ports: LowPorts::below(start),
     };
     let nodes = [("n1", node(1, 0)), ("n2", node(2, 1024))].map(|(name, n)| (name.to_string(), n)).into();
-    Machine { nodes, services: AddressRange { base: [127, 32, 0, 0].into(), bits: 16 } }
+    Machine { nodes, services: Ipv4Net::new_assert([127, 32, 0, 0].into(), 16) }
 }
 
 /// An endpoint of a node: `r`eady, `n`ot ready, `t`erminating but serving, or `g`one deaf.
