@@ -34,7 +34,7 @@ pub struct RunConfig {
     /// The signal that asks it to end.
     #[serde(deserialize_with = "or_default", alias = "stopSignal")]
     pub stop_signal: String,
-    /// `80/tcp` and the like; told to users only.
+    /// `80/tcp` and the like: kept with the image, and nothing acts on it.
     #[serde(deserialize_with = "or_default", alias = "exposedPorts")]
     pub exposed_ports: BTreeMap<String, serde_json::Value>,
 }
