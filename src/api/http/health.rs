@@ -140,3 +140,27 @@ pub(super) fn flag_page(server: &Server) -> Response {
     let flags = flags.map(|(name, value)| format!("{name}={value}\n")).concat();
     Answer::text(StatusCode::OK, format!("\nkube-apiserver flagz\n{FOR_PEOPLE}\n\n{flags}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::http::{Credentials, ServerConfig};
+    use crate::{Api, ApiConfig};
+    use base::clock::Clock;
+    use store::Store;
+
+    /// The range of services as the flag is written, not by how many bits are free.
+    #[tokio::test(start_paused = true)]
+    async fn the_service_range_is_told_with_its_prefix() {
+        let config = ApiConfig { service_range: "127.32.0.0/21".parse().unwrap(), ..ApiConfig::default() };
+        let api = Api::new(Store::ephemeral(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), config);
+        let server =
+            Server::new(api, Credentials::new("t"), CancellationToken::new(), ServerConfig::default());
+        let page = flag_page(&server).into_body().collect().await.unwrap().to_bytes();
+        let page = String::from_utf8(page.to_vec()).unwrap();
+        assert!(page.contains("service-cluster-ip-range=127.32.0.0/21\n"), "{page}");
+    }
+}
