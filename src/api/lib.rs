@@ -92,7 +92,7 @@ struct Inner {
     node_ports: node_ports::NodePorts,
     quotas: quota::Books,
     kinds: kinds::Registry,
-    pod_room: admission::active_pods::Room,
+    pod_budget: admission::active_pods::PodBudget,
     signer: Arc<identity::Signer>,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
@@ -103,7 +103,7 @@ impl Api {
     /// The API of this state.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocator::new(config.service_range);
-        let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::passing()));
+        let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::ephemeral()));
         let inner = Inner {
             store,
             clock,
@@ -114,7 +114,7 @@ impl Api {
             node_ports: node_ports::NodePorts::default(),
             quotas: quota::Books::default(),
             kinds: kinds::Registry::default(),
-            pod_room: admission::active_pods::Room::default(),
+            pod_budget: admission::active_pods::PodBudget::default(),
             signer,
             usage: RwLock::default(),
             verdicts: RwLock::default(),

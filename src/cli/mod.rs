@@ -56,14 +56,14 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::from(DONE),
         Err(error) => {
-            output::note(&format!("podium: {}", told(&error)));
+            output::note(&format!("podium: {}", error_line(&error)));
             ExitCode::from(FAILED)
         }
     }
 }
 
 /// An error and its causes in one line; a cause that its error has told already is not told twice.
-fn told(error: &anyhow::Error) -> String {
+fn error_line(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
@@ -96,15 +96,15 @@ fn hidden_program() -> Option<ExitCode> {
 mod tests {
     use anyhow::anyhow;
 
-    use super::told;
+    use super::error_line;
 
     #[test]
     fn no_cause_is_told_twice_cli_6() {
         let busy = || anyhow!("address in use");
         assert_eq!(
-            told(&busy().context("cannot listen: address in use; choose another")),
+            error_line(&busy().context("cannot listen: address in use; choose another")),
             "cannot listen: address in use; choose another"
         );
-        assert_eq!(told(&busy().context("cannot listen")), "cannot listen: address in use");
+        assert_eq!(error_line(&busy().context("cannot listen")), "cannot listen: address in use");
     }
 }

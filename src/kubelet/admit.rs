@@ -17,14 +17,14 @@ use object::resources::{Amounts, given_requests, pod_requests, spec_requests};
 /// What the pods that a node has taken ask for.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    pods: HashMap<PodUid, Held>,
+    pods: HashMap<PodUid, PodAllocation>,
     /// Pods whose resize waits for room, by importance and since when.
     waiting: HashMap<PodUid, (Reverse<i32>, Timestamp)>,
 }
 
 /// What one pod holds of its node.
 #[derive(Debug, Default)]
-struct Held {
+struct PodAllocation {
     amounts: Amounts,
     ports: Vec<HostPort>,
 }
@@ -35,7 +35,7 @@ pub(super) struct NoRoom {
     /// `Infeasible` on this node, or `Deferred` until others go.
     pub(super) reason: &'static str,
     /// The word for it in the event.
-    pub(super) told: String,
+    pub(super) event_reason: String,
     /// What is short.
     pub(super) message: String,
 }
@@ -52,7 +52,7 @@ pub(super) struct Refusal {
 impl Taken {
     /// Takes a pod without asking: it runs already, or the cluster cannot do without it.
     pub(super) fn add(&mut self, uid: &str, pod: &Pod) {
-        let held = Held { amounts: given_requests(pod), ports: HostPort::of(pod) };
+        let held = PodAllocation { amounts: given_requests(pod), ports: HostPort::of(pod) };
         self.pods.insert(uid.to_string(), held);
     }
 
@@ -115,7 +115,7 @@ impl Taken {
                 let message = format!(
                     "Node didn't have enough capacity: {resource}, requested: {wanted}, capacity: {all}"
                 );
-                return Err(NoRoom { reason: "Infeasible", told: "Infeasible".into(), message });
+                return Err(NoRoom { reason: "Infeasible", event_reason: "Infeasible".into(), message });
             }
         }
         let mut gives_back = false;
@@ -134,7 +134,7 @@ impl Taken {
                 let Refusal { reason, message } = short(resource, number(wanted), number(used), number(all));
                 let priority = spec::spec(pod).priority.unwrap_or(0);
                 self.waiting.entry(uid.to_string()).or_insert((Reverse(priority), now));
-                return Err(NoRoom { reason: "Deferred", told: reason, message });
+                return Err(NoRoom { reason: "Deferred", event_reason: reason, message });
             }
         }
         self.waiting.remove(uid);
@@ -252,7 +252,7 @@ mod tests {
             pod.spec.as_mut().unwrap().priority = Some(priority);
             taken
                 .resize(uid, &pod, &allocatable, now)
-                .map_err(|no| format!("{} {}: {}", no.reason, no.told, no.message))
+                .map_err(|no| format!("{} {}: {}", no.reason, no.event_reason, no.message))
         };
         assert_eq!(
             resize("a", json!({"cpu": "5"}), 0).unwrap_err(),

@@ -169,16 +169,16 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
     let timings = &workers.context.timings;
     let policy =
         BackoffPolicy { initial: timings.cleanup_back_off_initial.0, max: timings.cleanup_back_off_max.0 };
-    let mut told = None;
+    let mut reported = None;
     for failures in 1.. {
         let gone = match node.runtime.stop_sandbox(&uid).await {
             Ok(()) => node.runtime.remove_sandbox(&uid).await,
             error => error,
         };
         let Err(error) = gone else { break };
-        if told.as_ref() != Some(&error) {
+        if reported.as_ref() != Some(&error) {
             tracing::warn!(pod = uid, "a stray pod was not removed: {error}");
-            told = Some(error);
+            reported = Some(error);
         }
         workers.context.clock.sleep(policy.delay(failures)).await;
     }
@@ -259,20 +259,20 @@ impl Kubelet {
 
     /// Answers when `left` says that nothing is, and tells each time it changes.
     async fn wait_until_gone(&self, mut progress: impl FnMut(usize), left: impl Fn() -> usize) {
-        let mut told = None;
+        let mut reported = None;
         loop {
-            let fewer = self.workers.pod_left.notified();
-            tokio::pin!(fewer);
-            fewer.as_mut().enable();
+            let pod_left = self.workers.pod_left.notified();
+            tokio::pin!(pod_left);
+            pod_left.as_mut().enable();
             let left = left();
-            if told != Some(left) {
+            if reported != Some(left) {
                 progress(left);
-                told = Some(left);
+                reported = Some(left);
             }
             if left == 0 {
                 return;
             }
-            fewer.await;
+            pod_left.await;
         }
     }
 

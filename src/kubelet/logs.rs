@@ -47,7 +47,7 @@ fn entry(line: &[u8]) -> Entry<'_> {
 }
 
 /// Where a container's log is, and whether more may come.
-pub(super) struct Look {
+pub(super) struct LogState {
     /// The log files, oldest first.
     pub(super) files: Vec<PathBuf>,
     /// The container ran when it was asked, before the files were listed.
@@ -58,7 +58,7 @@ pub(super) struct Look {
 pub(super) async fn send(
     request: LogRequest,
     to: mpsc::Sender<Bytes>,
-    mut look: impl FnMut() -> BoxFuture<'static, Look> + Send,
+    mut look: impl FnMut() -> BoxFuture<'static, LogState> + Send,
 ) {
     let mut output =
         Output { to, piece: Vec::new(), left: request.limit_bytes, at_line_start: true, request };
@@ -282,7 +282,7 @@ mod tests {
         let (to, mut from) = mpsc::channel(8);
         let look = move || {
             let files = vec![old.clone(), new.clone()];
-            async move { Look { files, running: false } }.boxed()
+            async move { LogState { files, running: false } }.boxed()
         };
         send(request, to, look).await;
         let mut all = Vec::new();
@@ -327,7 +327,7 @@ mod tests {
         let request = LogRequest { tail_lines: Some(1), ..LogRequest::default() };
         send(request, to, move || {
             let files = files.clone();
-            async move { Look { files, running: false } }.boxed()
+            async move { LogState { files, running: false } }.boxed()
         })
         .await;
         assert_eq!(from.recv().await.unwrap(), "DONE");

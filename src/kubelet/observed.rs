@@ -120,7 +120,7 @@ pub struct ContainerMemory {
     /// The attempt that runs or ran last.
     pub current: Option<AttemptMemory>,
     /// A BackOff event was recorded for this wait.
-    pub told_back_off: Option<Timestamp>,
+    pub reported_back_off: Option<Timestamp>,
     /// The last lines of the log of an attempt that failed without a message, by its id.
     pub log_message: Option<(ContainerId, String)>,
     /// When the newest attempt that has ended did, by its id.
@@ -248,7 +248,7 @@ static NO_MEMORY: ContainerMemory = ContainerMemory {
     image: ImageState::Unknown,
     error: None,
     current: None,
-    told_back_off: None,
+    reported_back_off: None,
     log_message: None,
     ended: None,
 };

@@ -24,7 +24,7 @@ pub struct Resize {
     /// What was given could not be brought into effect.
     pub failed: Option<Failed>,
     /// The start of a resize has been told, and not its end: the generation it was given for.
-    pub told: Option<i64>,
+    pub started: Option<i64>,
 }
 
 /// Why a resize waits.
@@ -33,7 +33,7 @@ pub struct Pending {
     /// `Infeasible` (never on this node) or `Deferred` (not now).
     pub reason: &'static str,
     /// The event's word for it: `Infeasible`, `OutOfcpu` …
-    pub told: String,
+    pub event_reason: String,
     /// What is short.
     pub message: String,
     /// The pod's generation that asked for it.
@@ -87,7 +87,7 @@ impl Resize {
     /// Takes what the pod's status tells of an earlier kubelet's decisions.
     pub fn adopt(&mut self, pod: &Pod) {
         for (_, container) in resizable(pod) {
-            let told = status_of(pod, &container.name).and_then(told);
+            let told = status_of(pod, &container.name).and_then(given);
             if let Some(told) = told.filter(|told| !same(Some(told), container.resources.as_ref())) {
                 self.allocated.insert(container.name.clone(), told);
             }
@@ -120,7 +120,7 @@ fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
 }
 
 /// What a container's status says it was given; limits are told only of what is in effect.
-fn told(status: &ContainerStatus) -> Option<ResourceRequirements> {
+fn given(status: &ContainerStatus) -> Option<ResourceRequirements> {
     let actual = status.resources.clone();
     if actual.is_none() && status.allocated_resources.is_none() {
         return None;

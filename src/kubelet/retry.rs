@@ -41,10 +41,10 @@ impl Retry {
         // What the plan asks for no more is never done.
         self.failed.retain(|failed| failed.until.saturating_add(policy.max) > now);
         let failures = before.as_ref().map_or(0, |failed| failed.failures).saturating_add(1);
-        let news = before.is_none_or(|failed| failed.text != text);
+        let is_new = before.is_none_or(|failed| failed.text != text);
         let until = now.saturating_add(policy.delay(failures));
         self.failed.push(Failed { action, failures, until, text });
-        (until, news)
+        (until, is_new)
     }
 
     /// The action was done.
@@ -64,10 +64,10 @@ mod tests {
         let (mut retry, mut now) = (Retry::default(), Duration::ZERO);
         let mut waits = Vec::new();
         for text in ["a", "a", "a", "b", "b", "b", "b", "b", "b"] {
-            let (until, news) = retry.failed(Action::Remove, text.into(), now, policy);
+            let (until, is_new) = retry.failed(Action::Remove, text.into(), now, policy);
             assert_eq!(retry.waits(&Action::Remove, now), Some(until));
             assert_eq!(retry.waits(&Action::StopSandbox, now), None, "another action is tried at once");
-            waits.push((until.saturating_sub(now).as_secs(), news));
+            waits.push((until.saturating_sub(now).as_secs(), is_new));
             now = until;
         }
         let expected = [1, 2, 4, 8, 16, 32, 64, 120, 120];

@@ -61,7 +61,7 @@ impl ConfigText {
                 source: self.source.clone(),
                 position: Some(node::find(tree, field.as_deref().unwrap_or_default())),
                 field,
-                message: told(&error.into_inner().to_string()),
+                message: with_the_nearest_name(&error.into_inner().to_string()),
             }
         })
     }
@@ -73,7 +73,7 @@ pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
 }
 
 /// serde's message; of the many names that might have been meant, the nearest.
-fn told(message: &str) -> String {
+fn with_the_nearest_name(message: &str) -> String {
     // unknown field `a`, expected one of `b`, `c`
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let what = ["unknown field", "unknown variant"].into_iter().find(|what| message.starts_with(what));

@@ -22,22 +22,22 @@ pub fn pod_requests(pod: &Pod) -> Amounts {
 
 /// Whether two versions of a pod's status count alike in [`pod_requests`].
 pub fn count_alike(a: Option<&PodStatus>, b: Option<&PodStatus>) -> bool {
-    is_infeasible(a) == is_infeasible(b) && told(a).eq(told(b))
+    is_infeasible(a) == is_infeasible(b) && given_resources(a).eq(given_resources(b))
 }
 
 /// What a status tells of what containers were given and run with.
-fn told(
+fn given_resources(
     status: Option<&PodStatus>,
 ) -> impl Iterator<Item = (&str, Option<&ResourceList>, Option<&ResourceList>)> {
     let lists = status.into_iter().flat_map(|s| [&s.container_statuses, &s.init_container_statuses]);
-    let told = lists.flatten().flatten().map(|s| {
+    let given_resources = lists.flatten().flatten().map(|s| {
         (
             s.name.as_str(),
             s.allocated_resources.as_ref(),
             s.resources.as_ref().and_then(|r| r.requests.as_ref()),
         )
     });
-    told.filter(|(_, given, actual)| given.is_some() || actual.is_some())
+    given_resources.filter(|(_, given, actual)| given.is_some() || actual.is_some())
 }
 
 /// Whether the node can never give what a resize asks for.
@@ -93,9 +93,9 @@ pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
 /// What a container's status says it was given or runs with; none before that is told.
 fn held(status: &PodStatus, name: &str) -> Option<Amounts> {
     let lists = [&status.container_statuses, &status.init_container_statuses];
-    let told = lists.into_iter().flatten().flatten().find(|s| s.name == name)?;
-    let given = told.allocated_resources.as_ref();
-    let actual = told.resources.as_ref().and_then(|r| r.requests.as_ref());
+    let given_resources = lists.into_iter().flatten().flatten().find(|s| s.name == name)?;
+    let given = given_resources.allocated_resources.as_ref();
+    let actual = given_resources.resources.as_ref().and_then(|r| r.requests.as_ref());
     if given.is_none() && actual.is_none() {
         return None;
     }

@@ -122,7 +122,7 @@ impl Database {
         if let Some(last) = group.last() {
             batch.insert(&self.meta, REVISION_KEY, last.revision.0.to_be_bytes());
         }
-        batch.commit().map_err(|e| told(&e))
+        batch.commit().map_err(|e| message_of(&e))
     }
 
     /// Writes a whole state and syncs it.
@@ -170,7 +170,7 @@ fn custom_kind(key: &[u8], value: &serde_json::Value) -> Result<Option<Kind>, St
 }
 
 /// The operating system's own words where it is the one that refuses.
-fn told(error: &fjall::Error) -> String {
+fn message_of(error: &fjall::Error) -> String {
     match io_error(error) {
         Some(error) => error.to_string(),
         None => error.to_string(),
@@ -197,7 +197,7 @@ fn failure(error: &fjall::Error) -> Failure {
         ),
         None => matches!(error, fjall::Error::Locked | fjall::Error::Poisoned),
     };
-    if refused { Failure::Refused(told(error)) } else { Failure::Damaged(explained(error)) }
+    if refused { Failure::Refused(message_of(error)) } else { Failure::Damaged(explained(error)) }
 }
 
 /// What the database's own words mean.

@@ -55,9 +55,9 @@ pub(super) fn open(directory: &Path, loss: Loss) -> Result<Open, StoreError> {
         }
         Err(Broken::Damaged { what, readable }) => match loss {
             Loss::Refused => {
-                let told = told(directory, &record, recorded, &what, readable);
+                let loss_message = loss_message(directory, &record, recorded, &what, readable);
                 original.put_back().map_err(|error| StoreError::Disk(error.to_string()))?;
-                Err(StoreError::Damaged(told))
+                Err(StoreError::Damaged(loss_message))
             }
             Loss::Accepted => {
                 tracing::warn!("{}: {what}: going on with what can be read", directory.display());
@@ -112,7 +112,7 @@ fn read(directory: &Path, recorded: Recorded) -> Result<(Database, Content), Bro
 }
 
 /// What is lost, and how to go on.
-fn told(
+fn loss_message(
     directory: &Path,
     record: &Record,
     recorded: Recorded,

@@ -64,12 +64,12 @@ impl Allocator {
 
 /// What a service holds: nobody else gets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct Allocation {
     address: Option<Ipv4Addr>,
     node_ports: BTreeSet<i32>,
 }
 
-impl Held {
+impl Allocation {
     /// What an object holds: nothing, unless it is a service.
     fn by(object: &Object) -> Self {
         let Some(spec) = object.get::<Service>().and_then(|service| service.spec.as_ref()) else {
@@ -97,13 +97,13 @@ impl Api {
         former: Option<&Object>,
         object: &mut Object,
         dry_run: bool,
-    ) -> Result<Held, ApiError> {
+    ) -> Result<Allocation, ApiError> {
         let name = object.name().to_string();
         let Some(mut spec) = object.get::<Service>().and_then(|service| service.spec.clone()) else {
-            return Ok(Held::default());
+            return Ok(Allocation::default());
         };
-        let before = former.map(Held::by).unwrap_or_default();
-        let mut taken = Held::default();
+        let before = former.map(Allocation::by).unwrap_or_default();
+        let mut taken = Allocation::default();
         let outcome = self
             .take_cluster_address(&mut spec, &before, &mut taken)
             .and_then(|()| self.take_node_ports(&mut spec, &before, &mut taken));
@@ -120,8 +120,8 @@ impl Api {
     fn take_cluster_address(
         &self,
         spec: &mut ServiceSpec,
-        before: &Held,
-        taken: &mut Held,
+        before: &Allocation,
+        taken: &mut Allocation,
     ) -> Result<(), Refused> {
         let allocator = &self.inner.addresses;
         if spec.type_.as_deref() == Some("ExternalName") {
@@ -169,8 +169,8 @@ impl Api {
     fn take_node_ports(
         &self,
         spec: &mut ServiceSpec,
-        before: &Held,
-        taken: &mut Held,
+        before: &Allocation,
+        taken: &mut Allocation,
     ) -> Result<(), Refused> {
         let wants_them = match spec.type_.as_deref() {
             Some("NodePort") => true,
@@ -203,7 +203,7 @@ impl Api {
     }
 
     /// Gives back what was taken for a write that did not happen.
-    pub(super) fn give_back(&self, taken: &Held) {
+    pub(super) fn give_back(&self, taken: &Allocation) {
         if let Some(address) = taken.address {
             self.inner.addresses.give_back(address);
         }
@@ -212,14 +212,14 @@ impl Api {
 
     /// Gives back what a removed object, or an object's former version, held and `now` does not.
     pub(super) fn give_addresses_back(&self, former: &Object, now: Option<&Object>) {
-        let now = now.map(Held::by).unwrap_or_default();
-        self.give_back(&Held::by(former).without(&now));
+        let now = now.map(Allocation::by).unwrap_or_default();
+        self.give_back(&Allocation::by(former).without(&now));
     }
 
     /// Marks what services hold that were there before this start as taken.
     pub(super) fn take_existing_addresses(&self) {
         for service in self.list(Kind::Service, None).objects {
-            let held = Held::by(&service);
+            let held = Allocation::by(&service);
             if let Some(address) = held.address {
                 self.inner.addresses.take(address);
             }

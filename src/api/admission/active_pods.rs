@@ -21,12 +21,12 @@ const MOST_UNCOUNTED: usize = 100;
 /// How many more pods may be made before they are counted again. Pods become active only by being made, so that the
 /// limit is kept without counting each time; writers that count at once may pass it by what they count.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct PodBudget {
     // Held for one step of arithmetic; those who count do so without it.
     left: Mutex<usize>,
 }
 
-impl Room {
+impl PodBudget {
     /// Whether one of those that were counted is left.
     fn take(&self) -> bool {
         let mut left = self.left.lock();
@@ -53,7 +53,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     if api.inner.config.limits.active_pods == Some(0) {
         return Ok(());
     }
-    if api.inner.pod_room.take() {
+    if api.inner.pod_budget.take() {
         return Ok(());
     }
     let room = room(api).map_err(|(active, limit)| {
@@ -66,7 +66,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
             ),
         )
     })?;
-    api.inner.pod_room.found(room - 1);
+    api.inner.pod_budget.found(room - 1);
     Ok(())
 }
 

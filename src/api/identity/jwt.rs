@@ -106,7 +106,7 @@ impl Signer {
     }
 
     /// With a new key that ends with the process.
-    pub fn passing() -> Self {
+    pub fn ephemeral() -> Self {
         Self::new(&Self::generate_key()).expect("a new key is a good key")
     }
 
@@ -224,10 +224,10 @@ mod tests {
 
     #[test]
     fn a_token_says_what_it_was_made_to_say_and_nothing_else_passes_sa_1() {
-        let signer = Signer::passing();
+        let signer = Signer::ephemeral();
         let token = signer.sign(&claims()).unwrap();
         assert_eq!(signer.verify(&token), Ok(claims()));
-        assert!(Signer::passing().verify(&token).is_err(), "another cluster's key");
+        assert!(Signer::ephemeral().verify(&token).is_err(), "another cluster's key");
         let parts: Vec<&str> = token.split('.').collect();
         let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#);
         let other = URL_SAFE_NO_PAD.encode(r#"{"sub":"system:admin"}"#);

@@ -1,6 +1,6 @@
 //! What a write takes of what there is only so much of: quota, service addresses, node ports.
 
-use crate::addresses::Held;
+use crate::addresses::Allocation;
 use crate::quota::Charge;
 use crate::{Api, ApiError, Part, admission};
 use object::Object;
@@ -10,7 +10,7 @@ pub(super) struct Reservation<'a> {
     api: &'a Api,
     former: Option<&'a Object>,
     charge: Option<Charge<'a>>,
-    taken: Held,
+    taken: Allocation,
 }
 
 impl<'a> Reservation<'a> {
@@ -32,7 +32,7 @@ impl<'a> Reservation<'a> {
         if let Some(charge) = self.charge.take() {
             charge.keep();
         }
-        self.taken = Held::default();
+        self.taken = Allocation::default();
         if let Some(former) = self.former {
             self.api.give_addresses_back(former, Some(stored));
         }

@@ -73,12 +73,12 @@ async fn apply_all(
     documents: &[Document],
     namespace: &str,
     mode: Mode,
-    told: impl Fn(&str),
+    report: impl Fn(&str),
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for document in documents {
         match apply_one(client, document, namespace, mode).await {
-            Ok(what) => told(&format!("{} {what}", label(document))),
+            Ok(what) => report(&format!("{} {what}", label(document))),
             Err(error) => errors.push(in_place(document, &error)),
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn hash_of(revision: &Shared<ControllerRevision>) -> &str {
 }
 
 /// The hash a pod carries.
-fn carried(pod: &Pod) -> Option<&str> {
+fn revision_hash(pod: &Pod) -> Option<&str> {
     Some(pod.metadata.labels.as_ref()?.get(POD_REVISION_LABEL)?.as_str())
 }
 
@@ -34,7 +34,7 @@ impl DaemonSets {
         let equal = equal_to(revisions, &set.spec.template).into_iter().cloned();
         let doubles: Vec<_> = equal.filter(|r| r.uid() != latest.revision.uid()).collect();
         for double in doubles {
-            for pod in pods.iter_mut().filter(|pod| carried(pod) == Some(hash_of(&double))) {
+            for pod in pods.iter_mut().filter(|pod| revision_hash(pod) == Some(hash_of(&double))) {
                 *pod = self.api.modify::<Pod>(&pod.key(), |fresh| {
                     if fresh.metadata.uid.as_deref() == Some(pod.uid()) {
                         let labels = fresh.metadata.labels.get_or_insert_default();
@@ -62,7 +62,7 @@ impl DaemonSets {
         revisions: &[Shared<ControllerRevision>],
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
-        let in_use: HashSet<&str> = pods.iter().filter_map(|pod| carried(pod)).collect();
+        let in_use: HashSet<&str> = pods.iter().filter_map(|pod| revision_hash(pod)).collect();
         let old_in_use: HashSet<&str> = revisions
             .iter()
             .filter(|r| r.uid() != latest.revision.uid() && in_use.contains(hash_of(r)))

@@ -42,22 +42,22 @@ pub(super) fn count(
     let template = set.template().and_then(|t| t.metadata.as_ref()?.labels.as_ref());
     let template = template.map_or_else(Selector::everything, Selector::from_labels);
     let min_ready_seconds = set.min_ready_seconds();
-    let (mut labelled, mut tally) = (0, AvailabilityCounts::default());
+    let (mut labelled, mut counts) = (0, AvailabilityCounts::default());
     for pod in active {
         labelled += i32::from(template.matches(pod.metadata.labels.as_ref()));
-        tally.count(availability(pod, min_ready_seconds, now));
+        counts.count(availability(pod, min_ready_seconds, now));
     }
     let some = |n: i32| (n != 0).then_some(n);
     let status = ReplicaSetStatus {
         replicas: i32::try_from(active.len()).unwrap_or(i32::MAX),
         fully_labeled_replicas: some(labelled),
-        ready_replicas: some(tally.ready),
-        available_replicas: some(tally.available),
+        ready_replicas: some(counts.ready),
+        available_replicas: some(counts.available),
         terminating_replicas: Some(i32::try_from(terminating).unwrap_or(i32::MAX)),
         observed_generation: set.metadata().generation,
         conditions: conditions(previous, failure, now),
     };
-    Counted { status, next_available: tally.next_available }
+    Counted { status, next_available: counts.next_available }
 }
 
 /// The conditions with ReplicaFailure as it is now; while it lasts the first failure stands.

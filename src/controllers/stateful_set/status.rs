@@ -40,11 +40,11 @@ pub(super) struct Counted {
 
 /// Counts the set's pods, those that go among them; a finished update makes its revision the current one.
 pub(super) fn count(set: &StatefulSet, pod_cache: &PodCache, revisions: &Revisions) -> Counted {
-    let (mut replicas, mut current, mut updated, mut tally) = (0, 0, 0, AvailabilityCounts::default());
+    let (mut replicas, mut current, mut updated, mut counts) = (0, 0, 0, AvailabilityCounts::default());
     for (_, pod_state) in pod_cache.pod_states() {
         replicas += 1;
         if let Some(availability) = pod_state.serving() {
-            tally.count(availability);
+            counts.count(availability);
         }
         if pod_state.state != State::Terminating {
             current += i32::from(pod_state.revision == revisions.current);
@@ -53,14 +53,14 @@ pub(super) fn count(set: &StatefulSet, pod_cache: &PodCache, revisions: &Revisio
     }
     let desired = set.spec.replicas.unwrap_or(1);
     let rolls = matches!(Desired::of(set).update, Update::Rolling { .. });
-    let complete = rolls && [replicas, tally.ready, updated].iter().all(|count| *count == desired);
+    let complete = rolls && [replicas, counts.ready, updated].iter().all(|count| *count == desired);
     let current_revision = if complete { &revisions.update } else { &revisions.current };
     let some = |n: i32| (n != 0).then_some(n);
     let name = |name: &String| Some(name.clone()).filter(|n| !n.is_empty());
     let status = StatefulSetStatus {
         replicas,
-        ready_replicas: some(tally.ready),
-        available_replicas: Some(tally.available),
+        ready_replicas: some(counts.ready),
+        available_replicas: Some(counts.available),
         current_replicas: some(if complete { updated } else { current }),
         updated_replicas: some(updated),
         current_revision: name(current_revision),
@@ -69,7 +69,7 @@ pub(super) fn count(set: &StatefulSet, pod_cache: &PodCache, revisions: &Revisio
         observed_generation: set.metadata.generation,
         conditions: set.status.as_ref().and_then(|s| s.conditions.clone()),
     };
-    Counted { status, next_available: tally.next_available }
+    Counted { status, next_available: counts.next_available }
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn move_in(container: &Container, group: &super::cgroup::Group) -> std::io::Resu
             return Ok(());
         }
         for pid in outside {
-            group.take_in(pid)?;
+            group.add_process(pid)?;
         }
     }
     Ok(())

@@ -36,8 +36,8 @@ impl Access {
     /// A pod's sandbox. Somebody waits for the answer: a runtime that does not even say that it is there is given up
     /// sooner than one that is slow.
     async fn sandbox(&self, pod: &PodUid) -> Result<Option<SandboxRecord>, ApiError> {
-        self.node.runtime.status().await.map_err(|error| told(&error))?;
-        self.node.runtime.inspect(pod).await.map_err(|error| told(&error))
+        self.node.runtime.status().await.map_err(|error| api_error(&error))?;
+        self.node.runtime.inspect(pod).await.map_err(|error| api_error(&error))
     }
 
     /// The attempts of a container, oldest first.
@@ -72,7 +72,7 @@ impl Access {
     }
 }
 
-fn told(error: &RuntimeError) -> ApiError {
+fn api_error(error: &RuntimeError) -> ApiError {
     match error {
         RuntimeError::Host(text) => ApiError::Unavailable(text.clone()),
         other => ApiError::Internal(other.to_string()),
@@ -118,7 +118,7 @@ impl NodeAccess for Access {
                         let record = sandbox.and_then(|s| s.containers.into_iter().find(|c| c.id == id));
                         running = record.is_some_and(|r| r.exit.is_none());
                     }
-                    logs::Look { files: node.runtime.log_files(&id).await.unwrap_or_default(), running }
+                    logs::LogState { files: node.runtime.log_files(&id).await.unwrap_or_default(), running }
                 }
                 .boxed()
             };
@@ -144,7 +144,7 @@ impl NodeAccess for Access {
                     "error executing command in container: failed to exec in container: failed to start exec \
                      \"{program}\": {why}"
                 ))),
-                other => other.map_err(|error| told(&error)),
+                other => other.map_err(|error| api_error(&error)),
             }
         }
         .boxed()
@@ -158,7 +158,7 @@ impl NodeAccess for Access {
     ) -> BoxFuture<'_, Result<Session, ApiError>> {
         async move {
             let record = self.running_or_just_ended(&pod, &container).await?;
-            self.node.runtime.attach(&record.id, streams).await.map_err(|error| told(&error))
+            self.node.runtime.attach(&record.id, streams).await.map_err(|error| api_error(&error))
         }
         .boxed()
     }

@@ -94,7 +94,7 @@ fn differences(before: &[Condition], now: &[Condition]) -> Vec<(Condition, bool)
 
 fn tell_conditions(workers: &PodWorkers, node: &Node, changed: &[(Condition, bool)]) {
     for (condition, holds) in changed {
-        let (reason, _) = condition.told(*holds);
+        let (reason, _) = condition.reason_and_message(*holds);
         let reason = reason.replace("Kubelet", "Node");
         let message = format!("Node {} status is now: {reason}", node.config.name);
         tell(workers, node, EventType::Normal, &reason, &message);

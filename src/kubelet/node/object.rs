@@ -43,7 +43,7 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
         let due = reported.is_none_or(|at| now.saturating_sub(at) >= context.timings.node_status_report.0);
         // Also when something else wrote the status (a lifecycle controller that lost sight of the node).
         // Or images came or went, which the scheduler goes by.
-        if due || !is_told(context, node) {
+        if due || !is_reported(context, node) {
             match report(context, node) {
                 Ok(()) => reported = Some(now),
                 Err(error) => tracing::warn!(node = node.config.name, "node status not written: {error}"),
@@ -57,7 +57,7 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
 }
 
 /// Whether the Node object says whether the node is Ready, which images it has, and what pods may have of it.
-fn is_told(context: &Context, node: &Node) -> bool {
+fn is_reported(context: &Context, node: &Node) -> bool {
     let Ok(object) = context.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
     let Some(status) = &object.status else { return false };
     is_ready(&object) == node.health.failure().is_none()
@@ -237,7 +237,7 @@ fn conditions(
     let mut all = old.conditions.clone().unwrap_or_default();
     let short = Condition::ALL.map(|condition| {
         let holds = pressure.contains(&condition);
-        let (reason, message) = condition.told(holds);
+        let (reason, message) = condition.reason_and_message(holds);
         (condition.text(), ConditionStatus::from(holds), reason, message.to_string())
     });
     let ready = match failure {

@@ -95,7 +95,7 @@ pub enum Action {
         kind: ProbeKind,
     },
     /// Tell once that a restart or a pull waits.
-    TellBackOff {
+    RecordBackOff {
         /// The container's name.
         name: String,
         /// What it waits for, as a mark that it was told.
@@ -172,7 +172,7 @@ pub fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Timings) -
             plan.actions = vec![Action::StopPod { cause: StopCause::Completed, grace }];
         }
         Starts::These(starts) => {
-            if starts.is_empty() || work.ground(&mut plan) {
+            if starts.is_empty() || work.is_prepared(&mut plan) {
                 plan.actions.extend(starts);
             }
             work.watch_over(&mut plan);
@@ -231,7 +231,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// What must be there before a container starts; false while something is missing.
-    fn ground(&self, plan: &mut Plan) -> bool {
+    fn is_prepared(&self, plan: &mut Plan) -> bool {
         match &self.observed.prepared {
             Prepared::Yes => {}
             Prepared::Blocked { until, .. } if *until > self.now => {
@@ -355,14 +355,20 @@ impl Work<'_> {
             }
             Verdict::BackOff { until, .. } => {
                 plan.wake(until);
-                self.tell(name, until, restart::restart_event(self.pod, name), false, plan);
+                self.record_back_off(name, until, restart::restart_event(self.pod, name), false, plan);
             }
             Verdict::ImageBackOff { until, shown_from } => {
                 if shown_from > self.now {
                     plan.wake(shown_from);
-                } else if self.told_apart_from_never(name) {
+                } else if self.failed_to_pull(name) {
                     let image = container.image.as_deref().unwrap_or_default();
-                    self.tell(name, until, format!("Back-off pulling image \"{image}\""), true, plan);
+                    self.record_back_off(
+                        name,
+                        until,
+                        format!("Back-off pulling image \"{image}\""),
+                        true,
+                        plan,
+                    );
                 }
                 plan.wake(until);
             }
@@ -371,13 +377,13 @@ impl Work<'_> {
         }
     }
 
-    fn told_apart_from_never(&self, name: &str) -> bool {
+    fn failed_to_pull(&self, name: &str) -> bool {
         matches!(self.observed.memory(name).image, ImageState::Failed { reason: "ErrImagePull", .. })
     }
 
-    fn tell(&self, name: &str, until: Timestamp, message: String, image: bool, plan: &mut Plan) {
-        if self.observed.memory(name).told_back_off != Some(until) {
-            plan.push(Action::TellBackOff { name: name.to_string(), until, message, image });
+    fn record_back_off(&self, name: &str, until: Timestamp, message: String, image: bool, plan: &mut Plan) {
+        if self.observed.memory(name).reported_back_off != Some(until) {
+            plan.push(Action::RecordBackOff { name: name.to_string(), until, message, image });
         }
     }
 

@@ -215,8 +215,8 @@ impl Machine {
                 let outcome = crate::probe::ProbeOutcome::Failure("no".into());
                 attempt.probes.answered(kind, &outcome, now);
             }
-            Action::TellBackOff { name, until, .. } => {
-                self.observed.memory_mut(&name).told_back_off = Some(until);
+            Action::RecordBackOff { name, until, .. } => {
+                self.observed.memory_mut(&name).reported_back_off = Some(until);
             }
             Action::Forget { id } => {
                 self.observed.sandbox.as_mut().unwrap().containers.retain(|c| c.id != id);

@@ -63,7 +63,7 @@ pub(super) struct PodState {
     /// It has been compared with what ran before this kubelet.
     pub(super) adopted: bool,
     /// The version of the object whose status tells all that is known; none after something else.
-    pub(super) told: Option<Revision>,
+    pub(super) reported: Option<Revision>,
     /// The node has taken it, or has refused it.
     pub(super) admitted: bool,
     /// Its volumes are to be written anew.
@@ -84,7 +84,7 @@ impl PodState {
             observed: Observed::default(),
             stale: true,
             adopted: false,
-            told: None,
+            reported: None,
             admitted: false,
             refresh: false,
             tokens: Tokens::default(),

@@ -30,7 +30,7 @@ impl Condition {
     }
 
     /// Reason and message of the condition.
-    pub(crate) fn told(self, holds: bool) -> (&'static str, &'static str) {
+    pub(crate) fn reason_and_message(self, holds: bool) -> (&'static str, &'static str) {
         match (self, holds) {
             (Self::Memory, true) => {
                 ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available")

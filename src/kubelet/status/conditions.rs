@@ -54,12 +54,12 @@ fn resize(all: &mut Vec<PodCondition>, pod: &Pod, observed: &Observed, phase: Ph
     let alive = !phase.is_terminal() && observed.stop.is_none();
     let pending = pending.filter(|_| alive && observed.resize.is_asked(pod));
     let pending = pending.map(|p| (Some(p.reason), Some(p.message.as_str()), p.generation));
-    let told = observed.resize.told.filter(|_| alive);
-    let in_progress = told.map(|generation| {
+    let started = observed.resize.started.filter(|_| alive);
+    let in_progress = started.map(|generation| {
         (failed.map(|_| "Error"), failed.map(|failed| failed.message.as_str()), Some(generation))
     });
-    for (type_, told) in [("PodResizeInProgress", in_progress), ("PodResizePending", pending)] {
-        let Some((reason, message, generation)) = told else {
+    for (type_, state) in [("PodResizeInProgress", in_progress), ("PodResizePending", pending)] {
+        let Some((reason, message, generation)) = state else {
             all.retain(|c| c.type_ != type_);
             continue;
         };

@@ -16,7 +16,7 @@ impl SyncPod<'_> {
         for event in events {
             let quiet = matches!(&event, PodEvent::Probe(answer) if !self.is_news(answer));
             if !quiet {
-                self.state.told = None;
+                self.state.reported = None;
             }
             match event {
                 PodEvent::Resync => self.state.stale = true,

@@ -57,8 +57,8 @@ impl SyncPod<'_> {
         let observed = &self.state.observed;
         let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);
         // What a static pod has come to is told by its mirror alone.
-        let told = is_static(&self.pod) || plan::is_terminal(&self.pod);
-        if ends && told && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
+        let is_over = is_static(&self.pod) || plan::is_terminal(&self.pod);
+        if ends && is_over && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
             self.give_address_back();
         }
     }

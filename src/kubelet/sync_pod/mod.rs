@@ -142,7 +142,7 @@ impl SyncPod<'_> {
             let asks = plan.actions.iter().all(|action| matches!(action, Action::Probe { .. }));
             only_probes |= asks;
             if !asks {
-                self.state.told = None;
+                self.state.reported = None;
             }
             let mut again = false;
             for action in plan.actions {
@@ -165,7 +165,7 @@ impl SyncPod<'_> {
                 break;
             }
         }
-        if !only_probes || self.state.told != Some(self.pod.revision()) {
+        if !only_probes || self.state.reported != Some(self.pod.revision()) {
             self.write_status(Moment::Now);
         }
         self.free_address();
@@ -204,8 +204,8 @@ impl SyncPod<'_> {
             max: timings.cleanup_back_off_max.0,
         };
         let now = self.workers.context.clock.monotonic();
-        let (until, news) = self.state.retry.failed(action, text.to_owned(), now, policy);
-        if news {
+        let (until, is_new) = self.state.retry.failed(action, text.to_owned(), now, policy);
+        if is_new {
             tracing::warn!(pod = %self.pod.key(), node = self.node.config.name, "{text}");
         }
         until
@@ -237,7 +237,7 @@ impl SyncPod<'_> {
             }
             adopt(&self.pod, &mut self.state.observed, self.workers.context.clock.both());
         }
-        (self.state.stale, self.state.told, self.state.blind) = (false, None, None);
+        (self.state.stale, self.state.reported, self.state.blind) = (false, None, None);
         self.read_log_messages().await;
         Ok(())
     }
@@ -282,13 +282,13 @@ impl SyncPod<'_> {
                 self.ask_probe(&name, id, kind);
                 After::Next
             }
-            Action::TellBackOff { name, until, message, image } => {
+            Action::RecordBackOff { name, until, message, image } => {
                 let type_ = if image { EventType::Normal } else { EventType::Warning };
                 self.container_event(&name, type_, "BackOff", message);
                 if image {
                     self.container_event(&name, EventType::Warning, "Failed", "Error: ImagePullBackOff");
                 }
-                self.state.observed.memory_mut(&name).told_back_off = Some(until);
+                self.state.observed.memory_mut(&name).reported_back_off = Some(until);
                 After::Next
             }
             Action::Forget { id } => {
@@ -381,7 +381,7 @@ impl SyncPod<'_> {
             compose_status(pod, &pass.state.observed, now, &workers.context.timings, moment)
         };
         if Some(compose(&self.pod, self)) == self.pod.status {
-            self.state.told = Some(self.pod.revision());
+            self.state.reported = Some(self.pod.revision());
             return;
         }
         let (key, uid) = (self.pod.key(), self.pod.uid().to_string());
@@ -401,7 +401,7 @@ impl SyncPod<'_> {
                     workers.resync(waiting);
                 }
                 workers.wrote(onto, &pod);
-                self.state.told = Some(pod.revision());
+                self.state.reported = Some(pod.revision());
                 self.pod = pod;
             }
             Err(error) if error.is_not_found() => {}

@@ -37,16 +37,17 @@ impl SyncPod<'_> {
                 // What is started only later has it from the start.
                 if in_progress(&self.pod, &self.state.observed) {
                     self.tell_resize(EventType::Normal, "ResizeStarted", "started", None);
-                    self.state.observed.resize.told = Some(self.pod.metadata.generation.unwrap_or(0));
+                    self.state.observed.resize.started = Some(self.pod.metadata.generation.unwrap_or(0));
                 }
                 self.workers.resync(waiting);
             }
-            Err(NoRoom { reason, told, message }) => {
-                let pending = Pending { reason, told, message, generation: self.pod.metadata.generation };
+            Err(NoRoom { reason, event_reason, message }) => {
+                let pending =
+                    Pending { reason, event_reason, message, generation: self.pod.metadata.generation };
                 if self.state.observed.resize.pending.as_ref() != Some(&pending) {
                     let event = format!("Resize{reason}");
                     let text = resize::message(
-                        &pending.told,
+                        &pending.event_reason,
                         &self.pod,
                         &self.state.observed.resize,
                         true,
@@ -71,11 +72,11 @@ impl SyncPod<'_> {
         let ended = |c: &Container| observed.latest(&c.name).is_some_and(|r| observed.restarts_for_resize(r));
         let waits = in_progress(&self.pod, observed)
             || resize::resizable(&self.pod).any(|(_, container)| ended(container));
-        if observed.resize.told.is_none() || waits {
+        if observed.resize.started.is_none() || waits {
             return;
         }
         let resize = &mut self.state.observed.resize;
-        (resize.told, resize.failed) = (None, None);
+        (resize.started, resize.failed) = (None, None);
         self.tell_resize(EventType::Normal, "ResizeCompleted", "completed", None);
     }
 

@@ -52,7 +52,7 @@ pub(super) enum Unusable {
 
 impl Unusable {
     /// As the kubelet tells it of a pod's volume.
-    pub(super) fn told(&self, volume: &str) -> VolumeError {
+    pub(super) fn volume_error(&self, volume: &str) -> VolumeError {
         let message = match self {
             Self::Claim(why) => format!(
                 "Unable to attach or mount volumes: unmounted volumes=[{volume}], unattached volumes=[], failed to \
@@ -237,7 +237,7 @@ mod tests {
         .unwrap();
         let pod = Shared::from_value(pod);
         let used = used_by(&pod, "data").unwrap();
-        backing(api, "n1", &pod, &used).map(|b| b.path).map_err(|error| error.told("data").message)
+        backing(api, "n1", &pod, &used).map(|b| b.path).map_err(|error| error.volume_error("data").message)
     }
 
     const PROCESSING: &str = "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], \

@@ -213,7 +213,8 @@ fn backing(
     pod: &Shared<Pod>,
     used: &ClaimUse<'_>,
 ) -> Result<Backing, VolumeError> {
-    claims::backing(&context.api, &node.config.name, pod, used).map_err(|unusable| unusable.told(used.volume))
+    claims::backing(&context.api, &node.config.name, pod, used)
+        .map_err(|unusable| unusable.volume_error(used.volume))
 }
 
 /// The pod's links are there now: claims that went before they were may lead to nothing any more.
@@ -230,17 +231,17 @@ fn still_bound(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), 
 
 fn set_up(volume: &Volume, dir: &Path, given: &Given, owners: Owners) -> Result<(), VolumeError> {
     let failed = |why: String| VolumeError::set_up(&volume.name, &why);
-    let told = |error: io::Error| failed(format!("{}: {error}", dir.display()));
+    let failure = |error: io::Error| failed(format!("{}: {error}", dir.display()));
     match given {
-        Given::Content(content) => atomic::write(dir, content, owners).map_err(told),
+        Given::Content(content) => atomic::write(dir, content, owners).map_err(failure),
         Given::Claim(backing) => {
-            claims::link(dir, &backing.path).map_err(told)?;
+            claims::link(dir, &backing.path).map_err(failure)?;
             let found = match &backing.check {
                 Check::HostPath(source) => host_path(source),
                 Check::Exists if backing.path.exists() => Ok(()),
                 Check::Exists => Err(format!("path \"{}\" does not exist", backing.path.display())),
             };
-            found.map_err(|why| backing.unusable(why).told(&volume.name))
+            found.map_err(|why| backing.unusable(why).volume_error(&volume.name))
         }
         Given::Nothing => on_machine(volume, dir, owners).map_err(failed),
     }
@@ -277,10 +278,10 @@ fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
     let found = std::fs::metadata(path).ok();
     let type_ = source.type_.as_deref().unwrap_or_default();
     let wrong = |what: &str| Err(format!("hostPath type check failed: {} is not {what}", source.path));
-    let told = |error: io::Error| format!("{}: {error}", source.path);
+    let failure = |error: io::Error| format!("{}: {error}", source.path);
     match (type_, found) {
-        ("DirectoryOrCreate", None) => std::fs::create_dir_all(path).map_err(told),
-        ("FileOrCreate", None) => std::fs::File::create_new(path).map(drop).map_err(told),
+        ("DirectoryOrCreate", None) => std::fs::create_dir_all(path).map_err(failure),
+        ("FileOrCreate", None) => std::fs::File::create_new(path).map(drop).map_err(failure),
         ("" | "Directory" | "DirectoryOrCreate", Some(m)) if type_.is_empty() || m.is_dir() => Ok(()),
         ("", None) => Ok(()),
         ("File" | "FileOrCreate", Some(m)) if m.is_file() => Ok(()),
@@ -326,14 +327,15 @@ pub(super) fn mounts(
             expression => Some(expanded_sub_path(mount, expression, &values)?),
         };
         let in_memory = is_memory(volume) && node.runtime.memory().is_some();
-        let mut beneath = None;
+        let mut inside_volume = None;
         let host_path = match sub_path {
             None => root,
             Some(sub) if node.config.hollow => root.join(sub),
             // Only its host can look into it.
             Some(sub) if in_memory => {
                 let inside = join_inside(Path::new(""), &sub);
-                beneath = Some(inside.ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?);
+                inside_volume =
+                    Some(inside.ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?);
                 root
             }
             Some(sub) => sub_path_of(&root, &sub, volume.host_path.is_some()).map_err(|error| {
@@ -345,7 +347,7 @@ pub(super) fn mounts(
         };
         mounts.push(Mount {
             host_path,
-            sub_path: beneath,
+            sub_path: inside_volume,
             container_path: Path::new("/").join(&mount.mount_path),
             read_only: mount.read_only == Some(true)
                 || is_from_api(volume)
@@ -399,21 +401,21 @@ pub(super) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
 fn sub_path_of(root: &Path, sub: &str, _host: bool) -> Result<PathBuf, String> {
     let path =
         join_inside(root, sub).ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;
-    let told = |error: io::Error| format!("{}: {error}", path.display());
+    let failure = |error: io::Error| format!("{}: {error}", path.display());
     if std::fs::symlink_metadata(&path).is_err() {
         // Made step by step below what is there already, so that no link on the way leads out unseen.
         let mut existing = path.as_path();
         while std::fs::symlink_metadata(existing).is_err() {
             existing = existing.parent().ok_or_else(|| format!("{} has no parent", path.display()))?;
         }
-        if !is_inside(root, existing).map_err(told)? {
+        if !is_inside(root, existing).map_err(failure)? {
             return Err(format!("subPath \"{sub}\" leads out of the volume"));
         }
-        std::fs::create_dir_all(&path).map_err(told)?;
+        std::fs::create_dir_all(&path).map_err(failure)?;
     }
-    if is_inside(root, &path).map_err(told)? {
+    if is_inside(root, &path).map_err(failure)? {
         // The place itself, not the links to it: they may change later.
-        path.canonicalize().map_err(told)
+        path.canonicalize().map_err(failure)
     } else {
         Err(format!("subPath \"{sub}\" leads out of the volume"))
     }
@@ -486,11 +488,11 @@ mod tests {
             ("CharDevice", "file", Some("a character device")),
             ("BlockDevice", "/dev/null", Some("a block device")),
         ] {
-            let told = check(type_, name);
+            let failure = check(type_, name);
             match is_not {
-                None => assert_eq!(told, Ok(()), "{type_} {name}"),
+                None => assert_eq!(failure, Ok(()), "{type_} {name}"),
                 Some(what) => {
-                    let text = told.unwrap_err();
+                    let text = failure.unwrap_err();
                     assert!(
                         text.starts_with("hostPath type check failed: ") && text.ends_with(what),
                         "{text}"

@@ -14,10 +14,10 @@ const MAX_AGE: Duration = Duration::from_hours(24);
 const RENEW_AGAIN: Duration = Duration::from_mins(1);
 
 /// What a token is asked for: audience and seconds.
-type Wish = (String, Option<i64>);
+type TokenRequest = (String, Option<i64>);
 
 #[derive(Clone, Debug)]
-struct Held {
+struct CachedToken {
     token: String,
     renew_at: Timestamp,
 }
@@ -25,7 +25,7 @@ struct Held {
 /// The tokens of one pod.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tokens {
-    held: BTreeMap<Wish, Held>,
+    held: BTreeMap<TokenRequest, CachedToken>,
 }
 
 /// When a token is renewed: after 80 % of its life, and at least daily.
@@ -42,18 +42,18 @@ impl Tokens {
         now: Timestamp,
         issue: impl FnOnce(Option<&str>, Option<i64>) -> Result<(String, Timestamp), String>,
     ) -> Result<String, String> {
-        let wish = (projection.audience.clone().unwrap_or_default(), projection.expiration_seconds);
-        if let Some(held) = self.held.get(&wish).filter(|held| held.renew_at > now) {
+        let request = (projection.audience.clone().unwrap_or_default(), projection.expiration_seconds);
+        if let Some(held) = self.held.get(&request).filter(|held| held.renew_at > now) {
             return Ok(held.token.clone());
         }
         match issue(projection.audience.as_deref(), projection.expiration_seconds) {
             Ok((token, expires_at)) => {
                 let renew_at = renewal(now, expires_at);
-                self.held.insert(wish, Held { token: token.clone(), renew_at });
+                self.held.insert(request, CachedToken { token: token.clone(), renew_at });
                 Ok(token)
             }
             Err(error) => {
-                if let Some(held) = self.held.get_mut(&wish) {
+                if let Some(held) = self.held.get_mut(&request) {
                     held.renew_at = saturating_after(now, RENEW_AGAIN);
                 }
                 Err(format!("failed to fetch token: {error}"))

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::balance::Balancer;
-use super::owner::{Changed, Followed, Owner, Wanted};
+use super::owner::{Changed, DesiredListeners, Followed, Owner};
 use super::sockets::Sockets;
 use super::table::{Listener, Place, Protocol};
 use super::{Shared, SharedBalancer, tcp, udp};
@@ -51,7 +51,7 @@ struct Failed {
     failures: u32,
     retry_at: Duration,
     /// An event says so.
-    told: bool,
+    reported: bool,
 }
 
 /// Why a place is not open.
@@ -131,8 +131,8 @@ impl Listening {
         }
     }
 
-    fn open_all(&mut self, wanted: Wanted, sockets: &Sockets) {
-        let Wanted { owner, object: Some(object), listeners, refused } = wanted else { return };
+    fn open_all(&mut self, wanted: DesiredListeners, sockets: &Sockets) {
+        let DesiredListeners { owner, object: Some(object), listeners, refused } = wanted else { return };
         let mut refusals = Vec::new();
         for listener in listeners {
             let (place, declared) = (listener.place, listener.declared);
@@ -177,7 +177,7 @@ impl Listening {
     fn try_again_later(&mut self, owner: Owner, object: &Object, refusals: &[Refusal], refused: &[String]) {
         let now = self.shared.clock.monotonic();
         let before = self.failed.get(&owner).copied();
-        let told = before.is_some_and(|before| before.told);
+        let reported = before.is_some_and(|before| before.reported);
         let taken = refusals.iter().filter_map(|refusal| match refusal {
             Refusal::Taken(place, reason) => {
                 Some(format!("cannot listen on {place}: {reason}; trying again"))
@@ -190,21 +190,21 @@ impl Listening {
             self.failed.remove(&owner);
             return;
         }
-        if !told {
+        if !reported {
             for text in texts {
                 self.recorder.warning(object, "FailedToListen", text);
             }
         }
-        let told = told || tells;
+        let reported = reported || tells;
         // It may change while it waits; that is no further failure.
         if let Some(before) = before.filter(|before| before.retry_at > now) {
-            self.failed.insert(owner, Failed { told, ..before });
+            self.failed.insert(owner, Failed { reported, ..before });
             return;
         }
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let only_programs = refusals.iter().all(|refusal| matches!(refusal, Refusal::NoProgram));
         let policy = if only_programs { PROGRAM } else { RETRY };
-        self.failed.insert(owner, Failed { failures, retry_at: now + policy.delay(failures), told });
+        self.failed.insert(owner, Failed { failures, retry_at: now + policy.delay(failures), reported });
     }
 
     fn open_one(&self, listener: Listener) -> io::Result<(SharedBalancer, Tasks)> {

@@ -36,7 +36,7 @@ pub(super) enum Changed {
 }
 
 /// Where an owner is to be served.
-pub(super) struct Wanted {
+pub(super) struct DesiredListeners {
     pub(super) owner: Owner,
     /// Whom events are about; none when it is gone.
     pub(super) object: Option<Arc<Object>>,
@@ -46,9 +46,9 @@ pub(super) struct Wanted {
 }
 
 impl Changed {
-    pub(super) fn wanted(self, machine: &Machine, low_ports: LowPorts) -> Wanted {
+    pub(super) fn wanted(self, machine: &Machine, low_ports: LowPorts) -> DesiredListeners {
         match self {
-            Self::Service(key, joined) => Wanted {
+            Self::Service(key, joined) => DesiredListeners {
                 owner: Owner::Service(key),
                 listeners: table::listeners(&joined, machine, low_ports),
                 object: joined.service.map(|service| service.object().clone()),
@@ -59,7 +59,7 @@ impl Changed {
                 let (listeners, refused) =
                     pod.as_ref().map_or_else(none, |pod| host_ports::listeners(pod, machine, low_ports));
                 let object = pod.map(|pod| pod.object().clone());
-                Wanted { owner: Owner::Pod(key), object, listeners, refused }
+                DesiredListeners { owner: Owner::Pod(key), object, listeners, refused }
             }
         }
     }

@@ -94,7 +94,7 @@ pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
     seeker: Seeker<'_>,
     taken: &BTreeSet<String>,
 ) -> Option<&'a V> {
-    let wanted = Wanted::of(claim);
+    let wanted = Request::of(claim);
     let mut smallest: Option<&'a V> = None;
     for item in volumes {
         let volume: &PersistentVolume = item;
@@ -122,12 +122,12 @@ pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
 }
 
 /// What a claim asks for, read once.
-struct Wanted<'a> {
+struct Request<'a> {
     claim: &'a PersistentVolumeClaim,
     selector: Option<Selector>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> Request<'a> {
     fn of(claim: &'a PersistentVolumeClaim) -> Self {
         let selector = claim.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         Self { claim, selector: selector.map(Selector::from_field) }

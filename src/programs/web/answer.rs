@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio_util::io::ReaderStream;
 
 use super::Flavour;
-use super::conditions::{Version, Wanted};
+use super::conditions::{Evaluation, Version};
 use super::files::{Named, content_type, named};
 
 pub(super) type Body = BoxBody<Bytes, io::Error>;
@@ -111,10 +111,10 @@ impl Site {
         }
         let version = Version { modified: about.mtime(), length: about.len() };
         let (status, from, length) = match version.wanted(asked) {
-            Wanted::Whole => (StatusCode::OK, 0, version.length),
-            Wanted::Part { from, length } => (StatusCode::PARTIAL_CONTENT, from, length),
-            Wanted::NotModified => (StatusCode::NOT_MODIFIED, 0, 0),
-            Wanted::OutOfRange => {
+            Evaluation::Whole => (StatusCode::OK, 0, version.length),
+            Evaluation::Part { from, length } => (StatusCode::PARTIAL_CONTENT, from, length),
+            Evaluation::NotModified => (StatusCode::NOT_MODIFIED, 0, 0),
+            Evaluation::OutOfRange => {
                 let mut response = self.page(StatusCode::RANGE_NOT_SATISFIABLE);
                 set(response.headers_mut(), header::CONTENT_RANGE, &format!("bytes */{}", version.length));
                 return Ok(response);

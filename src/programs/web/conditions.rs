@@ -13,7 +13,7 @@ pub(super) struct Version {
 
 /// How a request is to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Evaluation {
     /// All of the file.
     Whole,
     /// Nothing: the client has it.
@@ -37,7 +37,7 @@ impl Version {
     }
 
     /// What a request's headers want of the file.
-    pub(super) fn wanted(self, headers: &HeaderMap) -> Wanted {
+    pub(super) fn wanted(self, headers: &HeaderMap) -> Evaluation {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let not_modified = match text(header::IF_NONE_MATCH) {
             Some(tags) => self.is_among(tags),
@@ -46,7 +46,7 @@ impl Version {
             }
         };
         if not_modified {
-            return Wanted::NotModified;
+            return Evaluation::NotModified;
         }
         let unchanged = match text(header::IF_RANGE) {
             Some(date) if !date.starts_with(['"', 'W']) => seconds(date) == Some(self.modified),
@@ -55,7 +55,7 @@ impl Version {
         };
         match text(header::RANGE).filter(|_| unchanged).and_then(|range| range.strip_prefix("bytes=")) {
             Some(range) => self.part(range),
-            None => Wanted::Whole,
+            None => Evaluation::Whole,
         }
     }
 
@@ -65,30 +65,30 @@ impl Version {
     }
 
     /// One range; several at once are answered with everything, as the standard allows.
-    fn part(self, range: &str) -> Wanted {
+    fn part(self, range: &str) -> Evaluation {
         let Some((from, to)) = range.split_once('-').map(|(from, to)| (from.trim(), to.trim())) else {
-            return Wanted::Whole;
+            return Evaluation::Whole;
         };
         let number = |text: &str| text.parse::<u64>().ok();
         let (from, to) = match (from, to) {
             ("", last) => match number(last) {
-                Some(0) => return Wanted::OutOfRange,
+                Some(0) => return Evaluation::OutOfRange,
                 Some(last) => (self.length.saturating_sub(last), u64::MAX),
-                None => return Wanted::Whole,
+                None => return Evaluation::Whole,
             },
             (from, "") => match number(from) {
                 Some(from) => (from, u64::MAX),
-                None => return Wanted::Whole,
+                None => return Evaluation::Whole,
             },
             (from, to) => match (number(from), number(to)) {
                 (Some(from), Some(to)) if from <= to => (from, to),
-                _ => return Wanted::Whole,
+                _ => return Evaluation::Whole,
             },
         };
         if from >= self.length {
-            return Wanted::OutOfRange;
+            return Evaluation::OutOfRange;
         }
-        Wanted::Part { from, length: to.min(self.length - 1) - from + 1 }
+        Evaluation::Part { from, length: to.min(self.length - 1) - from + 1 }
     }
 }
 
@@ -107,34 +107,34 @@ mod tests {
         assert_eq!(version.last_modified(), "Sun, 13 Sep 2020 12:26:40 GMT");
         let same = version.etag();
         let same = same.as_str();
-        let part = |from, length| Wanted::Part { from, length };
-        let table: &[(&[(&str, &str)], Wanted)] = &[
-            (&[], Wanted::Whole),
-            (&[("if-none-match", same)], Wanted::NotModified),
-            (&[("if-none-match", "\"other\", W/\"5f5e1000-64\"")], Wanted::NotModified),
-            (&[("if-none-match", "*")], Wanted::NotModified),
-            (&[("if-none-match", "\"other\"")], Wanted::Whole),
-            (&[("if-modified-since", "Sun, 13 Sep 2020 12:26:40 GMT")], Wanted::NotModified),
-            (&[("if-modified-since", "Sun, 13 Sep 2020 12:26:39 GMT")], Wanted::Whole),
-            (&[("if-modified-since", "yesterday")], Wanted::Whole),
+        let part = |from, length| Evaluation::Part { from, length };
+        let table: &[(&[(&str, &str)], Evaluation)] = &[
+            (&[], Evaluation::Whole),
+            (&[("if-none-match", same)], Evaluation::NotModified),
+            (&[("if-none-match", "\"other\", W/\"5f5e1000-64\"")], Evaluation::NotModified),
+            (&[("if-none-match", "*")], Evaluation::NotModified),
+            (&[("if-none-match", "\"other\"")], Evaluation::Whole),
+            (&[("if-modified-since", "Sun, 13 Sep 2020 12:26:40 GMT")], Evaluation::NotModified),
+            (&[("if-modified-since", "Sun, 13 Sep 2020 12:26:39 GMT")], Evaluation::Whole),
+            (&[("if-modified-since", "yesterday")], Evaluation::Whole),
             // The tag says more than the time.
             (
                 &[("if-none-match", "\"x\""), ("if-modified-since", "Sun, 13 Sep 2026 12:26:40 GMT")],
-                Wanted::Whole,
+                Evaluation::Whole,
             ),
             (&[("range", "bytes=0-9")], part(0, 10)),
             (&[("range", "bytes=90-")], part(90, 10)),
             (&[("range", "bytes=90-1000")], part(90, 10)),
             (&[("range", "bytes=-7")], part(93, 7)),
             (&[("range", "bytes=-700")], part(0, 100)),
-            (&[("range", "bytes=100-")], Wanted::OutOfRange),
-            (&[("range", "bytes=-0")], Wanted::OutOfRange),
-            (&[("range", "bytes=9-1")], Wanted::Whole),
-            (&[("range", "bytes=0-1,5-6")], Wanted::Whole),
-            (&[("range", "bytes=18446744073709551616-")], Wanted::Whole),
-            (&[("range", "lines=1-2")], Wanted::Whole),
+            (&[("range", "bytes=100-")], Evaluation::OutOfRange),
+            (&[("range", "bytes=-0")], Evaluation::OutOfRange),
+            (&[("range", "bytes=9-1")], Evaluation::Whole),
+            (&[("range", "bytes=0-1,5-6")], Evaluation::Whole),
+            (&[("range", "bytes=18446744073709551616-")], Evaluation::Whole),
+            (&[("range", "lines=1-2")], Evaluation::Whole),
             (&[("range", "bytes=0-9"), ("if-range", same)], part(0, 10)),
-            (&[("range", "bytes=0-9"), ("if-range", "\"other\"")], Wanted::Whole),
+            (&[("range", "bytes=0-9"), ("if-range", "\"other\"")], Evaluation::Whole),
             (&[("range", "bytes=0-9"), ("if-range", "Sun, 13 Sep 2020 12:26:40 GMT")], part(0, 10)),
         ];
         for (headers, expect) in table {

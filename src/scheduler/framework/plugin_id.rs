@@ -90,7 +90,7 @@ impl PluginSet {
     }
 
     /// Whether both have a plugin in common.
-    pub fn meets(self, other: Self) -> bool {
+    pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 

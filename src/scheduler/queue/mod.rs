@@ -222,7 +222,7 @@ impl Queue {
         }
         let mut helped = Vec::new();
         for (rejected_by, pods) in &self.by_rejection {
-            if rejected_by.is_empty() || rejected_by.meets(woken) {
+            if rejected_by.is_empty() || rejected_by.intersects(woken) {
                 let is_helped =
                     |uid: &&Uid| self.entries.get(*uid).is_some_and(|e| helps(&e.pod, *rejected_by));
                 helped.extend(pods.iter().filter(is_helped).cloned());

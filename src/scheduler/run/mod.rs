@@ -77,14 +77,14 @@ struct Inner {
     recorder: Recorder,
     profiles: Arc<[Profile]>,
     seed: u64,
-    inbox: Inbox,
+    pending_changes: PendingChanges,
     verdicts: Arc<Mutex<Verdicts>>,
     waiting: Mutex<Waiting>,
 }
 
 /// What the caches showed and the core has not taken in.
 #[derive(Default)]
-struct Inbox {
+struct PendingChanges {
     changes: Mutex<Vec<Change>>,
     arrived: Notify,
 }
@@ -98,7 +98,7 @@ impl Scheduler {
             recorder: Recorder::new(api, DEFAULT_SCHEDULER),
             profiles: config.profiles.into(),
             seed: config.seed,
-            inbox: Inbox::default(),
+            pending_changes: PendingChanges::default(),
             verdicts: Arc::default(),
             waiting: Mutex::default(),
         };
@@ -109,7 +109,7 @@ impl Scheduler {
     pub fn run(&self, tasks: &Tasks) {
         for kind in WATCHED {
             let inner = self.inner.clone();
-            self.inner.caches.on_any_change(kind, move |change| inner.inbox.put(change.clone()));
+            self.inner.caches.on_any_change(kind, move |change| inner.pending_changes.put(change.clone()));
         }
         self.inner.api.set_scheduling_verdicts(self.inner.clone());
         let inner = self.inner.clone();
@@ -134,7 +134,7 @@ impl SchedulingVerdicts for Inner {
     }
 }
 
-impl Inbox {
+impl PendingChanges {
     fn put(&self, change: Change) {
         self.changes.lock().push(change);
         self.arrived.notify_one();
@@ -154,16 +154,16 @@ async fn schedule_forever(inner: Arc<Inner>) {
     // After a restart the core starts from what the caches show; what also waits in the inbox comes twice.
     for kind in WATCHED {
         for object in inner.caches.objects(kind) {
-            take_in(&inner, &mut core, ChangeKind::Added, &object);
+            apply_change(&inner, &mut core, ChangeKind::Added, &object);
         }
     }
     loop {
-        let changes = inner.inbox.take();
+        let changes = inner.pending_changes.take();
         if !changes.is_empty() {
             core.news();
         }
         for change in changes {
-            take_in(&inner, &mut core, change.kind, &change.object);
+            apply_change(&inner, &mut core, change.kind, &change.object);
         }
         let busy = work_batch(&inner, &mut core);
         *inner.waiting.lock() = core.waiting();
@@ -185,12 +185,12 @@ async fn wait(inner: &Inner, core: &Core) {
         }
     };
     tokio::select! {
-        () = inner.inbox.arrived.notified() => {}
+        () = inner.pending_changes.arrived.notified() => {}
         () = due => {}
     }
 }
 
-fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object>) {
+fn apply_change(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object>) {
     let now = inner.api.clock().monotonic();
     let gone = kind == ChangeKind::Deleted;
     if let Some(node) = Shared::<Node>::from_object(object) {

@@ -69,7 +69,7 @@ impl Buffer {
                 self.drop_oldest();
             }
             let number = self.first + self.lines.len() as u64;
-            if self.meets(&line) {
+            if self.matches(&line) {
                 self.found.push_back(number);
             }
             self.lines.push_back(line);
@@ -213,7 +213,7 @@ impl Buffer {
         text
     }
 
-    fn meets(&self, line: &LogLine) -> bool {
+    fn matches(&self, line: &LogLine) -> bool {
         line.sort == Sort::Output && self.query.as_ref().is_some_and(|query| query.matches(&line.text))
     }
 }

@@ -58,7 +58,7 @@ pub(super) struct Shape {
     pub(super) hidden: usize,
 }
 
-struct Wanted {
+struct ColumnLayout {
     column: Option<usize>,
     width: usize,
     /// What it may shrink to now; more than it is a wish.
@@ -78,7 +78,7 @@ impl Shape {
     pub(super) fn of(table: &Table, cx: &Context<'_>, room: usize) -> Self {
         let mut wanted = wanted(table, cx);
         let mut hidden = 0;
-        let used = |wanted: &[Wanted]| {
+        let used = |wanted: &[ColumnLayout]| {
             (wanted.iter().map(|column| column.width + GAP).sum::<usize>() + LEAD).saturating_sub(GAP)
         };
         loop {
@@ -123,7 +123,7 @@ impl Shape {
             column.width += air;
             spare -= air;
         }
-        if let Some(Wanted { column: Some(index), width, .. }) = wanted.last_mut()
+        if let Some(ColumnLayout { column: Some(index), width, .. }) = wanted.last_mut()
             && table.columns.get(*index).is_some_and(|column| column.name == "MESSAGE")
         {
             *width += spare;
@@ -132,7 +132,7 @@ impl Shape {
     }
 }
 
-fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
+fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
     let mut wanted = Vec::new();
     let with_namespace = table.kind.namespaced
         && match &table.only {
@@ -142,7 +142,14 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
         };
     if with_namespace {
         let width = table.widths.namespace.max("NAMESPACE".len());
-        wanted.push(Wanted { column: None, width, least: width, whole: width, weight: 7, in_words: false });
+        wanted.push(ColumnLayout {
+            column: None,
+            width,
+            least: width,
+            whole: width,
+            weight: 7,
+            in_words: false,
+        });
     }
     let sort = table.index.sort().column;
     for (index, column) in table.columns.iter().enumerate() {
@@ -159,7 +166,7 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
         let seen = table.widths.columns.get(index).copied().unwrap_or(0);
         let least = seen.max(column.name.width() + arrow);
         let width = least.max(usize::from(column.usual));
-        wanted.push(Wanted {
+        wanted.push(ColumnLayout {
             column: Some(index),
             width,
             least,

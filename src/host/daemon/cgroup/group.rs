@@ -80,7 +80,7 @@ impl Group {
     }
 
     /// Moves a process in; one that has ended is no matter.
-    pub(in crate::daemon) fn take_in(&self, pid: Pid) -> io::Result<()> {
+    pub(in crate::daemon) fn add_process(&self, pid: Pid) -> io::Result<()> {
         for door in self.doors() {
             match fs::write(door, pid.as_raw_nonzero().to_string()) {
                 Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
@@ -350,7 +350,7 @@ mod tests {
         group.resize(&few).unwrap();
         assert_eq!(read("unified/pod/c1/memory.max"), "max", "unlimited again");
         assert!(!group.limits_memory());
-        group.take_in(Pid::from_raw(7).unwrap()).unwrap();
+        group.add_process(Pid::from_raw(7).unwrap()).unwrap();
         assert_eq!(read("unified/pod/c1/cgroup.procs"), "7");
         assert_eq!(group.processes(), [Pid::from_raw(7).unwrap()]);
     }

@@ -59,7 +59,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     rustix::process::pivot_root(".", ".").map_err(at("pivot_root"))?;
     mount_change("/", MountPropagationFlags::PRIVATE).map_err(at("private root"))?;
 
-    let mut own = Own::new(dir, layers, &built);
+    let mut own = OwnParts::new(dir, layers, &built);
     if view.read_only {
         // Mount points must be there before nothing can be made any more.
         for (show, source) in view.shows.iter().zip(&sources) {
@@ -98,7 +98,7 @@ fn place(show: &Show, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>
 }
 
 /// Makes sure that the working directory is there: on disk, since a program may write much into it.
-fn working_dir(view: &View, own: &mut Own) -> Result<(), String> {
+fn working_dir(view: &View, own: &mut OwnParts) -> Result<(), String> {
     let path = &view.working_dir;
     let mut made = || {
         if !path.exists() {
@@ -113,7 +113,7 @@ fn working_dir(view: &View, own: &mut Own) -> Result<(), String> {
 }
 
 /// Which parts of the view are the container's own to make mount points in: the longest prefix decides.
-struct Own {
+struct OwnParts {
     places: Vec<(PathBuf, bool)>,
     /// The container's own directory on disk.
     dir: Unmade,
@@ -144,7 +144,7 @@ impl Unmade {
     }
 }
 
-impl Own {
+impl OwnParts {
     fn new(dir: Unmade, layers: Unmade, layout: &RootLayout) -> Self {
         let own = layout.own.iter().map(|path| (path.clone(), true));
         let of_machine = layout.machine.iter().map(|path| (path.clone(), false));
@@ -186,7 +186,7 @@ impl Own {
 }
 
 /// Makes sure that something of the right kind is at `target`, without touching the machine's files.
-fn prepare(target: &Path, is_directory: bool, own: &mut Own) -> io::Result<()> {
+fn prepare(target: &Path, is_directory: bool, own: &mut OwnParts) -> io::Result<()> {
     match fs::metadata(target) {
         Ok(about) if about.is_dir() == is_directory => return Ok(()),
         Ok(_) if is_directory => return Err(io::ErrorKind::NotADirectory.into()),

@@ -141,7 +141,7 @@ impl Catalogue {
         let declared = candidates.iter().flat_map(|entry| entry.tags.iter());
         let known: Vec<&str> = declared.chain(&loaded).map(String::as_str).collect();
         if known.is_empty() {
-            return Err(ResolveError::UnknownName(Self::told(
+            return Err(ResolveError::UnknownName(Self::with_problems(
                 &user,
                 format!(
                     "pull access denied for {}, repository does not exist: nothing is downloaded here; declare \
@@ -323,7 +323,7 @@ impl Catalogue {
             return Ok(());
         }
         let known: Vec<&str> = tags.collect();
-        Err(ResolveError::UnknownTag(Self::told(
+        Err(ResolveError::UnknownTag(Self::with_problems(
             user,
             format!(
                 "manifest for {parsed} not found: manifest unknown: {} has the tags {} here; declare others in {} \
@@ -345,7 +345,7 @@ impl Catalogue {
     }
 
     /// What could not be read may be why an image is not found.
-    fn told(user: &UserImages, text: String) -> String {
+    fn with_problems(user: &UserImages, text: String) -> String {
         match user.problems.as_slice() {
             [] => text,
             problems => format!("{text}; not read: {}", problems.join("; ")),

@@ -23,7 +23,7 @@ pub(super) struct PendingUpdates {
     /// Its object is gone from the API.
     gone: bool,
     /// The object says something that no pass has planned for.
-    news: bool,
+    changed: bool,
     events: Vec<PodEvent>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct PodUpdate {
 impl PendingUpdates {
     /// A pod that was never looked at.
     pub(super) fn new(pod: Shared<Pod>) -> Self {
-        Self { pod, gone: false, news: true, events: vec![PodEvent::Resync] }
+        Self { pod, gone: false, changed: true, events: vec![PodEvent::Resync] }
     }
 
     /// The newest version known.
@@ -48,7 +48,7 @@ impl PendingUpdates {
 
     /// Whether a pass has something to do with it; nothing has happened since the last one otherwise.
     pub(super) fn has_news(&self) -> bool {
-        self.news || !self.events.is_empty()
+        self.changed || !self.events.is_empty()
     }
 
     /// The watch shows a version.
@@ -60,7 +60,7 @@ impl PendingUpdates {
 
     /// The watch tells that the object is gone.
     pub(super) fn lose(&mut self) {
-        (self.gone, self.news) = (true, true);
+        (self.gone, self.changed) = (true, true);
     }
 
     /// A pass has written the status onto the version `onto`, and this came out. Where `onto` is a version that was
@@ -79,12 +79,12 @@ impl PendingUpdates {
 
     fn take_version(&mut self, pod: &Shared<Pod>) {
         let (old, new) = (&self.pod.metadata, &pod.metadata);
-        let told = (&old.labels, &old.annotations) != (&new.labels, &new.annotations);
-        if told && volumes::shows_itself(pod) {
+        let metadata_changed = (&old.labels, &old.annotations) != (&new.labels, &new.annotations);
+        if metadata_changed && volumes::shows_itself(pod) {
             self.events.push(PodEvent::Refresh);
         }
         self.pod = pod.clone();
-        self.news = true;
+        self.changed = true;
     }
 
     /// Something happened beside a change of the object.
@@ -94,13 +94,13 @@ impl PendingUpdates {
 
     /// There is something beside the object and the notes that a pass must look at.
     pub(super) fn look_again(&mut self) {
-        self.news = true;
+        self.changed = true;
     }
 
     /// Another object stands for the pod from now on: a static pod's, which only its kubelet changes.
     pub(super) fn replace(&mut self, pod: Shared<Pod>) {
         self.pod = pod;
-        self.news = true;
+        self.changed = true;
     }
 
     /// The same with nothing new in it for a pass.
@@ -110,7 +110,7 @@ impl PendingUpdates {
 
     /// A pass begins: it plans for all that is known.
     pub(super) fn take(&mut self) -> PodUpdate {
-        self.news = false;
+        self.changed = false;
         PodUpdate { pod: self.pod.clone(), gone: self.gone, events: std::mem::take(&mut self.events) }
     }
 }

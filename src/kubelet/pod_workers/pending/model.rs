@@ -130,8 +130,10 @@ impl World {
     }
 
     fn key(&self) -> Key {
-        let pending =
-            self.pending.as_ref().map(|i| (Object::read(&i.pod), i.gone, i.news, format!("{:?}", i.events)));
+        let pending = self
+            .pending
+            .as_ref()
+            .map(|i| (Object::read(&i.pod), i.gone, i.changed, format!("{:?}", i.events)));
         let pass = self.pass.as_ref().map(|(step, taken)| {
             (format!("{step:?}"), Object::read(&taken.pod), taken.gone, format!("{:?}", taken.events))
         });
