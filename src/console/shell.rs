@@ -24,7 +24,7 @@ use super::model::{Job, Model, Setup};
 use super::read_only;
 use super::scope::Scope;
 use super::screen::edit;
-use super::terminal::{self, Guard};
+use super::terminal::{self, Guard, Screen};
 use super::theme::depth::Depth;
 use super::theme::{Theme, library};
 use super::toast::Toast;
@@ -126,12 +126,13 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let (model, jobs) = Model::new(setup, clock.now());
 
     let guard = Guard::take(mouse)?;
-    let screen = terminal::screen()?;
+    let screen = Screen::new()?;
     let (messages, inbox) = mpsc::channel(1024);
     let fallback = options.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     let mut shell = Shell {
         model,
         screen,
+        stale: false,
         runner: Runner::new(client.clone(), messages.clone()),
         clock,
         guard,
@@ -166,7 +167,9 @@ fn pick_theme(options: &ConsoleOptions, configured: Option<&str>) -> anyhow::Res
 
 struct Shell {
     model: Model,
-    screen: ratatui::Terminal<ratatui::backend::CrosstermBackend<std::io::Stdout>>,
+    screen: Screen,
+    /// What was drawn may not be there any more.
+    stale: bool,
     runner: Runner,
     clock: Clock,
     guard: Guard,
@@ -240,7 +243,11 @@ impl Shell {
             Event::Key(key) if key.kind != KeyEventKind::Release => Message::Key(key),
             Event::Mouse(mouse) => Message::Mouse(mouse),
             Event::Paste(text) => Message::Paste(text),
-            Event::Resize(columns, rows) => Message::Resize(columns, rows),
+            Event::Resize(columns, rows) => {
+                // Many changes come as one, and the last size may be the one that was drawn.
+                self.stale = true;
+                Message::Resize(columns, rows)
+            }
             _ => return Ok(Flow::Continue),
         };
         let jobs = self.update(message);
@@ -303,7 +310,7 @@ impl Shell {
                 }
             }
             Job::Redraw => {
-                self.screen = terminal::fresh_screen()?;
+                self.stale = true;
                 self.model.dirty = true;
                 if let Some(feed) = &mut self.feed {
                     feed.retry();
@@ -327,9 +334,12 @@ impl Shell {
         let now = self.clock.now();
         self.model.toasts.expire(now);
         self.model.dirty = false;
+        if std::mem::take(&mut self.stale) {
+            self.screen.forget()?;
+        }
         let model = &self.model;
         let screen = &mut self.screen;
-        terminal::in_loop(|| screen.draw(|frame| view::draw(model, now, frame)).map(|_| ()))
+        terminal::in_loop(|| screen.draw(|frame| view::draw(model, now, frame)))
     }
 
     async fn save(&mut self, name: &str, text: &str) {
@@ -355,7 +365,7 @@ impl Shell {
 
     async fn editor(&mut self, screen: ScreenId, text: String) -> anyhow::Result<()> {
         let edited = self.guard.lend(edit::external::run(text)).await?;
-        self.screen = terminal::fresh_screen()?;
+        self.stale = true;
         self.model.dirty = true;
         let message = match edited {
             Ok(text) => Message::Data(screen, Data::new(edit::EditData::External(text))),

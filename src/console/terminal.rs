@@ -6,18 +6,17 @@
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
 };
-use crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::{Frame, Terminal};
 
 use super::effect::Capture;
 
@@ -88,16 +87,30 @@ pub fn give_back() {
     let _ = out.flush();
 }
 
-/// The screen to draw on.
-pub fn screen() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
-    Terminal::new(CrosstermBackend::new(io::stdout()))
-}
+/// What is drawn on.
+///
+/// Ratatui's terminal is never dropped: it would show the cursor, and where the user's terminal is gone, print that it
+/// cannot, which is a panic there. [`Guard`] shows the cursor. There is one in the life of a console.
+#[derive(Debug)]
+pub struct Screen(ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>);
 
-/// The screen to draw on after something else has drawn there. Ratatui's own `clear` would ask the terminal
-/// where the cursor is, and wait for an answer that the stream of events has taken.
-pub fn fresh_screen() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
-    execute!(io::stdout(), Clear(ClearType::All))?;
-    screen()
+impl Screen {
+    /// The whole of the terminal that is taken.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?)))
+    }
+
+    /// Draws what differs from what was drawn last.
+    pub fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.0.draw(view).map(drop)
+    }
+
+    /// Forgets what was drawn: something else has drawn there, or the window had another size for a moment. Ratatui's own
+    /// `clear` would ask the terminal where the cursor is, and wait for an answer that the stream of events has taken.
+    pub fn forget(&mut self) -> io::Result<()> {
+        let size = self.0.size()?;
+        self.0.resize(size.into())
+    }
 }
 
 /// Runs a part of the loop; a panic in it restores the terminal before it is printed.
