@@ -3,7 +3,7 @@
 //! `daemon` is the program. Everything else is what both it and the kubelet's client of it
 //! (`kubelet::runtime::process`) know: the protocol with its messages, the journal, the places of files.
 //!
-//! Architecture Invariant: nothing here knows Kubernetes' API; what runs is told in full.
+//! Architecture Invariant: nothing here knows Kubernetes' API; what runs is specified in full.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod daemon;

@@ -92,7 +92,7 @@ impl Document {
         Err(self.error("kind", message))
     }
 
-    /// The typed object; a value of the wrong shape is told with its place.
+    /// The typed object; a value of the wrong shape is reported with its position.
     pub fn object(&self) -> Result<Object, ManifestError> {
         let served = self.served()?;
         Object::from_value(served.kind(), served.stored(self.value.clone()))

@@ -3,7 +3,7 @@
 //! The thread takes everything that has queued up while it was syncing and makes it durable with one
 //! fsync. When the disk refuses (full, read-only, gone), new writes are refused before anything is changed, and
 //! those that are under way get the room held back for them ([`Reserve`]). When not even that helps, their writers
-//! are told that the outcome is not known, and the same group is tried again until the disk takes it.
+//! learn that the outcome is not known, and the same group is tried again until the disk takes it.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
