@@ -134,7 +134,7 @@ impl Api {
         &self.inner.config.timings
     }
 
-    /// What the API was told of its cluster.
+    /// The API's configuration.
     pub fn config(&self) -> &ApiConfig {
         &self.inner.config
     }

@@ -91,7 +91,7 @@ struct Inner {
     started: Timestamp,
 }
 
-/// What a server is told of its place.
+/// How a server is configured.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServerConfig {
     /// Where clients reach it; none = by its name in the cluster's DNS.

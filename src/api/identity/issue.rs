@@ -284,7 +284,7 @@ mod tests {
         assert!(api.authenticate(&token, &["vault".into()]).is_ok());
         let pod = pod(&api, "p");
         let bound = |kind: &str, name: &str, uid: &str| json!({"audiences": [], "boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name, "uid": uid}});
-        for (account, spec, told) in [
+        for (account, spec, expected) in [
             (
                 "robot",
                 json!({"audiences": [], "expirationSeconds": 10}),
@@ -302,7 +302,7 @@ mod tests {
             ("robot", bound("ConfigMap", "p", ""), "cannot bind token to object of type v1, Kind=ConfigMap"),
         ] {
             let error = api.issue_token(&Key::new("ns", account), request(spec)).unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

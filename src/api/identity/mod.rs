@@ -128,14 +128,14 @@ impl Api {
 fn user(claims: &Claims) -> User {
     let namespace = &claims.namespace;
     let mut extra = BTreeMap::new();
-    let mut tell = |key: &str, value: String| {
+    let mut insert = |key: &str, value: String| {
         extra.insert(format!("authentication.kubernetes.io/{key}"), vec![value]);
     };
-    tell("credential-id", format!("JTI={}", claims.id));
+    insert("credential-id", format!("JTI={}", claims.id));
     for (what, bound) in [("pod", &claims.pod), ("node", &claims.node)] {
         if let Some(bound) = bound {
-            tell(&format!("{what}-name"), bound.name.clone());
-            tell(&format!("{what}-uid"), bound.uid.clone());
+            insert(&format!("{what}-name"), bound.name.clone());
+            insert(&format!("{what}-uid"), bound.uid.clone());
         }
     }
     User {

@@ -11,7 +11,7 @@ use super::MAX_DEPTH;
 use super::graph::{ObjectType, Scalar, Shape, TypeId, graph};
 use base::quote::quote;
 
-/// How many findings of each sort are told.
+/// How many findings of each sort are reported.
 const MAX_REPORTED: usize = 32;
 
 /// A value that its field cannot hold.

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::MAX_DEPTH;
 
-/// How many paths are told; a hostile document could have any number.
+/// How many paths are reported; a hostile document could have any number.
 const MAX_REPORTED: usize = 32;
 
 /// The paths of all fields that occur more than once in their object, like `spec.replicas`, each once.

@@ -40,7 +40,7 @@ pub(in crate::http) struct Load {
     limits: Limits,
     free: Arc<Semaphore>,
     unread: AtomicUsize,
-    /// Told when there is room for more unread bytes.
+    /// Notified when there is room for more unread bytes.
     room: Arc<Notify>,
 }
 
