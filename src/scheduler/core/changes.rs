@@ -45,8 +45,8 @@ impl Core {
         match there.map(|placed| (placed, placed.pod.difference(&pod))) {
             None | Some((_, PodDifference::Whole)) => {}
             Some((placed, difference)) => {
-                if difference == PodDifference::Told {
-                    self.pod_told(placed, pod.clone(), now);
+                if difference == PodDifference::Status {
+                    self.update_pod_status(placed, pod.clone(), now);
                 }
                 if placed.assumed {
                     self.snapshot.confirm(pod.uid());
@@ -64,10 +64,10 @@ impl Core {
         self.arrived(node, &pod, now);
     }
 
-    /// A pod stays as and where it is, and more is known of it.
-    fn pod_told(&mut self, before: &Placed, pod: Shared<Pod>, now: Duration) {
-        let pod = Arc::new(before.pod.retold(pod));
-        self.snapshot.retell(&pod);
+    /// A pod stays as and where it is, and its status was written.
+    fn update_pod_status(&mut self, before: &Placed, pod: Shared<Pod>, now: Duration) {
+        let pod = Arc::new(before.pod.with_status_of(pod));
+        self.snapshot.update_pod_status(&pod);
         if pod.requests != before.pod.requests {
             // It may hold less than before.
             self.left(&before.node, &before.pod, now);

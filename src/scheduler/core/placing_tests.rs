@@ -80,9 +80,9 @@ fn pods_that_permit_holds_back_keep_their_room_and_go_when_it_lets_them_sch_2() 
     cluster.pod("big", asking("2"));
     assert!(cluster.step().starts_with("big: 0/1 nodes are available: 1 Insufficient cpu."), "their room");
     cluster.pod("gang-3", asking("1"));
-    let mut told = [cluster.step(), cluster.step(), cluster.step()];
-    told.sort();
-    assert_eq!(told, ["gang-1 -> a", "gang-2 -> a", "gang-3 -> a"]);
+    let mut outcomes = [cluster.step(), cluster.step(), cluster.step()];
+    outcomes.sort();
+    assert_eq!(outcomes, ["gang-1 -> a", "gang-2 -> a", "gang-3 -> a"]);
     assert_eq!(cluster.step(), "-");
     assert!(account.lock().iter().all(|entry| entry.starts_with('+')), "nothing was given back");
 }
@@ -115,13 +115,13 @@ fn who_waits_too_long_is_refused_and_tried_again_when_something_helps_sch_2() {
 #[test]
 fn what_was_set_aside_is_given_back_whoever_refuses_sch_2() {
     let (mut cluster, account) = cluster("4", 10);
-    for (name, told) in [
+    for (name, expected) in [
         ("never", "never: 0/1 nodes are available: 1 it may not."),
         ("greedy", "greedy: 0/1 nodes are available: 1 there is not enough of it."),
         ("trouble", "trouble: a plugin panicked: on purpose"),
     ] {
         cluster.pod(name, asking("1"));
-        assert_eq!(cluster.step(), told);
+        assert_eq!(cluster.step(), expected);
         assert_eq!(
             account.lock().drain(..).collect::<Vec<_>>(),
             [format!("+{name} a"), format!("-{name} a")]
@@ -150,9 +150,9 @@ fn a_held_pod_whose_node_goes_is_told_and_tried_again_sch_1() {
     cluster.pod("gang-2", asking("1"));
     cluster.pod("gang-3", asking("1"));
     cluster.after(2);
-    let mut told = [cluster.step(), cluster.step(), cluster.step()];
-    told.sort();
-    assert_eq!(told, ["gang-1 -> b", "gang-2 -> b", "gang-3 -> b"]);
+    let mut outcomes = [cluster.step(), cluster.step(), cluster.step()];
+    outcomes.sort();
+    assert_eq!(outcomes, ["gang-1 -> b", "gang-2 -> b", "gang-3 -> b"]);
 }
 
 #[test]

@@ -251,15 +251,16 @@ fn rejection<'a>(
     };
     let rejected_by = rejected_by(table, filters);
     let mut unfit = Unfit { pod, snapshot, refusals: &refusals, filters, tie_break };
-    let (told, room) = match profile.at(Point::PostFilter).find_map(|plugin| plugin.post_filter(&mut unfit)) {
-        None => (None, NominatingInfo::Unchanged),
-        Some(PostFilter::Ineligible(told)) => (Some(told), NominatingInfo::Unchanged),
-        Some(PostFilter::Hopeless(told)) => (Some(told), NominatingInfo::None),
-        Some(PostFilter::Preempt(preemption)) => (None, NominatingInfo::Made(preemption)),
-    };
-    if let Some(told) = told {
+    let (post_filter_message, room) =
+        match profile.at(Point::PostFilter).find_map(|plugin| plugin.post_filter(&mut unfit)) {
+            None => (None, NominatingInfo::Unchanged),
+            Some(PostFilter::Ineligible(text)) => (Some(text), NominatingInfo::Unchanged),
+            Some(PostFilter::Hopeless(text)) => (Some(text), NominatingInfo::None),
+            Some(PostFilter::Preempt(preemption)) => (None, NominatingInfo::Made(preemption)),
+        };
+    if let Some(text) = post_filter_message {
         message.push(' ');
-        message.push_str(&told);
+        message.push_str(&text);
     }
     // Which node would be the best one says what is worth changing. Not when room was made: that is settled.
     if !matches!(room, NominatingInfo::Made(_)) {

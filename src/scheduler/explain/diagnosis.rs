@@ -27,7 +27,7 @@ pub struct Diagnosis {
     pub alike: usize,
 }
 
-/// The nodes that need the least, with what they need; nodes that need the same are told as one.
+/// The nodes that need the least, with what they need; nodes that need the same are listed as one.
 pub fn diagnose(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Diagnosis> {
     let needs = |(position, row): (usize, Row<'_>)| {
         let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);
@@ -161,12 +161,12 @@ mod tests {
         cluster.pod("p", spec);
         assert!(cluster.step().starts_with("p: 0/"));
         let verdict = cluster.verdicts.lock().get("p").unwrap();
-        let told = |diagnosis: &super::Diagnosis| {
+        let describe = |diagnosis: &super::Diagnosis| {
             let changes: Vec<String> = diagnosis.changes.iter().map(ToString::to_string).collect();
             let alike = if diagnosis.alike > 0 { format!(" +{}", diagnosis.alike) } else { String::new() };
             format!("{}{alike}: {}", diagnosis.node, changes.join(" and "))
         };
-        verdict.diagnoses.iter().map(told).collect()
+        verdict.diagnoses.iter().map(describe).collect()
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub enum PreBind {
 /// Why a decided pod could not be bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
-    /// The pod is gone, or somebody else bound it: its news are on their way and nobody need be told.
+    /// The pod is gone, or somebody else bound it: that change is on its way and nothing need be recorded.
     #[error("{0}")]
     Overtaken(String),
     /// Anything else: the node is gone, the API refused.

@@ -73,7 +73,7 @@ pub trait NodeScore {
     fn normalize(&self, _scores: &mut [i64]) {}
 }
 
-/// What PostFilter is told: a pod that fits nowhere, and the refusal of every node.
+/// What PostFilter gets: a pod that fits nowhere, and the refusal of every node.
 pub struct Unfit<'u, 'a> {
     /// The pod.
     pub pod: &'a PodInfo,

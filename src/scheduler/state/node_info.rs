@@ -118,8 +118,8 @@ impl NodeInfo {
         self.pods.push(pod);
     }
 
-    /// Takes over what another version of one of its pods tells.
-    pub fn retell(&mut self, pod: &Arc<PodInfo>) {
+    /// Takes over the new status of one of its pods.
+    pub fn update_pod_status(&mut self, pod: &Arc<PodInfo>) {
         let Some(known) = self.pods.iter_mut().find(|known| known.uid() == pod.uid()) else { return };
         let before = std::mem::replace(known, pod.clone());
         if (&before.requests, &before.assumed) != (&pod.requests, &pod.assumed) {

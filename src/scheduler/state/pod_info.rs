@@ -58,9 +58,9 @@ pub struct PodInfo {
 pub enum PodDifference {
     /// Nothing.
     None,
-    /// What its kubelet and others tell of it: when it started, what it was given, why it goes.
-    Told,
-    /// What it is.
+    /// Its status alone: when it started, what it was given, why it goes.
+    Status,
+    /// Its spec or metadata.
     Whole,
 }
 
@@ -96,9 +96,9 @@ impl PodInfo {
         }
     }
 
-    /// The same with what another version of the pod [tells](PodDifference::Told).
+    /// The same pod with the [status](PodDifference::Status) of another version of it.
     #[must_use]
-    pub fn retold(&self, pod: Shared<Pod>) -> Self {
+    pub fn with_status_of(&self, pod: Shared<Pod>) -> Self {
         let (mut requests, mut assumed) = (self.requests.clone(), self.assumed.clone());
         if !count_alike(self.pod.status.as_ref(), pod.status.as_ref()) {
             (requests, assumed) = (Resources::requested_by(&pod), Resources::assumed_for(&pod));
@@ -171,7 +171,7 @@ impl PodInfo {
             || self.preempted != was_preempted(version)
             || !count_alike(self.pod.status.as_ref(), version.status.as_ref())
         {
-            PodDifference::Told
+            PodDifference::Status
         } else {
             PodDifference::None
         }

@@ -225,12 +225,13 @@ impl Snapshot {
         }
     }
 
-    /// A placed pod [tells](crate::state::pod_info::PodDifference::Told) something else; what is counted of it is not that.
-    pub fn retell(&mut self, pod: &Arc<PodInfo>) {
+    /// Takes over the new [status](crate::state::pod_info::PodDifference::Status) of a placed pod; domain counts do
+    /// not depend on it.
+    pub fn update_pod_status(&mut self, pod: &Arc<PodInfo>) {
         let Some(placed) = self.placed.get_mut(pod.uid()) else { return };
         placed.pod = pod.clone();
         if let Some(position) = self.index.get(&placed.node) {
-            self.nodes[*position].retell(pod);
+            self.nodes[*position].update_pod_status(pod);
         }
     }
 
