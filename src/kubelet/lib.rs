@@ -116,8 +116,8 @@ impl Kubelets {
             }
             for container in &sandbox.containers {
                 // What became unknown meanwhile fails when it is needed again.
-                if let Ok(image) = node.runtime.pull_image(&container.image).await
-                    && !node.runtime.has_image(&container.image)
+                if let Ok(image) = node.runtime.image_status(&container.image).await
+                    && !node.runtime.is_image_loaded(&container.image)
                 {
                     node.images.lock().add(&container.image, image);
                 }

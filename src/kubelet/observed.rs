@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 
 use super::probe::ProbeSet;
 use super::resize::Resize;
-use super::runtime::{ContainerId, ContainerRecord, PulledImage, SandboxRecord};
+use super::runtime::{ContainerId, ContainerRecord, Image, SandboxRecord};
 use base::clock::{Now, saturating_after};
 
 /// Everything known of one pod on its node.
@@ -152,7 +152,7 @@ pub enum ImageState {
     #[default]
     Unknown,
     /// It is there.
-    Present(PulledImage),
+    Present(Image),
     /// It could not be had.
     Failed {
         /// `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`.

@@ -23,7 +23,7 @@ pub struct Resize {
     pub pending: Option<Pending>,
     /// What was given could not be brought into effect.
     pub failed: Option<Failed>,
-    /// The start of a resize has been told, and not its end: the generation it was given for.
+    /// The start of a resize has been recorded, and not its end: the generation it was given for.
     pub started: Option<i64>,
 }
 
@@ -87,9 +87,11 @@ impl Resize {
     /// Takes what the pod's status tells of an earlier kubelet's decisions.
     pub fn adopt(&mut self, pod: &Pod) {
         for (_, container) in resizable(pod) {
-            let told = status_of(pod, &container.name).and_then(given);
-            if let Some(told) = told.filter(|told| !same(Some(told), container.resources.as_ref())) {
-                self.allocated.insert(container.name.clone(), told);
+            let reported = status_of(pod, &container.name).and_then(given);
+            if let Some(reported) =
+                reported.filter(|reported| !same(Some(reported), container.resources.as_ref()))
+            {
+                self.allocated.insert(container.name.clone(), reported);
             }
         }
     }
@@ -119,7 +121,7 @@ fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     lists.into_iter().flatten().flatten().find(|s| s.name == name)
 }
 
-/// What a container's status says it was given; limits are told only of what is in effect.
+/// What a container's status says it was given; limits are reported only of what is in effect.
 fn given(status: &ContainerStatus) -> Option<ResourceRequirements> {
     let actual = status.resources.clone();
     if actual.is_none() && status.allocated_resources.is_none() {
@@ -195,7 +197,7 @@ pub fn cannot_lower(lowered: &[(&str, u64, u64)], pod: Option<(u64, u64)>) -> Op
 
 /// The text of a resize's events: `Pod resize started: {"containers":[…],"generation":2}`.
 pub fn message(what: &str, pod: &Pod, resize: &Resize, desired: bool, error: Option<&str>) -> String {
-    let mut told = Map::new();
+    let mut details = Map::new();
     for (role, container) in resizable(pod) {
         let resources = if desired { container.resources.as_ref() } else { resize.of(container) };
         let key = if role == Role::Sidecar { "initContainers" } else { "containers" };
@@ -214,16 +216,16 @@ pub fn message(what: &str, pod: &Pod, resize: &Resize, desired: bool, error: Opt
                 shown.insert(side.into(), list.into());
             }
         }
-        let list = told.entry(key).or_insert_with(|| json!([]));
+        let list = details.entry(key).or_insert_with(|| json!([]));
         if let Some(list) = list.as_array_mut() {
             list.push(json!({"name": container.name, "resources": shown}));
         }
     }
-    told.insert("generation".into(), json!(pod.metadata.generation.unwrap_or_default()));
+    details.insert("generation".into(), json!(pod.metadata.generation.unwrap_or_default()));
     if let Some(error) = error {
-        told.insert("error".into(), json!(error));
+        details.insert("error".into(), json!(error));
     }
-    format!("Pod resize {what}: {}", Value::Object(told))
+    format!("Pod resize {what}: {}", Value::Object(details))
 }
 
 #[cfg(test)]
@@ -263,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Verbatim as a 1.36 kubelet told them.
+    /// Verbatim as a 1.36 kubelet recorded them.
     #[test]
     fn the_events_read_as_kubernetes_tells_them() {
         let resized = pod(&json!({"limits": {"cpu": "6", "memory": "1Gi"}, "requests": {"cpu": "6"}}));
@@ -308,8 +310,8 @@ mod tests {
         .unwrap();
         let mut resize = Resize::default();
         resize.adopt(&resized);
-        let told = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}});
-        assert_eq!(serde_json::to_value(&resize.allocated["app"]).unwrap(), told);
+        let expected = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}});
+        assert_eq!(serde_json::to_value(&resize.allocated["app"]).unwrap(), expected);
         assert!(resize.is_asked(&resized));
     }
 }

@@ -133,7 +133,7 @@ impl ImageEntry {
 pub struct UserImages {
     /// Entries, the first that fits wins.
     pub entries: Vec<ImageEntry>,
-    /// What could not be read, and where: told with every image that is not found.
+    /// What could not be read, and where: part of the message for every image that is not found.
     pub problems: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ mod tests {
         assert!(serde_json::from_str::<ImageEntry>(r#"{"name":"x","entryPoint":[]}"#).is_err());
     }
 
-    /// IMG-1, SEC-2: what makes no sense is told by field.
+    /// IMG-1, SEC-2: what makes no sense is reported by field.
     #[test]
     fn hostile_values_are_told_by_field() {
         let table = [

@@ -19,9 +19,9 @@ pub use reference::{ImageReference, InvalidReference};
 pub(crate) use signal::signal_number;
 pub use store::{ImageStore, StoredImage};
 
-/// What an image reference resolved to.
+/// An image on this machine: what of CRI's `Image` a kubelet reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PulledImage {
+pub struct Image {
     /// The identity shown as `imageID`.
     pub image_id: String,
     /// What it takes on the machine, in bytes; shown in the Node's `status.images`.

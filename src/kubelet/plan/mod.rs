@@ -98,7 +98,7 @@ pub enum Action {
     RecordBackOff {
         /// The container's name.
         name: String,
-        /// What it waits for, as a mark that it was told.
+        /// What it waits for, as a mark that it was recorded.
         until: Timestamp,
         /// The event's text.
         message: String,

@@ -267,7 +267,7 @@ mod tests {
         let container = Container { readiness_probe: Some(probe), ..Container::default() };
         let mut set = ProbeSet::new(&container, at(0));
         let mut now = at(0);
-        let mut told = Vec::new();
+        let mut verdicts = Vec::new();
         for answer in answers.chars() {
             loop {
                 let (due, next) = set.due(now);
@@ -283,9 +283,9 @@ mod tests {
             };
             set.asked(ProbeKind::Readiness);
             set.answered(ProbeKind::Readiness, &outcome, now);
-            told.push(format!("{}:{}", now.as_second(), if set.ready() { "ready" } else { "not" }));
+            verdicts.push(format!("{}:{}", now.as_second(), if set.ready() { "ready" } else { "not" }));
         }
-        told.join(" ")
+        verdicts.join(" ")
     }
 
     #[test]

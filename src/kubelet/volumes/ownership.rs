@@ -1,5 +1,5 @@
 //! Whose a volume's files are (`fsGroup`): the group's, with the rights Kubernetes gives it. Only root can give
-//! files to a group; for others the pod is told (`security::ignored`).
+//! files to a group; for others the pod gets a warning (`security::ignored`).
 
 use std::io;
 use std::os::unix::fs::{PermissionsExt, lchown};
