@@ -19,7 +19,7 @@
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`context`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
-//! | [`feed`], [`ask`], [`related`], [`navigate`] | watchers; questions before a change; ways from object to object |
+//! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
 //! | [`model`], [`view`], `shell` | the application |
 //!
@@ -47,7 +47,6 @@
 //! the control plane it may share a process with, but what that serves over its API.
 
 pub mod action;
-pub mod ask;
 pub mod builtin;
 pub mod capacity;
 pub mod catalogue;
@@ -70,6 +69,7 @@ pub mod message;
 pub mod model;
 pub mod navigate;
 pub mod offers;
+pub mod operations;
 pub mod pod_status;
 pub mod prompt;
 pub mod query;

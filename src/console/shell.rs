@@ -54,7 +54,7 @@ pub struct ConsoleOptions {
     pub quit_warning: String,
     /// Ends the console at once, whatever it shows: SIGTERM, SIGHUP, or the caller is done stopping.
     pub shutdown: CancellationToken,
-    /// Told each time the user asks to leave. With it, the console stays and shows `progress` until
+    /// Notified each time the user asks to leave. With it, the console stays and shows `progress` until
     /// `shutdown`; without it, it returns at once.
     pub quit_requested: Option<mpsc::Sender<()>>,
     /// Lines about stopping, shown in a banner.

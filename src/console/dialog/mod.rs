@@ -1,4 +1,4 @@
-//! Dialogs: one form with fields, live notes and two buttons, made in `ask` and by the screens.
+//! Dialogs: one form with fields, live notes and two buttons, made by `operations` and the screens.
 //!
 //! `E` is what an answer asks for; nothing here knows what that is.
 //!

@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-use crate::ask::add_node::{self, NewNode};
 use crate::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
 use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, TableRoute};
 use crate::model::Model;
+use crate::operations::add_node::{self, NewNode};
 use crate::scope::Scope;
 use crate::screen::View;
 use crate::theme::library;
@@ -46,7 +46,7 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("add-node") => {
             if rest.is_empty() {
                 add_node::allowed(&model.shared.catalogue)?;
-                return Ok(vec![Effect::ShowDialog(Box::new(add_node::ask()))]);
+                return Ok(vec![Effect::ShowDialog(Box::new(add_node::dialog()))]);
             }
             return add_node(&rest.join(" "), model);
         }

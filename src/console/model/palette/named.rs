@@ -2,13 +2,13 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::ask;
 use crate::builtin;
 use crate::command::{Command, KeyContext, Touches};
 use crate::effect::Effect;
 use crate::kind_view;
 use crate::model::Model;
 use crate::offers;
+use crate::operations;
 use crate::resource::{Kind, ObjectRef};
 use crate::scope::Scope;
 use crate::screen::View;
@@ -52,7 +52,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     }
     let cx = model.shared.context(model.top().0, jiff::Timestamp::UNIX_EPOCH);
     if let Some(count) = count {
-        return Ok(vec![Effect::ShowDialog(Box::new(ask::scale::ask_for(&cx, object, count)))]);
+        return Ok(vec![Effect::ShowDialog(Box::new(operations::scale::dialog_for(&cx, object, count)))]);
     }
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }

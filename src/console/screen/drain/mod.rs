@@ -25,12 +25,12 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::ask::node::cordon;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::offers;
+use crate::operations::node::cordon;
 use crate::resource::{ObjectRef, Uid};
 use crate::toast::Toast;
 

@@ -30,7 +30,7 @@ use crate::resource::{ObjectRef, ResourceKey};
 use crate::store::Touched;
 use crate::toast::Toast;
 use groups::{Group, Name, Row, groups, rows};
-use verdict::{Verdict, VerdictResponse, ask};
+use verdict::{Verdict, VerdictResponse, fetch};
 
 /// What its task sends it.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Pending {
     fn load(&self) -> Effect {
         let target = self.target.clone();
         Effect::task("verdict", move |out| async move {
-            let answer = ask(out.client(), &target).await;
+            let answer = fetch(out.client(), &target).await;
             out.data(PendingData::VerdictResponse(answer)).await;
         })
     }

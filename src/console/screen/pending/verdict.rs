@@ -97,8 +97,8 @@ pub enum VerdictResponse {
     Failed(String),
 }
 
-/// Asks for the verdict on a pod.
-pub async fn ask(client: Client, pod: &ObjectRef) -> VerdictResponse {
+/// Gets the verdict on a pod.
+pub async fn fetch(client: Client, pod: &ObjectRef) -> VerdictResponse {
     let resource = ApiResource {
         group: "podium.dev".into(),
         version: "v1alpha1".into(),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::{REVISION, without_hash};
 use crate::action::{Action, Mutation, PatchKind};
-use crate::ask::restart::is_paused;
+use crate::operations::restart::is_paused;
 use crate::resource::ObjectRef;
 
 /// Annotations that are the system's and stay the Deployment's own (kubectl's `annotationsToSkip`).

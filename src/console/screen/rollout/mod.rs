@@ -20,12 +20,12 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::action::{self, Action, Mutation, error_text};
-use crate::ask;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Dialog, Effect, Only, TableRoute};
 use crate::message::ScreenMessage;
 use crate::offers;
+use crate::operations;
 use crate::resource::{ObjectRef, Uid};
 use crate::store::uid_of;
 use crate::text::clean;
@@ -144,7 +144,7 @@ impl Rollout {
 
     fn pause(&self, cx: &Context<'_>) -> Vec<Effect> {
         let Some(objects) = self.objects(cx) else { return Vec::new() };
-        let paused = ask::restart::is_paused(objects.deployment);
+        let paused = operations::restart::is_paused(objects.deployment);
         vec![Effect::Act(Box::new(actions::pause(&self.target, !paused)))]
     }
 
@@ -172,14 +172,16 @@ impl View for Rollout {
             ScreenMessage::Command(command) => match command {
                 Command::RolloutUndo | Command::Enter => return self.ask_undo(cx),
                 Command::RolloutPause => return self.pause(cx),
-                Command::RolloutRestart => return ask::restart::ask(cx, std::slice::from_ref(&self.target)),
+                Command::RolloutRestart => {
+                    return operations::restart::show_dialog(cx, std::slice::from_ref(&self.target));
+                }
                 Command::RolloutScale => {
-                    return vec![Effect::ShowDialog(Box::new(ask::scale::ask(
+                    return vec![Effect::ShowDialog(Box::new(operations::scale::dialog(
                         cx,
                         vec![self.target.clone()],
                     )))];
                 }
-                Command::RolloutSetImage => return ask::set_image::ask(cx, &self.target),
+                Command::RolloutSetImage => return operations::set_image::show_dialog(cx, &self.target),
                 Command::RolloutPods => return self.pods(cx),
                 Command::Back | Command::Leave => return vec![Effect::Back],
                 Command::Up => self.step(cx, -1),

@@ -122,8 +122,8 @@ pub fn allowed(catalogue: &Catalogue) -> Result<(), String> {
     }
 }
 
-/// Asks for a new node.
-pub fn ask() -> Dialog {
+/// The dialog that asks for a new node.
+pub fn dialog() -> Dialog {
     let kinds = [PROCESSES, NOTHING].map(String::from).to_vec();
     let mut fields = Fields::default();
     let name = fields.add(Field::text("name", ""));

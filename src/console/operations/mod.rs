@@ -1,4 +1,4 @@
-//! What is asked before an object is changed: one file a question, each a dialog that ends in actions.
+//! Operations on objects, as kubectl has them: one file an operation, with its dialog and the actions it ends in.
 
 pub mod add_node;
 pub mod delete;

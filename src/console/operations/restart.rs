@@ -11,8 +11,8 @@ use crate::resource::ObjectRef;
 use crate::template;
 use object::well_known::annotation;
 
-/// Asks before restarting; where one of them cannot be restarted, says why and asks nothing.
-pub fn ask(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
+/// Shows the dialog before restarting; where one of them cannot be restarted, says why and shows none.
+pub fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
     let deployment = |target: &ObjectRef| {
         let namespace = target.namespace.as_deref().filter(|_| target.kind.is::<Deployment>())?;
         cx.stores.deployments().by_name(namespace, &target.name)
