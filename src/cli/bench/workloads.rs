@@ -167,13 +167,13 @@ async fn writes() -> Result<()> {
     // A pod is written when it is made and when it is bound; all else is the kubelet's.
     let by_kubelet = changes.count().await? as f64 - 2.0 * f64::from(REPLICAS);
     let events: Api<Event> = Api::default_namespaced(client);
-    let told = events.list(&ListParams::default()).await?.items;
-    let told: f64 = told.iter().map(|event| f64::from(event.count.unwrap_or(1).max(1))).sum();
+    let recorded = events.list(&ListParams::default()).await?.items;
+    let event_writes: f64 = recorded.iter().map(|event| f64::from(event.count.unwrap_or(1).max(1))).sum();
     let each = |writes: f64| writes / f64::from(REPLICAS);
-    let besides = each(written - by_kubelet - told);
+    let besides = each(written - by_kubelet - event_writes);
     Report::against_limit("writes a pod besides status and events", "", besides, "goal", GOAL_WRITES);
     Report::alone("  writes of its status, each", "", each(by_kubelet));
-    Report::alone("  events, each", "", each(told));
+    Report::alone("  events, each", "", each(event_writes));
     instance.stop().await
 }
 

@@ -4,12 +4,12 @@
 //! and `deprovision` ends one.
 
 mod capacity;
+mod cidr_allocator;
 mod context;
 mod deprovision;
 mod desired;
 mod file;
 mod follow;
-mod places;
 mod settings;
 
 use std::collections::BTreeSet;
@@ -173,11 +173,11 @@ impl Follower {
             all.extend(
                 objects.iter().filter_map(|node| desired::asked(node)).filter(|w| !known.contains(&w.name)),
             );
-            let place = |desired: DesiredNode| {
+            let reserve = |desired: DesiredNode| {
                 let index = state.reserve(&desired, cidr(&desired.name).as_deref())?;
                 Some((desired, index))
             };
-            all.into_iter().filter_map(place).collect()
+            all.into_iter().filter_map(reserve).collect()
         };
         let failed = |name: &str, reason: String| StartError::Node { node: name.to_string(), reason };
         // Hosts take some milliseconds each to start: all at once.
@@ -213,8 +213,8 @@ impl Follower {
                 let _ = self.context.api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
             }
         }
-        let places = std::fs::read_dir(&self.context.nodes_dir).into_iter().flatten().flatten();
-        for name in places.filter_map(|place| place.file_name().into_string().ok()) {
+        let entries = std::fs::read_dir(&self.context.nodes_dir).into_iter().flatten().flatten();
+        for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
             if !known.contains(&name) {
                 if self.context.directory(&name).join("host.sock").exists() {
                     // Until it is known that nothing of it runs.
