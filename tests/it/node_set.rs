@@ -90,7 +90,7 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     write("- name: gpu\n  taints:\n  - {key: a, effect: NoSchedul}\n");
     let place =
         format!("{}:5:14: nodes[0].taints[0].effect: Unsupported value: \"NoSchedul\"", config.display());
-    wait_for("the mistake to be told", || {
+    wait_for("the event about the mistake", || {
         events(&instance, "InvalidConfigFile").contains(&place).then_some(())
     });
     assert_eq!((nodes(&instance).as_str(), sleepers(&mark)), ("gpu node-1", 1));
@@ -127,12 +127,14 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     let (home, mark) = (Home::new(), mark(2));
     let mut instance = home.start(&["--nodes", "1"]);
     apply(&home, &instance, "foreign.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n");
-    // What stands in the way of a start is told, and it is tried again.
+    // What stands in the way of a start is an event, and it is tried again.
     let obstacle = home.data_dir().join("nodes/broken");
     std::fs::write(&obstacle, "").unwrap();
     apply(&home, &instance, "broken.yaml", &ASKED.replace("extra", "broken"));
-    let told = || events(&instance, "NodeStartFailed");
-    wait_for("the failure to be told", || told().contains("Node broken cannot be started: ").then_some(()));
+    let failures = || events(&instance, "NodeStartFailed");
+    wait_for("the event about the failure", || {
+        failures().contains("Node broken cannot be started: ").then_some(())
+    });
     std::fs::remove_file(&obstacle).unwrap();
     ready(&instance, "broken");
     instance.kubectl(&["delete", "node", "broken"]);

@@ -146,8 +146,8 @@ fn a_terminal_that_is_gone_is_no_panic_cli_5() {
         terminal.close();
         wait_for("every process to end", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
         let logs = std::fs::read_dir(data_dir.join("logs")).unwrap().flatten();
-        let told: String = logs.map(|log| std::fs::read_to_string(log.path()).unwrap()).collect();
-        assert!(told.contains("INFO") && !told.contains("panicked"), "{told}");
+        let logged: String = logs.map(|log| std::fs::read_to_string(log.path()).unwrap()).collect();
+        assert!(logged.contains("INFO") && !logged.contains("panicked"), "{logged}");
     }
 }
 
