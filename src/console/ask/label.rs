@@ -14,7 +14,7 @@ use crate::resource::ObjectRef;
 use object::taint;
 
 /// Asks for changes of labels.
-pub fn ask_labels(targets: Vec<ObjectRef>) -> Dialog {
+pub(crate) fn ask_labels(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Label", &targets), targets.clone());
     let mut fields = Fields::default();
     let typed = fields.add(Field::text("labels", "").hint("key=value sets one, key- takes it away"));
@@ -105,7 +105,7 @@ fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
 }
 
 /// Asks for changes of nodes' taints.
-pub fn ask_taints(targets: Vec<ObjectRef>) -> Dialog {
+pub(crate) fn ask_taints(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Taint", &targets), targets.clone());
     let mut fields = Fields::default();
     let typed =

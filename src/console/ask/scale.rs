@@ -41,12 +41,12 @@ impl Item {
 }
 
 /// Asks for a count for each.
-pub fn ask(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Dialog {
+pub(crate) fn ask(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Dialog {
     ask_with(cx, targets, None)
 }
 
 /// Asks whether one is to have so many.
-pub fn ask_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Dialog {
+pub(crate) fn ask_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Dialog {
     ask_with(cx, vec![target], Some(wanted))
 }
 

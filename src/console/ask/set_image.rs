@@ -12,7 +12,7 @@ use crate::template;
 use crate::toast::Toast;
 
 /// Asks for an image for each container.
-pub fn ask(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
+pub(crate) fn ask(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
     let containers = containers(cx, target);
     if containers.is_empty() {
         return vec![Effect::failed(format!(

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-pub use super::images::PulledImage;
+pub(crate) use super::images::PulledImage;
 use base::session::{Session, SessionStreams};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostShares, Memory, MemoryVolume,
