@@ -154,7 +154,7 @@ impl Api {
     }
 
     /// Why no write is accepted now, if so: the disk is full or fails.
-    pub fn refuses_writes(&self) -> Option<String> {
+    pub(crate) fn refuses_writes(&self) -> Option<String> {
         self.store().refuses_writes()
     }
 

@@ -37,7 +37,7 @@ pub(super) fn catalogue(configured: &[ImageEntry], data_dir: &Path) -> Result<Ca
 }
 
 /// The catalogue of a data directory, and what is wrong with its files.
-pub fn image_catalogue(configured: &[ImageEntry], data_dir: &Path) -> (Catalogue, Vec<String>) {
+pub(crate) fn image_catalogue(configured: &[ImageEntry], data_dir: &Path) -> (Catalogue, Vec<String>) {
     let directory = data_dir.join("images");
     let pattern = directory.join("*.yaml").display().to_string();
     let faults = configured.iter().flat_map(|entry| {

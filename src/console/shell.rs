@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::command::Bindings;
 use super::config;
 use super::context::ScreenId;
-use super::effect::{Capture, Runner};
+use super::effect::Runner;
 use super::feed::{self, Feed};
 use super::memory::Memory;
 use super::message::{Data, Message};
@@ -24,7 +24,7 @@ use super::model::{Job, Model, Setup};
 use super::read_only;
 use super::scope::Scope;
 use super::screen::edit;
-use super::terminal::{self, Guard, Screen};
+use super::terminal::{self, Capture, Guard, Screen};
 use super::theme::depth::Depth;
 use super::theme::{Theme, library};
 use super::toast::Toast;
@@ -297,7 +297,6 @@ impl Shell {
             Job::Copy(text) => terminal::copy(&text)?,
             Job::Save(name, text) => self.save(&name, &text).await,
             Job::Editor(screen, text) => self.editor(screen, text).await?,
-            Job::Mouse(capture) => self.guard.mouse(capture)?,
             Job::Remember(memory) => self.remember(memory).await,
             Job::Watch(kind, namespace) => {
                 if let Some(feed) = &mut self.feed {

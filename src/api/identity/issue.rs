@@ -22,7 +22,7 @@ const EXTENDED_REQUEST_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
 /// The broken rules of a request.
-pub fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
+pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
     let seconds = spec.expiration_seconds.unwrap_or(DEFAULT_SECONDS);
     let cause = |message: &str| Cause {
         reason: "FieldValueInvalid".into(),
@@ -40,7 +40,7 @@ pub fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
 
 impl Api {
     /// Issues a token for a service account; the answer is the request with its status.
-    pub fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
+    pub(crate) fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
         let of: Shared<ServiceAccount> = self.get_as(account)?;
         let mut spec = request.spec.unwrap_or_default();
         let causes = check_request(&spec);

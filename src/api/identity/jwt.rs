@@ -106,7 +106,7 @@ impl Signer {
     }
 
     /// With a new key that ends with the process.
-    pub fn ephemeral() -> Self {
+    pub(crate) fn ephemeral() -> Self {
         Self::new(&Self::generate_key()).expect("a new key is a good key")
     }
 

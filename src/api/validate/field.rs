@@ -35,7 +35,7 @@ pub enum FieldErrorReason {
 
 impl FieldErrorReason {
     /// The cause's `reason`, e.g. `FieldValueRequired`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
             Self::Invalid => "FieldValueInvalid",
@@ -69,11 +69,11 @@ pub struct FieldError {
     /// The field, e.g. `spec.containers[0].name`: the cause's `field`.
     pub path: String,
     /// The kind of fault.
-    pub reason: FieldErrorReason,
+    pub(crate) reason: FieldErrorReason,
     /// The offending value as shown, when the kind of fault shows it.
     value: Option<String>,
     /// What is wrong with it; may be empty.
-    pub detail: String,
+    pub(crate) detail: String,
 }
 
 impl FieldError {

@@ -13,7 +13,11 @@ use manifest::{ConfigText, ManifestError};
 use object::{Kind, Object};
 
 /// The config file that a text is; an empty one is all defaults.
-pub fn parse_config(text: &str, name: &str, config: &ClusterConfig) -> Result<ConfigFile, ManifestError> {
+pub(crate) fn parse_config(
+    text: &str,
+    name: &str,
+    config: &ClusterConfig,
+) -> Result<ConfigFile, ManifestError> {
     let text = ConfigText::parse(text, name)?;
     let file: ConfigFile = text.decode()?.unwrap_or_default();
     check(&text, &file, config.counts(&file))?;

@@ -30,7 +30,7 @@ use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
 use context::{NodeContext, Running};
 use desired::{ASKED, DesiredNode, Origin};
-pub use file::parse_config;
+pub(crate) use file::parse_config;
 use follow::{Follower, Now, State};
 use kubelet::Kubelet;
 use kubelet::Kubelets;

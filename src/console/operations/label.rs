@@ -14,7 +14,7 @@ use crate::resource::ObjectRef;
 use object::taint;
 
 /// The dialog that asks for changes of labels.
-pub fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
+pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Label", &targets), targets.clone());
     let mut fields = Fields::default();
     let typed = fields.add(Field::text("labels", "").hint("key=value sets one, key- takes it away"));
@@ -105,7 +105,7 @@ fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
 }
 
 /// The dialog that asks for changes of nodes' taints.
-pub fn taints_dialog(targets: Vec<ObjectRef>) -> Dialog {
+pub(crate) fn taints_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Taint", &targets), targets.clone());
     let mut fields = Fields::default();
     let typed =

@@ -41,12 +41,12 @@ impl Item {
 }
 
 /// The dialog that asks for a count for each.
-pub fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Dialog {
+pub(crate) fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Dialog {
     dialog_with(cx, targets, None)
 }
 
 /// The dialog that asks whether one is to have so many.
-pub fn dialog_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Dialog {
+pub(crate) fn dialog_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Dialog {
     dialog_with(cx, vec![target], Some(wanted))
 }
 

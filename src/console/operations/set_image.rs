@@ -12,7 +12,7 @@ use crate::template;
 use crate::toast::Toast;
 
 /// Shows the dialog that asks for an image for each container.
-pub fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
+pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
     let containers = containers(cx, target);
     if containers.is_empty() {
         return vec![Effect::failed(format!(

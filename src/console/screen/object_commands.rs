@@ -14,7 +14,7 @@ use crate::scope::Scope;
 use crate::toast::Toast;
 
 /// Carries a command out on the object under the cursor, or on all marked ones where that makes sense.
-pub fn run(
+pub(crate) fn run(
     cx: &Context<'_>,
     command: Command,
     current: Option<ObjectRef>,

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-pub use super::images::Image;
+pub(crate) use super::images::Image;
 use base::session::{Session, SessionStreams};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostShares, Memory, MemoryVolume,

@@ -18,11 +18,11 @@ pub(super) const READABLE_FILE: u32 = 0o440;
 
 /// Whose the files of a pod's volumes are, beside root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Owners {
+pub(crate) struct Owners {
     /// The group of all files (`fsGroup`).
-    pub group: Option<u32>,
+    pub(crate) group: Option<u32>,
     /// The user of tokens: the one that all containers run as.
-    pub user: Option<u32>,
+    pub(crate) user: Option<u32>,
 }
 
 impl Owners {

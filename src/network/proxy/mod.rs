@@ -5,12 +5,12 @@
 //! listener deals out; connections that exist go on with the endpoint they have. A place that cannot be had
 //! (another program's port) is recorded in an event on the Service or Pod and tried again.
 
-pub mod balance;
+pub(crate) mod balance;
 mod host_ports;
 mod listening;
 mod owner;
 mod sockets;
-pub mod table;
+pub(crate) mod table;
 mod tcp;
 mod udp;
 

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::framework::LONGEST_PERMIT_WAIT;
+use crate::framework::waiting_pods::LONGEST_PERMIT_WAIT;
 use crate::framework::{ChangeType, Permit, Plugin, PluginId, Point};
 use crate::plugins;
 use crate::state::node_info::NodeInfo;
@@ -15,7 +15,7 @@ use crate::test_cluster::Cluster;
 use crate::test_objects::{asking, named_pod, sized_node};
 
 /// A plugin of the tests: pods called `gang-…` go together, three of them, or not at all; a pod called
-/// `never` may not go, one called `trouble` makes it panic.
+/// `never` may not go, one called `trouble` makes it panic, and for one called `last` those that wait are rejected.
 struct Gang {
     /// What was set aside and given back, in order.
     account: Arc<Mutex<Vec<String>>>,
@@ -44,10 +44,16 @@ impl Plugin for Gang {
         match pod.uid() {
             "never" => return Permit::Refuse("it may not".into()),
             "trouble" => panic!("on purpose"),
+            "last" => {
+                for uid in held(waiting) {
+                    waiting.reject(&uid, self.id(), "its gang is over");
+                }
+                return Permit::Allow;
+            }
             name if !name.starts_with("gang-") => return Permit::Allow,
             _ => {}
         }
-        let others: Vec<String> = waiting.waiting().map(|(pod, _)| pod.uid().to_string()).collect();
+        let others = held(waiting);
         if others.len() < 2 {
             return Permit::Wait(self.patience);
         }
@@ -60,6 +66,11 @@ impl Plugin for Gang {
     fn wakes_on(&self) -> &'static [ChangeType] {
         &[ChangeType::PodRemoved]
     }
+}
+
+/// The pods that a plugin of Permit holds back.
+fn held(waiting: &WaitingPods) -> Vec<String> {
+    waiting.waiting().map(|(pod, _)| pod.uid().to_string()).collect()
 }
 
 fn cluster(cpu: &str, patience: u64) -> (Cluster, Arc<Mutex<Vec<String>>>) {
@@ -110,6 +121,19 @@ fn who_waits_too_long_is_refused_and_tried_again_when_something_helps_sch_2() {
     cluster.step();
     assert_eq!(cluster.core.next_wake(), Some(LONGEST_PERMIT_WAIT));
     assert!(cluster.after(900).step().contains("after waiting 15m0s at plugin"));
+}
+
+#[test]
+fn a_held_pod_that_its_plugin_rejects_gives_its_room_back_sch_2() {
+    let (mut cluster, account) = cluster("2", 10);
+    cluster.pod("gang-1", asking("1"));
+    assert_eq!(cluster.step(), "-");
+    cluster.pod("last", asking("1"));
+    let mut steps = [cluster.step(), cluster.step()];
+    steps.sort();
+    assert_eq!(steps, ["gang-1: 0/1 nodes are available: 1 its gang is over.", "last -> a"]);
+    assert_eq!(*account.lock(), ["+gang-1 a", "+last a", "-gang-1 a"]);
+    assert!(cluster.core.snapshot().placed("gang-1").is_none() && cluster.core.next_wake().is_none());
 }
 
 #[test]

@@ -18,17 +18,17 @@ const ADVICE_KEPT: usize = 3;
 
 /// Everything that would have to change for one node to take the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnosis {
+pub(crate) struct Diagnosis {
     /// The node.
-    pub node: NodeName,
+    pub(crate) node: NodeName,
     /// What to change there: at least one thing.
-    pub changes: Vec<Hint>,
+    pub(crate) changes: Vec<Hint>,
     /// How many other nodes need the same.
-    pub alike: usize,
+    pub(crate) alike: usize,
 }
 
 /// The nodes that need the least, with what they need; nodes that need the same are listed as one.
-pub fn diagnose(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Diagnosis> {
+pub(crate) fn diagnose(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Diagnosis> {
     let needs = |(position, row): (usize, Row<'_>)| {
         let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);
         let effort: u32 = changes.iter().map(Hint::effort).sum();

@@ -55,11 +55,6 @@ impl Load {
         self.free.clone().acquire_owned().await.ok()
     }
 
-    /// Connections now.
-    pub(in crate::http) fn connections(&self) -> usize {
-        self.limits.connections - self.free.available_permits()
-    }
-
     /// Bytes made and not taken now.
     pub(in crate::http) fn unread_bytes(&self) -> usize {
         self.unread.load(Ordering::Relaxed)

@@ -17,7 +17,7 @@ use message::read_message;
 use wire::{Payload, Reader};
 
 /// The media type of such bodies.
-pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
 /// What every body begins with; a `runtime.Unknown` message follows.
 const MAGIC: &[u8] = b"k8s\0";

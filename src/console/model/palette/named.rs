@@ -50,7 +50,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     if let Some(why) = offers::refuses(&model.shared.catalogue, &object.kind, command, 0) {
         return Err(why);
     }
-    let cx = model.shared.context(model.top().0, jiff::Timestamp::UNIX_EPOCH);
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     if let Some(count) = count {
         return Ok(vec![Effect::ShowDialog(Box::new(operations::scale::dialog_for(&cx, object, count)))]);
     }
@@ -60,8 +60,8 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
 /// Where the command is a key, it is done; elsewhere it says where that is.
 fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, String> {
     let entry = command.entry();
-    let (id, screen) = model.top();
-    let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+    let (_, screen) = model.top();
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     let here = entry.context == KeyContext::Everywhere || screen.key_contexts(&cx).contains(&entry.context);
     if here || command == Command::AddNode {
         return Ok(vec![Effect::Command(command)]);

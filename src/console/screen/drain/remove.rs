@@ -14,7 +14,7 @@ use crate::operations::delete;
 use crate::resource::ObjectRef;
 
 /// Their name must be typed, and what is not drained is listed.
-pub fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
+pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let (title, wanted) = match targets.as_slice() {
         [one] => (format!("Remove {}", one.describe()), one.name.clone()),
         many => (format!("Remove {} nodes", many.len()), format!("{} nodes", many.len())),

@@ -5,8 +5,8 @@
 //! event and condition tell, and says so.
 
 mod event_view;
-pub mod groups;
-pub mod scheduler_event;
+pub(crate) mod groups;
+pub(crate) mod scheduler_event;
 pub mod verdict;
 mod view;
 
@@ -58,7 +58,7 @@ pub struct Pending {
 
 impl Pending {
     /// Of this pod.
-    pub fn new(target: ObjectRef) -> Self {
+    pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
             answer: None,

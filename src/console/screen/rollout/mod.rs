@@ -4,12 +4,12 @@
 //! [`progress`] reads a Deployment with its ReplicaSets and Pods, [`actions`] says what an undo or a pause would
 //! change; both are pure.
 
-pub mod actions;
-pub mod cause;
-pub mod history;
-pub mod limits;
+pub(crate) mod actions;
+pub(crate) mod cause;
+pub(crate) mod history;
+pub(crate) mod limits;
 mod panels;
-pub mod progress;
+pub(crate) mod progress;
 mod view;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -31,15 +31,14 @@ use crate::store::uid_of;
 use crate::text::clean;
 use crate::toast::Toast;
 
-pub use history::{Revision, revisions, template_diff};
-pub use limits::Limits;
-pub use progress::{Progress, RolloutView, Side};
+pub(crate) use history::{Revision, revisions, template_diff};
+pub(crate) use progress::{Progress, RolloutView, Side};
 
 use history::{Sign, revision_of};
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum RolloutData {
+pub(crate) enum RolloutData {
     /// The server was asked whether it would take the undo to this revision; what it said.
     Tried(i64, Result<(), String>),
 }
@@ -64,7 +63,7 @@ pub(super) struct Objects<'a> {
 
 impl Rollout {
     /// Of this object.
-    pub fn new(target: ObjectRef) -> Self {
+    pub(crate) fn new(target: ObjectRef) -> Self {
         Self { target, picked: None, scrolled: 0, tried: None }
     }
 

@@ -96,7 +96,7 @@ impl std::fmt::Debug for Terminal {
 
 impl Terminal {
     /// In this pod; asks which container where there are several.
-    pub fn new(pod: ObjectRef, purpose: TerminalPurpose) -> Self {
+    pub(crate) fn new(pod: ObjectRef, purpose: TerminalPurpose) -> Self {
         let emulator = Emulator::new(FIRST_SIZE.rows, FIRST_SIZE.columns);
         Self {
             pod,

@@ -29,7 +29,7 @@ pub use faults::Faults;
 use state::State;
 
 /// Where a runtime reads the wall clock.
-pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub(crate) type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// How hollow containers behave.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,11 +62,11 @@ impl Default for HollowConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HollowLoad {
     /// Thousandths of a core.
-    pub cpu_millicores: u64,
+    pub(crate) cpu_millicores: u64,
     /// Bytes of memory.
-    pub memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     /// Processes and threads.
-    pub processes: u32,
+    pub(crate) processes: u32,
 }
 
 /// The runtime of one hollow node.
