@@ -133,7 +133,9 @@ fn a_held_pod_that_its_plugin_rejects_gives_its_room_back_sch_2() {
     steps.sort();
     assert_eq!(steps, ["gang-1: 0/1 nodes are available: 1 its gang is over.", "last -> a"]);
     assert_eq!(*account.lock(), ["+gang-1 a", "+last a", "-gang-1 a"]);
-    assert!(cluster.core.snapshot().placed("gang-1").is_none() && cluster.core.next_wake().is_none());
+    assert!(cluster.core.snapshot().placed("gang-1").is_none());
+    // The deadline of its wait is gone; as another pod was bound since, it is tried once more within five minutes.
+    assert_eq!(cluster.core.next_wake(), Some(Duration::from_mins(5)));
 }
 
 #[test]
