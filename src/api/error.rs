@@ -14,7 +14,7 @@ pub struct Cause {
     /// For people.
     pub message: String,
     /// The field's path, or empty.
-    pub field: String,
+    pub(crate) field: String,
 }
 
 /// An answer that is not the object asked for.
@@ -172,17 +172,17 @@ impl ApiError {
     }
 
     /// A conflict with a message of its own.
-    pub fn conflict(kind: Kind, name: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn conflict(kind: Kind, name: &str, message: impl Into<String>) -> Self {
         Self::Conflict { kind, name: name.into(), message: message.into(), causes: Vec::new() }
     }
 
     /// A refusal with a message of its own.
-    pub fn forbidden(kind: Kind, name: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn forbidden(kind: Kind, name: &str, message: impl Into<String>) -> Self {
         Self::Forbidden { kind, name: name.into(), message: message.into(), causes: Vec::new() }
     }
 
     /// The store's refusal to write this object.
-    pub fn from_write(error: WriteError, kind: Kind, name: &str) -> Self {
+    pub(crate) fn from_write(error: WriteError, kind: Kind, name: &str) -> Self {
         match error {
             WriteError::Exists => Self::AlreadyExists { kind, name: name.into() },
             WriteError::Absent => Self::NotFound { kind, name: name.into() },
@@ -245,7 +245,7 @@ impl ApiError {
     }
 
     /// The machine-readable reason; empty where Kubernetes gives none.
-    pub fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
@@ -272,7 +272,7 @@ impl ApiError {
     }
 
     /// After how many seconds the client should try again, where that is known.
-    pub fn retry_after_seconds(&self) -> Option<i32> {
+    pub(crate) fn retry_after_seconds(&self) -> Option<i32> {
         match self {
             Self::TooManyRequests { retry_after_seconds, .. } => {
                 Some(*retry_after_seconds).filter(|seconds| *seconds > 0)

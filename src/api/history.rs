@@ -10,7 +10,7 @@ use store::{Change, Expired, Snapshot, Visibility};
 impl Api {
     /// All objects of a kind, or of one namespace, as they were together at `revision`; an error once history no
     /// longer reaches back to it.
-    pub fn list_at(
+    pub(crate) fn list_at(
         &self,
         kind: Kind,
         namespace: Option<&str>,

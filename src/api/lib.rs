@@ -147,7 +147,7 @@ impl Api {
         &self.inner.config.timings
     }
 
-    /// What the API was told of its cluster.
+    /// The API's configuration.
     pub fn config(&self) -> &ApiConfig {
         &self.inner.config
     }
@@ -167,7 +167,7 @@ impl Api {
     }
 
     /// Why no write is accepted now, if so: the disk is full or fails.
-    pub fn refuses_writes(&self) -> Option<String> {
+    pub(crate) fn refuses_writes(&self) -> Option<String> {
         self.store().refuses_writes()
     }
 

@@ -69,14 +69,14 @@ impl DeleteOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// By labels.
-    pub labels: Selector,
+    pub(crate) labels: Selector,
     /// By fields.
-    pub fields: Vec<FieldRequirement>,
+    pub(crate) fields: Vec<FieldRequirement>,
 }
 
 impl Selection {
     /// Whether it selects every object.
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_empty()
     }
 }

@@ -19,7 +19,7 @@ const COPY_BYTES: usize = 32 << 20;
 /// And beyond that for each pod of a node: a usual one takes a quarter.
 const COPY_BYTES_PER_NODE_POD: usize = 16 << 10;
 
-/// Of the whole: what statuses may take beyond it, so that what is there can still be told of.
+/// Of the whole: what statuses may take beyond it, so that the status of what is there can still be written.
 const STATUS_RESERVE: usize = 8;
 
 /// Refuses a write for which there is no room any more. What shrinks an object, or leaves it as large, is taken, and

@@ -26,7 +26,7 @@ pub(super) fn check_fields(
 
 impl Selection {
     /// Whether the object is selected.
-    pub fn matches(&self, object: &Object) -> bool {
+    pub(crate) fn matches(&self, object: &Object) -> bool {
         self.fields.iter().all(|f| (field(object, &f.path) == f.value) == f.equal)
             && self.labels.matches(object.meta().labels.as_ref())
     }

@@ -99,11 +99,6 @@ impl Clock {
         tokio::time::sleep(duration).await;
     }
 
-    /// Waits until the wall clock reads `at`; at once when that is past.
-    pub async fn sleep_until(&self, at: Timestamp) {
-        tokio::time::sleep(until(self.now(), at)).await;
-    }
-
     /// Shifts every wall reading by `millis` from now on (0 heals).
     pub fn set_skew_millis(&self, millis: i64) {
         self.0.skew_millis.store(millis, Ordering::Relaxed);

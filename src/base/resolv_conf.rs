@@ -41,7 +41,7 @@ impl ResolvConf {
     }
 
     /// A name with this many dots is first tried as it is.
-    pub fn ndots(&self) -> usize {
+    pub(crate) fn ndots(&self) -> usize {
         let value = self.options.iter().rev().find_map(|option| option.strip_prefix("ndots:"));
         value.and_then(|value| value.parse().ok()).map_or(1, |dots: usize| dots.min(15))
     }

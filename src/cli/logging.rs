@@ -26,10 +26,10 @@ pub(super) enum Stderr {
     Shown,
 }
 
-/// Starts logging; a log that cannot be written is told once and is no reason not to start.
+/// Starts logging; a log that cannot be written is reported once and is no reason not to start.
 pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> Logging {
     let directory = data_dir.join("logs");
-    // A directory that cannot be made is told by the appender.
+    // The appender reports a directory that cannot be made.
     let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     let appender = tracing_appender::rolling::Builder::new()
         .rotation(tracing_appender::rolling::Rotation::DAILY)

@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// An error and its causes in one line; a cause that its error has told already is not told twice.
+/// An error and its causes in one line; a cause that its error contains already is not repeated.
 fn error_line(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -17,7 +17,7 @@ use crate::cluster::{
 use controllers::Controllers;
 
 /// How often a stop that waits says so, in calls of its progress.
-const TOLD_EVERY: u32 = 150;
+const LOG_EVERY: u32 = 150;
 
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
     run_to_end(serve(args))
@@ -58,16 +58,16 @@ async fn until_ready(cluster: &Cluster, manifests: Vec<manifest::Document>) -> R
 /// Ends everything; a second signal cuts the grace periods short.
 async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     let force = CancellationToken::new();
-    let (told, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_limit.0);
-    let tell = move |progress: StopProgress| {
-        if told.fetch_add(1, Ordering::Relaxed) % TOLD_EVERY == TOLD_EVERY - 1 {
+    let (calls, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_limit.0);
+    let log_progress = move |progress: StopProgress| {
+        if calls.fetch_add(1, Ordering::Relaxed) % LOG_EVERY == LOG_EVERY - 1 {
             let left = progress.pods_left;
             tracing::info!(
                 "waiting for {left} pods within their grace, {limit:?} at most; a second signal kills them"
             );
         }
     };
-    let stopping = cluster.stop(tell, force.clone());
+    let stopping = cluster.stop(log_progress, force.clone());
     tokio::pin!(stopping);
     tokio::select! {
         () = &mut stopping => return,

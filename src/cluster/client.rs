@@ -16,7 +16,7 @@ use tower::Service;
 use api::http::{Server, Trusted};
 
 /// A client that talks to the server in this process.
-pub fn in_process(server: Server) -> kube::Client {
+pub(crate) fn in_process(server: Server) -> kube::Client {
     kube::Client::new(InProcess { server: Arc::new(server) }, "default")
 }
 

@@ -12,16 +12,16 @@ use kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
 use object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 
 /// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
-pub type ComponentName = String;
+pub(crate) type ComponentName = String;
 
 /// A name of no component.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no component \"{name}\"{}; there are {}", self.hint(), known.join(", "))]
-pub struct UnknownComponent {
+pub(crate) struct UnknownComponent {
     /// As given.
-    pub name: String,
+    pub(crate) name: String,
     /// What there is.
-    pub known: Vec<String>,
+    pub(crate) known: Vec<String>,
 }
 
 impl UnknownComponent {
@@ -34,43 +34,43 @@ impl UnknownComponent {
 /// Nodes that run processes, unless a number is given.
 const DEFAULT_NODES: usize = 3;
 /// The most that may be counted of each: there are addresses for so many.
-pub const MOST_NODES: u16 = 1000;
+pub(crate) const MOST_NODES: u16 = 1000;
 /// The same of hollow nodes.
-pub const MOST_HOLLOW_NODES: u16 = 16_000;
+pub(crate) const MOST_HOLLOW_NODES: u16 = 16_000;
 
 /// How a cluster is started.
 #[derive(Clone, Debug, Default)]
-pub struct ClusterConfig {
+pub(crate) struct ClusterConfig {
     /// Nothing outlives the run.
-    pub ephemeral: bool,
+    pub(crate) ephemeral: bool,
     /// A state that has lost something is opened as far as it can be read.
-    pub accept_data_loss: bool,
+    pub(crate) accept_data_loss: bool,
     /// Where the API listens; none = 127.0.0.1:6443, or any free port when that is taken.
-    pub listen: Option<SocketAddr>,
+    pub(crate) listen: Option<SocketAddr>,
     /// Listening beyond loopback is meant.
-    pub expose: bool,
+    pub(crate) expose: bool,
     /// Nodes that run processes; none = as the config file says.
-    pub nodes: Option<usize>,
+    pub(crate) nodes: Option<usize>,
     /// Nodes that run none; none = as the config file says.
-    pub hollow_nodes: Option<usize>,
+    pub(crate) hollow_nodes: Option<usize>,
     /// Where to write the kubeconfig; none = in the data directory.
-    pub kubeconfig: Option<std::path::PathBuf>,
+    pub(crate) kubeconfig: Option<std::path::PathBuf>,
     /// Components that are left out.
-    pub disabled: Vec<ComponentName>,
+    pub(crate) disabled: Vec<ComponentName>,
     /// What the config file says.
-    pub file: ConfigFile,
+    pub(crate) file: ConfigFile,
     /// Where it is, to be followed; none = it is not.
-    pub file_path: Option<std::path::PathBuf>,
+    pub(crate) file_path: Option<std::path::PathBuf>,
 }
 
 impl ClusterConfig {
     /// Whether a component is left out.
-    pub fn is_disabled(&self, name: &str) -> bool {
+    pub(crate) fn is_disabled(&self, name: &str) -> bool {
         self.disabled.iter().any(|d| d == name)
     }
 
     /// How many nodes are counted, given what a version of the config file says; the command line comes first.
-    pub fn counts(&self, file: &ConfigFile) -> NodeCounts {
+    pub(crate) fn counts(&self, file: &ConfigFile) -> NodeCounts {
         NodeCounts {
             nodes: self.nodes.or(file.node_count).unwrap_or(DEFAULT_NODES),
             hollow: self.hollow_nodes.or(file.hollow_node_count).unwrap_or(0),
@@ -81,42 +81,42 @@ impl ClusterConfig {
 /// The config file (`--config`), YAML.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct ConfigFile {
+pub(crate) struct ConfigFile {
     /// Every timing, in seconds.
-    pub timings: Timings,
+    pub(crate) timings: Timings,
     /// Images besides the built-in ones.
-    pub images: Vec<ImageEntry>,
+    pub(crate) images: Vec<ImageEntry>,
     /// How hollow nodes behave.
-    pub hollow: HollowConfig,
+    pub(crate) hollow: HollowConfig,
     /// How many nodes run processes, where the command line does not say; followed while the cluster runs.
-    pub node_count: Option<usize>,
+    pub(crate) node_count: Option<usize>,
     /// The same of hollow nodes.
-    pub hollow_node_count: Option<usize>,
+    pub(crate) hollow_node_count: Option<usize>,
     /// Single nodes: those that are counted, and further ones; followed while the cluster runs.
     #[serde(deserialize_with = "empty_when_null")]
-    pub nodes: Vec<NodeSettings>,
+    pub(crate) nodes: Vec<NodeSettings>,
     /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
     /// directory `nodes/NAME/manifests` below the data directory.
-    pub static_pod_path: Option<std::path::PathBuf>,
+    pub(crate) static_pod_path: Option<std::path::PathBuf>,
     /// When pods are evicted because their node is short of something.
-    pub eviction: EvictionConfig,
+    pub(crate) eviction: EvictionConfig,
     /// How fast the pods of silent nodes are driven away.
-    pub node_lifecycle: NodeLifecycleConfig,
+    pub(crate) node_lifecycle: NodeLifecycleConfig,
     /// How much the cluster takes.
-    pub limits: Limits,
+    pub(crate) limits: Limits,
     /// How many pods that ended are kept; none = Kubernetes' 12 500, 0 = all.
-    pub terminated_pod_threshold: Option<usize>,
+    pub(crate) terminated_pod_threshold: Option<usize>,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
-    pub scheduler: Option<serde_json::Value>,
+    pub(crate) scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
-    pub namespaces: bool,
+    pub(crate) namespaces: bool,
     /// Limits are kept by control groups where the machine allows it; false never tries.
-    pub cgroups: bool,
+    pub(crate) cgroups: bool,
     /// How many processes a pod may have, where control groups are to be had.
-    pub pod_pids_limit: Option<u64>,
+    pub(crate) pod_pids_limit: Option<u64>,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
     /// 8000 higher.
-    pub unprivileged_port_start: Option<u16>,
+    pub(crate) unprivileged_port_start: Option<u16>,
 }
 
 /// A list whose lines are all commented out is an empty one.
@@ -152,7 +152,7 @@ impl Default for ConfigFile {
 /// How hollow nodes behave (NODE-7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct HollowConfig {
+pub(crate) struct HollowConfig {
     /// How long a container takes to start, in seconds.
     pub start_delay: Seconds,
     /// The share of containers that fail to start, 0 to 1.

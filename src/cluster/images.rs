@@ -2,7 +2,7 @@
 //! they change (IMG-1).
 //!
 //! A file that cannot be read keeps a cluster from starting. Once it runs, the file's last good entries stay,
-//! and the mistake is told with every image that is not found.
+//! and the mistake is part of the message for every image that is not found.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -37,17 +37,17 @@ pub(super) fn catalogue(configured: &[ImageEntry], data_dir: &Path) -> Result<Ca
 }
 
 /// The catalogue of a data directory, and what is wrong with its files.
-pub fn image_catalogue(configured: &[ImageEntry], data_dir: &Path) -> (Catalogue, Vec<String>) {
+pub(crate) fn image_catalogue(configured: &[ImageEntry], data_dir: &Path) -> (Catalogue, Vec<String>) {
     let directory = data_dir.join("images");
-    let place = directory.join("*.yaml").display().to_string();
+    let pattern = directory.join("*.yaml").display().to_string();
     let faults = configured.iter().flat_map(|entry| {
-        let told = |(field, why)| format!("config file: images: {}: {field}: {why}", entry.name);
-        entry.faults().into_iter().map(told)
+        let describe = |(field, why)| format!("config file: images: {}: {field}: {why}", entry.name);
+        entry.faults().into_iter().map(describe)
     });
     let mut problems: Vec<String> = faults.collect();
     let files = Files { configured: configured.to_vec(), directory, read: Mutex::new(None) };
     problems.extend(files.current().problems.iter().cloned());
-    (Catalogue::live(Box::new(files), Some(ImageStore::of(data_dir)), place), problems)
+    (Catalogue::live(Box::new(files), Some(ImageStore::of(data_dir)), pattern), problems)
 }
 
 /// The entries of a directory's files.
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(known.resolve("mine").unwrap().entrypoint, ["sh"]);
         data.write("one.yaml", "name: mine\nentrypoint: [cat]\n");
         assert_eq!(known.resolve("mine").unwrap().entrypoint, ["cat"]);
-        // A mistake in one file leaves its last good entries, and is told.
+        // A mistake in one file leaves its last good entries, and is reported.
         data.write("one.yaml", "name: mine\nentryPoint: [tee]\n");
         assert_eq!(known.resolve("mine").unwrap().entrypoint, ["cat"]);
         data.write("two.yaml", "name: other\n");

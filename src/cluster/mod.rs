@@ -3,7 +3,7 @@
 mod actors;
 mod addresses;
 mod bootstrap;
-pub mod client;
+pub(crate) mod client;
 mod config;
 mod data_dir;
 mod error;
@@ -18,12 +18,8 @@ mod nodes;
 mod start;
 mod static_pods;
 
-pub use config::{
-    ClusterConfig, ComponentName, ConfigFile, HollowConfig, MOST_HOLLOW_NODES, MOST_NODES, UnknownComponent,
-};
-pub use data_dir::{DataDir, DataDirError, default_data_dir, running_instance};
-pub use error::StartError;
-pub use images::image_catalogue;
-pub use node_settings::{NodeCounts, NodeSettings};
-pub use nodes::parse_config;
-pub use start::{Cluster, StopProgress};
+pub(crate) use config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES, UnknownComponent};
+pub(crate) use data_dir::{DataDir, default_data_dir, running_instance};
+pub(crate) use images::image_catalogue;
+pub(crate) use nodes::parse_config;
+pub(crate) use start::{Cluster, StopProgress};

@@ -10,31 +10,31 @@ pub(super) use object::well_known::label::{REGION, ZONE};
 
 /// How many nodes there are besides those with names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeCounts {
+pub(crate) struct NodeCounts {
     /// `node-1`, `node-2` …, which run processes.
-    pub nodes: usize,
+    pub(crate) nodes: usize,
     /// `hollow-00001` …, which run none.
-    pub hollow: usize,
+    pub(crate) hollow: usize,
 }
 
 /// A node as the config file has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct NodeSettings {
+pub(crate) struct NodeSettings {
     /// Which node: one of those that are counted, e.g. `node-1`, or another one.
-    pub name: String,
+    pub(crate) name: String,
     /// Its label topology.kubernetes.io/zone.
-    pub zone: Option<String>,
+    pub(crate) zone: Option<String>,
     /// Its label topology.kubernetes.io/region.
-    pub region: Option<String>,
+    pub(crate) region: Option<String>,
     /// Its labels besides those every node has; may replace these.
-    pub labels: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
     /// Its taints besides those of its state.
-    pub taints: Vec<Taint>,
+    pub(crate) taints: Vec<Taint>,
     /// What it offers instead of, or besides, what its kind of node offers.
-    pub capacity: ResourceList,
+    pub(crate) capacity: ResourceList,
     /// It runs no processes. Counted nodes are what they are counted as.
-    pub hollow: Option<bool>,
+    pub(crate) hollow: Option<bool>,
 }
 
 impl NodeSettings {

@@ -34,13 +34,13 @@ const DEFAULT_PORT: u16 = 6443;
 
 /// How far a stop is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StopProgress {
+pub(crate) struct StopProgress {
     /// Pods that still run.
-    pub pods_left: usize,
+    pub(crate) pods_left: usize,
 }
 
 /// A running cluster.
-pub struct Cluster {
+pub(crate) struct Cluster {
     api: Api,
     server: Server,
     /// Controllers, scheduler, kubelets: stop first.
@@ -54,12 +54,12 @@ pub struct Cluster {
     _running: super::actors::Actors,
     // Held until the very end.
     _addresses: Arc<AddressPlan>,
-    data_dir: DataDir,
+    _data_dir: DataDir,
 }
 
 impl Cluster {
     /// Starts everything; the API answers when this returns.
-    pub async fn start(config: ClusterConfig, data_dir: DataDir) -> Result<Self, StartError> {
+    pub(crate) async fn start(config: ClusterConfig, data_dir: DataDir) -> Result<Self, StartError> {
         let listener = listen(config.listen, config.expose).await?;
         let address = listener.local_addr().map_err(|source| StartError::Listen {
             address: config.listen.unwrap_or_else(default_address),
@@ -131,37 +131,32 @@ impl Cluster {
             kubelets,
             _running: running,
             _addresses: addresses,
-            data_dir,
+            _data_dir: data_dir,
         })
     }
 
     /// The API in this process.
-    pub fn api(&self) -> &Api {
+    pub(crate) fn api(&self) -> &Api {
         &self.api
     }
 
     /// A Kubernetes client of this cluster that needs no socket.
-    pub fn client(&self) -> kube::Client {
+    pub(crate) fn client(&self) -> kube::Client {
         client::in_process(self.server.clone())
     }
 
     /// Where the API listens.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
     /// The kubeconfig that was written.
-    pub fn kubeconfig(&self) -> &Path {
+    pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// The data directory.
-    pub fn data_dir(&self) -> &Path {
-        self.data_dir.path()
-    }
-
     /// Waits until every node is Ready that there was at start and that nobody has deleted since.
-    pub async fn ready(&self) {
+    pub(crate) async fn ready(&self) {
         let mut watcher = self.api.watch(Kind::Node, self.api.revision(), store::Visibility::Applied);
         loop {
             let nodes = self.api.list_as::<Node>(None);
@@ -176,12 +171,12 @@ impl Cluster {
 
     /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
     /// seconds at most.
-    pub fn killer(&self) -> impl FnOnce() + Send + use<> {
+    pub(crate) fn killer(&self) -> impl FnOnce() + Send + use<> {
         self.kubelets.killer()
     }
 
     /// Ends every pod with its grace period, then everything else. `force` cuts the grace short.
-    pub async fn stop(
+    pub(crate) async fn stop(
         self,
         progress: impl Fn(StopProgress) + Send + Sync + 'static,
         force: CancellationToken,

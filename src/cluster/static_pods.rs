@@ -48,8 +48,8 @@ pub(super) async fn follow(kubelet: Kubelet, directory: PathBuf, clock: Clock, p
     let mut had_some = true;
     loop {
         clock.sleep(period).await;
-        let place = directory.clone();
-        let Ok(manifests) = tokio::task::spawn_blocking(move || read(&place)).await else { continue };
+        let path = directory.clone();
+        let Ok(manifests) = tokio::task::spawn_blocking(move || read(&path)).await else { continue };
         // Also when nothing changed: a changed manifest waits until the pod before it has ended.
         if had_some || !manifests.is_empty() {
             kubelet.set_static_pods(&manifests);
@@ -75,18 +75,18 @@ mod tests {
         std::fs::write(path(".hidden.yaml"), "kind: Pod\n").unwrap();
         std::fs::create_dir(path("directory")).unwrap();
         std::os::unix::fs::symlink(path("b.yaml"), path("c.yaml")).unwrap();
-        let told: Vec<String> = read(directory.path())
+        let described: Vec<String> = read(directory.path())
             .into_iter()
             .map(|m| match m.content {
                 Ok(value) => format!("{} {}", m.source, value["kind"].as_str().unwrap()),
                 Err(error) => format!("{} ! {error}", m.source),
             })
             .collect();
-        assert_eq!(told.len(), 6, "{told:?}");
-        assert_eq!((told[0].as_str(), told[1].as_str()), ("a.json Pod", "b.yaml Pod"));
-        assert!(told[2].starts_with("broken.yaml ! broken.yaml:1"), "{told:?}");
+        assert_eq!(described.len(), 6, "{described:?}");
+        assert_eq!((described[0].as_str(), described[1].as_str()), ("a.json Pod", "b.yaml Pod"));
+        assert!(described[2].starts_with("broken.yaml ! broken.yaml:1"), "{described:?}");
         assert_eq!(
-            told[3..],
+            described[3..],
             [
                 "c.yaml Pod",
                 "empty.yaml ! the file is empty",

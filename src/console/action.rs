@@ -75,9 +75,9 @@ pub enum Mutation {
 #[derive(Clone, Debug)]
 pub struct Action {
     /// `scale Deployment default/web 3 → 10`.
-    pub title: String,
+    pub(crate) title: String,
     /// What it changes.
-    pub target: ObjectRef,
+    pub(crate) target: ObjectRef,
     /// The kubectl command that does the same.
     pub kubectl: String,
     /// The change.
@@ -85,9 +85,9 @@ pub struct Action {
     /// What takes it back, with its title, where something does.
     pub inverse: Option<Box<Action>>,
     /// The line of the journal it takes back.
-    pub undoes: Option<EntryId>,
+    pub(crate) undoes: Option<EntryId>,
     /// Whether success shows no toast; a drain's single evictions are not.
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 /// How an action ended.
@@ -103,14 +103,14 @@ pub struct Outcome {
 
 impl Outcome {
     /// Of an action the server answered.
-    pub fn of(action: Action, answer: &Result<Value, kube::Error>) -> Self {
+    pub(crate) fn of(action: Action, answer: &Result<Value, kube::Error>) -> Self {
         let after = answer.as_ref().ok().filter(|_| action.inverse.is_some()).map(editable::strip);
         Self { error: answer.as_ref().err().map(error_text), action, after }
     }
 }
 
 /// Carries a mutation out and returns the server's answer.
-pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, kube::Error> {
+pub(crate) async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, kube::Error> {
     match mutation {
         Mutation::Patch { target, subresource, kind, body } => {
             patch(client, target, *subresource, *kind, body, &PatchParams::default()).await
@@ -146,7 +146,7 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
 
 /// What the object would be after a change, and that the server would take it; none for changes that leave
 /// no object to show.
-pub async fn try_out(client: &Client, mutation: &Mutation) -> Result<Option<Value>, kube::Error> {
+pub(crate) async fn try_out(client: &Client, mutation: &Mutation) -> Result<Option<Value>, kube::Error> {
     match mutation {
         Mutation::Patch { target, subresource, kind, body } => {
             let params = PatchParams { dry_run: true, ..PatchParams::default() };
@@ -161,7 +161,7 @@ pub async fn try_out(client: &Client, mutation: &Mutation) -> Result<Option<Valu
 
 /// Whether the server changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// It only says whether it would.
     DryRun,
     /// It does.
@@ -170,7 +170,7 @@ pub enum Mode {
 
 /// Replaces an object. A field the server does not know is an error, as for kubectl: kube's own `replace`
 /// has no way to ask for that, and the field would be dropped in silence.
-pub async fn replace(
+pub(crate) async fn replace(
     client: &Client,
     target: &ObjectRef,
     body: &Value,
@@ -197,7 +197,7 @@ pub(super) fn eviction(target: &ObjectRef, params: &DeleteParams) -> Value {
 }
 
 /// A patch, with parameters (dry run) of the caller.
-pub async fn patch(
+pub(crate) async fn patch(
     client: &Client,
     target: &ObjectRef,
     subresource: Option<&'static str>,
@@ -241,7 +241,7 @@ fn value_of<T: serde::Serialize>(object: &T) -> Value {
 }
 
 /// The server's message whole, or what went wrong on the way to it.
-pub fn error_text(error: &kube::Error) -> String {
+pub(crate) fn error_text(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         other => {

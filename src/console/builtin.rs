@@ -89,7 +89,7 @@ pub fn resources() -> Vec<ResourceKey> {
 }
 
 /// Whether it is one of them.
-pub fn contains(resource: &ResourceKey) -> bool {
+pub(crate) fn contains(resource: &ResourceKey) -> bool {
     ALL.iter().any(|known| (known.resource)() == *resource)
 }
 

@@ -14,7 +14,7 @@ use object::resources::spec_requests;
 
 /// How many replicas of a workload the ready nodes hold, beside the pods of others and counting those it has.
 /// `None` where there is nothing to count by: no node is known.
-pub fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
+pub(crate) fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
     let nodes: Vec<&Node> = stores
         .nodes()
         .iter()

@@ -13,7 +13,7 @@ use super::resource::{Kind, KindFacts, ResourceKey};
 pub struct Catalogue {
     kinds: Vec<Kind>,
     /// Whether the server has answered; before that only those of every Kubernetes are known.
-    pub discovered: bool,
+    pub(crate) discovered: bool,
 }
 
 impl Default for Catalogue {
@@ -29,12 +29,12 @@ impl Catalogue {
     }
 
     /// All kinds, those of the core group first.
-    pub fn kinds(&self) -> &[Kind] {
+    pub(crate) fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
     /// The kind a word names: plural, singular, kind or short name, also as `name.group`.
-    pub fn find(&self, word: &str) -> Option<&Kind> {
+    pub(crate) fn find(&self, word: &str) -> Option<&Kind> {
         let word = word.to_ascii_lowercase();
         let exact = |kind: &&Kind| {
             kind.resource.plural == word
@@ -56,19 +56,19 @@ impl Catalogue {
     }
 
     /// What the server tells of a resource now; what was known of it, where it tells nothing.
-    pub fn current<'a>(&'a self, kind: &'a Kind) -> &'a Kind {
+    pub(crate) fn current<'a>(&'a self, kind: &'a Kind) -> &'a Kind {
         self.kinds.iter().find(|known| known.resource == kind.resource).unwrap_or(kind)
     }
 
     /// The kind of a type that the console knows.
-    pub fn kind<K: kube::Resource<DynamicType = ()>>(&self) -> Kind {
+    pub(crate) fn kind<K: kube::Resource<DynamicType = ()>>(&self) -> Kind {
         let resource = ResourceKey::of::<K>();
         let known = self.kinds.iter().find(|known| known.resource == resource);
         known.cloned().unwrap_or_else(builtin::kind::<K>)
     }
 
     /// The kind of an owner or of an event's object.
-    pub fn by_gvk(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+    pub(crate) fn by_gvk(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let same = |known: &&Kind| known.kind == kind && known.api_version() == api_version;
         self.kinds.iter().find(same).or_else(|| self.kinds.iter().find(|known| known.kind == kind))
     }

@@ -19,19 +19,19 @@ use base::nearest::nearest;
 
 /// What the file says.
 #[derive(Clone, Debug, Default)]
-pub struct Config {
+pub(crate) struct Config {
     /// The theme to start with.
-    pub theme: Option<String>,
+    pub(crate) theme: Option<String>,
     /// Whether the console takes the mouse.
-    pub mouse: Option<bool>,
+    pub(crate) mouse: Option<bool>,
     /// Whether changes of the cluster are refused.
-    pub read_only: bool,
+    pub(crate) read_only: bool,
     /// Keys in place of the table's.
-    pub keys: BTreeMap<Command, Vec<Key>>,
+    pub(crate) keys: BTreeMap<Command, Vec<Key>>,
 }
 
 /// Reads `DIR/console.toml`; no file is no error.
-pub fn read(dir: Option<&Path>) -> Result<Config, String> {
+pub(crate) fn read(dir: Option<&Path>) -> Result<Config, String> {
     let Some(path) = dir.map(|dir| dir.join("console.toml")) else { return Ok(Config::default()) };
     match std::fs::read_to_string(&path) {
         Ok(text) => parse(&text).map_err(|(line, what)| format!("{}:{line}: {what}", path.display())),

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use object::well_known::annotation;
 
 /// The container meant when none is named: the annotated default, else the first.
-pub fn default_container(pod: &Pod) -> Option<String> {
+pub(crate) fn default_container(pod: &Pod) -> Option<String> {
     let spec = pod.spec.as_ref()?;
     pod.metadata
         .annotations

@@ -23,32 +23,30 @@ pub struct Context<'a> {
     /// The live copy of the cluster.
     pub stores: &'a Stores,
     /// Colours and glyphs.
-    pub theme: &'a Theme,
+    pub(crate) theme: &'a Theme,
     /// The kinds the server has.
-    pub catalogue: &'a Catalogue,
+    pub(crate) catalogue: &'a Catalogue,
     /// The keys in force.
-    pub bindings: &'a Bindings,
+    pub(crate) bindings: &'a Bindings,
     /// How fresh that copy is.
-    pub links: &'a Links,
+    pub(crate) links: &'a Links,
     /// What was changed from here.
-    pub journal: &'a Journal,
+    pub(crate) journal: &'a Journal,
     /// Which namespaces are shown.
-    pub scope: &'a Scope,
+    pub(crate) scope: &'a Scope,
     /// The namespaces of the keys 1 to 9.
-    pub favourites: &'a [String],
+    pub(crate) favourites: &'a [String],
     /// Whether changes of the cluster are refused.
-    pub read_only: bool,
-    /// The screen's own name.
-    pub screen: ScreenId,
+    pub(crate) read_only: bool,
     /// Now; the same for the whole update or draw.
-    pub now: Timestamp,
+    pub(crate) now: Timestamp,
     /// When what is drawn now stops being true; collected while drawing.
     pub(super) wake: &'a Cell<Option<Timestamp>>,
 }
 
 impl Context<'_> {
     /// The age of something as kubectl prints it; asks to be drawn again when the text changes.
-    pub fn age(&self, since: Timestamp) -> String {
+    pub(crate) fn age(&self, since: Timestamp) -> String {
         let (text, next) = text::age_and_next(text::seconds_between(since, self.now));
         // The text changes on the second of `since`, not of `now`.
         let elapsed = text::seconds_between(since, self.now);
@@ -58,7 +56,7 @@ impl Context<'_> {
     }
 
     /// Asks to be drawn again at a moment: the end of a flash, the next frame of a countdown.
-    pub fn redraw_at(&self, at: Timestamp) {
+    pub(crate) fn redraw_at(&self, at: Timestamp) {
         let floor = self.now.saturating_add(SignedDuration::from_millis(100)).unwrap_or(at);
         let at = at.max(floor);
         if self.wake.get().is_none_or(|wake| at < wake) {

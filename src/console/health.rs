@@ -2,7 +2,7 @@
 
 /// How something is, coarsely: decides glyph and colour everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Health {
+pub(crate) enum Health {
     /// Runs and is ready.
     Running,
     /// Is on its way: pending, creating, starting, not yet ready.
@@ -21,7 +21,7 @@ pub enum Health {
 
 impl Health {
     /// All, in the order the overview shows them.
-    pub const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Running,
         Self::Pending,
         Self::Succeeded,
@@ -32,7 +32,7 @@ impl Health {
     ];
 
     /// One glyph that says it without colour.
-    pub fn glyph(self) -> &'static str {
+    pub(crate) fn glyph(self) -> &'static str {
         match self {
             Self::Running => "●",
             Self::Pending => "◐",
@@ -45,7 +45,7 @@ impl Health {
     }
 
     /// One word that says it.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Running => "Running",
             Self::Pending => "Pending",
@@ -58,7 +58,7 @@ impl Health {
     }
 
     /// Whether someone should look at it.
-    pub fn is_fault(self) -> bool {
+    pub(crate) fn is_fault(self) -> bool {
         matches!(self, Self::Crashing | Self::Failed | Self::Unknown)
     }
 }

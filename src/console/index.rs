@@ -13,16 +13,16 @@ use super::rows::cell::natural;
 
 /// What the rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sort {
+pub(crate) struct Sort {
     /// The column; `None` is namespace and name.
-    pub column: Option<usize>,
+    pub(crate) column: Option<usize>,
     /// Which end comes first.
-    pub direction: Direction,
+    pub(crate) direction: Direction,
 }
 
 /// Which end comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// The least.
     Up,
     /// The greatest.
@@ -31,11 +31,11 @@ pub enum Direction {
 
 /// Which rows are shown.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub(crate) struct Filter {
     /// What was typed after `/`.
-    pub query: Query,
+    pub(crate) query: Query,
     /// Only what is not well.
-    pub faults: bool,
+    pub(crate) faults: bool,
 }
 
 impl Filter {
@@ -48,7 +48,7 @@ impl Filter {
 
 /// The rows.
 #[derive(Debug)]
-pub struct Index {
+pub(crate) struct Index {
     rows: HashMap<Uid, Row>,
     order: Vec<Uid>,
     sort: Sort,
@@ -57,76 +57,76 @@ pub struct Index {
 
 impl Index {
     /// An empty index.
-    pub fn new(sort: Sort) -> Self {
+    pub(crate) fn new(sort: Sort) -> Self {
         Self { rows: HashMap::new(), order: Vec::new(), sort, filter: Filter::default() }
     }
 
     /// How many rows are shown.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
     /// Whether no row is shown.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
     /// How many rows there are, shown or not.
-    pub fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.rows.len()
     }
 
     /// The row at a place of the order.
-    pub fn at(&self, place: usize) -> Option<&Row> {
+    pub(crate) fn at(&self, place: usize) -> Option<&Row> {
         self.order.get(place).and_then(|uid| self.rows.get(uid))
     }
 
     /// The row of a uid, shown or not.
-    pub fn get(&self, uid: &Uid) -> Option<&Row> {
+    pub(crate) fn get(&self, uid: &Uid) -> Option<&Row> {
         self.rows.get(uid)
     }
 
     /// The shown rows, in order.
-    pub fn shown(&self) -> impl Iterator<Item = &Row> {
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Row> {
         self.order.iter().filter_map(|uid| self.rows.get(uid))
     }
 
     /// Where a uid stands in the order.
-    pub fn place(&self, uid: &Uid) -> Option<usize> {
+    pub(crate) fn place(&self, uid: &Uid) -> Option<usize> {
         let row = self.rows.get(uid)?;
         self.order.binary_search_by(|other| self.compare(&self.rows[other], row)).ok()
     }
 
     /// What the rows are sorted by.
-    pub fn sort(&self) -> Sort {
+    pub(crate) fn sort(&self) -> Sort {
         self.sort
     }
 
     /// Which rows are shown.
-    pub fn filter(&self) -> &Filter {
+    pub(crate) fn filter(&self) -> &Filter {
         &self.filter
     }
 
     /// Sorts anew.
-    pub fn set_sort(&mut self, sort: Sort) {
+    pub(crate) fn set_sort(&mut self, sort: Sort) {
         self.sort = sort;
         self.resort();
     }
 
     /// Filters anew.
-    pub fn set_filter(&mut self, filter: Filter) {
+    pub(crate) fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
         self.resort();
     }
 
     /// Replaces all rows.
-    pub fn reset(&mut self, rows: impl IntoIterator<Item = Row>) {
+    pub(crate) fn reset(&mut self, rows: impl IntoIterator<Item = Row>) {
         self.rows = rows.into_iter().map(|row| (row.uid.clone(), row)).collect();
         self.resort();
     }
 
     /// Puts a row in or in the place of its older self, which is returned.
-    pub fn put(&mut self, row: Row) -> Option<Row> {
+    pub(crate) fn put(&mut self, row: Row) -> Option<Row> {
         let before = self.take(&row.uid);
         if self.filter.matches(&row) {
             let place = self.order.binary_search_by(|other| self.compare(&self.rows[other], &row));
@@ -137,7 +137,7 @@ impl Index {
     }
 
     /// Takes a row out.
-    pub fn take(&mut self, uid: &Uid) -> Option<Row> {
+    pub(crate) fn take(&mut self, uid: &Uid) -> Option<Row> {
         if let Some(place) = self.place(uid) {
             self.order.remove(place);
         }

@@ -13,7 +13,7 @@ use super::changes::merge::{Change, changes};
 
 /// Whether an entry still stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UndoState {
+pub(crate) enum UndoState {
     /// It does.
     InEffect,
     /// What takes it back is on its way.
@@ -28,11 +28,11 @@ pub struct Entry {
     /// Its name.
     pub id: EntryId,
     /// When it ended.
-    pub at: Timestamp,
+    pub(crate) at: Timestamp,
     /// What, and how it ended.
     pub outcome: Outcome,
     /// Whether it still stands.
-    pub undo_state: UndoState,
+    pub(crate) undo_state: UndoState,
 }
 
 impl Entry {
@@ -79,12 +79,12 @@ impl Journal {
     }
 
     /// The entry of this id.
-    pub fn entry(&self, id: EntryId) -> Option<&Entry> {
+    pub(crate) fn entry(&self, id: EntryId) -> Option<&Entry> {
         self.0.get(id.0)
     }
 
     /// The inverse of an entry, which is on its way from now on.
-    pub fn undo(&mut self, id: EntryId) -> Option<Action> {
+    pub(crate) fn undo(&mut self, id: EntryId) -> Option<Action> {
         let entry = self.0.get_mut(id.0)?;
         let inverse = entry.inverse().ok()?;
         entry.undo_state = UndoState::Undoing;

@@ -15,16 +15,16 @@ use super::store::{Object, Stores};
 
 /// Columns and rows that tell more than the server's Table.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows {
+pub(crate) struct Rows {
     /// The columns.
-    pub columns: fn() -> Vec<Column>,
+    pub(crate) columns: fn() -> Vec<Column>,
     /// The row of an object that is in its store.
-    pub row: fn(&Stores, &Uid) -> Option<Row>,
+    pub(crate) row: fn(&Stores, &Uid) -> Option<Row>,
 }
 
 /// Which pods belong to an object of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pods {
+pub(crate) enum Pods {
     /// It is a pod.
     Itself,
     /// Those it controls, itself or by its replica sets.
@@ -41,7 +41,7 @@ pub enum Pods {
 
 /// What can be done with a kind's pod template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Template {
+pub(crate) enum Template {
     /// There is none, or it cannot be changed.
     None,
     /// Its images can be set; nothing replaces the pods there are.
@@ -52,19 +52,19 @@ pub enum Template {
 
 /// What the console knows of a kind.
 #[derive(Clone, Copy, Debug)]
-pub struct KindView {
+pub(crate) struct KindView {
     /// API group.
     group: &'static str,
     /// Plural name in paths.
     plural: &'static str,
     /// Its own rows; none for the server's Table.
-    pub rows: Option<Rows>,
+    pub(crate) rows: Option<Rows>,
     /// Keys that only this kind has.
-    pub key_contexts: &'static [KeyContext],
+    pub(crate) key_contexts: &'static [KeyContext],
     /// Which pods belong to it.
-    pub pods: Pods,
+    pub(crate) pods: Pods,
     /// What can be done with its pod template.
-    pub template: Template,
+    pub(crate) template: Template,
 }
 
 macro_rules! rows {
@@ -148,13 +148,13 @@ const VIEWS: &[KindView] = &[
 const ANY: KindView = view("", "", None);
 
 /// What the console knows of a resource.
-pub fn of(resource: &ResourceKey) -> &'static KindView {
+pub(crate) fn of(resource: &ResourceKey) -> &'static KindView {
     let is = |view: &&KindView| view.plural == resource.plural && view.group == resource.group;
     VIEWS.iter().find(is).unwrap_or(&ANY)
 }
 
 /// The contexts its keys are looked up in, most particular first.
-pub fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
+pub(crate) fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
     let view = of(&kind.resource);
     let mut key_contexts = view.key_contexts.to_vec();
     if kind.subresources.contains_key("scale") || view.pods == Pods::Owned {
@@ -164,7 +164,7 @@ pub fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
 }
 
 /// The columns of a resource: its own view's, else those of the server's Table.
-pub fn columns(stores: &Stores, resource: &ResourceKey) -> Vec<Column> {
+pub(crate) fn columns(stores: &Stores, resource: &ResourceKey) -> Vec<Column> {
     match of(resource).rows {
         Some(rows) => (rows.columns)(),
         None => stores
@@ -175,7 +175,7 @@ pub fn columns(stores: &Stores, resource: &ResourceKey) -> Vec<Column> {
 }
 
 /// The row of one object, if it (still) exists.
-pub fn row(stores: &Stores, resource: &ResourceKey, uid: &Uid) -> Option<Row> {
+pub(crate) fn row(stores: &Stores, resource: &ResourceKey, uid: &Uid) -> Option<Row> {
     if let Some(rows) = of(resource).rows {
         return (rows.row)(stores, uid);
     }
@@ -184,11 +184,11 @@ pub fn row(stores: &Stores, resource: &ResourceKey, uid: &Uid) -> Option<Row> {
 }
 
 /// The row of an object of a type, if it (still) exists.
-pub fn row_of<K: Object + Resource<DynamicType = ()>>(stores: &Stores, uid: &Uid) -> Option<Row> {
+pub(crate) fn row_of<K: Object + Resource<DynamicType = ()>>(stores: &Stores, uid: &Uid) -> Option<Row> {
     row(stores, &ResourceKey::of::<K>(), uid)
 }
 
 /// Every uid of a resource.
-pub fn uids(stores: &Stores, resource: &ResourceKey) -> Vec<Uid> {
+pub(crate) fn uids(stores: &Stores, resource: &ResourceKey) -> Vec<Uid> {
     stores.get(resource).into_iter().flat_map(|store| store.iter().map(|(uid, _)| uid.clone())).collect()
 }

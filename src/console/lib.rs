@@ -19,7 +19,7 @@
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`context`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
-//! | [`feed`], [`ask`], [`related`], [`navigate`] | watchers; questions before a change; ways from object to object |
+//! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
 //! | [`model`], [`view`], `shell` | the application |
 //!
@@ -47,49 +47,49 @@
 //! the control plane it may share a process with, but what that serves over its API.
 
 pub mod action;
-pub mod ask;
 pub mod builtin;
-pub mod capacity;
+pub(crate) mod capacity;
 pub mod catalogue;
 pub mod changes;
 pub mod command;
-pub mod config;
-pub mod container;
+pub(crate) mod config;
+pub(crate) mod container;
 pub mod context;
-pub mod dialog;
+pub(crate) mod dialog;
 pub mod effect;
 pub mod feed;
-pub mod health;
-pub mod index;
+pub(crate) mod health;
+pub(crate) mod index;
 pub mod journal;
 pub mod keys;
-pub mod kind_view;
+pub(crate) mod kind_view;
 pub mod links;
 pub mod memory;
 pub mod message;
 pub mod model;
-pub mod navigate;
-pub mod offers;
-pub mod pod_status;
-pub mod prompt;
-pub mod query;
-pub mod read_only;
-pub mod related;
+pub(crate) mod navigate;
+pub(crate) mod offers;
+pub mod operations;
+pub(crate) mod pod_status;
+pub(crate) mod prompt;
+pub(crate) mod query;
+pub(crate) mod read_only;
+pub(crate) mod related;
 pub mod resource;
-pub mod rows;
+pub(crate) mod rows;
 pub mod scope;
 pub mod screen;
-pub mod search;
+pub(crate) mod search;
 pub mod server_table;
 mod shell;
 pub mod store;
-pub mod template;
+pub(crate) mod template;
 pub mod terminal;
-pub mod text;
+pub(crate) mod text;
 pub mod theme;
 pub mod toast;
 pub mod view;
-pub mod widget;
-pub mod yaml_text;
+pub(crate) mod widget;
+pub(crate) mod yaml_text;
 
 pub use shell::{ConsoleOptions, ExitReason, NoTerminal, require_terminal, run};

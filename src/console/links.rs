@@ -38,7 +38,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// In a word or two, for the place where the objects would be.
-    pub fn words(&self) -> &'static str {
+    pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::NotAllowed(_) => "not allowed",
             Self::Absent => "not on this server",
@@ -56,15 +56,15 @@ struct Down {
 
 /// What to tell of kinds without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outage {
+pub(crate) struct Outage {
     /// Which; empty when the server answers nothing at all.
-    pub resources: Vec<ResourceKey>,
+    pub(crate) resources: Vec<ResourceKey>,
     /// Since when.
-    pub since: Timestamp,
+    pub(crate) since: Timestamp,
     /// When the first of them is tried again.
-    pub retry_at: Timestamp,
+    pub(crate) retry_at: Timestamp,
     /// What went wrong last.
-    pub why: String,
+    pub(crate) why: String,
 }
 
 /// The state of all connections.
@@ -78,12 +78,12 @@ pub struct Links {
 
 impl Links {
     /// Of a console that asks for these all the time.
-    pub fn new(always: Vec<ResourceKey>) -> Self {
+    pub(crate) fn new(always: Vec<ResourceKey>) -> Self {
         Self { always, ..Self::default() }
     }
 
     /// Takes what a watcher tells; whether that is news.
-    pub fn take(&mut self, link: Link, now: Timestamp) -> bool {
+    pub(crate) fn take(&mut self, link: Link, now: Timestamp) -> bool {
         match link {
             Link::Up(resource) => self.is_up(&resource),
             Link::Down { resource, why, retry_at } => {
@@ -100,19 +100,19 @@ impl Links {
     }
 
     /// A resource gave an answer; whether that is news.
-    pub fn is_up(&mut self, resource: &ResourceKey) -> bool {
+    pub(crate) fn is_up(&mut self, resource: &ResourceKey) -> bool {
         let was_down = self.down.remove(resource).is_some();
         self.refused.remove(resource).is_some() || was_down
     }
 
     /// A resource is not asked for any more.
-    pub fn forget(&mut self, resource: &ResourceKey) {
+    pub(crate) fn forget(&mut self, resource: &ResourceKey) {
         self.down.remove(resource);
         self.refused.remove(resource);
     }
 
     /// Why the server does not give us a resource.
-    pub fn refused(&self, resource: &ResourceKey) -> Option<&Refusal> {
+    pub(crate) fn refused(&self, resource: &ResourceKey) -> Option<&Refusal> {
         self.refused.get(resource)
     }
 
@@ -122,14 +122,14 @@ impl Links {
     }
 
     /// Since when nothing at all has been answered: all that is shown is as old as that.
-    pub fn silent_since(&self) -> Option<Timestamp> {
+    pub(crate) fn silent_since(&self) -> Option<Timestamp> {
         let all =
             self.always.iter().all(|kind| self.down.contains_key(kind) || self.refused.contains_key(kind));
         if all { self.down.values().map(|down| down.since).max() } else { None }
     }
 
     /// The outage to tell of now; or when there would be one, if nothing is answered until then.
-    pub fn outage(&self, now: Timestamp) -> Result<Outage, Option<Timestamp>> {
+    pub(crate) fn outage(&self, now: Timestamp) -> Result<Outage, Option<Timestamp>> {
         let Some(since) = self.down.values().map(|down| down.since).min() else { return Err(None) };
         let shown_at = since.saturating_add(STUMBLE).unwrap_or(since);
         if now < shown_at {

@@ -18,18 +18,18 @@ pub struct Memory {
 
 impl Memory {
     /// What was remembered; nothing where there is no file, or none that can be read: it is only comfort.
-    pub fn read(dir: Option<&Path>) -> Self {
+    pub(crate) fn read(dir: Option<&Path>) -> Self {
         let text = dir.and_then(|dir| std::fs::read_to_string(path(dir)).ok());
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
     /// The theme to start with, where the configuration names `configured`.
-    pub fn theme(&self, configured: Option<&str>) -> Option<&str> {
+    pub(crate) fn theme(&self, configured: Option<&str>) -> Option<&str> {
         self.theme.as_deref().filter(|_| self.theme_over.as_deref() == configured)
     }
 
     /// Writes it down; the file is whole at every moment, whoever else starts or stops a console.
-    pub fn write(&self, dir: &Path) -> std::io::Result<()> {
+    pub(crate) fn write(&self, dir: &Path) -> std::io::Result<()> {
         std::fs::create_dir_all(dir)?;
         let beside = dir.join(format!("console-state.{}.tmp", std::process::id()));
         std::fs::write(&beside, serde_json::to_string_pretty(self)?)?;

@@ -48,7 +48,7 @@ pub enum Message {
 
 /// What a screen receives.
 #[derive(Debug)]
-pub enum ScreenMessage {
+pub(crate) enum ScreenMessage {
     /// It was just pushed on the stack: the place to start its tasks.
     Opened,
     /// It is on top again after another screen was left.

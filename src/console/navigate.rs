@@ -10,7 +10,7 @@ use super::scope::Scope;
 use super::toast::Toast;
 
 /// One level down, or the description where there is none.
-pub fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
+pub(crate) fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
     if object.kind.is::<Event>() {
         return event_object(cx, &object);
     }
@@ -25,7 +25,7 @@ pub fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
 }
 
 /// To what owns it.
-pub fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
+pub(crate) fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
     let known = object.uid.as_ref().and_then(|uid| cx.stores.object(&object.kind.resource, uid));
     let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
     let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)).or(owners.first()) else {
@@ -35,7 +35,7 @@ pub fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
 }
 
 /// To the node of a pod.
-pub fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
+pub(crate) fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
     let node = pod
         .uid
         .as_ref()
@@ -48,7 +48,7 @@ pub fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
 }
 
 /// To the object of an event.
-pub fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
+pub(crate) fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
     let Some(event) = event.uid.as_ref().and_then(|uid| cx.stores.events().get(uid)) else {
         return Vec::new();
     };
@@ -59,7 +59,7 @@ pub fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
 }
 
 /// A table of the kind with the cursor on the object.
-pub fn go_to(
+pub(crate) fn go_to(
     cx: &Context<'_>,
     api_version: &str,
     kind: &str,

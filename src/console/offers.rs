@@ -65,7 +65,7 @@ fn server_refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Optio
 }
 
 /// Why a command cannot work on objects of a kind, so many of them marked.
-pub fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, marked: usize) -> Option<String> {
+pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, marked: usize) -> Option<String> {
     let kind = catalogue.current(kind);
     let heading = kind.heading();
     let view = kind_view::of(&kind.resource);

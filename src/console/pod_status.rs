@@ -8,23 +8,23 @@ use object::pod::{PrintedStatus, printed_status};
 
 /// What the columns READY, STATUS and RESTARTS say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodStatus {
+pub(crate) struct PodStatus {
     /// Ready containers.
-    pub ready: usize,
+    pub(crate) ready: usize,
     /// Containers that count.
-    pub total: usize,
+    pub(crate) total: usize,
     /// STATUS, verbatim as kubectl prints it.
-    pub status: String,
+    pub(crate) status: String,
     /// Restarts of the containers that count.
-    pub restarts: i32,
+    pub(crate) restarts: i32,
     /// End of the last run before a restart.
-    pub last_restart: Option<Timestamp>,
+    pub(crate) last_restart: Option<Timestamp>,
     /// Its health.
-    pub health: Health,
+    pub(crate) health: Health,
 }
 
 /// What kubectl prints of the pod, and how that looks.
-pub fn of(pod: &Pod) -> PodStatus {
+pub(crate) fn of(pod: &Pod) -> PodStatus {
     let PrintedStatus { ready, total, status, restarts, last_restart } = printed_status(pod);
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Unknown");
     let status = if status.is_empty() { phase.to_string() } else { status };

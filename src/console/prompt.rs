@@ -7,7 +7,7 @@ const LONGEST: usize = 1_000;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PromptKind {
+pub(crate) enum PromptKind {
     /// A command.
     Command,
     /// A filter or a search.
@@ -16,7 +16,7 @@ pub enum PromptKind {
 
 impl PromptKind {
     /// The sign in front.
-    pub fn sign(self) -> char {
+    pub(crate) fn sign(self) -> char {
         match self {
             Self::Command => ':',
             Self::Filter => '/',
@@ -26,25 +26,25 @@ impl PromptKind {
 
 /// The open prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prompt {
+pub(crate) struct Prompt {
     /// What is asked for.
-    pub kind: PromptKind,
+    pub(crate) kind: PromptKind,
     /// What is typed.
-    pub text: String,
+    pub(crate) text: String,
     /// What is wrong with it.
-    pub error: Option<String>,
+    pub(crate) error: Option<String>,
     /// What could be meant, best first; each a whole text for the prompt.
-    pub suggestions: Vec<String>,
+    pub(crate) suggestions: Vec<String>,
     /// The suggestion the user went to with the arrows.
-    pub picked: Option<usize>,
+    pub(crate) picked: Option<usize>,
     /// Whether the text is what was there before: what is typed replaces it, an editing key keeps it.
-    pub replaceable: bool,
+    pub(crate) replaceable: bool,
     history_at: Option<usize>,
 }
 
 /// What a key did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// The text is another.
     Changed,
     /// Nothing that matters outside.
@@ -57,7 +57,7 @@ pub enum Reply {
 
 impl Prompt {
     /// A prompt that starts with a text.
-    pub fn new(kind: PromptKind, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: PromptKind, text: impl Into<String>) -> Self {
         Self {
             kind,
             text: text.into(),
@@ -71,19 +71,19 @@ impl Prompt {
 
     /// With a text that the first letter typed replaces.
     #[must_use]
-    pub fn replaceable(mut self) -> Self {
+    pub(crate) fn replaceable(mut self) -> Self {
         self.replaceable = !self.text.is_empty();
         self
     }
 
     /// The rest of the best suggestion, shown dim behind the cursor.
-    pub fn ghost(&self) -> &str {
+    pub(crate) fn ghost(&self) -> &str {
         let best = self.picked.or(Some(0)).and_then(|index| self.suggestions.get(index));
         best.and_then(|best| best.strip_prefix(self.text.as_str())).unwrap_or("")
     }
 
     /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent, history: &[String]) -> Reply {
+    pub(crate) fn key(&mut self, key: KeyEvent, history: &[String]) -> Reply {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let starts_anew = match key.code {
             // What could not be understood is not what the next command begins with.
@@ -149,7 +149,7 @@ impl Prompt {
     }
 
     /// Takes pasted text.
-    pub fn paste(&mut self, text: &str) -> Reply {
+    pub(crate) fn paste(&mut self, text: &str) -> Reply {
         let room = LONGEST.saturating_sub(self.text.chars().count());
         self.text.extend(text.chars().filter(|c| !c.is_control()).take(room));
         self.changed()

@@ -9,7 +9,7 @@ use object::selector::Selector;
 
 /// A filter that was understood.
 #[derive(Clone, Debug, Default)]
-pub enum Query {
+pub(crate) enum Query {
     /// Everything.
     #[default]
     All,
@@ -25,7 +25,7 @@ pub enum Query {
 
 impl Query {
     /// Reads a filter.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() || text == "!" {
             return Ok(Self::All);
@@ -47,7 +47,7 @@ impl Query {
     }
 
     /// Whether a row is let through.
-    pub fn matches(&self, row: &Row) -> bool {
+    pub(crate) fn matches(&self, row: &Row) -> bool {
         match self {
             Self::All => true,
             Self::Matching(regex) => matches(regex, row),
@@ -72,7 +72,7 @@ fn matches(regex: &Regex, row: &Row) -> bool {
 }
 
 /// A regular expression; small letters match capitals too.
-pub fn pattern(text: &str) -> Result<Regex, String> {
+pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     let capitals = text.chars().any(char::is_uppercase);
     RegexBuilder::new(text).case_insensitive(!capitals).size_limit(1 << 20).build().map_err(|error| {
         match error {

@@ -11,7 +11,7 @@ use serde_json::json;
 use tower::Service;
 
 /// The client, without the requests that change something.
-pub fn client(inner: Client) -> Client {
+pub(crate) fn client(inner: Client) -> Client {
     let namespace = inner.default_namespace().to_owned();
     Client::new(ReadOnly(inner), namespace)
 }

@@ -9,20 +9,20 @@ use object::owner::is_terminating;
 use object::selector::Selector;
 
 /// Whether the object is a pod that waits for a node.
-pub fn is_unscheduled(cx: &Context<'_>, object: &ObjectRef) -> bool {
+pub(crate) fn is_unscheduled(cx: &Context<'_>, object: &ObjectRef) -> bool {
     let uid = object.uid.as_ref().filter(|_| object.kind.is::<Pod>());
     uid.and_then(|uid| cx.stores.pods().get(uid)).is_some_and(waits_for_a_node)
 }
 
 /// Whether the pod is without a node and still wants one: the only pods that this is about.
-pub fn waits_for_a_node(pod: &Pod) -> bool {
+pub(crate) fn waits_for_a_node(pod: &Pod) -> bool {
     let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).is_some_and(|n| !n.is_empty());
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     !bound && matches!(phase, None | Some("Pending")) && !is_terminating(&pod.metadata)
 }
 
 /// Whether a service or a budget selects a pod.
-pub fn selects(cx: &Context<'_>, by: &ObjectRef, pod: &Row) -> bool {
+pub(crate) fn selects(cx: &Context<'_>, by: &ObjectRef, pod: &Row) -> bool {
     if pod.namespace != by.namespace {
         return false;
     }
@@ -39,7 +39,7 @@ pub fn selects(cx: &Context<'_>, by: &ObjectRef, pod: &Row) -> bool {
 }
 
 /// The events about an object, the newest first.
-pub fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> {
+pub(crate) fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> {
     let uid = object.uid.as_ref().map(Uid::as_str);
     let about = |event: &&Event| {
         let involved = &event.involved_object;

@@ -85,7 +85,7 @@ impl Kind {
     }
 
     /// What `kube` needs to build paths.
-    pub fn api_resource(&self) -> ApiResource {
+    pub(crate) fn api_resource(&self) -> ApiResource {
         let api_version = self.api_version();
         ApiResource {
             group: self.resource.group.to_string(),
@@ -97,7 +97,7 @@ impl Kind {
     }
 
     /// The kind in the plural, as a heading: `ReplicaSets`, `NetworkPolicies`.
-    pub fn heading(&self) -> String {
+    pub(crate) fn heading(&self) -> String {
         let kind = &self.kind;
         match () {
             () if kind.to_lowercase() == self.resource.plural || kind.ends_with("ics") => kind.clone(),
@@ -110,13 +110,13 @@ impl Kind {
     }
 
     /// `group/version`, or `version` for the core group.
-    pub fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         let ResourceKey { group, version, .. } = &self.resource;
         if group.is_empty() { version.to_string() } else { format!("{group}/{version}") }
     }
 
     /// How kubectl names it on a command line: `pod`, `deployment`, `widget.example.com`.
-    pub fn kubectl_name(&self) -> String {
+    pub(crate) fn kubectl_name(&self) -> String {
         let group = &self.resource.group;
         if group.is_empty() || group.ends_with(".k8s.io") || !group.contains('.') {
             self.singular.clone()
@@ -126,22 +126,22 @@ impl Kind {
     }
 
     /// Whether it is the resource of this type.
-    pub fn is<K: Resource<DynamicType = ()>>(&self) -> bool {
+    pub(crate) fn is<K: Resource<DynamicType = ()>>(&self) -> bool {
         self.resource == ResourceKey::of::<K>()
     }
 
     /// Whether the server has this verb for its objects.
-    pub fn has_verb(&self, verb: &str) -> bool {
+    pub(crate) fn has_verb(&self, verb: &str) -> bool {
         self.verbs.contains(verb)
     }
 
     /// Whether the server has this subresource of its objects, with this verb.
-    pub fn has_subresource(&self, name: &str, verb: &str) -> bool {
+    pub(crate) fn has_subresource(&self, name: &str, verb: &str) -> bool {
         self.subresources.get(name).is_some_and(|verbs| verbs.contains(verb))
     }
 
     /// A handle on the objects of one namespace, or on the cluster-wide ones.
-    pub fn api(&self, client: Client, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, client: Client, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) if self.namespaced => {
                 Api::namespaced_with(client, namespace, &self.api_resource())
@@ -178,7 +178,7 @@ impl ObjectRef {
     }
 
     /// A reference to the object of this kind that has this metadata.
-    pub fn named(kind: Kind, meta: &ObjectMeta) -> Self {
+    pub(crate) fn named(kind: Kind, meta: &ObjectMeta) -> Self {
         Self {
             kind,
             namespace: meta.namespace.clone(),
@@ -188,7 +188,7 @@ impl ObjectRef {
     }
 
     /// `Deployment default/web`, as toasts and the journal say it.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let text = match &self.namespace {
             Some(namespace) => format!("{} {namespace}/{}", self.kind.kind, self.name),
             None => format!("{} {}", self.kind.kind, self.name),
@@ -197,12 +197,12 @@ impl ObjectRef {
     }
 
     /// ` -n NAMESPACE` for a kubectl command line, or nothing.
-    pub fn kubectl_namespace(&self) -> String {
+    pub(crate) fn kubectl_namespace(&self) -> String {
         self.namespace.as_ref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default()
     }
 
     /// A handle on the objects around it.
-    pub fn api(&self, client: Client) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, client: Client) -> Api<DynamicObject> {
         self.kind.api(client, self.namespace.as_deref())
     }
 }

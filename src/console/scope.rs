@@ -11,7 +11,7 @@ pub enum Scope {
 
 impl Scope {
     /// Whether an object of this namespace is shown; cluster-wide objects always are.
-    pub fn holds(&self, namespace: Option<&str>) -> bool {
+    pub(crate) fn holds(&self, namespace: Option<&str>) -> bool {
         match (self, namespace) {
             (Self::All, _) | (_, None) => true,
             (Self::One(own), Some(namespace)) => own == namespace,
@@ -19,7 +19,7 @@ impl Scope {
     }
 
     /// `all` or the name.
-    pub fn label(&self) -> &str {
+    pub(crate) fn label(&self) -> &str {
         match self {
             Self::All => "all",
             Self::One(name) => name,

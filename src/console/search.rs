@@ -6,14 +6,14 @@ use regex::{Regex, RegexBuilder};
 
 /// A compiled search.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub(crate) struct Search {
     text: String,
     regex: Regex,
 }
 
 impl Search {
     /// Compiles what was typed; none for an empty text.
-    pub fn new(text: &str) -> Result<Option<Self>, String> {
+    pub(crate) fn new(text: &str) -> Result<Option<Self>, String> {
         if text.is_empty() {
             return Ok(None);
         }
@@ -30,17 +30,17 @@ impl Search {
     }
 
     /// What was typed.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Whether it is in a line.
-    pub fn matches(&self, line: &str) -> bool {
+    pub(crate) fn matches(&self, line: &str) -> bool {
         self.regex.is_match(line)
     }
 
     /// Where it is in a line, as byte ranges; empty finds are left out.
-    pub fn ranges(&self, line: &str) -> Vec<std::ops::Range<usize>> {
+    pub(crate) fn ranges(&self, line: &str) -> Vec<std::ops::Range<usize>> {
         self.regex.find_iter(line).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// `Accept` that asks for a Table.
-pub const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+pub(crate) const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 /// A `meta.k8s.io/v1` Table; or what a server that makes none answers in its place: a plain list, or in
 /// a watch a plain object.
@@ -18,7 +18,7 @@ pub struct ServerTable {
     kind: String,
     /// Where the list stands.
     #[serde(default)]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// The objects of a plain list.
     #[serde(default)]
     items: Vec<DynamicObject>,
@@ -58,13 +58,13 @@ impl ServerTable {
 #[derive(Clone, Debug, Deserialize)]
 pub struct ColumnDefinition {
     /// Heading.
-    pub name: String,
+    pub(crate) name: String,
     /// `string`, `integer`, `date` …
     #[serde(default, rename = "type")]
-    pub kind: String,
+    pub(crate) kind: String,
     /// Zero is always shown, more is wide.
     #[serde(default)]
-    pub priority: i32,
+    pub(crate) priority: i32,
 }
 
 /// One row.
@@ -72,10 +72,10 @@ pub struct ColumnDefinition {
 pub struct TableRow {
     /// One value a column.
     #[serde(default)]
-    pub cells: Vec<Value>,
+    pub(crate) cells: Vec<Value>,
     /// The object, or its metadata alone, as was asked for.
     #[serde(default = "nothing")]
-    pub object: DynamicObject,
+    pub(crate) object: DynamicObject,
 }
 
 fn nothing() -> DynamicObject {

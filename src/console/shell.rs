@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::command::Bindings;
 use super::config;
 use super::context::ScreenId;
-use super::effect::{Capture, Runner};
+use super::effect::Runner;
 use super::feed::{self, Feed};
 use super::memory::Memory;
 use super::message::{Data, Message};
@@ -24,7 +24,7 @@ use super::model::{Job, Model, Setup};
 use super::read_only;
 use super::scope::Scope;
 use super::screen::edit;
-use super::terminal::{self, Guard};
+use super::terminal::{self, Capture, Guard, Screen};
 use super::theme::depth::Depth;
 use super::theme::{Theme, library};
 use super::toast::Toast;
@@ -54,7 +54,7 @@ pub struct ConsoleOptions {
     pub quit_warning: String,
     /// Ends the console at once, whatever it shows: SIGTERM, SIGHUP, or the caller is done stopping.
     pub shutdown: CancellationToken,
-    /// Told each time the user asks to leave. With it, the console stays and shows `progress` until
+    /// Notified each time the user asks to leave. With it, the console stays and shows `progress` until
     /// `shutdown`; without it, it returns at once.
     pub quit_requested: Option<mpsc::Sender<()>>,
     /// Lines about stopping, shown in a banner.
@@ -126,12 +126,13 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let (model, jobs) = Model::new(setup, clock.now());
 
     let guard = Guard::take(mouse)?;
-    let screen = terminal::screen()?;
+    let screen = Screen::new()?;
     let (messages, inbox) = mpsc::channel(1024);
     let fallback = options.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     let mut shell = Shell {
         model,
         screen,
+        stale: false,
         runner: Runner::new(client.clone(), messages.clone()),
         clock,
         guard,
@@ -166,7 +167,9 @@ fn pick_theme(options: &ConsoleOptions, configured: Option<&str>) -> anyhow::Res
 
 struct Shell {
     model: Model,
-    screen: ratatui::Terminal<ratatui::backend::CrosstermBackend<std::io::Stdout>>,
+    screen: Screen,
+    /// What was drawn may not be there any more.
+    stale: bool,
     runner: Runner,
     clock: Clock,
     guard: Guard,
@@ -240,7 +243,11 @@ impl Shell {
             Event::Key(key) if key.kind != KeyEventKind::Release => Message::Key(key),
             Event::Mouse(mouse) => Message::Mouse(mouse),
             Event::Paste(text) => Message::Paste(text),
-            Event::Resize(columns, rows) => Message::Resize(columns, rows),
+            Event::Resize(columns, rows) => {
+                // Many changes come as one, and the last size may be the one that was drawn.
+                self.stale = true;
+                Message::Resize(columns, rows)
+            }
             _ => return Ok(Flow::Continue),
         };
         let jobs = self.update(message);
@@ -290,7 +297,6 @@ impl Shell {
             Job::Copy(text) => terminal::copy(&text)?,
             Job::Save(name, text) => self.save(&name, &text).await,
             Job::Editor(screen, text) => self.editor(screen, text).await?,
-            Job::Mouse(capture) => self.guard.mouse(capture)?,
             Job::Remember(memory) => self.remember(memory).await,
             Job::Watch(kind, namespace) => {
                 if let Some(feed) = &mut self.feed {
@@ -303,7 +309,7 @@ impl Shell {
                 }
             }
             Job::Redraw => {
-                self.screen = terminal::fresh_screen()?;
+                self.stale = true;
                 self.model.dirty = true;
                 if let Some(feed) = &mut self.feed {
                     feed.retry();
@@ -327,9 +333,12 @@ impl Shell {
         let now = self.clock.now();
         self.model.toasts.expire(now);
         self.model.dirty = false;
+        if std::mem::take(&mut self.stale) {
+            self.screen.forget()?;
+        }
         let model = &self.model;
         let screen = &mut self.screen;
-        terminal::in_loop(|| screen.draw(|frame| view::draw(model, now, frame)).map(|_| ()))
+        terminal::in_loop(|| screen.draw(|frame| view::draw(model, now, frame)))
     }
 
     async fn save(&mut self, name: &str, text: &str) {
@@ -355,7 +364,7 @@ impl Shell {
 
     async fn editor(&mut self, screen: ScreenId, text: String) -> anyhow::Result<()> {
         let edited = self.guard.lend(edit::external::run(text)).await?;
-        self.screen = terminal::fresh_screen()?;
+        self.stale = true;
         self.model.dirty = true;
         let message = match edited {
             Ok(text) => Message::Data(screen, Data::new(edit::EditData::External(text))),

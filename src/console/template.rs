@@ -7,16 +7,16 @@ use super::resource::ObjectRef;
 use super::store::Stores;
 
 /// The object as the console has it, as JSON.
-pub fn object(stores: &Stores, target: &ObjectRef) -> Option<Value> {
+pub(crate) fn object(stores: &Stores, target: &ObjectRef) -> Option<Value> {
     Some(stores.object(&target.kind.resource, target.uid.as_ref()?)?.to_json())
 }
 
 /// The spec of the pods that an object makes; none where it makes none.
-pub fn pod_spec(object: &Value) -> Option<PodSpec> {
+pub(crate) fn pod_spec(object: &Value) -> Option<PodSpec> {
     serde_json::from_value(object.pointer("/spec/template/spec")?.clone()).ok()
 }
 
 /// How many pods it is to have, where its spec says that as workloads do.
-pub fn replicas(object: &Value) -> Option<i32> {
+pub(crate) fn replicas(object: &Value) -> Option<i32> {
     object.pointer("/spec/replicas")?.as_i64()?.try_into().ok()
 }

@@ -6,20 +6,17 @@
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
 };
-use crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-
-use super::effect::Capture;
+use ratatui::{Frame, Terminal};
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -28,38 +25,41 @@ thread_local! {
 }
 
 /// Whether there is a terminal to draw on.
-pub fn present() -> bool {
+pub(crate) fn present() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
+}
+
+/// Who gets the mouse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Capture {
+    /// The console.
+    Taken,
+    /// The terminal.
+    Released,
 }
 
 /// Holds the terminal.
 #[derive(Debug)]
-pub struct Guard {
+pub(crate) struct Guard {
     mouse: Capture,
 }
 
 impl Guard {
     /// Takes the terminal: raw, on its other screen.
-    pub fn take(mouse: Capture) -> io::Result<Self> {
+    pub(crate) fn take(mouse: Capture) -> io::Result<Self> {
         install_hook();
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::SeqCst);
         let guard = Self { mouse };
         execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
-        guard.mouse(mouse)?;
+        if mouse == Capture::Taken {
+            execute!(io::stdout(), EnableMouseCapture)?;
+        }
         Ok(guard)
     }
 
-    /// Takes or releases the mouse.
-    pub fn mouse(&self, capture: Capture) -> io::Result<()> {
-        match capture {
-            Capture::Taken => execute!(io::stdout(), EnableMouseCapture),
-            Capture::Released => execute!(io::stdout(), DisableMouseCapture),
-        }
-    }
-
     /// Gives the terminal back for as long as `during` runs, then takes it again.
-    pub async fn lend<T>(&self, during: impl Future<Output = T>) -> io::Result<T> {
+    pub(crate) async fn lend<T>(&self, during: impl Future<Output = T>) -> io::Result<T> {
         give_back();
         let result = during.await;
         let taken = Self::take(self.mouse)?;
@@ -88,20 +88,34 @@ pub fn give_back() {
     let _ = out.flush();
 }
 
-/// The screen to draw on.
-pub fn screen() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
-    Terminal::new(CrosstermBackend::new(io::stdout()))
-}
+/// What is drawn on.
+///
+/// Ratatui's terminal is never dropped: it would show the cursor, and where the user's terminal is gone, print that it
+/// cannot, which is a panic there. [`Guard`] shows the cursor. There is one in the life of a console.
+#[derive(Debug)]
+pub(crate) struct Screen(ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>);
 
-/// The screen to draw on after something else has drawn there. Ratatui's own `clear` would ask the terminal
-/// where the cursor is, and wait for an answer that the stream of events has taken.
-pub fn fresh_screen() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
-    execute!(io::stdout(), Clear(ClearType::All))?;
-    screen()
+impl Screen {
+    /// The whole of the terminal that is taken.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?)))
+    }
+
+    /// Draws what differs from what was drawn last.
+    pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.0.draw(view).map(drop)
+    }
+
+    /// Forgets what was drawn: something else has drawn there, or the window had another size for a moment. Ratatui's own
+    /// `clear` would ask the terminal where the cursor is, and wait for an answer that the stream of events has taken.
+    pub(crate) fn forget(&mut self) -> io::Result<()> {
+        let size = self.0.size()?;
+        self.0.resize(size.into())
+    }
 }
 
 /// Runs a part of the loop; a panic in it restores the terminal before it is printed.
-pub fn in_loop<T>(part: impl FnOnce() -> T) -> T {
+pub(crate) fn in_loop<T>(part: impl FnOnce() -> T) -> T {
     IN_LOOP.set(true);
     let result = part();
     IN_LOOP.set(false);
@@ -126,7 +140,7 @@ fn install_hook() {
 }
 
 /// Puts text on the clipboard of the terminal (OSC 52), which works over ssh too.
-pub fn copy(text: &str) -> io::Result<()> {
+pub(crate) fn copy(text: &str) -> io::Result<()> {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(text);
     let mut out = io::stdout();

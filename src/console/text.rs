@@ -10,7 +10,7 @@ use object::time::human_duration;
 /// Replaces everything that could drive the terminal or turn the text around by a visible glyph
 /// (SEC-3): control characters by their picture, C1 and direction marks by `�`. Line ends become a
 /// picture too; split into lines first where they are wanted. Tabs become a space.
-pub fn clean(text: &str) -> Cow<'_, str> {
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
@@ -33,12 +33,12 @@ fn picture(c: char) -> char {
 }
 
 /// Seconds until a moment, never negative, for countdowns.
-pub fn seconds_until(now: Timestamp, at: Timestamp) -> i64 {
+pub(crate) fn seconds_until(now: Timestamp, at: Timestamp) -> i64 {
     (at.as_second() - now.as_second()).max(0)
 }
 
 /// The text, cut to so many columns with `…` when it is longer.
-pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
+pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
     }
@@ -59,7 +59,7 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 /// The end of the text in so many columns, behind `…` when it is longer: where one types.
-pub fn tail(text: &str, columns: usize) -> Cow<'_, str> {
+pub(crate) fn tail(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
     }
@@ -73,19 +73,19 @@ pub fn tail(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 /// The text, cut or filled up with spaces to just so many columns.
-pub fn pad(text: &str, columns: usize) -> String {
+pub(crate) fn pad(text: &str, columns: usize) -> String {
     let text = fit(text, columns);
     let spaces = columns.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(spaces))
 }
 
 /// A span of seconds as kubectl prints ages: `59s`, `119s`, `2m5s`, `3h`, `2d3h`, `45d`, `2y10d`.
-pub fn age(seconds: i64) -> String {
+pub(crate) fn age(seconds: i64) -> String {
     age_and_next(seconds).0
 }
 
 /// The age, and in how many seconds its text may change.
-pub fn age_and_next(seconds: i64) -> (String, i64) {
+pub(crate) fn age_and_next(seconds: i64) -> (String, i64) {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
@@ -101,12 +101,12 @@ pub fn age_and_next(seconds: i64) -> (String, i64) {
 }
 
 /// Seconds from one moment to another.
-pub fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
+pub(crate) fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
     to.as_second() - from.as_second()
 }
 
 /// A whole number with thin groups of three: `1 204 331`.
-pub fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// How a toast is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub(crate) enum Severity {
     /// It worked.
     Done,
     /// Worth knowing.
@@ -19,14 +19,14 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
     /// How it is meant.
-    pub severity: Severity,
+    pub(crate) severity: Severity,
     /// What it says.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl Toast {
     /// It worked.
-    pub fn done(text: impl Into<String>) -> Self {
+    pub(crate) fn done(text: impl Into<String>) -> Self {
         Self { severity: Severity::Done, text: text.into() }
     }
 
@@ -36,7 +36,7 @@ impl Toast {
     }
 
     /// It is not as one would take it to be.
-    pub fn warning(text: impl Into<String>) -> Self {
+    pub(crate) fn warning(text: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, text: text.into() }
     }
 
@@ -46,7 +46,7 @@ impl Toast {
     }
 
     /// How long it stays.
-    pub fn lasts(&self) -> SignedDuration {
+    pub(crate) fn lasts(&self) -> SignedDuration {
         match self.severity {
             Severity::Done | Severity::Note => SignedDuration::from_secs(4),
             Severity::Warning | Severity::Failed => SignedDuration::from_secs(15),
@@ -60,7 +60,7 @@ pub struct Toasts(Vec<(Toast, Timestamp)>);
 
 impl Toasts {
     /// Shows one more; the same text twice is shown once.
-    pub fn push(&mut self, toast: Toast, now: Timestamp) {
+    pub(crate) fn push(&mut self, toast: Toast, now: Timestamp) {
         let ends = now.saturating_add(toast.lasts()).unwrap_or(Timestamp::MAX);
         self.0.retain(|(old, _)| *old != toast);
         self.0.push((toast, ends));
@@ -77,14 +77,14 @@ impl Toasts {
     }
 
     /// Puts the failures and warnings away; says whether there was one.
-    pub fn dismiss(&mut self) -> bool {
+    pub(crate) fn dismiss(&mut self) -> bool {
         let before = self.0.len();
         self.0.retain(|(toast, _)| !matches!(toast.severity, Severity::Failed | Severity::Warning));
         self.0.len() != before
     }
 
     /// Oldest first, with their ends.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &(Toast, Timestamp)> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &(Toast, Timestamp)> {
         self.0.iter()
     }
 }

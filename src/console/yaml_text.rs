@@ -7,12 +7,12 @@ use super::text::clean;
 use super::theme::Theme;
 
 /// An object as YAML, in the order the server sent it.
-pub fn write(value: &Value) -> String {
+pub(crate) fn write(value: &Value) -> String {
     manifest::to_yaml(value)
 }
 
 /// YAML back to a value; the error comes with its line, where it has one.
-pub fn read(text: &str) -> Result<Value, (Option<usize>, String)> {
+pub(crate) fn read(text: &str) -> Result<Value, (Option<usize>, String)> {
     manifest::from_yaml(text).map_err(|error| {
         let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
         (error.position.map(|position| position.line), format!("{field}{}", error.message))
@@ -20,7 +20,7 @@ pub fn read(text: &str) -> Result<Value, (Option<usize>, String)> {
 }
 
 /// A line of YAML in colours. Works line by line, so that only what is seen is coloured.
-pub fn colour<'a>(line: &str, theme: &Theme) -> Line<'a> {
+pub(crate) fn colour<'a>(line: &str, theme: &Theme) -> Line<'a> {
     let yaml = &theme.yaml;
     let indent = line.len() - line.trim_start().len();
     let mut rest = &line[indent..];

@@ -74,11 +74,6 @@ impl Controllers {
         ALL.iter().map(|(name, _)| *name)
     }
 
-    /// Whether a controller runs.
-    pub fn is_running(&self, name: &str) -> bool {
-        self.running.lock().contains_key(name)
-    }
-
     /// Starts a controller with nothing but what the store knows; false when there is none of this name
     /// or it runs.
     pub fn start_one(&self, name: &str) -> bool {

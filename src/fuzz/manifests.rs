@@ -1,4 +1,4 @@
-//! Manifests: every place that is told is in the text, and what is read is written and read again as the same.
+//! Manifests: every position that is reported is in the text, and what is read is written and read again as the same.
 
 use manifest::{from_yaml, parse_bytes, to_yaml};
 

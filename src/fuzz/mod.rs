@@ -15,10 +15,10 @@ mod quantities;
 mod selectors;
 
 /// One target: its name, which is that of its program and of its directory of seeds, and its property.
-pub type Target = (&'static str, fn(&[u8]));
+pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: &[Target] = &[
+pub(crate) const TARGETS: &[Target] = &[
     ("request", api::http::fuzz::request),
     ("patch", patches::check),
     ("protobuf", protobuf::check),

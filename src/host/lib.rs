@@ -3,8 +3,9 @@
 //! `daemon` is the program. Everything else is what both it and the kubelet's client of it
 //! (`kubelet::runtime::process`) know: the protocol with its messages, the journal, the places of files.
 //!
-//! Architecture Invariant: nothing here knows Kubernetes' API; what runs is told in full.
+//! Architecture Invariant: nothing here knows Kubernetes' API; what runs is specified in full.
 
+#[cfg(target_os = "linux")]
 pub(crate) mod daemon;
 mod descendants;
 #[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
@@ -12,7 +13,6 @@ pub mod fuzz;
 mod image_users;
 pub mod journal;
 mod memory;
-#[cfg(target_os = "linux")]
 #[cfg(test)]
 #[path = "../../tests/it/needs.rs"]
 #[expect(

@@ -27,7 +27,7 @@ pub struct RunningHost {
     /// The node's directory.
     pub node_dir: PathBuf,
     /// It ends with the control plane that started it.
-    pub ephemeral: bool,
+    pub(crate) ephemeral: bool,
     /// How long it has run.
     pub age: Duration,
 }

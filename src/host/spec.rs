@@ -103,7 +103,7 @@ pub struct Mount {
 
 impl Mount {
     /// The path on the machine of what is shown.
-    pub fn source(&self) -> PathBuf {
+    pub(crate) fn source(&self) -> PathBuf {
         self.sub_path.as_ref().map_or_else(|| self.host_path.clone(), |inside| self.host_path.join(inside))
     }
 }

@@ -7,8 +7,8 @@ mod access;
 mod admit;
 mod adopt;
 mod context;
-pub mod environment;
-pub mod eviction;
+pub(crate) mod environment;
+pub(crate) mod eviction;
 mod hooks;
 pub mod images;
 mod logs;
@@ -18,22 +18,22 @@ mod mirror_pod;
 #[expect(dead_code, reason = "the library's own tests need less of the machine than the others")]
 mod needs;
 mod node;
-pub mod observed;
-pub mod plan;
+pub(crate) mod observed;
+pub(crate) mod plan;
 mod pleg;
 mod pod_ips;
 mod pod_workers;
 pub mod pressure;
-pub mod probe;
-pub mod resize;
+pub(crate) mod probe;
+pub(crate) mod resize;
 mod retry;
 pub mod runtime;
 mod sandbox;
 mod security;
 mod service_names;
-pub mod spec;
+pub(crate) mod spec;
 mod static_pods;
-pub mod status;
+pub(crate) mod status;
 mod sync_pod;
 #[cfg(test)]
 mod tests;
@@ -116,8 +116,8 @@ impl Kubelets {
             }
             for container in &sandbox.containers {
                 // What became unknown meanwhile fails when it is needed again.
-                if let Ok(image) = node.runtime.pull_image(&container.image).await
-                    && !node.runtime.has_image(&container.image)
+                if let Ok(image) = node.runtime.image_status(&container.image).await
+                    && !node.runtime.is_image_loaded(&container.image)
                 {
                     node.images.lock().add(&container.image, image);
                 }
@@ -205,7 +205,7 @@ pub struct Kubelet {
 
 impl Kubelet {
     /// The node's name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.node.config.name
     }
 
@@ -221,7 +221,7 @@ impl Kubelet {
     }
 
     /// How many pods still have something on the node.
-    pub fn live_pods(&self) -> usize {
+    pub(crate) fn live_pods(&self) -> usize {
         self.workers.live_pods(self.name())
     }
 
@@ -325,7 +325,7 @@ impl Kubelet {
     }
 
     /// Stops the kubelet and leaves what runs alone; the next start finds it again (SAFE-7).
-    pub async fn detach(&self) {
+    pub(crate) async fn detach(&self) {
         self.node.tasks.stop().await;
         self.workers.forget_node(self.name());
     }

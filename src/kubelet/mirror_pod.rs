@@ -145,15 +145,15 @@ mod tests {
             let mut now = Mirror::of((!known.is_empty()).then(|| mirror(known)));
             let known = now.clone();
             for word in meanwhile.split(' ') {
-                let (what, told) = word.split_at(1);
+                let (what, version) = word.split_at(1);
                 match what {
-                    "+" => drop(now.hear(&mirror(told))),
-                    "-" => drop(now.lose(&mirror(told))),
-                    _ => now.keep(&known, (!told.is_empty()).then(|| mirror(told))),
+                    "+" => drop(now.hear(&mirror(version))),
+                    "-" => drop(now.lose(&mirror(version))),
+                    _ => now.keep(&known, (!version.is_empty()).then(|| mirror(version))),
                 }
             }
-            let told = now.object.map(|m| format!("{}{}", m.uid(), m.revision())).unwrap_or_default();
-            assert_eq!(told, expected, "{case}");
+            let result = now.object.map(|m| format!("{}{}", m.uid(), m.revision())).unwrap_or_default();
+            assert_eq!(result, expected, "{case}");
         }
     }
 }

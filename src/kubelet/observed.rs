@@ -12,39 +12,39 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 
 use super::probe::ProbeSet;
 use super::resize::Resize;
-use super::runtime::{ContainerId, ContainerRecord, PulledImage, SandboxRecord};
+use super::runtime::{ContainerId, ContainerRecord, Image, SandboxRecord};
 use base::clock::{Now, saturating_after};
 
 /// Everything known of one pod on its node.
 #[derive(Clone, Debug, Default)]
-pub struct Observed {
+pub(crate) struct Observed {
     /// The runtime's view at the last look.
-    pub sandbox: Option<SandboxRecord>,
+    pub(crate) sandbox: Option<SandboxRecord>,
     /// The pod's address.
-    pub ip: Option<IpAddr>,
+    pub(crate) ip: Option<IpAddr>,
     /// The node's address.
-    pub host_ip: Option<IpAddr>,
+    pub(crate) host_ip: Option<IpAddr>,
     /// Whether the pod's volumes are there.
-    pub prepared: Prepared,
+    pub(crate) prepared: Prepared,
     /// What is remembered of each container, by name.
     ///
     /// Boxed: a map keeps room for many beside each other, and most pods have one.
-    pub containers: BTreeMap<String, Box<ContainerMemory>>,
+    pub(crate) containers: BTreeMap<String, Box<ContainerMemory>>,
     /// Why and since when the whole pod ends.
-    pub stop: Option<PodStop>,
+    pub(crate) stop: Option<PodStop>,
     /// Since when its `activeDeadlineSeconds` count.
-    pub active_since: Option<Timestamp>,
+    pub(crate) active_since: Option<Timestamp>,
     /// The control plane stops: what has ended for good leaves the node too, its object stays.
-    pub shutdown: bool,
+    pub(crate) shutdown: bool,
     /// Containers have mounts of their own on this node.
-    pub own_mounts: bool,
+    pub(crate) own_mounts: bool,
     /// What its containers were given, and what they asked for since.
-    pub resize: Resize,
+    pub(crate) resize: Resize,
 }
 
 /// Whether a pod's volumes and address are ready for its first container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Prepared {
+pub(crate) enum Prepared {
     /// Not tried yet.
     #[default]
     No,
@@ -61,7 +61,7 @@ pub enum Prepared {
 
 /// Why a whole pod ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StopCause {
+pub(crate) enum StopCause {
     /// Its containers have done their work, or failed for good.
     Completed,
     /// Its object has a deletion timestamp.
@@ -83,76 +83,76 @@ pub enum StopCause {
 
 impl StopCause {
     /// The pod's object goes once its processes are gone.
-    pub fn removes_pod(&self) -> bool {
+    pub(crate) fn removes_pod(&self) -> bool {
         matches!(self, Self::Deleted | Self::Orphaned)
     }
 }
 
 /// The end of a whole pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodStop {
+pub(crate) struct PodStop {
     /// Why.
-    pub cause: StopCause,
+    pub(crate) cause: StopCause,
     /// Since when.
-    pub began: Timestamp,
+    pub(crate) began: Timestamp,
     /// How long its containers may take.
-    pub grace: Duration,
+    pub(crate) grace: Duration,
 }
 
 impl PodStop {
     /// When its containers are killed.
-    pub fn deadline(&self) -> Timestamp {
+    pub(crate) fn deadline(&self) -> Timestamp {
         saturating_after(self.began, self.grace)
     }
 }
 
 /// What is remembered of one container of a pod.
 #[derive(Clone, Debug, Default)]
-pub struct ContainerMemory {
+pub(crate) struct ContainerMemory {
     /// An attempt that the runtime has no record of.
-    pub unrecorded: Option<Unrecorded>,
+    pub(crate) unrecorded: Option<Unrecorded>,
     /// How long the next restart waits.
-    pub back_off: Option<RestartBackOff>,
+    pub(crate) back_off: Option<RestartBackOff>,
     /// What is known of its image.
-    pub image: ImageState,
+    pub(crate) image: ImageState,
     /// Why it cannot be made (`CreateContainerConfigError`, `RunContainerError`).
-    pub error: Option<CreateError>,
+    pub(crate) error: Option<CreateError>,
     /// The attempt that runs or ran last.
-    pub current: Option<AttemptMemory>,
+    pub(crate) current: Option<AttemptMemory>,
     /// A BackOff event was recorded for this wait.
-    pub reported_back_off: Option<Timestamp>,
+    pub(crate) reported_back_off: Option<Timestamp>,
     /// The last lines of the log of an attempt that failed without a message, by its id.
-    pub log_message: Option<(ContainerId, String)>,
+    pub(crate) log_message: Option<(ContainerId, String)>,
     /// When the newest attempt that has ended did, by its id.
-    pub ended: Option<(ContainerId, Timestamp)>,
+    pub(crate) ended: Option<(ContainerId, Timestamp)>,
 }
 
 /// An attempt that failed before it had a process, or one that only the pod's status still tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unrecorded {
+pub(crate) struct Unrecorded {
     /// As the runtime would have recorded it.
-    pub record: ContainerRecord,
+    pub(crate) record: ContainerRecord,
     /// Why it ended: `StartError`, `ContainerStatusUnknown`, or what the status says.
-    pub reason: String,
+    pub(crate) reason: String,
 }
 
 /// How long the next restart of a container waits: doubles while it keeps failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RestartBackOff {
+pub(crate) struct RestartBackOff {
     /// The wait after the next exit.
-    pub delay: Duration,
+    pub(crate) delay: Duration,
     /// When the container was last restarted.
-    pub last_start: Timestamp,
+    pub(crate) last_start: Timestamp,
 }
 
 /// What is known of a container's image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ImageState {
+pub(crate) enum ImageState {
     /// Not asked for yet.
     #[default]
     Unknown,
     /// It is there.
-    Present(PulledImage),
+    Present(Image),
     /// It could not be had.
     Failed {
         /// `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`.
@@ -168,33 +168,33 @@ pub enum ImageState {
 
 /// A container could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CreateError {
+pub(crate) struct CreateError {
     /// The waiting reason.
-    pub reason: &'static str,
+    pub(crate) reason: &'static str,
     /// The waiting message.
-    pub message: String,
+    pub(crate) message: String,
     /// When to try again.
-    pub until: Timestamp,
+    pub(crate) until: Timestamp,
 }
 
 /// What is remembered of one attempt.
 #[derive(Clone, Debug)]
-pub struct AttemptMemory {
+pub(crate) struct AttemptMemory {
     /// The attempt.
-    pub id: ContainerId,
+    pub(crate) id: ContainerId,
     /// Its postStart hook.
-    pub post_start: HookState,
+    pub(crate) post_start: HookState,
     /// Its probes.
-    pub probes: ProbeSet,
+    pub(crate) probes: ProbeSet,
     /// It is being stopped.
-    pub stop: Option<ContainerStop>,
+    pub(crate) stop: Option<ContainerStop>,
     /// What it is held to since its start or its last resize.
-    pub resources: Option<ResourceRequirements>,
+    pub(crate) resources: Option<ResourceRequirements>,
 }
 
 /// How far a hook is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum HookState {
+pub(crate) enum HookState {
     /// There is none, or it has not been started.
     #[default]
     Pending,
@@ -208,24 +208,24 @@ pub enum HookState {
 
 /// The end of one container attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContainerStop {
+pub(crate) struct ContainerStop {
     /// Since when.
-    pub began: Timestamp,
+    pub(crate) began: Timestamp,
     /// How long it may take, preStop included.
-    pub grace: Duration,
+    pub(crate) grace: Duration,
     /// Its preStop hook.
-    pub pre_stop: HookState,
+    pub(crate) pre_stop: HookState,
     /// When its main process was asked to end.
-    pub terminated_at: Option<Timestamp>,
+    pub(crate) terminated_at: Option<Timestamp>,
     /// When its processes were killed.
-    pub killed_at: Option<Timestamp>,
+    pub(crate) killed_at: Option<Timestamp>,
     /// It is started again at once, whatever its rules: it ends for its new resources.
-    pub for_resize: bool,
+    pub(crate) for_resize: bool,
 }
 
 impl ContainerStop {
     /// A stop that begins now.
-    pub fn new(began: Timestamp, grace: Duration) -> Self {
+    pub(crate) fn new(began: Timestamp, grace: Duration) -> Self {
         Self {
             began,
             grace,
@@ -237,7 +237,7 @@ impl ContainerStop {
     }
 
     /// The end of its grace.
-    pub fn deadline(&self) -> Timestamp {
+    pub(crate) fn deadline(&self) -> Timestamp {
         saturating_after(self.began, self.grace)
     }
 }
@@ -255,17 +255,20 @@ static NO_MEMORY: ContainerMemory = ContainerMemory {
 
 impl Observed {
     /// What is remembered of a container; nothing for one that was never touched.
-    pub fn memory(&self, name: &str) -> &ContainerMemory {
+    pub(crate) fn memory(&self, name: &str) -> &ContainerMemory {
         self.containers.get(name).map_or(&NO_MEMORY, |memory| memory)
     }
 
     /// The memory of a container, for changing.
-    pub fn memory_mut(&mut self, name: &str) -> &mut ContainerMemory {
+    pub(crate) fn memory_mut(&mut self, name: &str) -> &mut ContainerMemory {
         self.containers.entry(name.to_string()).or_default()
     }
 
     /// Every known attempt of a container, oldest first.
-    pub fn attempts<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a ContainerRecord> {
+    pub(crate) fn attempts<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl DoubleEndedIterator<Item = &'a ContainerRecord> {
         let known = self.sandbox.iter().flat_map(|s| &s.containers).filter(move |c| c.name == name);
         let unrecorded = self.memory(name).unrecorded.as_ref().map(|u| &u.record);
         let superseded = unrecorded.is_some_and(|u| known.clone().any(|c| c.attempt > u.attempt));
@@ -273,23 +276,23 @@ impl Observed {
     }
 
     /// The newest attempt of a container.
-    pub fn latest<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
+    pub(crate) fn latest<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
         self.attempts(name).next_back()
     }
 
     /// The attempt before the newest.
-    pub fn previous<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
+    pub(crate) fn previous<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
         self.attempts(name).rev().nth(1)
     }
 
     /// The newest attempt, when it belongs to the sandbox that lives now (INIT-2).
-    pub fn latest_in_sandbox<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
+    pub(crate) fn latest_in_sandbox<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
         let made = self.sandbox.as_ref().filter(|s| s.ready)?.created_at;
         self.latest(name).filter(|c| c.started_at >= made)
     }
 
     /// Reads off at `now` what happened on the wall clock and is counted from: later it may have been set.
-    pub fn note_times(&mut self, started: Option<Timestamp>, now: Now) {
+    pub(crate) fn note_times(&mut self, started: Option<Timestamp>, now: Now) {
         if self.active_since.is_none() {
             self.active_since = started.map(|started| now.steady_of(started));
         }
@@ -307,34 +310,34 @@ impl Observed {
     }
 
     /// When an attempt has ended; none while it runs.
-    pub fn ended_at(&self, record: &ContainerRecord) -> Option<Timestamp> {
+    pub(crate) fn ended_at(&self, record: &ContainerRecord) -> Option<Timestamp> {
         let exit = record.exit.as_ref()?;
         let noted = self.memory(&record.name).ended.as_ref().filter(|(id, _)| *id == record.id);
         Some(noted.map_or(exit.finished_at, |(_, at)| *at))
     }
 
     /// Whether the newest attempt runs.
-    pub fn runs(&self, name: &str) -> bool {
+    pub(crate) fn runs(&self, name: &str) -> bool {
         self.latest(name).is_some_and(|c| c.exit.is_none())
     }
 
     /// What is remembered of the newest attempt.
-    pub fn current(&self, record: &ContainerRecord) -> Option<&AttemptMemory> {
+    pub(crate) fn current(&self, record: &ContainerRecord) -> Option<&AttemptMemory> {
         self.memory(&record.name).current.as_ref().filter(|a| a.id == record.id)
     }
 
     /// The attempt ended, or ends, so that the next one has other resources.
-    pub fn restarts_for_resize(&self, record: &ContainerRecord) -> bool {
+    pub(crate) fn restarts_for_resize(&self, record: &ContainerRecord) -> bool {
         self.current(record).and_then(|attempt| attempt.stop.as_ref()).is_some_and(|stop| stop.for_resize)
     }
 
     /// The sandbox is alive.
-    pub fn sandbox_ready(&self) -> bool {
+    pub(crate) fn sandbox_ready(&self) -> bool {
         self.sandbox.as_ref().is_some_and(|s| s.ready)
     }
 
     /// A running attempt counts as started: its hook is over and its startup probe, if any, has succeeded.
-    pub fn started(&self, record: &ContainerRecord) -> bool {
+    pub(crate) fn started(&self, record: &ContainerRecord) -> bool {
         record.exit.is_none()
             && self.current(record).is_none_or(|attempt| {
                 matches!(attempt.post_start, HookState::Done) && attempt.probes.startup_passed()
@@ -342,7 +345,7 @@ impl Observed {
     }
 
     /// A running attempt serves: it is started and its readiness probe, if any, succeeds.
-    pub fn ready(&self, record: &ContainerRecord) -> bool {
+    pub(crate) fn ready(&self, record: &ContainerRecord) -> bool {
         self.started(record) && self.current(record).is_none_or(|attempt| attempt.probes.ready())
     }
 }

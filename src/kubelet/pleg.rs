@@ -1,4 +1,4 @@
-//! Kubernetes' PLEG, as far as a kubelet that is told of everything needs one: asks a node's runtime again and again
+//! Kubernetes' PLEG, as far as a kubelet that gets every event needs one: asks a node's runtime again and again
 //! whether it answers, and reports when it falls silent and when it is back.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
     let timings = &workers.context.timings;
     let threshold = timings.pleg_relist_threshold.0;
     let period = if node.config.hollow { threshold / HOLLOW_LOOKS } else { timings.pleg_relist_period.0 };
-    let (mut told, mut silent) = (None::<String>, false);
+    let (mut last_reported, mut silent) = (None::<String>, false);
     loop {
         let error = match tokio::time::timeout(timings.runtime_status_timeout.0, node.runtime.status()).await
         {
@@ -32,25 +32,25 @@ pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
             workers.note_all(&node.config.name, &PodEvent::RuntimeAnswers);
         }
         let failure = node.health.failure();
-        match (&failure, &told) {
+        match (&failure, &last_reported) {
             (Some(failure), None) => {
                 let error = error.unwrap_or_default();
                 tracing::error!(node = node.config.name, "the node is not ready: {failure} ({error})");
-                tell(&workers, &node, "NodeNotReady", &format!("{failure} ({error})"));
+                record_readiness(&workers, &node, "NodeNotReady", &format!("{failure} ({error})"));
             }
             (None, Some(_)) => {
                 tracing::info!(node = node.config.name, "the node's runtime answers again");
-                tell(&workers, &node, "NodeReady", "the container runtime answers again");
+                record_readiness(&workers, &node, "NodeReady", "the container runtime answers again");
             }
             _ => {}
         }
-        told = failure;
+        last_reported = failure;
         workers.context.clock.sleep(period).await;
     }
 }
 
 /// An event on the Node, and its status at once.
-fn tell(workers: &PodWorkers, node: &Node, reason: &str, text: &str) {
+fn record_readiness(workers: &PodWorkers, node: &Node, reason: &str, text: &str) {
     if let Ok(object) = workers.context.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {
         let message = format!("Node {} status is now: {reason}: {text}", node.config.name);
         match reason {

@@ -16,58 +16,58 @@ use object::quantity::{Amount, ResourceList};
 
 /// What is known of a pod's resizes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Resize {
+pub(crate) struct Resize {
     /// What each container that can be resized was given, by name; none before the pod begins: what its spec says.
-    pub allocated: BTreeMap<String, ResourceRequirements>,
+    pub(crate) allocated: BTreeMap<String, ResourceRequirements>,
     /// What the spec asks for could not be given.
-    pub pending: Option<Pending>,
+    pub(crate) pending: Option<Pending>,
     /// What was given could not be brought into effect.
-    pub failed: Option<Failed>,
-    /// The start of a resize has been told, and not its end: the generation it was given for.
-    pub started: Option<i64>,
+    pub(crate) failed: Option<Failed>,
+    /// The start of a resize has been recorded, and not its end: the generation it was given for.
+    pub(crate) started: Option<i64>,
 }
 
 /// Why a resize waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub(crate) struct Pending {
     /// `Infeasible` (never on this node) or `Deferred` (not now).
-    pub reason: &'static str,
+    pub(crate) reason: &'static str,
     /// The event's word for it: `Infeasible`, `OutOfcpu` …
-    pub event_reason: String,
+    pub(crate) event_reason: String,
     /// What is short.
-    pub message: String,
+    pub(crate) message: String,
     /// The pod's generation that asked for it.
-    pub generation: Option<i64>,
+    pub(crate) generation: Option<i64>,
 }
 
 /// Why a resize is not in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub(crate) struct Failed {
     /// What went wrong.
-    pub message: String,
+    pub(crate) message: String,
     /// When to try again.
-    pub until: Timestamp,
+    pub(crate) until: Timestamp,
 }
 
 /// The containers that can be resized.
-pub fn resizable(pod: &Pod) -> impl Iterator<Item = (Role, &Container)> {
+pub(crate) fn resizable(pod: &Pod) -> impl Iterator<Item = (Role, &Container)> {
     let sidecars = spec::init_containers(pod).filter(|(role, _)| *role == Role::Sidecar);
     sidecars.chain(spec::app_containers(pod).iter().map(|c| (Role::App, c)))
 }
 
 impl Resize {
     /// What the container has been given.
-    pub fn of<'a>(&'a self, container: &'a Container) -> Option<&'a ResourceRequirements> {
+    pub(crate) fn of<'a>(&'a self, container: &'a Container) -> Option<&'a ResourceRequirements> {
         self.allocated.get(&container.name).or(container.resources.as_ref())
     }
 
     /// Some container's spec asks for something else than it was given.
-    pub fn is_asked(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_asked(&self, pod: &Pod) -> bool {
         resizable(pod).any(|(_, c)| !same(self.of(c), c.resources.as_ref()))
     }
 
     /// Gives every container what its spec asks for.
-    pub fn allocate(&mut self, pod: &Pod) {
+    pub(crate) fn allocate(&mut self, pod: &Pod) {
         self.pending = None;
         self.failed = None;
         self.allocated.clear();
@@ -75,7 +75,7 @@ impl Resize {
     }
 
     /// Notes what the pod begins with: what it was given before, or what its spec asks for now.
-    pub fn begin(&mut self, pod: &Pod) {
+    pub(crate) fn begin(&mut self, pod: &Pod) {
         for (_, container) in resizable(pod) {
             if !self.allocated.contains_key(&container.name) {
                 let resources = container.resources.clone().unwrap_or_default();
@@ -85,18 +85,20 @@ impl Resize {
     }
 
     /// Takes what the pod's status tells of an earlier kubelet's decisions.
-    pub fn adopt(&mut self, pod: &Pod) {
+    pub(crate) fn adopt(&mut self, pod: &Pod) {
         for (_, container) in resizable(pod) {
-            let told = status_of(pod, &container.name).and_then(given);
-            if let Some(told) = told.filter(|told| !same(Some(told), container.resources.as_ref())) {
-                self.allocated.insert(container.name.clone(), told);
+            let reported = status_of(pod, &container.name).and_then(given);
+            if let Some(reported) =
+                reported.filter(|reported| !same(Some(reported), container.resources.as_ref()))
+            {
+                self.allocated.insert(container.name.clone(), reported);
             }
         }
     }
 }
 
 /// The pod as the node has agreed to run it.
-pub fn allocated_pod<'a>(pod: &'a Pod, resize: &Resize) -> std::borrow::Cow<'a, Pod> {
+pub(crate) fn allocated_pod<'a>(pod: &'a Pod, resize: &Resize) -> std::borrow::Cow<'a, Pod> {
     if !resize.is_asked(pod) {
         return std::borrow::Cow::Borrowed(pod);
     }
@@ -119,7 +121,7 @@ fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     lists.into_iter().flatten().flatten().find(|s| s.name == name)
 }
 
-/// What a container's status says it was given; limits are told only of what is in effect.
+/// What a container's status says it was given; limits are reported only of what is in effect.
 fn given(status: &ContainerStatus) -> Option<ResourceRequirements> {
     let actual = status.resources.clone();
     if actual.is_none() && status.allocated_resources.is_none() {
@@ -131,7 +133,7 @@ fn given(status: &ContainerStatus) -> Option<ResourceRequirements> {
 }
 
 /// Whether cpu and memory are the same amounts, however written.
-pub fn same(one: Option<&ResourceRequirements>, other: Option<&ResourceRequirements>) -> bool {
+pub(crate) fn same(one: Option<&ResourceRequirements>, other: Option<&ResourceRequirements>) -> bool {
     ["cpu", "memory"].iter().all(|resource| same_resource(one, other, resource))
 }
 
@@ -148,7 +150,7 @@ fn same_resource(
 }
 
 /// Whether going from one to the other needs a new process, by the container's `resizePolicy`.
-pub fn needs_restart(
+pub(crate) fn needs_restart(
     container: &Container,
     from: Option<&ResourceRequirements>,
     to: Option<&ResourceRequirements>,
@@ -159,7 +161,7 @@ pub fn needs_restart(
 }
 
 /// What the runtime is to hold a container to.
-pub fn limits(resources: Option<&ResourceRequirements>) -> ResourceLimits {
+pub(crate) fn limits(resources: Option<&ResourceRequirements>) -> ResourceLimits {
     let of = |list: Option<&ResourceList>, resource: &str| {
         list.and_then(|list| list.get(resource)).map(Amount::of).filter(|a| !a.is_zero())
     };
@@ -175,7 +177,7 @@ pub fn limits(resources: Option<&ResourceRequirements>) -> ResourceLimits {
 
 /// Why the memory limits cannot be lowered to what was given: somebody uses more. `uses` tells what a container
 /// uses now, and what its limit is to be for those that are to be lowered.
-pub fn cannot_lower(lowered: &[(&str, u64, u64)], pod: Option<(u64, u64)>) -> Option<String> {
+pub(crate) fn cannot_lower(lowered: &[(&str, u64, u64)], pod: Option<(u64, u64)>) -> Option<String> {
     let mut errors = Vec::new();
     if let Some((limit, used)) = pod.filter(|(limit, used)| used > limit) {
         errors.push(format!("attempting to set pod memory limit ({limit}) below current usage ({used})"));
@@ -194,8 +196,8 @@ pub fn cannot_lower(lowered: &[(&str, u64, u64)], pod: Option<(u64, u64)>) -> Op
 }
 
 /// The text of a resize's events: `Pod resize started: {"containers":[…],"generation":2}`.
-pub fn message(what: &str, pod: &Pod, resize: &Resize, desired: bool, error: Option<&str>) -> String {
-    let mut told = Map::new();
+pub(crate) fn message(what: &str, pod: &Pod, resize: &Resize, desired: bool, error: Option<&str>) -> String {
+    let mut details = Map::new();
     for (role, container) in resizable(pod) {
         let resources = if desired { container.resources.as_ref() } else { resize.of(container) };
         let key = if role == Role::Sidecar { "initContainers" } else { "containers" };
@@ -214,16 +216,16 @@ pub fn message(what: &str, pod: &Pod, resize: &Resize, desired: bool, error: Opt
                 shown.insert(side.into(), list.into());
             }
         }
-        let list = told.entry(key).or_insert_with(|| json!([]));
+        let list = details.entry(key).or_insert_with(|| json!([]));
         if let Some(list) = list.as_array_mut() {
             list.push(json!({"name": container.name, "resources": shown}));
         }
     }
-    told.insert("generation".into(), json!(pod.metadata.generation.unwrap_or_default()));
+    details.insert("generation".into(), json!(pod.metadata.generation.unwrap_or_default()));
     if let Some(error) = error {
-        told.insert("error".into(), json!(error));
+        details.insert("error".into(), json!(error));
     }
-    format!("Pod resize {what}: {}", Value::Object(told))
+    format!("Pod resize {what}: {}", Value::Object(details))
 }
 
 #[cfg(test)]
@@ -263,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Verbatim as a 1.36 kubelet told them.
+    /// Verbatim as a 1.36 kubelet recorded them.
     #[test]
     fn the_events_read_as_kubernetes_tells_them() {
         let resized = pod(&json!({"limits": {"cpu": "6", "memory": "1Gi"}, "requests": {"cpu": "6"}}));
@@ -308,8 +310,8 @@ mod tests {
         .unwrap();
         let mut resize = Resize::default();
         resize.adopt(&resized);
-        let told = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}});
-        assert_eq!(serde_json::to_value(&resize.allocated["app"]).unwrap(), told);
+        let expected = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}});
+        assert_eq!(serde_json::to_value(&resize.allocated["app"]).unwrap(), expected);
         assert!(resize.is_asked(&resized));
     }
 }

@@ -28,7 +28,7 @@ impl Retry {
         (failed.until > now).then_some(failed.until)
     }
 
-    /// The action failed at `now`; when to try again, and whether that is to be told.
+    /// The action failed at `now`; when to try again, and whether that is to be reported.
     pub(super) fn failed(
         &mut self,
         action: Action,
@@ -71,8 +71,8 @@ mod tests {
             now = until;
         }
         let expected = [1, 2, 4, 8, 16, 32, 64, 120, 120];
-        let told: Vec<_> = expected.into_iter().zip((0..9).map(|n| n == 0 || n == 3)).collect();
-        assert_eq!(waits, told);
+        let expected: Vec<_> = expected.into_iter().zip((0..9).map(|n| n == 0 || n == 3)).collect();
+        assert_eq!(waits, expected);
         assert_eq!(retry.waits(&Action::Remove, now), None, "its time has come");
         // Two that fail by turns do not let each other begin anew.
         retry.failed(Action::StopSandbox, "c".into(), now, policy);

@@ -52,7 +52,7 @@ pub(super) struct Abilities {
 /// The fields that are set and do nothing here, each with why; by path, each once.
 pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
     let mut found = Vec::new();
-    let mut tell = |path: String, set: bool, why: &str| {
+    let mut warn_if = |path: String, set: bool, why: &str| {
         if set {
             found.push(format!("{path} is ignored: {why}"));
         }
@@ -64,19 +64,19 @@ pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
     let modules = "processes here have the machine's security modules";
     if let Some(s) = &spec::spec(pod).security_context {
         let at = |field: &str| format!("spec.securityContext.{field}");
-        tell(at("runAsUser"), other(s.run_as_user), user_why);
-        tell(at("runAsGroup"), !root && s.run_as_group.is_some(), group_why);
-        tell(at("fsGroup"), !root && s.fs_group.is_some(), group_why);
+        warn_if(at("runAsUser"), other(s.run_as_user), user_why);
+        warn_if(at("runAsGroup"), !root && s.run_as_group.is_some(), group_why);
+        warn_if(at("fsGroup"), !root && s.fs_group.is_some(), group_why);
         let groups = s.supplemental_groups.as_ref().is_some_and(|groups| !groups.is_empty());
-        tell(at("supplementalGroups"), !root && groups, group_why);
-        tell(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
+        warn_if(at("supplementalGroups"), !root && groups, group_why);
+        warn_if(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
         let confined = s.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-        tell(at("seccompProfile"), confined, "no system calls are filtered");
+        warn_if(at("seccompProfile"), confined, "no system calls are filtered");
         let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-        tell(at("appArmorProfile"), confined, modules);
+        warn_if(at("appArmorProfile"), confined, modules);
         let sysctls = s.sysctls.as_ref().is_some_and(|sysctls| !sysctls.is_empty());
-        tell(at("sysctls"), sysctls, "the machine's kernel settings are not a pod's to change");
-        tell(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
+        warn_if(at("sysctls"), sysctls, "the machine's kernel settings are not a pod's to change");
+        warn_if(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
     }
     for (role, container) in spec::all_containers(pod) {
         let Some(s) = &container.security_context else { continue };
@@ -86,18 +86,18 @@ pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
             spec::Role::App => "containers",
         };
         let at = |field: &str| format!("spec.{list}{{{}}}.securityContext.{field}", container.name);
-        tell(at("runAsUser"), other(s.run_as_user), user_why);
-        tell(at("runAsGroup"), !root && s.run_as_group.is_some(), group_why);
+        warn_if(at("runAsUser"), other(s.run_as_user), user_why);
+        warn_if(at("runAsGroup"), !root && s.run_as_group.is_some(), group_why);
         let read_only = s.read_only_root_filesystem == Some(true);
-        tell(at("readOnlyRootFilesystem"), read_only && !abilities.namespaces, "there are no namespaces");
+        warn_if(at("readOnlyRootFilesystem"), read_only && !abilities.namespaces, "there are no namespaces");
         let added = s.capabilities.as_ref().and_then(|c| c.add.as_ref()).is_some_and(|add| !add.is_empty());
-        tell(at("capabilities.add"), added && !root, "only root has any to give");
-        tell(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
+        warn_if(at("capabilities.add"), added && !root, "only root has any to give");
+        warn_if(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
         let confined = s.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-        tell(at("seccompProfile"), confined, "no system calls are filtered");
+        warn_if(at("seccompProfile"), confined, "no system calls are filtered");
         let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-        tell(at("appArmorProfile"), confined, modules);
-        tell(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
+        warn_if(at("appArmorProfile"), confined, modules);
+        warn_if(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
     }
     found
 }
@@ -145,8 +145,8 @@ mod tests {
                 "seLinuxOptions": {"level": "s0"}, "seccompProfile": {"type": "Unconfined"}}),
         );
         let fields = |uid, namespaces| -> Vec<String> {
-            let told = ignored(&all, Abilities { uid, namespaces });
-            told.iter().filter_map(|text| Some(text.split_once(" is ignored")?.0.to_owned())).collect()
+            let messages = ignored(&all, Abilities { uid, namespaces });
+            messages.iter().filter_map(|text| Some(text.split_once(" is ignored")?.0.to_owned())).collect()
         };
         let always =
             ["spec.securityContext.seccompProfile", "spec.containers{c}.securityContext.seLinuxOptions"];

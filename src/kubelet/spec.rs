@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// What a container is to its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     /// An init container that must exit 0 before the next starts.
     Init,
     /// An init container with restartPolicy Always.
@@ -23,7 +23,7 @@ pub enum Role {
 
 /// When a container that ended is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RestartPolicy {
+pub(crate) enum RestartPolicy {
     /// Whatever its exit code.
     Always,
     /// When its exit code is not 0.
@@ -53,37 +53,37 @@ impl RestartPolicy {
 static NO_SPEC: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
 
 /// The pod's spec; validation made sure that it has one.
-pub fn spec(pod: &Pod) -> &PodSpec {
+pub(crate) fn spec(pod: &Pod) -> &PodSpec {
     pod.spec.as_ref().unwrap_or(&NO_SPEC)
 }
 
 /// The pod's restart policy.
-pub fn restart_policy(pod: &Pod) -> RestartPolicy {
+pub(crate) fn restart_policy(pod: &Pod) -> RestartPolicy {
     RestartPolicy::read(spec(pod).restart_policy.as_deref())
 }
 
 /// The role of an init container.
-pub fn init_role(container: &Container) -> Role {
+pub(crate) fn init_role(container: &Container) -> Role {
     if container.restart_policy.as_deref() == Some("Always") { Role::Sidecar } else { Role::Init }
 }
 
 /// The pod's init containers and sidecars, in order.
-pub fn init_containers(pod: &Pod) -> impl DoubleEndedIterator<Item = (Role, &Container)> {
+pub(crate) fn init_containers(pod: &Pod) -> impl DoubleEndedIterator<Item = (Role, &Container)> {
     spec(pod).init_containers.iter().flatten().map(|c| (init_role(c), c))
 }
 
 /// The pod's app containers, in order.
-pub fn app_containers(pod: &Pod) -> &[Container] {
+pub(crate) fn app_containers(pod: &Pod) -> &[Container] {
     &spec(pod).containers
 }
 
 /// The pod's ephemeral containers, in order.
-pub fn ephemeral_containers(pod: &Pod) -> &[EphemeralContainer] {
+pub(crate) fn ephemeral_containers(pod: &Pod) -> &[EphemeralContainer] {
     spec(pod).ephemeral_containers.as_deref().unwrap_or_default()
 }
 
 /// Every container of the pod with its role.
-pub fn all_containers(pod: &Pod) -> impl Iterator<Item = (Role, Cow<'_, Container>)> {
+pub(crate) fn all_containers(pod: &Pod) -> impl Iterator<Item = (Role, Cow<'_, Container>)> {
     init_containers(pod)
         .map(|(role, c)| (role, Cow::Borrowed(c)))
         .chain(app_containers(pod).iter().map(|c| (Role::App, Cow::Borrowed(c))))
@@ -91,12 +91,12 @@ pub fn all_containers(pod: &Pod) -> impl Iterator<Item = (Role, Cow<'_, Containe
 }
 
 /// The container of this name, whatever its role.
-pub fn container<'a>(pod: &'a Pod, name: &str) -> Option<(Role, Cow<'a, Container>)> {
+pub(crate) fn container<'a>(pod: &'a Pod, name: &str) -> Option<(Role, Cow<'a, Container>)> {
     all_containers(pod).find(|(_, c)| c.name == name)
 }
 
 /// An ephemeral container in the shape of the others.
-pub fn as_container(ephemeral: &EphemeralContainer) -> Container {
+pub(crate) fn as_container(ephemeral: &EphemeralContainer) -> Container {
     let c = ephemeral.clone();
     Container {
         args: c.args,
@@ -120,7 +120,7 @@ pub fn as_container(ephemeral: &EphemeralContainer) -> Container {
 
 /// Whether a container in this role is started again after `exit_code`: its own rules first, then its own
 /// policy, then the pod's (INIT-1: for init containers Always acts as OnFailure).
-pub fn restarts_after(pod: &Pod, role: Role, container: &Container, exit_code: i32) -> bool {
+pub(crate) fn restarts_after(pod: &Pod, role: Role, container: &Container, exit_code: i32) -> bool {
     let own = || {
         let rule = container.restart_policy_rules.iter().flatten().find(|rule| {
             rule.exit_codes.as_ref().is_some_and(|codes| {
@@ -145,24 +145,24 @@ pub fn restarts_after(pod: &Pod, role: Role, container: &Container, exit_code: i
 }
 
 /// `spec.terminationGracePeriodSeconds`, 30 s when not said.
-pub fn grace(pod: &Pod) -> Duration {
+pub(crate) fn grace(pod: &Pod) -> Duration {
     seconds(spec(pod).termination_grace_period_seconds, 30)
 }
 
 /// A field of seconds; negative counts as none.
-pub fn seconds(field: Option<i64>, default: u64) -> Duration {
+pub(crate) fn seconds(field: Option<i64>, default: u64) -> Duration {
     Duration::from_secs(field.map_or(default, |s| u64::try_from(s).unwrap_or(0)))
 }
 
 /// `name_namespace(uid)`: how Kubernetes names a pod in messages.
-pub fn pod_label(pod: &Pod) -> String {
+pub(crate) fn pod_label(pod: &Pod) -> String {
     let meta = &pod.metadata;
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
 }
 
 /// The number of a port given by number or by the name of one of the container's ports.
-pub fn port_number(container: &Container, port: &IntOrString) -> Option<u16> {
+pub(crate) fn port_number(container: &Container, port: &IntOrString) -> Option<u16> {
     match port {
         IntOrString::Int(number) => u16::try_from(*number).ok(),
         IntOrString::String(name) => container

@@ -139,7 +139,7 @@ pub(super) fn set(workers: &Arc<PodWorkers>, node: &Arc<Node>, manifests: &[Stat
             }
         }
     }
-    tell_broken(workers, node, &broken);
+    record_broken(workers, node, &broken);
     let uids: BTreeSet<&str> = wanted.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
     workers.end_static_pods(&node.config.name, &uids);
     for pod in wanted {
@@ -152,10 +152,10 @@ pub(super) fn set(workers: &Arc<PodWorkers>, node: &Arc<Node>, manifests: &[Stat
     }
 }
 
-/// Each broken manifest is told of once, until it is broken in another way.
-fn tell_broken(workers: &PodWorkers, node: &Node, broken: &BTreeSet<(String, String)>) {
-    let told = std::mem::replace(&mut *node.broken_manifests.lock(), broken.clone());
-    for (source, error) in broken.difference(&told) {
+/// Each broken manifest is reported once, until it is broken in another way.
+fn record_broken(workers: &PodWorkers, node: &Node, broken: &BTreeSet<(String, String)>) {
+    let reported = std::mem::replace(&mut *node.broken_manifests.lock(), broken.clone());
+    for (source, error) in broken.difference(&reported) {
         let message = format!("static pod {source}: {error}");
         tracing::warn!(node = node.config.name, "{message}");
         if let Ok(object) = workers.context.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {

@@ -31,13 +31,8 @@ impl ConfigText {
         Ok(Self { source, value, tree })
     }
 
-    /// What it says; an empty text says null.
-    pub fn value(&self) -> &Value {
-        &self.value
-    }
-
     /// The same, for keeping.
-    pub fn into_value(self) -> Value {
+    pub(crate) fn into_value(self) -> Value {
         self.value
     }
 

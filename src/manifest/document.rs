@@ -16,7 +16,7 @@ pub struct Document {
     /// The object as JSON.
     pub value: Value,
     /// The file, or `-` for standard input.
-    pub source: Arc<str>,
+    pub(crate) source: Arc<str>,
     /// The line it starts at.
     pub line: usize,
     tree: Arc<Node>,
@@ -24,12 +24,12 @@ pub struct Document {
 
 impl Document {
     /// `kind`, or nothing.
-    pub fn kind_name(&self) -> &str {
+    pub(crate) fn kind_name(&self) -> &str {
         self.text("kind")
     }
 
     /// `apiVersion`, or nothing.
-    pub fn api_version(&self) -> &str {
+    pub(crate) fn api_version(&self) -> &str {
         self.text("apiVersion")
     }
 
@@ -92,7 +92,7 @@ impl Document {
         Err(self.error("kind", message))
     }
 
-    /// The typed object; a value of the wrong shape is told with its place.
+    /// The typed object; a value of the wrong shape is reported with its position.
     pub fn object(&self) -> Result<Object, ManifestError> {
         let served = self.served()?;
         Object::from_value(served.kind(), served.stored(self.value.clone()))

@@ -9,7 +9,7 @@ pub struct Position {
     /// The line.
     pub line: usize,
     /// The column, in characters.
-    pub column: usize,
+    pub(crate) column: usize,
 }
 
 impl fmt::Display for Position {
@@ -22,7 +22,7 @@ impl fmt::Display for Position {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestError {
     /// The file, or `-` for standard input.
-    pub source: Arc<str>,
+    pub(crate) source: Arc<str>,
     /// Where in it, when it is about a place.
     pub position: Option<Position>,
     /// The field it is about, e.g. `spec.replicas`.

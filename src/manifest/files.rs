@@ -15,16 +15,16 @@ const MAX_DIRECTORY_DEPTH: usize = 32;
 
 /// The text of one file.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// The file's path as shown, or `-`.
-    pub name: String,
+    pub(crate) name: String,
     /// Its content.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Reads what a path names: a file of any name, the `*.yaml`, `*.yml` and `*.json` of a directory in order
 /// of their names (with `recursive` those below it too), or standard input for `-`.
-pub fn collect(path: &str, recursive: bool) -> Result<Vec<Source>, ManifestError> {
+pub(crate) fn collect(path: &str, recursive: bool) -> Result<Vec<Source>, ManifestError> {
     if path == "-" {
         let bytes = bounded(io::stdin().lock(), path)?;
         return Ok(vec![Source { name: path.to_string(), bytes }]);

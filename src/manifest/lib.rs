@@ -18,8 +18,8 @@ mod write;
 pub use config_text::{ConfigText, from_yaml};
 pub use document::Document;
 pub use error::{ManifestError, Position};
-pub use files::{Source, collect};
-pub use order::in_apply_order;
+pub(crate) use files::collect;
+pub(crate) use order::in_apply_order;
 pub use parse::{parse, parse_bytes, parse_values};
 pub use write::to_yaml;
 

@@ -91,9 +91,12 @@ fn errors_name_file_line_and_column_and_leave_the_other_documents_alone_api_12()
 
 #[test]
 fn text_that_is_not_utf_8_is_told_api_12() {
-    let told = |bytes: &[u8]| parse_bytes(bytes, "f")[0].as_ref().unwrap_err().to_string();
-    assert_eq!(told(b"a: 1\nb: \xff\n"), "f: line 2 holds a byte that is not UTF-8; is this a text file?");
-    assert_eq!(told(b"\xff\xfea\0"), "f: the text is UTF-16; save it as UTF-8");
+    let error_of = |bytes: &[u8]| parse_bytes(bytes, "f")[0].as_ref().unwrap_err().to_string();
+    assert_eq!(
+        error_of(b"a: 1\nb: \xff\n"),
+        "f: line 2 holds a byte that is not UTF-8; is this a text file?"
+    );
+    assert_eq!(error_of(b"\xff\xfea\0"), "f: the text is UTF-16; save it as UTF-8");
 }
 
 /// Found by fuzzing: what JSON lets stand in its strings, YAML does not.
@@ -162,7 +165,7 @@ data:
         ("spec.template.spec.containers[1].env[1].name", "14:27"),
         ("spec.template.spec.containers[1].env[1]", "14:26"),
         ("data[a.b[0]]", "16:3"),
-        // What is missing is told where it should be.
+        // What is missing is reported where it should be.
         ("spec.template.spec.containers[0].image", "11:9"),
         ("spec.template.spec.containers[7].image", "10:7"),
         ("spec.selector", "7:1"),

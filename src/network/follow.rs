@@ -32,7 +32,7 @@ impl Joined {
 }
 
 /// Follows all services; subscriptions of a dropped follower do nothing.
-pub struct Follower {
+pub(crate) struct Follower {
     state: Mutex<State>,
     changed: Notify,
 }
@@ -45,7 +45,7 @@ struct State {
 
 impl Follower {
     /// Starts following; every service there is counts as changed.
-    pub fn start(caches: &Caches) -> Arc<Self> {
+    pub(crate) fn start(caches: &Caches) -> Arc<Self> {
         let follower = Arc::new(Self { state: Mutex::default(), changed: Notify::new() });
         for kind in [Kind::Service, Kind::EndpointSlice] {
             let weak: Weak<Self> = Arc::downgrade(&follower);
@@ -59,7 +59,7 @@ impl Follower {
     }
 
     /// Waits for changes and takes all of them: each changed service as it is now.
-    pub async fn take(&self) -> Vec<(Key, Joined)> {
+    pub(crate) async fn take(&self) -> Vec<(Key, Joined)> {
         loop {
             let changed = self.changed.notified();
             let taken = self.take_now();
@@ -71,7 +71,7 @@ impl Follower {
     }
 
     /// The changed services, without waiting.
-    pub fn take_now(&self) -> Vec<(Key, Joined)> {
+    pub(crate) fn take_now(&self) -> Vec<(Key, Joined)> {
         let mut state = self.state.lock();
         let dirty = std::mem::take(&mut state.dirty);
         let now = |key: Key| {
@@ -82,13 +82,13 @@ impl Follower {
     }
 
     /// Marks services for another look.
-    pub fn mark(&self, keys: impl IntoIterator<Item = Key>) {
+    pub(crate) fn mark(&self, keys: impl IntoIterator<Item = Key>) {
         self.state.lock().dirty.extend(keys);
         self.changed.notify_one();
     }
 
     /// Marks every service for another look.
-    pub fn mark_all(&self) {
+    pub(crate) fn mark_all(&self) {
         {
             let mut state = self.state.lock();
             let State { joined, dirty } = &mut *state;

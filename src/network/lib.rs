@@ -9,5 +9,5 @@
 
 pub mod dns;
 pub mod follow;
-pub mod machine;
+pub(crate) mod machine;
 pub mod proxy;

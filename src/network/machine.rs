@@ -10,18 +10,18 @@ use object::low_ports::LowPorts;
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeFacts {
+pub(crate) struct NodeFacts {
     /// Its address on loopback; none for nodes that are not of this machine, or run no processes.
-    pub ip: Option<Ipv4Addr>,
+    pub(crate) ip: Option<Ipv4Addr>,
     /// Where its pods have their addresses.
-    pub pods: Option<Ipv4Net>,
+    pub(crate) pods: Option<Ipv4Net>,
     /// Which ports its programs may not bind.
-    pub low_ports: LowPorts,
+    pub(crate) low_ports: LowPorts,
 }
 
 impl NodeFacts {
     /// What a Node says of itself.
-    pub fn of(node: &Node) -> Self {
+    pub(crate) fn of(node: &Node) -> Self {
         let addresses = node.status.as_ref().and_then(|s| s.addresses.as_ref());
         let internal = addresses.and_then(|all| all.iter().find(|a| a.type_ == "InternalIP"));
         let ip = internal.and_then(|a| a.address.parse().ok()).filter(Ipv4Addr::is_loopback);
@@ -32,18 +32,18 @@ impl NodeFacts {
 
 /// All nodes, and what of the address plan concerns the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// By name.
-    pub nodes: BTreeMap<String, NodeFacts>,
+    pub(crate) nodes: BTreeMap<String, NodeFacts>,
     /// Where services have their addresses.
-    pub services: Ipv4Net,
+    pub(crate) services: Ipv4Net,
 }
 
 impl Machine {
     /// The node that a client's address belongs to: its own, or one of its pods'.
     ///
     /// Programs that bind to no address come from 127.0.0.1, which is no node's.
-    pub fn node_of(&self, client: IpAddr) -> Option<&str> {
+    pub(crate) fn node_of(&self, client: IpAddr) -> Option<&str> {
         let IpAddr::V4(client) = client else { return None };
         let is_of = |facts: &NodeFacts| {
             facts.ip == Some(client) || facts.pods.is_some_and(|pods| pods.contains(&client))
@@ -52,13 +52,13 @@ impl Machine {
     }
 
     /// Where a port of an endpoint on this node is really served.
-    pub fn served(&self, node: Option<&str>, port: u16) -> u16 {
+    pub(crate) fn served(&self, node: Option<&str>, port: u16) -> u16 {
         let facts = node.and_then(|node| self.nodes.get(node));
         facts.map_or(port, |facts| facts.low_ports.served(port))
     }
 
     /// The addresses that node ports are served at beside 127.0.0.1, each with its node.
-    pub fn node_addresses(&self) -> impl Iterator<Item = (Ipv4Addr, &str)> {
+    pub(crate) fn node_addresses(&self) -> impl Iterator<Item = (Ipv4Addr, &str)> {
         self.nodes.iter().filter_map(|(name, facts)| Some((facts.ip?, name.as_str())))
     }
 }

@@ -211,8 +211,8 @@ mod tests {
                 "the fragment \"1-2-3\" violates the requirement that an index interval can have at most two parts separated by '-'",
             ),
         ] {
-            let told = CompletionIndexes::parse(text, 10).map_or_else(|wrong| wrong, |_| "ok".into());
-            assert_eq!(told, expected, "{text}");
+            let result = CompletionIndexes::parse(text, 10).map_or_else(|wrong| wrong, |_| "ok".into());
+            assert_eq!(result, expected, "{text}");
         }
     }
 

@@ -25,7 +25,7 @@ pub enum ConditionStatus {
 
 impl ConditionStatus {
     /// As a condition's `status` has it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
             Self::False => "False",

@@ -17,7 +17,7 @@ pub struct CustomObject {
     /// Group and version it is stored in.
     api_version: String,
     /// Its metadata.
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// Everything beside `apiVersion`, `kind` and `metadata`.
     pub fields: Map<String, Value>,
 }
@@ -41,7 +41,7 @@ impl CustomObject {
     }
 
     /// Its kind.
-    pub fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
 

@@ -12,9 +12,9 @@ pub struct HostPort {
     /// The port's number.
     pub port: i32,
     /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: String,
+    pub(crate) protocol: String,
     /// The node's address listened on; `0.0.0.0` is every address.
-    pub address: String,
+    pub(crate) address: String,
 }
 
 impl HostPort {

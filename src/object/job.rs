@@ -14,7 +14,7 @@ pub const CONTROLLER_UID_LABELS: [&str; 2] = ["batch.kubernetes.io/controller-ui
 /// The label with the Job's name, and the one it had before labels had prefixes.
 pub const JOB_NAME_LABELS: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 /// Jobs whose `managedBy` is something else are somebody else's.
-pub const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+pub(crate) const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 
 /// The condition of a finished Job that succeeded.
 pub const COMPLETE: &str = "Complete";

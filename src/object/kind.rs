@@ -93,7 +93,7 @@ pub struct KindInfo {
     /// Groups of kinds it belongs to, e.g. `all`.
     pub categories: &'static [&'static str],
     /// Where its objects live.
-    pub scope: Scope,
+    pub(crate) scope: Scope,
     /// `metadata.generation` counts the changes of the spec.
     pub counts_generations: bool,
     /// What has a path below an object.
@@ -346,7 +346,7 @@ impl Kind {
     }
 
     /// The built-in kind with this group, version and kind name.
-    pub fn from_gvk(group: &str, version: &str, name: &str) -> Option<Self> {
+    pub(crate) fn from_gvk(group: &str, version: &str, name: &str) -> Option<Self> {
         TABLE.iter().find(|i| i.group == group && i.version == version && i.name == name).map(|i| i.kind)
     }
 
@@ -357,7 +357,8 @@ impl Kind {
     }
 
     /// The built-in kind served under this path.
-    pub fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
+    #[cfg(test)]
+    pub(crate) fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         TABLE.iter().find(|i| i.group == group && i.version == version && i.plural == plural).map(|i| i.kind)
     }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct PodPreset {
     /// Standard object metadata.
     #[serde(default)]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// What is given to whom.
     #[serde(default)]
     pub spec: PodPresetSpec,

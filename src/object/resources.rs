@@ -49,7 +49,7 @@ fn is_infeasible(status: Option<&PodStatus>) -> bool {
         .any(|c| c.type_ == "PodResizePending" && c.is_true() && c.reason.as_deref() == Some("Infeasible"))
 }
 
-/// What the pod has on its node: what it was given, or asks for while nothing is told of that yet.
+/// What the pod has on its node: what it was given, or asks for while its status does not say yet.
 pub fn given_requests(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
     let given = |container: &Container| pod.status.as_ref().and_then(|status| held(status, &container.name));
@@ -90,7 +90,7 @@ pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
     })
 }
 
-/// What a container's status says it was given or runs with; none before that is told.
+/// What a container's status says it was given or runs with; none before the status says so.
 fn held(status: &PodStatus, name: &str) -> Option<Amounts> {
     let lists = [&status.container_statuses, &status.init_container_statuses];
     let given_resources = lists.into_iter().flatten().flatten().find(|s| s.name == name)?;

@@ -38,8 +38,6 @@ pub mod annotation {
     pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
     /// The container that `kubectl logs` and `exec` mean when they name none.
     pub const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
-    /// Why a revision of a workload was made.
-    pub const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
     /// A Deployment's revision, on it and on its ReplicaSets.
     pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
     /// Pods with a lower cost are removed first when a ReplicaSet shrinks.

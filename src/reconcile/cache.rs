@@ -281,16 +281,6 @@ impl<T: Typed> Cache<T> {
         index.by_node.of(node).filter_map(Shared::from_object).collect()
     }
 
-    /// How many objects there are.
-    pub fn len(&self) -> usize {
-        self.slot.index.read().objects.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Calls `handler` for every object, as an addition, and from then on for every change, in order and
     /// after the cache shows it. The handler must not block, and must not subscribe to the same cache.
     pub fn on_change(&self, handler: impl Fn(&Change) + Send + Sync + 'static) {

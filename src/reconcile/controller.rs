@@ -79,7 +79,7 @@ impl<R: Reconciler> Controller<R> {
     }
 
     /// As [`Controller::watches`], for a kind that is known only at run time.
-    pub fn watches_kind<Q: Requests<R::Key> + 'static>(
+    pub(crate) fn watches_kind<Q: Requests<R::Key> + 'static>(
         mut self,
         kind: Kind,
         handler: fn(&R, &Change) -> Q,

@@ -40,7 +40,7 @@ struct State<K> {
 
 impl<K: QueueKey> WorkQueue<K> {
     /// An empty queue whose failing keys come back after growing delays.
-    pub fn new(policy: BackoffPolicy) -> Self {
+    pub(crate) fn new(policy: BackoffPolicy) -> Self {
         let state = State {
             ready: VecDeque::new(),
             dirty: HashSet::new(),
@@ -87,22 +87,18 @@ impl<K: QueueKey> WorkQueue<K> {
     }
 
     /// Forgets a key's failures.
-    pub fn forget(&self, key: &K) {
+    pub(crate) fn forget(&self, key: &K) {
         self.inner.state.lock().backoffs.succeed(key);
     }
 
     /// How many keys wait to be worked on now.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.inner.state.lock().ready.len()
     }
 
-    /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The next key; to be given back with [`WorkQueue::done`].
-    pub async fn next(&self) -> K {
+    pub(crate) async fn next(&self) -> K {
         loop {
             let changed = self.inner.changed.notified();
             let wake = {
@@ -128,7 +124,7 @@ impl<K: QueueKey> WorkQueue<K> {
     }
 
     /// The work on a key is over; it comes again if it was asked for meanwhile.
-    pub fn done(&self, key: &K) {
+    pub(crate) fn done(&self, key: &K) {
         let again = {
             let mut state = self.inner.state.lock();
             state.working.remove(key);
@@ -185,11 +181,11 @@ mod tests {
         assert_eq!(queue.next().await, "a");
         queue.add("a");
         assert_eq!(queue.next().await, "b");
-        assert!(queue.is_empty(), "a is being worked on");
+        assert_eq!(queue.len(), 0, "a is being worked on");
         queue.done(&"a");
         assert_eq!(queue.next().await, "a");
         queue.done(&"a");
-        assert!(queue.is_empty());
+        assert_eq!(queue.len(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -209,7 +209,7 @@ mod tests {
         let meta = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
         let about = api.create_as(Namespace { metadata: meta("default"), ..Namespace::default() }).unwrap();
         for component in ["one", "another", "a third"] {
-            Recorder::new(&api, component).normal(about.object(), "Told", component);
+            Recorder::new(&api, component).normal(about.object(), "Tested", component);
         }
         assert_eq!(api.count(Kind::Event), 3);
     }

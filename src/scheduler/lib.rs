@@ -8,21 +8,21 @@
 //! Architecture Invariant: a cycle does no I/O and reads no clock; one task owns all state.
 
 pub mod config;
-pub mod core;
-pub mod cycle;
-pub mod explain;
-pub mod framework;
-pub mod message;
+pub(crate) mod core;
+pub(crate) mod cycle;
+pub(crate) mod explain;
+pub(crate) mod framework;
+pub(crate) mod message;
 #[cfg(test)]
 mod oracle;
-pub mod plugins;
+pub(crate) mod plugins;
 #[cfg(test)]
 mod preemption_scenarios;
-pub mod profile;
-pub mod queue;
-pub mod reason;
+pub(crate) mod profile;
+pub(crate) mod queue;
+pub(crate) mod reason;
 mod run;
-pub mod state;
+pub(crate) mod state;
 #[cfg(test)]
 mod test_cluster;
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use crate::reason::Reason;
 
 /// What is said when there is no node at all.
-pub const NO_NODES: &str = "no nodes available to schedule pods";
+pub(crate) const NO_NODES: &str = "no nodes available to schedule pods";
 
 /// `0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.`
 ///
 /// Reasons are ordered as text, count first, as Kubernetes does.
-pub fn node_reasons(nodes: usize, reasons: &BTreeMap<Reason, usize>) -> String {
+pub(crate) fn node_reasons(nodes: usize, reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<String> =
         reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     counted.sort();
@@ -19,6 +19,6 @@ pub fn node_reasons(nodes: usize, reasons: &BTreeMap<Reason, usize>) -> String {
 }
 
 /// The message when a plugin refused the pod before any node was looked at.
-pub fn rejected_before(nodes: usize, reason: &Reason) -> String {
+pub(crate) fn rejected_before(nodes: usize, reason: &Reason) -> String {
     format!("0/{nodes} nodes are available: {reason}.")
 }

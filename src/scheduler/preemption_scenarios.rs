@@ -166,10 +166,10 @@ fn the_room_that_was_made_is_kept_and_goes_to_the_more_important_sch_8() {
         json!([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]);
     cluster.placed("victim", "a", going);
     cluster.after(5).pod("again", important(10, "1"));
-    let mut told = vec![cluster.step(), cluster.step()];
-    told.sort();
+    let mut outcomes = vec![cluster.step(), cluster.step()];
+    outcomes.sort();
     assert_eq!(
-        told,
+        outcomes,
         [
             "-",
             "again: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: \
@@ -306,21 +306,21 @@ fn a_start_that_is_told_after_the_binding_decides_who_goes_sch_8() {
     assert_eq!(cluster.step(), "p evicts first from a");
 }
 
-/// Issue 10's class: room that a resize frees is told in the pod's status, and nowhere else.
+/// Issue 10's class: room that a resize frees is reported in the pod's status, and nowhere else.
 #[test]
 fn room_that_a_resized_pod_gives_back_is_there_for_others_sch_4() {
-    let told = |given: &str| {
+    let allocated = |given: &str| {
         json!({"spec": asking("500m"), "status": {"startTime": "2026-11-21T00:00:00Z", "containerStatuses": [
             {"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
                 "allocatedResources": {"cpu": given}}]}})
     };
     let mut cluster = Cluster::new(&[sized_node("a", "2")]);
-    cluster.placed("large", "a", told("2"));
+    cluster.placed("large", "a", allocated("2"));
     cluster.pod("p", asking("1"));
     assert_eq!(
         cluster.step(),
         "p: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
     );
-    cluster.placed("large", "a", told("500m"));
+    cluster.placed("large", "a", allocated("500m"));
     assert_eq!(cluster.after(60).step(), "p -> a");
 }

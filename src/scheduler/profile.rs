@@ -11,11 +11,11 @@ use crate::state::snapshot::Snapshot;
 /// One scheduler's plugins; pods choose it by `schedulerName`.
 pub struct Profile {
     /// The name pods choose it by.
-    pub scheduler_name: String,
+    pub(crate) scheduler_name: String,
     /// How many of the nodes are searched; None adapts to the cluster's size.
-    pub percentage_of_nodes_to_score: Option<u32>,
+    pub(crate) percentage_of_nodes_to_score: Option<u32>,
     /// How pods spread that do not say so themselves.
-    pub default_constraints: DefaultConstraints,
+    pub(crate) default_constraints: DefaultConstraints,
     /// By [`Point`]; those that score are in `scores`.
     at: [Vec<Arc<dyn Plugin>>; Point::ALL.len()],
     scores: Vec<(Arc<dyn Plugin>, i64)>,
@@ -30,7 +30,7 @@ impl Default for Profile {
 
 impl Profile {
     /// These plugins, all at every extension point they know, with their default weights.
-    pub fn of(plugins: Vec<Arc<dyn Plugin>>) -> Self {
+    pub(crate) fn of(plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let at = Point::ALL
             .map(|point| plugins.iter().filter(|plugin| plugin.points().contains(&point)).cloned().collect());
         let weighed = |plugin: Arc<dyn Plugin>| {
@@ -48,14 +48,14 @@ impl Profile {
 
     /// The same where of the plugins of a point only these take part. Scores have weights instead.
     #[must_use]
-    pub fn only_at(mut self, point: Point, enabled: PluginSet) -> Self {
+    pub(crate) fn only_at(mut self, point: Point, enabled: PluginSet) -> Self {
         self.at[point as usize].retain(|plugin| enabled.contains(plugin.id()));
         self
     }
 
     /// The same with these weights of the scores; none leaves a score out.
     #[must_use]
-    pub fn scoring(mut self, weight: impl Fn(PluginId) -> Option<i64>) -> Self {
+    pub(crate) fn scoring(mut self, weight: impl Fn(PluginId) -> Option<i64>) -> Self {
         let plugins = self.at[Point::Score as usize].iter();
         let weighed = plugins.filter_map(|plugin| {
             let weight = weight(plugin.id()).filter(|weight| *weight > 0)?;
@@ -66,12 +66,12 @@ impl Profile {
     }
 
     /// The plugins of a point, in the order in which they are asked.
-    pub fn at(&self, point: Point) -> impl DoubleEndedIterator<Item = &dyn Plugin> {
+    pub(crate) fn at(&self, point: Point) -> impl DoubleEndedIterator<Item = &dyn Plugin> {
         self.at[point as usize].iter().map(AsRef::as_ref)
     }
 
     /// The plugins that score nodes, with their weights.
-    pub fn scores(&self) -> impl Iterator<Item = (&dyn Plugin, i64)> {
+    pub(crate) fn scores(&self) -> impl Iterator<Item = (&dyn Plugin, i64)> {
         self.scores.iter().map(|(plugin, weight)| (plugin.as_ref(), *weight))
     }
 
@@ -81,7 +81,7 @@ impl Profile {
     }
 
     /// Whether the pod may be tried; the text says why not.
-    pub fn admits(&self, pod: &PodInfo) -> Result<(), &'static str> {
+    pub(crate) fn admits(&self, pod: &PodInfo) -> Result<(), &'static str> {
         self.at(Point::PreEnqueue).try_for_each(|plugin| plugin.pre_enqueue(pod))
     }
 
@@ -91,12 +91,12 @@ impl Profile {
     }
 
     /// The plugins whose refusals a change of this type can turn.
-    pub fn woken_by(&self, change: ChangeType) -> PluginSet {
+    pub(crate) fn woken_by(&self, change: ChangeType) -> PluginSet {
         self.refusing().filter(|plugin| plugin.wakes_on().contains(&change)).map(Plugin::id).collect()
     }
 
     /// Whether the change may have turned a refusal that one of these plugins gave the pod.
-    pub fn helps(
+    pub(crate) fn helps(
         &self,
         pod: &PodInfo,
         rejected_by: PluginSet,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// One reason, cheap to make and to compare: a big cluster gives thousands in one cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// `spec.nodeName` names another node.
     NodeName,
     /// The node is cordoned.
@@ -63,7 +63,7 @@ pub enum Reason {
 
 /// The name of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ResourceName {
+pub(crate) enum ResourceName {
     /// `cpu`
     Cpu,
     /// `memory`
@@ -98,12 +98,12 @@ impl fmt::Display for ResourceName {
 
 impl Reason {
     /// Something about a claim.
-    pub fn claim(text: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn claim(text: impl Into<Arc<str>>) -> Self {
         Self::Claim(text.into())
     }
 
     /// The pod names a claim that is not there.
-    pub fn claim_not_found(name: &str) -> Self {
+    pub(crate) fn claim_not_found(name: &str) -> Self {
         Self::claim(format!("persistentvolumeclaim \"{name}\" not found"))
     }
 }
@@ -150,16 +150,16 @@ impl fmt::Display for Reason {
 
 /// A plugin's no to a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// Why: at least one reason.
     pub reasons: Reasons,
     /// Whether evicting pods from the node could help.
-    pub resolvable: bool,
+    pub(crate) resolvable: bool,
 }
 
 /// Reasons; the one that is usual needs no allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Reasons {
+pub(crate) enum Reasons {
     /// The usual case.
     One(Reason),
     /// Several at once, as when cpu and memory both lack.
@@ -168,7 +168,7 @@ pub enum Reasons {
 
 impl Reasons {
     /// All of them.
-    pub fn as_slice(&self) -> &[Reason] {
+    pub(crate) fn as_slice(&self) -> &[Reason] {
         match self {
             Self::One(reason) => std::slice::from_ref(reason),
             Self::Many(reasons) => reasons,
@@ -178,12 +178,12 @@ impl Reasons {
 
 impl Refusal {
     /// A no that evicting pods could turn.
-    pub fn resolvable(reason: Reason) -> Self {
+    pub(crate) fn resolvable(reason: Reason) -> Self {
         Self { reasons: Reasons::One(reason), resolvable: true }
     }
 
     /// A no that evicting pods cannot turn.
-    pub fn unresolvable(reason: Reason) -> Self {
+    pub(crate) fn unresolvable(reason: Reason) -> Self {
         Self { reasons: Reasons::One(reason), resolvable: false }
     }
 }

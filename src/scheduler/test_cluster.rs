@@ -1,4 +1,4 @@
-//! A cluster of the scheduler's core alone, told in short texts.
+//! A cluster of the scheduler's core alone, described in short texts.
 
 use std::sync::Arc;
 use std::time::Duration;

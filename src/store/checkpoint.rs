@@ -1,7 +1,7 @@
 //! What was durable last, written down beside the database and apart from it.
 //!
 //! The database cuts the torn end of its journal off without a word, as it must after a crash. By this record a
-//! torn end, which nobody was told of, is told from a journal that has lost what was acknowledged.
+//! torn end, of which nothing was acknowledged, is distinguished from a journal that has lost what was.
 //!
 //! It is one line, written in place after each group has become durable. Nobody waits for it to reach the disk: one
 //! that is behind only says less.
@@ -113,7 +113,7 @@ pub(super) enum Recorded {
 pub(super) struct Record {
     path: PathBuf,
     file: Option<File>,
-    /// A failure is told once.
+    /// A failure is logged once.
     failing: bool,
 }
 

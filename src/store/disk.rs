@@ -3,7 +3,7 @@
 //! The thread takes everything that has queued up while it was syncing and makes it durable with one
 //! fsync. When the disk refuses (full, read-only, gone), new writes are refused before anything is changed, and
 //! those that are under way get the room held back for them ([`Reserve`]). When not even that helps, their writers
-//! are told that the outcome is not known, and the same group is tried again until the disk takes it.
+//! learn that the outcome is not known, and the same group is tried again until the disk takes it.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -107,8 +107,9 @@ impl Disk {
         }
     }
 
-    /// Writes what is queued and ends the thread.
+    /// Writes what is queued and ends the thread. That waits for the disk, but for none that hangs or fails on purpose.
     pub(super) fn close(&self) {
+        self.faults.set(DiskFault::None);
         self.queue.lock().take();
         if let Some(thread) = self.thread.lock().take() {
             let _ = thread.join();
@@ -118,8 +119,6 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Closing waits for what is queued: not for a disk that hangs on purpose.
-        self.faults.set(DiskFault::None);
         self.close();
     }
 }

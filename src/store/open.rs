@@ -305,7 +305,7 @@ mod tests {
         bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
     }
 
-    /// RELIABILITY-FOUND 9, SAFE-2: what is lost is told, nothing is changed, and only whoever says so goes on.
+    /// RELIABILITY-FOUND 9, SAFE-2: what is lost is reported, nothing is changed, and only whoever says so goes on.
     #[test]
     fn a_damaged_state_is_refused_with_what_is_lost_until_the_loss_is_accepted() {
         type Damage = (&'static str, fn(&Path));
@@ -369,7 +369,7 @@ mod tests {
         }
     }
 
-    /// SAFE-2: a crash leaves the beginning of a write that nobody was told of.
+    /// SAFE-2: a crash leaves the beginning of a write that was not acknowledged.
     #[test]
     fn the_torn_end_of_a_journal_is_no_damage() {
         for tear in [1, 7, 40, 200] {

@@ -43,9 +43,9 @@ pub struct Change {
 #[error("too old resource version: {asked} ({oldest})")]
 pub struct Expired {
     /// The revision asked for.
-    pub asked: Revision,
+    pub(crate) asked: Revision,
     /// The oldest one that history still follows.
-    pub oldest: Revision,
+    pub(crate) oldest: Revision,
 }
 
 /// Which changes a watcher may see.

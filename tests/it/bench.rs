@@ -40,9 +40,9 @@ fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
     command.args(["bench", "soak", "--minutes", "0.1"]).env("TMPDIR", &temporary);
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     // So short a run may end before all caches are filled: either verdict is one.
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{text}{told}");
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{text}{stderr}");
     let mut lines = text.lines();
     assert!(lines.next().unwrap().contains("serve MiB  hosts MiB  descriptors  threads"), "{text}");
     let rows: Vec<Vec<f64>> =
@@ -56,8 +56,8 @@ fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
     }
     let verdicts: Vec<&str> =
         text.lines().filter(|line| line.starts_with("flat  ") || line.starts_with("GREW  ")).collect();
-    assert_eq!(verdicts.len(), 5, "{text}{told}");
-    assert_eq!(output.status.success(), verdicts.iter().all(|line| line.starts_with("flat")), "{told}");
+    assert_eq!(verdicts.len(), 5, "{text}{stderr}");
+    assert_eq!(output.status.success(), verdicts.iter().all(|line| line.starts_with("flat")), "{stderr}");
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left");
     let none = Command::new(env!("CARGO_BIN_EXE_podium")).args(["bench", "soak", "--minutes", "0"]).output();
     assert_eq!(none.unwrap().status.code(), Some(2));

@@ -46,9 +46,9 @@ async fn an_ephemeral_run_takes_nothing_from_a_cluster_that_is_kept() {
     let instance = home.start(&["--nodes", "0"]);
     create(&instance, "mine").await;
     instance.stop();
-    let (code, _, told) = podium(&home, &[&SERVE[..], &["--ephemeral"]].concat());
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("holds a cluster that is kept"), "{told}");
+    let (code, _, stderr) = podium(&home, &[&SERVE[..], &["--ephemeral"]].concat());
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("holds a cluster that is kept"), "{stderr}");
     let instance = home.start(&["--nodes", "0"]);
     assert_eq!(names(&instance).await, ["mine"]);
     instance.stop();
@@ -69,9 +69,9 @@ async fn a_start_on_a_damaged_state_says_what_is_lost_until_that_is_accepted() {
     for journal in journals() {
         std::fs::File::options().write(true).open(journal).unwrap().set_len(0).unwrap();
     }
-    let (code, _, told) = podium(&home, &SERVE);
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("is damaged") && told.contains("--accept-data-loss"), "{told}");
+    let (code, _, stderr) = podium(&home, &SERVE);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("is damaged") && stderr.contains("--accept-data-loss"), "{stderr}");
     let instance = home.start(&["--nodes", "0", "--accept-data-loss"]);
     assert_eq!(names(&instance).await, [""; 0]);
     create(&instance, "mine-again").await;
@@ -154,13 +154,13 @@ async fn a_command_finds_the_instance_whose_kubeconfig_was_written_elsewhere() {
     let home = Home::new();
     let elsewhere = home.path("elsewhere");
     let instance = home.start(&["--nodes", "0", "--kubeconfig", elsewhere.to_str().unwrap()]);
-    let (code, printed, told) = podium(&home, &["kubeconfig"]);
-    assert_eq!(code, Some(0), "{told}");
-    assert_eq!(printed.trim(), std::fs::read_to_string(&elsewhere).unwrap().trim());
+    let (code, stdout, stderr) = podium(&home, &["kubeconfig"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stdout.trim(), std::fs::read_to_string(&elsewhere).unwrap().trim());
     let manifest = home.path("map.yaml");
     std::fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine}\n").unwrap();
-    let (code, printed, told) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);
-    assert_eq!((code, printed.as_str()), (Some(0), "configmap/mine created\n"), "{told}");
+    let (code, stdout, stderr) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);
+    assert_eq!((code, stdout.as_str()), (Some(0), "configmap/mine created\n"), "{stderr}");
     assert_eq!(names(&instance).await, ["mine"]);
     instance.stop();
 }
@@ -178,10 +178,10 @@ fn what_a_manifest_says_does_not_drive_the_terminal() {
     ] {
         std::fs::write(&manifest, text).unwrap();
         for command in ["apply", "delete"] {
-            let (_, printed, told) = podium(&home, &[command, "-f", manifest.to_str().unwrap()]);
+            let (_, stdout, stderr) = podium(&home, &[command, "-f", manifest.to_str().unwrap()]);
             assert!(
-                !printed.contains(['\u{1b}', '\u{7}']) && !told.contains(['\u{1b}', '\u{7}']),
-                "{printed}{told}"
+                !stdout.contains(['\u{1b}', '\u{7}']) && !stderr.contains(['\u{1b}', '\u{7}']),
+                "{stdout}{stderr}"
             );
         }
     }

@@ -115,25 +115,25 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
         let output = instance.kubectl_output(&[&["drain", one], more].concat());
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (done, told) = drain(&[]);
+    let (done, stderr) = drain(&[]);
     assert!(!done);
     for reason in [
         "cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore): default/agent-",
         "with local storage (use --delete-emptydir-data to override): default/cache-",
         "that declare no controller (use --force to override): default/lonely",
     ] {
-        assert!(told.contains(reason), "{told}");
+        assert!(stderr.contains(reason), "{stderr}");
     }
     assert_eq!(apps(&instance, one), "agent cache lonely web", "all or nothing");
     assert_eq!(instance.kubectl(&["get", "node", one, "-o", "jsonpath={.spec.unschedulable}"]), "true");
 
     let all = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
-    let (done, told) = drain(&[&all[..], &["--timeout=2s"]].concat());
-    assert!(!done && told.contains("global timeout reached: 2s"), "{told}");
-    assert!(told.contains("Cannot evict pod as it would violate the pod's disruption budget."), "{told}");
+    let (done, stderr) = drain(&[&all[..], &["--timeout=2s"]].concat());
+    assert!(!done && stderr.contains("global timeout reached: 2s"), "{stderr}");
+    assert!(stderr.contains("Cannot evict pod as it would violate the pod's disruption budget."), "{stderr}");
     assert_eq!(apps(&instance, one), "agent web", "what no budget holds is gone");
-    let (done, told) = drain(&[&all[..], &["--disable-eviction", "--timeout=60s"]].concat());
-    assert!(done, "{told}");
+    let (done, stderr) = drain(&[&all[..], &["--disable-eviction", "--timeout=60s"]].concat());
+    assert!(done, "{stderr}");
     assert_eq!(apps(&instance, one), "agent");
     instance.kubectl(&["uncordon", one]);
     settled(&instance);

@@ -36,8 +36,8 @@ impl Layer {
 
     /// A program of this machine with the libraries it needs, at the same places.
     fn program(&mut self, name: &str) {
-        let told = Command::new("sh").args(["-c", &format!("command -v {name}")]).output().unwrap();
-        let path = PathBuf::from(String::from_utf8(told.stdout).unwrap().trim());
+        let output = Command::new("sh").args(["-c", &format!("command -v {name}")]).output().unwrap();
+        let path = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
         let real = path.canonicalize().unwrap();
         self.add(&format!("bin/{name}"), EntryType::Regular, 0o755, &std::fs::read(&real).unwrap());
         let libraries = Command::new("ldd").arg(&real).output().unwrap();

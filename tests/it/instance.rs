@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -210,6 +211,15 @@ impl Instance {
             .output()
             .expect("kubectl is on the PATH; a test that needs it begins with `needs!(Kubectl)`")
     }
+}
+
+/// A number of seconds that nothing else on the machine sleeps: each call gives another, so that tests which run at once
+/// never count each other's processes.
+pub(crate) fn seconds_of_its_own() -> u32 {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+    assert!(given < 1000, "the next process' numbers begin there");
+    10_000_000 + std::process::id() % 100_000 * 1000 + given
 }
 
 /// Between two looks at something outside this process.

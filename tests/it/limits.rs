@@ -56,13 +56,13 @@ fn quotas(instance: &Instance, home: &Home) {
         "Error from server (Forbidden): pods \"two\" is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, \
          limited: pods=1"
     );
-    let told = instance.kubectl(&["-n", "team", "describe", "quota", "few"]);
+    let described = instance.kubectl(&["-n", "team", "describe", "quota", "few"]);
     assert_eq!(
-        ["pods", "requests.cpu", "count/configmaps"].map(|name| line(&told, name)),
+        ["pods", "requests.cpu", "count/configmaps"].map(|name| line(&described, name)),
         ["pods 1 1", "requests.cpu 500m 1", "count/configmaps 1 3"]
     );
-    let told = instance.kubectl(&["-n", "team", "describe", "limits", "r"]);
-    assert_eq!(line(&told, "Container"), "Container cpu - 2 500m 2 -");
+    let described = instance.kubectl(&["-n", "team", "describe", "limits", "r"]);
+    assert_eq!(line(&described, "Container"), "Container cpu - 2 500m 2 -");
 }
 
 fn presets(instance: &Instance, home: &Home) {
@@ -109,9 +109,9 @@ fn autoscalers(instance: &Instance, home: &Home) {
     wait_for("the autoscaler to raise the size", || {
         (get(instance, &["deployment", "web"])["spec"]["replicas"] == 2).then_some(())
     });
-    let told = instance.kubectl(&["describe", "hpa", "web"]);
+    let described = instance.kubectl(&["describe", "hpa", "web"]);
     let scaled = "New size: 2; reason: Current number of replicas below Spec.MinReplicas";
-    assert!(told.contains(scaled) && told.contains("SuccessfulRescale"), "{told}");
+    assert!(described.contains(scaled) && described.contains("SuccessfulRescale"), "{described}");
     assert!(line(&instance.kubectl(&["get", "hpa"]), "web").starts_with("web Deployment/web cpu: "));
 }
 

@@ -60,7 +60,7 @@ impl Need {
         }
     }
 
-    /// What is told at the end.
+    /// What is reported at the end.
     fn reason(self) -> &'static str {
         match self {
             Self::Kubectl => "no kubectl",
@@ -115,7 +115,7 @@ pub(crate) fn on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// What `unshare` is told so that a process may mount file systems of its own.
+/// The arguments of `unshare` so that a process may mount file systems of its own.
 pub(crate) fn own_mounts() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--map-root-user", "--mount"] }
 }

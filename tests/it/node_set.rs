@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
 
 /// The numbers of seconds that programs sleep whose words end so.
@@ -10,11 +10,6 @@ fn sleepers(mark: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let commands = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     commands.filter(|command| *command == format!("sleep\0{mark}\0").into_bytes()).count()
-}
-
-/// A number of seconds that no other test sleeps.
-fn mark(test: u32) -> String {
-    format!("{}", 8_000_000 + u64::from(std::process::id()) * 10 + u64::from(test))
 }
 
 /// A pod that runs `sleep MARK` on nodes with the label `disk: ssd`.
@@ -63,7 +58,7 @@ fn events(instance: &Instance, reason: &str) -> String {
 #[test]
 fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(1));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let config = home.path("config.yaml");
     let write = |nodes: &str| {
         // As editors do it: another file in its place.
@@ -90,7 +85,7 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     write("- name: gpu\n  taints:\n  - {key: a, effect: NoSchedul}\n");
     let place =
         format!("{}:5:14: nodes[0].taints[0].effect: Unsupported value: \"NoSchedul\"", config.display());
-    wait_for("the mistake to be told", || {
+    wait_for("the event about the mistake", || {
         events(&instance, "InvalidConfigFile").contains(&place).then_some(())
     });
     assert_eq!((nodes(&instance).as_str(), sleepers(&mark)), ("gpu node-1", 1));
@@ -124,15 +119,17 @@ const ASKED: &str = "apiVersion: v1\nkind: Node\nmetadata:\n  name: extra\n  lab
 #[test]
 fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(2));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let mut instance = home.start(&["--nodes", "1"]);
     apply(&home, &instance, "foreign.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n");
-    // What stands in the way of a start is told, and it is tried again.
+    // What stands in the way of a start is an event, and it is tried again.
     let obstacle = home.data_dir().join("nodes/broken");
     std::fs::write(&obstacle, "").unwrap();
     apply(&home, &instance, "broken.yaml", &ASKED.replace("extra", "broken"));
-    let told = || events(&instance, "NodeStartFailed");
-    wait_for("the failure to be told", || told().contains("Node broken cannot be started: ").then_some(()));
+    let failures = || events(&instance, "NodeStartFailed");
+    wait_for("the event about the failure", || {
+        failures().contains("Node broken cannot be started: ").then_some(())
+    });
     std::fs::remove_file(&obstacle).unwrap();
     ready(&instance, "broken");
     instance.kubectl(&["delete", "node", "broken"]);

@@ -61,8 +61,8 @@ async fn hosts_of_a_killed_control_plane_are_listed_and_stopped() {
     let line = listed(&home).unwrap();
     assert_eq!((line[2].as_str(), line[4].as_str()), ("1", "nobody"), "its pods run on");
     let arguments = ["stop", "--data-dir", directory.to_str().unwrap()];
-    let told = podium(&arguments);
-    assert!(told.contains("node node-1 (pid ") && told.contains("its pods with it"), "{told}");
+    let output = podium(&arguments);
+    assert!(output.contains("node node-1 (pid ") && output.contains("its pods with it"), "{output}");
     assert_eq!(hosts_of(&directory), []);
     assert!(podium(&arguments).starts_with("nothing runs on "));
 }
@@ -76,8 +76,8 @@ async fn stop_ends_a_running_instance_with_all_it_runs() {
     let directory = data_dir(&home);
     let pid = instance.pid();
     // A child that nobody has waited for looks alive to nobody but its parent: stop waits for its end, not for that.
-    let told = podium(&["stop", "--data-dir", directory.to_str().unwrap()]);
-    assert!(told.contains(&format!("podium (pid {pid}) has ended")), "{told}");
+    let output = podium(&["stop", "--data-dir", directory.to_str().unwrap()]);
+    assert!(output.contains(&format!("podium (pid {pid}) has ended")), "{output}");
     assert_eq!(instance.wait(), 0);
     assert_eq!(hosts_of(&directory), []);
 }

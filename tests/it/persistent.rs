@@ -101,10 +101,11 @@ spec:
     let claims = instance.kubectl(&["get", "pvc", "--no-headers"]);
     let words: Vec<&str> = claims.split_ascii_whitespace().collect();
     assert_eq!(words[..6], ["task-pv-claim", "Bound", "task-pv-volume", "10Gi", "RWO", "manual"]);
-    let told = instance.kubectl(&["describe", "pvc", "task-pv-claim"]);
+    let described = instance.kubectl(&["describe", "pvc", "task-pv-claim"]);
     assert!(
-        told.contains("Used By:       task-pv-pod") && told.contains("[kubernetes.io/pvc-protection]"),
-        "{told}"
+        described.contains("Used By:       task-pv-pod")
+            && described.contains("[kubernetes.io/pvc-protection]"),
+        "{described}"
     );
 
     instance.kubectl(&["delete", "pvc", "task-pv-claim", "--wait=false"]);
@@ -167,9 +168,9 @@ spec:
     wait_for("the first line", || (lines(&log) == 1).then_some(()));
     instance.kubectl(&["delete", "pod", "-l", "app=writer", "--now"]);
     wait_for("the second pod's line", || (lines(&log) == 2).then_some(()));
-    let told = instance.kubectl(&["get", "events", "--field-selector=involvedObject.name=diary"]);
+    let events = instance.kubectl(&["get", "events", "--field-selector=involvedObject.name=diary"]);
     for reason in ["WaitFor", "ExternalProvisioning", "Provisioning", "ProvisioningSucceeded"] {
-        assert!(told.contains(reason), "{reason}: {told}");
+        assert!(events.contains(reason), "{reason}: {events}");
     }
     instance.stop();
 

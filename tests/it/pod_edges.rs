@@ -87,8 +87,9 @@ fn attaches(instance: &Instance) {
         let name = format!("short-{number}");
         let run = ["run", &name, "--attach", "--rm", "--image=busybox", "--restart=Never", "--quiet"];
         let output = instance.kubectl_output(&[&run[..], &["--", "sh", "-c", script]].concat());
-        let (said, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert_eq!(said.trim(), "yo", "{script}: {told}");
-        assert!(!told.contains("couldn't attach"), "{script}: {told}");
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(stdout.trim(), "yo", "{script}: {stderr}");
+        assert!(!stderr.contains("couldn't attach"), "{script}: {stderr}");
     }
 }

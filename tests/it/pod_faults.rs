@@ -109,9 +109,9 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
     let another_class = to(r#"{"requests":{"cpu":"1","memory":"128Mi"},"limits":{"cpu":"1"}}"#);
     let refused =
         instance.kubectl_output(&["patch", "pod", "sized", "--subresource", "resize", "-p", &another_class]);
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     let text = "Invalid value: \"Burstable\": Pod QOS Class may not change as a result of resizing";
-    assert!(!refused.status.success() && told.contains(text), "{told}");
+    assert!(!refused.status.success() && stderr.contains(text), "{stderr}");
     wait_for("the event of the resize", || {
         events("sized").contains("Normal ResizeCompleted Pod resize completed: {").then_some(())
     });

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use podium::console::builtin;
 use podium::console::resource::ObjectRef;
-use podium::console::screen::pending::verdict::{Hint, Verdict, VerdictResponse, ask};
+use podium::console::screen::pending::verdict::{Hint, Verdict, VerdictResponse, fetch};
 use serde_json::json;
 
 use crate::instance::Home;
@@ -25,7 +25,7 @@ fn reference(name: &str) -> ObjectRef {
 async fn verdict(client: &kube::Client, name: &str) -> Verdict {
     let start = Instant::now();
     loop {
-        match ask(client.clone(), &reference(name)).await {
+        match fetch(client.clone(), &reference(name)).await {
             VerdictResponse::Verdict(verdict) => return *verdict,
             VerdictResponse::Untried if start.elapsed() < Duration::from_secs(30) => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -45,7 +45,7 @@ async fn the_console_reads_the_verdict_that_the_api_serves_con_9_sch_9() {
         {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "4000"}}}]}}))
     .unwrap();
     assert_eq!(
-        ask(client.clone(), &reference("huge")).await,
+        fetch(client.clone(), &reference("huge")).await,
         VerdictResponse::Untried,
         "there is no such pod"
     );
@@ -69,6 +69,6 @@ async fn the_console_reads_the_verdict_that_the_api_serves_con_9_sch_9() {
     let [Hint { alike: 2, changes, .. }] = &verdict.hints[..] else { panic!("{:?}", verdict.hints) };
     assert!(changes[0].starts_with("request at most "), "{changes:?}");
     pods.delete("huge", &DeleteParams::default().grace_period(0)).await.unwrap();
-    assert_eq!(ask(client, &reference("huge")).await, VerdictResponse::Untried);
+    assert_eq!(fetch(client, &reference("huge")).await, VerdictResponse::Untried);
     instance.stop();
 }

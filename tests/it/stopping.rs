@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustix::process::{Pid, Signal};
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
 
 /// Programs that have each put a child into a session of its own.
@@ -42,11 +42,6 @@ fn processes(mark: &str) -> BTreeMap<u32, String> {
     found
 }
 
-/// A number of seconds that no other test sleeps.
-fn mark(test: u32) -> String {
-    format!("{}", 7_000_000 + u64::from(std::process::id()) * 10 + u64::from(test))
-}
-
 fn apply(home: &Home, instance: &Instance, mark: &str) {
     apply_many(home, instance, mark, 3);
 }
@@ -68,8 +63,8 @@ fn restarts(instance: &Instance) -> String {
 #[test]
 fn a_stop_leaves_no_process_and_the_next_start_brings_the_workload_back_cli_5() {
     needs!(Kubectl);
-    for (number, signal) in [Signal::TERM, Signal::HUP].into_iter().enumerate() {
-        let (home, mark) = (Home::new(), mark(number as u32));
+    for signal in [Signal::TERM, Signal::HUP] {
+        let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
         let mut instance = home.start(&[]);
         apply(&home, &instance, &mark);
         instance.signal(signal);
@@ -87,7 +82,7 @@ fn a_stop_leaves_no_process_and_the_next_start_brings_the_workload_back_cli_5() 
 #[test]
 fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(5));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let instance = home.start(&[]);
     apply_many(&home, &instance, &mark, 50);
     let before = processes(&mark);
@@ -118,7 +113,7 @@ fn host_pid(home: &Home, node: &str) -> Pid {
 #[test]
 fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(8));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let config = home.path("config.yaml");
     std::fs::write(&config, "timings: {containerBackOffInitial: 0.1}").unwrap();
     let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
@@ -173,7 +168,7 @@ spec:
 #[test]
 fn a_second_signal_cuts_the_grace_short_cli_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(8));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
@@ -192,7 +187,7 @@ fn a_second_signal_cuts_the_grace_short_cli_5() {
 #[test]
 fn nothing_ephemeral_outlives_kill_9_cli_2() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(6));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let instance = home.start(&["--ephemeral"]);
     apply(&home, &instance, &mark);
     instance.crash();
@@ -202,7 +197,7 @@ fn nothing_ephemeral_outlives_kill_9_cli_2() {
 #[test]
 fn a_start_with_fewer_nodes_leaves_no_pod_on_those_that_are_gone_node_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(7));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let instance = home.start(&["--nodes", "2"]);
     apply(&home, &instance, &mark);
     instance.stop();
@@ -235,7 +230,7 @@ fn stop_host(home: &Home, node: &str) {
 #[test]
 fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(1));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, "")]);
     apply(&home, &instance, &mark);
     stop_host(&home, "node-1");
@@ -249,7 +244,7 @@ fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
 #[test]
 fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(2));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
@@ -270,7 +265,7 @@ fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
 #[test]
 fn the_first_signal_ends_podium_whatever_grace_a_pod_has_cli_5() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(3));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
@@ -304,7 +299,7 @@ spec:
 #[test]
 fn a_deleted_node_whose_host_hangs_never_lets_a_pod_run_twice_safe_1() {
     needs!(Kubectl);
-    let (home, mark) = (Home::new(), mark(4));
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let config = impatient(&home, ", missingNodeQuarantine: 0.2");
     let instance = home.start(&["--nodes", "2", "--config", &config]);
     let manifest = home.path("web.yaml");

@@ -129,10 +129,10 @@ fn exec(instance: &Instance, protocol: &str, web_sockets: &str) {
     assert!(String::from_utf8_lossy(&cut.stderr).starts_with("well"), "{protocol}");
 
     let missing = fed(instance, web_sockets, &["exec", "box", "--", "no-such-program"], b"");
-    let told = String::from_utf8_lossy(&missing.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(
-        told.contains("exec: \"no-such-program\": executable file not found in $PATH"),
-        "{protocol}: {told}"
+        stderr.contains("exec: \"no-such-program\": executable file not found in $PATH"),
+        "{protocol}: {stderr}"
     );
     assert_eq!(missing.status.code(), Some(1), "{protocol}");
 }
@@ -165,10 +165,13 @@ fn forward(instance: &Instance, protocol: &str, web_sockets: &str) {
     let mut refused = Forward::start(instance, web_sockets, "pod/box", ":80");
     assert!(!refused.get().is_ok_and(|answer| answer.contains("200")), "{protocol}");
     // kubectl gives up at the first connection that cannot be made, and says why.
-    let mut told = String::new();
-    refused.child.0.stderr.as_mut().unwrap().read_to_string(&mut told).unwrap();
-    assert!(told.contains("error forwarding port 80 to pod "), "{protocol}: {told}");
-    assert!(told.contains("uid : failed to connect to localhost:80 inside the pod: dial tcp4 "), "{told}");
+    let mut stderr = String::new();
+    refused.child.0.stderr.as_mut().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(stderr.contains("error forwarding port 80 to pod "), "{protocol}: {stderr}");
+    assert!(
+        stderr.contains("uid : failed to connect to localhost:80 inside the pod: dial tcp4 "),
+        "{stderr}"
+    );
 }
 
 /// API-3: the older protocol, two channels of a WebSocket a port, as the kube crate speaks it.
@@ -203,8 +206,8 @@ fn proxy(instance: &Instance) {
         ("/pods/a:b:c/proxy/", "invalid pod request \"a:b:c\""),
         ("/pods/nosuch/proxy/", "pods \"nosuch\" not found"),
     ] {
-        let told = String::from_utf8_lossy(&get(path).stderr).into_owned();
-        assert!(told.contains(expected), "{path}: {told}");
+        let stderr = String::from_utf8_lossy(&get(path).stderr).into_owned();
+        assert!(stderr.contains(expected), "{path}: {stderr}");
     }
 }
 
@@ -227,10 +230,10 @@ fn node_proxy(instance: &Instance) {
         ("node-1/proxy/nothing", "the server could not find the requested resource"),
         ("a:b:c:d/proxy/pods", "invalid node request \"a:b:c:d\""),
     ] {
-        let told = get(path);
-        let told =
-            format!("{}{}", String::from_utf8_lossy(&told.stderr), String::from_utf8_lossy(&told.stdout));
-        assert!(!get(path).status.success() && told.contains(expected), "{path}: {told}");
+        let output = get(path);
+        let output =
+            format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+        assert!(!get(path).status.success() && output.contains(expected), "{path}: {output}");
     }
 }
 

@@ -134,8 +134,8 @@ mod tests {
         }
         let refused = make(&api, 250).unwrap_err();
         assert_eq!(refused.code(), 403);
-        let told = "pods \"p250\" is forbidden: the cluster has 250 active pods and takes 250 (";
-        assert!(refused.to_string().starts_with(told), "{refused}");
+        let expected = "pods \"p250\" is forbidden: the cluster has 250 active pods and takes 250 (";
+        assert!(refused.to_string().starts_with(expected), "{refused}");
         // Those that ended or went are not counted.
         end(&api, 0);
         make(&api, 250).unwrap();

@@ -73,10 +73,10 @@ fn missing(spec: &ResourceQuotaSpec, pod: &Pod) -> Option<String> {
             silent.entry(name).or_default().insert(&container.name);
         }
     }
-    let told = silent.into_iter().map(|(name, containers)| {
+    let missing = silent.into_iter().map(|(name, containers)| {
         format!("{name} for: {}", containers.into_iter().collect::<Vec<_>>().join(","))
     });
-    Some(told.collect::<Vec<_>>().join("; ")).filter(|told| !told.is_empty())
+    Some(missing.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
 /// What is taken more than before, of what the quota limits.
@@ -106,11 +106,11 @@ fn fits(
     }
     let status = quota.status.clone().unwrap_or_default();
     let of = |list: Option<&ResourceList>| {
-        let told = over.iter().map(|name| {
+        let amounts = over.iter().map(|name| {
             let quantity = list.and_then(|l| l.get(*name));
             format!("{name}={}", quantity.map_or("0", |q| q.0.as_str()))
         });
-        told.collect::<Vec<_>>().join(",")
+        amounts.collect::<Vec<_>>().join(",")
     };
     let message = format!(
         "exceeded quota: {}, requested: {}, used: {}, limited: {}",

@@ -180,11 +180,11 @@ mod tests {
     /// API-FOUND 9, RELIABILITY-FOUND 27.
     #[test]
     fn acting_as_somebody_else_is_refused_not_overlooked_api_1() {
-        let told = |entries: &[(&'static str, &str)]| {
+        let refusal = |entries: &[(&'static str, &str)]| {
             refuse_impersonation(&User::owner(), &headers(entries)).err().map(|error| error.to_string())
         };
-        assert_eq!(told(&[("accept", "impersonate-user")]), None);
-        let user = told(&[("impersonate-group", "g"), ("impersonate-user", "nobody")]).unwrap();
+        assert_eq!(refusal(&[("accept", "impersonate-user")]), None);
+        let user = refusal(&[("impersonate-group", "g"), ("impersonate-user", "nobody")]).unwrap();
         assert!(user.starts_with("users \"nobody\" is forbidden: User "), "{user}");
         for (header, resource) in [
             ("impersonate-user", "users"),
@@ -192,7 +192,9 @@ mod tests {
             ("impersonate-uid", "uids.authentication.k8s.io"),
             ("impersonate-extra-scopes", "userextras.authentication.k8s.io"),
         ] {
-            assert!(told(&[(header, "x")]).unwrap().starts_with(&format!("{resource} \"x\" is forbidden")));
+            assert!(
+                refusal(&[(header, "x")]).unwrap().starts_with(&format!("{resource} \"x\" is forbidden"))
+            );
         }
     }
 

@@ -73,30 +73,30 @@ pub(super) fn answer(server: &Server, path: &str, query: &Query) -> Option<Respo
 
 fn all(server: &Server, name: &str, checks: &[Check], query: &Query) -> Response {
     let mut excluded = query.all("exclude");
-    let (mut told, mut failed) = (String::new(), false);
+    let (mut report, mut failed) = (String::new(), false);
     for check in checks {
         let name = check.name();
         if excluded.iter().any(|excluded| excluded == name) {
             excluded.retain(|excluded| excluded != name);
-            let _ = writeln!(told, "[+]{name} excluded: ok");
+            let _ = writeln!(report, "[+]{name} excluded: ok");
         } else if let Err(why) = check.run(server) {
             failed = true;
-            let _ = writeln!(told, "[-]{name} failed: {why}");
+            let _ = writeln!(report, "[-]{name} failed: {why}");
         } else {
-            let _ = writeln!(told, "[+]{name} ok");
+            let _ = writeln!(report, "[+]{name} ok");
         }
     }
     if !excluded.is_empty() {
         excluded.sort();
         let quoted: Vec<String> = excluded.iter().map(|name| format!("\"{name}\"")).collect();
         let quoted = quoted.join(", ");
-        let _ = writeln!(told, "warn: some health checks cannot be excluded: no matches for {quoted}");
+        let _ = writeln!(report, "warn: some health checks cannot be excluded: no matches for {quoted}");
     }
     if failed {
-        return text(StatusCode::INTERNAL_SERVER_ERROR, format!("{told}{name} check failed\n"));
+        return text(StatusCode::INTERNAL_SERVER_ERROR, format!("{report}{name} check failed\n"));
     }
     let verbose = query.has("verbose");
-    text(StatusCode::OK, if verbose { format!("{told}{name} check passed\n") } else { "ok".into() })
+    text(StatusCode::OK, if verbose { format!("{report}{name} check passed\n") } else { "ok".into() })
 }
 
 fn text(status: StatusCode, text: String) -> Response {

@@ -201,10 +201,10 @@ mod tests {
     fn the_options_of_a_log_are_checked_api_3() {
         let check = |query: &str, expected: &str| {
             let options = Options::read(&Query::parse(query)).unwrap();
-            let told = options.check("web").err().map(|error| (error.code(), error.to_string()));
+            let found = options.check("web").err().map(|error| (error.code(), error.to_string()));
             let expected = (!expected.is_empty())
                 .then(|| (422, format!("PodLogOptions \"web\" is invalid: {expected}")));
-            assert_eq!(told, expected, "{query}");
+            assert_eq!(found, expected, "{query}");
         };
         check("", "");
         check("sinceSeconds=1&limitBytes=1&tailLines=0&stream=All", "");

@@ -11,7 +11,7 @@ mod body;
 mod channels;
 mod collection;
 mod connection;
-pub mod discovery;
+pub(crate) mod discovery;
 mod documents;
 mod encoding;
 #[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
@@ -25,7 +25,7 @@ mod metrics;
 mod negotiate;
 mod node_proxy;
 mod on_demand;
-pub mod openapi;
+pub(crate) mod openapi;
 mod patching;
 mod pieces;
 mod port_forward;
@@ -44,7 +44,7 @@ mod sessions;
 mod shown;
 mod spdy;
 mod strict;
-pub mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -94,7 +94,7 @@ struct Inner {
     started: Timestamp,
 }
 
-/// What a server is told of its place.
+/// How a server is configured.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServerConfig {
     /// Where clients reach it; none = by its name in the cluster's DNS.
@@ -139,11 +139,6 @@ impl Server {
 
     fn load(&self) -> &Arc<Load> {
         &self.inner.load
-    }
-
-    /// Connections that are open.
-    pub fn connections(&self) -> usize {
-        self.load().connections()
     }
 
     /// Bytes of answers that were made and that clients have not taken.

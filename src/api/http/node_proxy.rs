@@ -58,8 +58,8 @@ fn summary(server: &Server, node: &Shared<Node>) -> Value {
         value["cpu"] = json!({"time": at, "usageNanoCores": usage.cpu_nanocores});
         value["memory"] = json!({"time": at, "workingSetBytes": usage.memory_bytes});
     };
-    let mut told = json!({"nodeName": node.name(), "startTime": node.metadata.creation_timestamp});
-    amounts(&mut told, measured.total);
+    let mut node_stats = json!({"nodeName": node.name(), "startTime": node.metadata.creation_timestamp});
+    amounts(&mut node_stats, measured.total);
     let pods = pods(server, node.name());
     let pods = pods.iter().filter_map(|pod| {
         let used = measured.pods.get(node_access::runtime_uid(pod))?;
@@ -73,9 +73,9 @@ fn summary(server: &Server, node: &Shared<Node>) -> Value {
             total += *usage;
         }
         let started = pod.status.as_ref().and_then(|status| status.start_time.clone());
-        let mut told = json!({"podRef": reference, "startTime": started, "containers": containers});
-        amounts(&mut told, total);
-        Some(told)
+        let mut pod_stats = json!({"podRef": reference, "startTime": started, "containers": containers});
+        amounts(&mut pod_stats, total);
+        Some(pod_stats)
     });
-    json!({"pods": pods.collect::<Vec<_>>(), "node": told})
+    json!({"pods": pods.collect::<Vec<_>>(), "node": node_stats})
 }

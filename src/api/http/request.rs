@@ -153,7 +153,7 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<
         [plural, name, "proxy", ..] => (plural, Some(*name), Some("proxy")),
         _ => return Err(ApiError::NoSuchResource),
     };
-    let served = kinds.from_path(group, version, plural).ok_or(ApiError::NoSuchResource)?;
+    let served = kinds.by_path(group, version, plural).ok_or(ApiError::NoSuchResource)?;
     let kind = served.kind();
     if kind.namespaced() != namespace.is_some() && (namespace.is_some() || name.is_some()) {
         return Err(ApiError::NoSuchResource);

@@ -390,15 +390,15 @@ mod tests {
 
     #[test]
     fn jobs_leave_their_pods_to_a_client_that_says_nothing_job_1() {
-        let told = |kind, propagation| {
+        let defaulted = |kind, propagation| {
             let options = DeleteOptions { propagation, ..DeleteOptions::default() };
             let (options, warnings) = with_default_propagation(built_in(kind), options);
             (options.propagation, warnings.len())
         };
         let background = Some(Propagation::Background);
-        assert_eq!(told(Kind::Job, None), (Some(Propagation::Orphan), 1));
-        assert_eq!(told(Kind::ReplicationController, None), (Some(Propagation::Orphan), 0));
-        assert_eq!(told(Kind::Job, background), (background, 0));
-        assert_eq!(told(Kind::Deployment, None), (None, 0));
+        assert_eq!(defaulted(Kind::Job, None), (Some(Propagation::Orphan), 1));
+        assert_eq!(defaulted(Kind::ReplicationController, None), (Some(Propagation::Orphan), 0));
+        assert_eq!(defaulted(Kind::Job, background), (background, 0));
+        assert_eq!(defaulted(Kind::Deployment, None), (None, 0));
     }
 }

@@ -57,7 +57,7 @@ impl Answer {
         response
     }
 
-    /// What every answer has: a name of its own, and that nobody may keep it who is not told so.
+    /// What every answer has: a name of its own, and that nobody may cache it who is not allowed to.
     pub(super) fn marked(mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));

@@ -173,8 +173,8 @@ mod tests {
         let fixture = Fixture::new().await;
         let (status, list) = fixture.ask(Method::DELETE, MAPS, &json!({})).await;
         assert_eq!(status, StatusCode::OK);
-        let told: u64 = list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
-        assert!(fixture.store.durable(Revision(told)).now_or_never().unwrap().is_ok());
+        let revision: u64 = list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+        assert!(fixture.store.durable(Revision(revision)).now_or_never().unwrap().is_ok());
     }
 
     /// RELIABILITY-FOUND 26: who would write is told before trying, and learns when it works again.

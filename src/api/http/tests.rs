@@ -243,17 +243,17 @@ async fn an_object_has_so_many_parts_and_no_more_safe_10() {
     };
     let refused = client.post(PODS, &pod(10_000)).await;
     assert_eq!(refused.code, 413);
-    let told = "the object has more than 20000 parts (objects and elements of lists)";
-    assert_eq!(refused.message(), told);
+    let expected = "the object has more than 20000 parts (objects and elements of lists)";
+    assert_eq!(refused.message(), expected);
     assert_eq!(client.post(PODS, &pod(9_900)).await.code, 201);
     // Nor by a patch, which is refused before it is applied, or after.
     let many = json!({"spec": {"tolerations": vec![json!({}); 10_000]}});
-    assert_eq!(client.patch(&format!("{PODS}/p"), STRATEGIC, &many).await.message(), told);
+    assert_eq!(client.patch(&format!("{PODS}/p"), STRATEGIC, &many).await.message(), expected);
     let more: Vec<Value> = (0..200)
         .map(|_| json!({"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}))
         .collect();
     let refused = client.patch(&format!("{PODS}/p"), "application/json-patch+json", &json!(more)).await;
-    assert_eq!(refused.message(), told);
+    assert_eq!(refused.message(), expected);
 }
 
 /// Found here, SAFE-10: each constraint was compared with every other; the server stood still for minutes.
@@ -270,8 +270,8 @@ async fn long_lists_are_validated_in_one_pass_safe_10() {
     constraints.push(constraint(7));
     let refused = client.post(PODS, &pod(&constraints)).await;
     assert_eq!(refused.code, 422);
-    let told = "spec.topologySpreadConstraints[7].{topologyKey, whenUnsatisfiable}: Duplicate value: ";
-    assert!(refused.message().contains(told), "{}", refused.message());
+    let expected = "spec.topologySpreadConstraints[7].{topologyKey, whenUnsatisfiable}: Duplicate value: ";
+    assert!(refused.message().contains(expected), "{}", refused.message());
 }
 
 fn deployment(name: &str) -> Value {

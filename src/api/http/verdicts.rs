@@ -80,9 +80,9 @@ pub(super) fn answer(
 }
 
 fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
-    let told =
+    let to_json =
         |advice: &NodeAdvice| json!({"node": advice.node, "changes": advice.changes, "alike": advice.alike});
-    let advice: Vec<Value> = verdict.advice.iter().map(told).collect();
+    let advice: Vec<Value> = verdict.advice.iter().map(to_json).collect();
     json!({
         "kind": KIND, "apiVersion": format!("{GROUP}/{VERSION}"),
         "metadata": {"name": pod.name(), "namespace": pod.namespace(), "uid": pod.uid(),

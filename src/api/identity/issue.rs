@@ -22,7 +22,7 @@ const EXTENDED_REQUEST_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
 /// The broken rules of a request.
-pub fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
+pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
     let seconds = spec.expiration_seconds.unwrap_or(DEFAULT_SECONDS);
     let cause = |message: &str| Cause {
         reason: "FieldValueInvalid".into(),
@@ -40,7 +40,7 @@ pub fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
 
 impl Api {
     /// Issues a token for a service account; the answer is the request with its status.
-    pub fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
+    pub(crate) fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
         let of: Shared<ServiceAccount> = self.get_as(account)?;
         let mut spec = request.spec.unwrap_or_default();
         let causes = check_request(&spec);
@@ -284,7 +284,7 @@ mod tests {
         assert!(api.authenticate(&token, &["vault".into()]).is_ok());
         let pod = pod(&api, "p");
         let bound = |kind: &str, name: &str, uid: &str| json!({"audiences": [], "boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name, "uid": uid}});
-        for (account, spec, told) in [
+        for (account, spec, expected) in [
             (
                 "robot",
                 json!({"audiences": [], "expirationSeconds": 10}),
@@ -302,7 +302,7 @@ mod tests {
             ("robot", bound("ConfigMap", "p", ""), "cannot bind token to object of type v1, Kind=ConfigMap"),
         ] {
             let error = api.issue_token(&Key::new("ns", account), request(spec)).unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

@@ -106,17 +106,17 @@ impl Signer {
     }
 
     /// With a new key that ends with the process.
-    pub fn ephemeral() -> Self {
+    pub(crate) fn ephemeral() -> Self {
         Self::new(&Self::generate_key()).expect("a new key is a good key")
     }
 
     /// With this key (PEM, P-256).
     pub fn new(key_pem: &str) -> Result<Self, String> {
-        let told = |error: &dyn std::fmt::Display| format!("the key of service account tokens: {error}");
-        let key = rcgen::KeyPair::from_pem(key_pem).map_err(|error| told(&error))?;
+        let describe = |error: &dyn std::fmt::Display| format!("the key of service account tokens: {error}");
+        let key = rcgen::KeyPair::from_pem(key_pem).map_err(|error| describe(&error))?;
         let der = key.serialize_der();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, &SystemRandom::new())
-            .map_err(|error| told(&error))?;
+            .map_err(|error| describe(&error))?;
         let key_id = URL_SAFE_NO_PAD.encode(Sha256::digest(pair.public_key().as_ref()));
         Ok(Self { pair, key_id })
     }

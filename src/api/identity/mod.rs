@@ -13,13 +13,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret, ServiceAccount};
 
 use super::Api;
-pub use issue::check_request;
 pub use jwt::Signer;
 use jwt::{Bound, Claims};
 use object::{Key, Shared, Typed};
 
 /// Who issues the tokens, and whom they are for unless the request says otherwise.
-pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// A terminating pod's token goes on working for so long after its grace.
 const LEEWAY_SECONDS: i64 = 60;
@@ -30,16 +29,16 @@ pub struct User {
     /// `podium-admin`, `system:serviceaccount:NAMESPACE:NAME`.
     pub name: String,
     /// The uid of what stands for them in the API.
-    pub uid: Option<String>,
+    pub(crate) uid: Option<String>,
     /// The groups they belong to.
-    pub groups: Vec<String>,
+    pub(crate) groups: Vec<String>,
     /// What else is known, e.g. the pod that a token was made for.
-    pub extra: BTreeMap<String, Vec<String>>,
+    pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
     /// The cluster's owner, who may do everything.
-    pub fn owner() -> Self {
+    pub(crate) fn owner() -> Self {
         Self {
             name: "podium-admin".into(),
             uid: None,
@@ -120,7 +119,7 @@ impl Api {
     }
 
     /// The keys that tokens can be checked with, as a JSON Web Key Set.
-    pub fn token_keys(&self) -> serde_json::Value {
+    pub(crate) fn token_keys(&self) -> serde_json::Value {
         self.inner.signer.key_set()
     }
 }
@@ -128,14 +127,14 @@ impl Api {
 fn user(claims: &Claims) -> User {
     let namespace = &claims.namespace;
     let mut extra = BTreeMap::new();
-    let mut tell = |key: &str, value: String| {
+    let mut insert = |key: &str, value: String| {
         extra.insert(format!("authentication.kubernetes.io/{key}"), vec![value]);
     };
-    tell("credential-id", format!("JTI={}", claims.id));
+    insert("credential-id", format!("JTI={}", claims.id));
     for (what, bound) in [("pod", &claims.pod), ("node", &claims.node)] {
         if let Some(bound) = bound {
-            tell(&format!("{what}-name"), bound.name.clone());
-            tell(&format!("{what}-uid"), bound.uid.clone());
+            insert(&format!("{what}-name"), bound.name.clone());
+            insert(&format!("{what}-uid"), bound.uid.clone());
         }
     }
     User {

@@ -16,23 +16,23 @@ pub(crate) const NONE: &str = "<none>";
 
 /// One column of a table, as clients get it.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
-pub struct ColumnDefinition {
+pub(crate) struct ColumnDefinition {
     /// Its heading; clients print it in capitals.
-    pub name: String,
+    pub(crate) name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     #[serde(rename = "type")]
-    pub type_: String,
+    pub(crate) type_: String,
     /// `name` for the object's name, else mostly empty.
-    pub format: String,
+    pub(crate) format: String,
     /// What `kubectl explain` would say.
-    pub description: String,
+    pub(crate) description: String,
     /// 0: always shown; 1: only with `-o wide`.
-    pub priority: i32,
+    pub(crate) priority: i32,
 }
 
 /// A row's own condition, by which printers hide finished pods.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct RowCondition {
+pub(crate) struct RowCondition {
     #[serde(rename = "type")]
     pub(crate) type_: &'static str,
     pub(crate) status: &'static str,

@@ -19,7 +19,7 @@ use crate::validate::FieldErrors;
 use object::time::human_age;
 use object::{CustomObject, Object};
 
-/// What is told of a date that is none.
+/// The message for a date that is none.
 const INVALID: &str = "<invalid>";
 
 /// A custom resource in one version.

@@ -10,35 +10,35 @@ use super::error::DefinitionError;
 use object::{Kind, Scope, ServedKind, Subresource};
 
 /// A custom resource as its cluster serves it.
-pub struct Definition {
+pub(crate) struct Definition {
     /// Its kind.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// The singular form for the command line.
-    pub singular: String,
+    pub(crate) singular: String,
     /// Short names for the command line.
-    pub short_names: Vec<String>,
+    pub(crate) short_names: Vec<String>,
     /// Groups of kinds it belongs to, e.g. `all`.
-    pub categories: Vec<String>,
+    pub(crate) categories: Vec<String>,
     /// What a list of it calls itself, e.g. `WidgetList`.
-    pub list_kind: String,
+    pub(crate) list_kind: String,
     /// Its versions, in the definition's order.
-    pub versions: Vec<Version>,
+    pub(crate) versions: Vec<Version>,
     /// Which of them objects are stored in: an index.
-    pub storage: usize,
+    pub(crate) storage: usize,
 }
 
 /// One version of a custom resource.
-pub struct Version {
+pub(crate) struct Version {
     /// Its name, e.g. `v1beta1`.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Requests may use it.
-    pub is_served: bool,
+    pub(crate) is_served: bool,
     pub(crate) strategy: CustomStrategy,
 }
 
 impl Version {
     /// The kind in this version.
-    pub fn served(&self, kind: Kind) -> ServedKind {
+    pub(crate) fn served(&self, kind: Kind) -> ServedKind {
         ServedKind::Custom(kind, self.name)
     }
 
@@ -86,7 +86,7 @@ impl Definition {
     }
 
     /// The version that objects are stored in.
-    pub fn stored(&self) -> &Version {
+    pub(crate) fn stored(&self) -> &Version {
         &self.versions[self.storage]
     }
 }

@@ -189,7 +189,7 @@ mod tests {
     /// API-FOUND 24: an event without time and reporter was stored.
     #[test]
     fn a_new_event_in_the_new_form_says_when_who_and_what_api_11() {
-        let told = |extra: Value| {
+        let errors = |extra: Value| {
             let mut event = json!({"metadata": {"name": "e", "namespace": "default"}, "type": "Normal",
                 "involvedObject": {"namespace": "default"}, "eventTime": "2026-11-21T00:00:00.000000Z", "reason": "R",
                 "action": "A", "reportingComponent": "x.y/z", "reportingInstance": "i"});
@@ -222,7 +222,7 @@ mod tests {
                 "[series.count: Invalid value: 1: should be at least 2, series.lastObservedTime: Required value]",
             ),
         ] {
-            assert_eq!(told(extra.clone()), expected, "{extra}");
+            assert_eq!(errors(extra.clone()), expected, "{extra}");
         }
     }
 }

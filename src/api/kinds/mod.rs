@@ -50,10 +50,8 @@ use k8s_openapi::api::core::v1::{Binding, Event, Pod};
 use crate::validate::{FieldError, FieldErrors, ephemeral, metadata};
 use object::{Kind, Object};
 
-pub use columns::{ColumnDefinition, RowCondition};
-pub use definition::{Definition, Version};
-pub use error::DefinitionError;
-pub use registry::Kinds;
+pub(crate) use columns::RowCondition;
+pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};
 pub(crate) use resource::Strategy;
 

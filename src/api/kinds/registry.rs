@@ -55,7 +55,7 @@ pub(crate) struct ServedResource {
 
 impl Kinds {
     /// How often the set of kinds has changed: snapshots with the same number serve the same.
-    pub fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
@@ -91,14 +91,14 @@ impl Kinds {
     }
 
     /// What is served under this path.
-    pub fn from_path(&self, group: &str, version: &str, plural: &str) -> Option<ServedKind> {
+    pub(crate) fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<ServedKind> {
         ServedKind::from_path(group, version, plural).or_else(|| {
             self.custom_version(group, version, |definition| definition.kind.info().plural == plural)
         })
     }
 
     /// What a manifest's `apiVersion` and `kind` mean here.
-    pub fn from_api_version(&self, api_version: &str, name: &str) -> Option<ServedKind> {
+    pub fn by_api_version(&self, api_version: &str, name: &str) -> Option<ServedKind> {
         let (group, version) = split_api_version(api_version);
         ServedKind::from_api_version(api_version, name)
             .or_else(|| self.custom_version(group, version, |definition| definition.kind.info().name == name))
@@ -129,7 +129,7 @@ impl Kinds {
     }
 
     /// Whether a kind has a subresource in a version.
-    pub fn subresource(&self, served: ServedKind, path: &str) -> Option<Subresource> {
+    pub(crate) fn subresource(&self, served: ServedKind, path: &str) -> Option<Subresource> {
         let is_it = |subresource: &Subresource| subresource.path() == path;
         match self.version(served) {
             Some((_, version)) => version.subresources().into_iter().find(is_it),

@@ -24,7 +24,8 @@ pub(crate) trait Resource: Typed {
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
     /// A new object keeps the status it brings.
     const KEEPS_STATUS_AT_CREATION: bool = false;
-    /// What becomes of dependants when a client that deletes an object over the API does not say, and what it is told.
+    /// What becomes of dependants when a client that deletes an object over the API does not say, and the warning it
+    /// gets.
     const DEFAULT_PROPAGATION: Option<(Propagation, Option<&'static str>)> = None;
     /// The columns of its table, each with its cell.
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::age()];

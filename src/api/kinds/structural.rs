@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn faults_are_told_in_kubernetes_words_api_7() {
-        let told = |spec: Value| {
+        let messages = |spec: Value| {
             let mut errors = FieldErrors::default();
             schema().validate(&fields(spec), &mut errors);
             errors.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -501,7 +501,7 @@ mod tests {
                 ],
             ),
         ] {
-            assert_eq!(told(spec.clone()), expected, "{spec}");
+            assert_eq!(messages(spec.clone()), expected, "{spec}");
         }
     }
 }

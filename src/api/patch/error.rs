@@ -23,24 +23,4 @@ pub enum PatchError {
     UnsupportedMediaType(String),
 }
 
-impl PatchError {
-    /// The HTTP status code.
-    pub fn code(&self) -> u16 {
-        match self {
-            Self::BadRequest(_) => 400,
-            Self::TooLarge(_) => 413,
-            Self::UnsupportedMediaType(_) => 415,
-            Self::Unprocessable(_) => 422,
-        }
-    }
-
-    /// The `reason` of the Status.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::BadRequest(_) => "BadRequest",
-            Self::TooLarge(_) => "RequestEntityTooLarge",
-            Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
-            Self::Unprocessable(_) => "Invalid",
-        }
-    }
-}
+impl PatchError {}

@@ -9,14 +9,14 @@ mod merge;
 mod order;
 mod strategic;
 
-pub use error::PatchError;
+pub(crate) use error::PatchError;
 
 use serde_json::Value;
 
 use super::schema::{MAX_DEPTH, graph};
 
 /// The largest patch body, the same as for whole objects.
-pub const MAX_PATCH_BYTES: usize = 3 * 1024 * 1024;
+pub(crate) const MAX_PATCH_BYTES: usize = 3 * 1024 * 1024;
 
 /// What a patch is, by its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum PatchType {
 
 impl PatchType {
     /// The patch type of a `Content-Type` header; parameters such as `charset` are ignored.
-    pub fn from_content_type(header: &str) -> Option<Self> {
+    pub(crate) fn from_content_type(header: &str) -> Option<Self> {
         match header.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
             "application/json-patch+json" => Some(Self::Json),
             "application/merge-patch+json" => Some(Self::Merge),
@@ -44,7 +44,7 @@ impl PatchType {
     }
 
     /// Its content type.
-    pub fn content_type(self) -> &'static str {
+    pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Json => "application/json-patch+json",
             Self::Merge => "application/merge-patch+json",
@@ -58,11 +58,11 @@ impl PatchType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchTarget<'a> {
     /// The API group; empty for the core group.
-    pub group: &'a str,
+    pub(crate) group: &'a str,
     /// The group's version.
-    pub version: &'a str,
+    pub(crate) version: &'a str,
     /// The kind.
-    pub kind: &'a str,
+    pub(crate) kind: &'a str,
 }
 
 impl From<object::ServedKind> for PatchTarget<'static> {

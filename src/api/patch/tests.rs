@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{PatchError, PatchTarget, PatchType, apply_patch, apply_patch_value};
+use crate::ApiError;
 
 const DEPLOYMENT: PatchTarget<'static> = PatchTarget { group: "apps", version: "v1", kind: "Deployment" };
 const POD: PatchTarget<'static> = PatchTarget { group: "", version: "v1", kind: "Pod" };
@@ -277,12 +278,14 @@ fn refusals_read_as_in_kubernetes_api_2() {
     ];
     for (patch, code, text) in cases {
         let error = strategic(POD, &live, &patch).expect_err(text);
-        assert_eq!((error.code(), error.to_string().as_str()), (code, text));
+        assert_eq!(error.to_string(), text);
+        assert_eq!(ApiError::from(error).code(), code, "{text}");
     }
     let custom = PatchTarget { group: "stable.example.com", version: "v1", kind: "CronTab" };
-    assert_eq!(strategic(custom, &json!({}), &json!({})).expect_err("a custom resource").code(), 415);
+    let unsupported = strategic(custom, &json!({}), &json!({})).expect_err("a custom resource");
+    assert_eq!(ApiError::from(unsupported).code(), 415);
     let apply = apply_patch(POD, PatchType::Apply, &json!({}), b"{}").expect_err("not yet");
-    assert_eq!(apply.reason(), "UnsupportedMediaType");
+    assert_eq!(ApiError::from(apply).reason(), "UnsupportedMediaType");
 }
 
 #[test]
@@ -303,7 +306,7 @@ fn json_and_merge_patches_api_2() {
         (Value::Array(vec![json!({"op": "test", "path": "", "value": 1}); 10_001]), 413),
     ];
     for (patch, code) in errors {
-        assert_eq!(json(patch.clone()).expect_err("refused").code(), code, "{patch:.100}");
+        assert_eq!(ApiError::from(json(patch.clone()).expect_err("refused")).code(), code, "{patch:.100}");
     }
     let bomb = Value::Array(vec![json!({"op": "copy", "from": "/spec/list", "path": "/spec/list/-"}); 60]);
     assert!(matches!(json(bomb), Err(PatchError::TooLarge(_) | PatchError::Unprocessable(_))));
@@ -314,13 +317,14 @@ fn json_and_merge_patches_api_2() {
         br#"{"metadata":{"labels":{"a":null,"b":"2"}},"spec":{"list":[4]}}"#,
     );
     assert_eq!(merge, Ok(json!({"metadata": {"labels": {"b": "2"}}, "spec": {"list": [4]}})));
-    let broken = apply_patch(POD, PatchType::Merge, &live, b"{").expect_err("not JSON");
+    let broken = ApiError::from(apply_patch(POD, PatchType::Merge, &live, b"{").expect_err("not JSON"));
     assert_eq!((broken.code(), broken.reason()), (400, "BadRequest"));
     let mut deep = json!({});
     for _ in 0..200 {
         deep = json!({"a": deep});
     }
-    assert_eq!(apply_patch_value(POD, PatchType::Merge, &live, deep).expect_err("too deep").code(), 400);
+    let too_deep = apply_patch_value(POD, PatchType::Merge, &live, deep).expect_err("too deep");
+    assert_eq!(ApiError::from(too_deep).code(), 400);
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

@@ -11,20 +11,20 @@ use super::MAX_DEPTH;
 use super::graph::{ObjectType, Scalar, Shape, TypeId, graph};
 use base::quote::quote;
 
-/// How many findings of each sort are told.
+/// How many findings of each sort are reported.
 const MAX_REPORTED: usize = 32;
 
 /// A value that its field cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistyped {
+pub(crate) struct Mistyped {
     /// Where it stands: `spec.template.spec.containers[0].ports[0].containerPort`.
-    pub path: String,
+    pub(crate) path: String,
     /// The Go type and field path Kubernetes names, e.g. `DeploymentSpec.spec.replicas`.
-    pub field: String,
+    pub(crate) field: String,
     /// The Go type the field has, e.g. `int32`.
-    pub expected: String,
+    pub(crate) expected: String,
     /// What the document has instead: `string`, `number`, `number 1.5`, `bool`, `array`, `object`.
-    pub found: String,
+    pub(crate) found: String,
 }
 
 impl fmt::Display for Mistyped {
@@ -36,22 +36,22 @@ impl fmt::Display for Mistyped {
 
 /// What is wrong with a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SchemaReport {
+pub(crate) struct SchemaReport {
     /// Paths of fields the type does not have, e.g. `spec.template.spec.containers[0].imagee`.
-    pub unknown: Vec<String>,
+    pub(crate) unknown: Vec<String>,
     /// Values of a wrong type.
-    pub mistyped: Vec<Mistyped>,
+    pub(crate) mistyped: Vec<Mistyped>,
 }
 
 impl SchemaReport {
     /// `strict decoding error: unknown field "spec.replicaz", duplicate field "…"`; `None` when nothing is wrong.
-    pub fn strict_error(&self, duplicates: &[String]) -> Option<String> {
+    pub(crate) fn strict_error(&self, duplicates: &[String]) -> Option<String> {
         let findings: Vec<String> = self.findings(duplicates).collect();
         (!findings.is_empty()).then(|| format!("strict decoding error: {}", findings.join(", ")))
     }
 
     /// One text a finding, as the `Warning` headers have them: `unknown field "spec.replicaz"`.
-    pub fn findings<'a>(&'a self, duplicates: &'a [String]) -> impl Iterator<Item = String> + 'a {
+    pub(crate) fn findings<'a>(&'a self, duplicates: &'a [String]) -> impl Iterator<Item = String> + 'a {
         let duplicate = duplicates.iter().map(|path| format!("duplicate field {}", quote(path)));
         let unknown = self.unknown.iter().map(|path| format!("unknown field {}", quote(path)));
         duplicate.chain(unknown)
@@ -59,7 +59,7 @@ impl SchemaReport {
 }
 
 /// Checks a document against the type of a kind; a kind without a type (a custom resource) passes.
-pub fn schema_check(group: &str, version: &str, kind: &str, document: &Value) -> SchemaReport {
+pub(crate) fn schema_check(group: &str, version: &str, kind: &str, document: &Value) -> SchemaReport {
     graph().root(group, version, kind).map(|root| check_type(root, document)).unwrap_or_default()
 }
 

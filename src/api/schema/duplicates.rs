@@ -7,13 +7,13 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::MAX_DEPTH;
 
-/// How many paths are told; a hostile document could have any number.
+/// How many paths are reported; a hostile document could have any number.
 const MAX_REPORTED: usize = 32;
 
 /// The paths of all fields that occur more than once in their object, like `spec.replicas`, each once.
 ///
 /// A document that is not JSON has none: the decoder proper says what is wrong with it.
-pub fn duplicate_fields(document: &[u8]) -> Vec<String> {
+pub(crate) fn duplicate_fields(document: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut path = String::new();
     let mut deserializer = serde_json::Deserializer::from_slice(document);

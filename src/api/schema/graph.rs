@@ -56,7 +56,7 @@ pub enum Shape {
 #[derive(Clone, Debug)]
 pub struct Field {
     /// Its JSON name.
-    pub name: String,
+    pub(crate) name: String,
     /// What it holds.
     pub shape: Shape,
     /// How it merges.
@@ -67,11 +67,11 @@ pub struct Field {
 #[derive(Debug)]
 pub struct ObjectType {
     /// The schema's name, e.g. `io.k8s.api.core.v1.PodSpec`.
-    pub name: String,
+    pub(crate) name: String,
     /// Sorted by name.
-    pub fields: Vec<Field>,
+    pub(crate) fields: Vec<Field>,
     /// Whether server-side apply owns it as a whole.
-    pub map: MapType,
+    pub(crate) map: MapType,
 }
 
 impl ObjectType {
@@ -81,7 +81,7 @@ impl ObjectType {
     }
 
     /// The Go type's name, as error messages have it: `PodSpec`.
-    pub fn short_name(&self) -> &str {
+    pub(crate) fn short_name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)
     }
 }
@@ -101,6 +101,12 @@ pub fn graph() -> &'static Graph {
 }
 
 impl Graph {
+    /// All types.
+    #[cfg(test)]
+    pub(crate) fn types(&self) -> impl Iterator<Item = &ObjectType> {
+        self.types.iter()
+    }
+
     /// The type of a top-level kind.
     pub fn root(&self, group: &str, version: &str, kind: &str) -> Option<TypeId> {
         let at = roots::all().position(|r| r.kind == kind && r.version == version && r.group == group)?;
@@ -108,7 +114,7 @@ impl Graph {
     }
 
     /// The type whose schema has this name.
-    pub fn named(&self, schema: &str) -> Option<TypeId> {
+    pub(crate) fn named(&self, schema: &str) -> Option<TypeId> {
         match self.shapes.get(schema) {
             Some(Shape::Object(id)) => Some(*id),
             _ => None,
@@ -118,11 +124,6 @@ impl Graph {
     /// What a type id stands for.
     pub fn get(&self, id: TypeId) -> &ObjectType {
         &self.types[usize::from(id.0)]
-    }
-
-    /// All types.
-    pub fn types(&self) -> impl Iterator<Item = &ObjectType> {
-        self.types.iter()
     }
 
     fn read(definitions: &Map<String, Value>) -> Self {

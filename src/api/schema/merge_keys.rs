@@ -22,7 +22,7 @@ pub enum PatchStrategy {
 
 impl PatchStrategy {
     /// The value of `x-kubernetes-patch-strategy`; empty when unset.
-    pub fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Unset => "",
             Self::Merge => "merge",
@@ -40,7 +40,7 @@ impl PatchStrategy {
 
 /// How server-side apply owns a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ListType {
+pub(crate) enum ListType {
     /// As a whole; the default.
     #[default]
     Atomic,
@@ -52,7 +52,7 @@ pub enum ListType {
 
 /// How server-side apply owns a map or struct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MapType {
+pub(crate) enum MapType {
     /// Key by key; the default.
     #[default]
     Granular,
@@ -68,9 +68,9 @@ pub struct MergeRule {
     /// The key of a merging list of objects; empty for primitives.
     pub merge_key: &'static str,
     /// For server-side apply, `None` where Kubernetes marks nothing (which acts as atomic).
-    pub list: Option<ListType>,
+    pub(crate) list: Option<ListType>,
     /// For server-side apply.
-    pub map: MapType,
+    pub(crate) map: MapType,
 }
 
 impl MergeRule {
@@ -204,7 +204,7 @@ static ATOMIC_TYPES: &[&str] = &[
 ];
 
 /// The rule of one field; fields without an entry have the default rule.
-pub fn merge_rule(type_name: &str, field: &str) -> MergeRule {
+pub(crate) fn merge_rule(type_name: &str, field: &str) -> MergeRule {
     let short = short_name(type_name);
     FIELDS.iter().find(|(t, f, _)| *t == short && *f == field).map_or(MergeRule::NONE, |(_, _, rule)| *rule)
 }

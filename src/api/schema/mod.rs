@@ -9,13 +9,13 @@ mod duplicates;
 mod graph;
 mod merge_keys;
 mod nulls;
-pub mod roots;
+pub(crate) mod roots;
 
-pub use check::{Mistyped, SchemaReport, schema_check};
-pub use duplicates::duplicate_fields;
+pub(crate) use check::{SchemaReport, schema_check};
+pub(crate) use duplicates::duplicate_fields;
 pub use graph::{Field, Graph, ObjectType, Scalar, Shape, TypeId, graph};
-pub use merge_keys::{ListType, MapType, MergeRule, PatchStrategy, merge_rule};
-pub use nulls::fill_nulls;
+pub(crate) use merge_keys::{ListType, MapType, MergeRule, PatchStrategy, merge_rule};
+pub(crate) use nulls::fill_nulls;
 
 /// How deep a document may nest before it is refused, like the JSON decoder of Kubernetes' clients.
-pub const MAX_DEPTH: usize = 128;
+pub(crate) const MAX_DEPTH: usize = 128;

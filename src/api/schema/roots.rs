@@ -16,15 +16,15 @@ use serde_json::{Map, Value};
 use object::pod_preset;
 
 /// One top-level type.
-pub struct Root {
+pub(crate) struct Root {
     /// The API group; empty for the core group.
-    pub group: &'static str,
+    pub(crate) group: &'static str,
     /// The group's version.
-    pub version: &'static str,
+    pub(crate) version: &'static str,
     /// The kind.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// The name of its schema, e.g. `io.k8s.api.apps.v1.Deployment`.
-    pub schema: fn() -> String,
+    pub(crate) schema: fn() -> String,
     add: fn(&mut SchemaGenerator),
 }
 
@@ -78,15 +78,15 @@ const OTHERS: &[Root] = roots![
 ];
 
 /// Every top-level type.
-pub fn all() -> impl Iterator<Item = &'static Root> {
+pub(crate) fn all() -> impl Iterator<Item = &'static Root> {
     STORED.iter().chain(OTHERS)
 }
 
 /// The name of the schema of the request body of a DELETE.
-pub const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+pub(crate) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// The full schemas (with descriptions) of the given roots and of everything they refer to.
-pub fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String, Value> {
+pub(crate) fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String, Value> {
     let mut generator = SchemaSettings::openapi3().into_generator();
     for root in roots {
         (root.add)(&mut generator);
@@ -99,6 +99,6 @@ pub fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String,
 }
 
 /// The root of a group, version and kind.
-pub fn root_of(group: &str, version: &str, kind: &str) -> Option<&'static Root> {
+pub(crate) fn root_of(group: &str, version: &str, kind: &str) -> Option<&'static Root> {
     all().find(|r| r.kind == kind && r.version == version && r.group == group)
 }

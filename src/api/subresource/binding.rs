@@ -11,7 +11,7 @@ use object::{Key, Kind, Shared};
 
 impl Api {
     /// Assigns a pod to the node that a binding names, if the binding is one.
-    pub fn bind_to(&self, pod: &Key, binding: &Binding) -> Result<Shared<Pod>, ApiError> {
+    pub(crate) fn bind_to(&self, pod: &Key, binding: &Binding) -> Result<Shared<Pod>, ApiError> {
         rules::check_binding(binding, &pod.name)?;
         let node = binding.target.name.as_deref().unwrap_or_default();
         self.bind(pod, binding.metadata.uid.as_deref().unwrap_or_default(), node)

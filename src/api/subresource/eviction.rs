@@ -138,9 +138,9 @@ fn refusal(why: String, retry_after_seconds: i32) -> ApiError {
 fn why_none_is_left(name: &str, status: &PodDisruptionBudgetStatus) -> String {
     let (healthy, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
     let condition = status.conditions.iter().flatten().find(|c| c.type_ == DISRUPTION_ALLOWED);
-    let told = condition.filter(|c| c.status == "False" && !c.message.is_empty());
+    let not_allowed = condition.filter(|c| c.status == "False" && !c.message.is_empty());
     let refuses = format!("The disruption budget {name} does not allow evicting pods currently");
-    match told {
+    match not_allowed {
         Some(c) if c.reason == "SyncFailed" => format!("{refuses} because it failed sync: {}", c.message),
         _ if healthy <= desired => {
             format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")

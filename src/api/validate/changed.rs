@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 /// What of `new` is not as in `old`; `null` where something is gone. Elements of a list keep their name, so
-/// that it can be told which they are.
+/// that the message can name them.
 pub(crate) fn changed_part(new: &Value, old: &Value) -> Value {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {

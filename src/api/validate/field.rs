@@ -35,7 +35,7 @@ pub enum FieldErrorReason {
 
 impl FieldErrorReason {
     /// The cause's `reason`, e.g. `FieldValueRequired`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
             Self::Invalid => "FieldValueInvalid",
@@ -69,11 +69,11 @@ pub struct FieldError {
     /// The field, e.g. `spec.containers[0].name`: the cause's `field`.
     pub path: String,
     /// The kind of fault.
-    pub reason: FieldErrorReason,
+    pub(crate) reason: FieldErrorReason,
     /// The offending value as shown, when the kind of fault shows it.
     value: Option<String>,
     /// What is wrong with it; may be empty.
-    pub detail: String,
+    pub(crate) detail: String,
 }
 
 impl FieldError {
@@ -154,8 +154,8 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// So many faults of an object are told: nobody reads more.
-const MOST_TOLD: usize = 1000;
+/// So many errors of an object are reported: nobody reads more.
+const MOST_ERRORS: usize = 1000;
 /// And no more once they have so many bytes of text: each may show a list that fills the object.
 const MOST_TEXT: usize = 1 << 20;
 
@@ -165,7 +165,7 @@ pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
     /// Bytes of what they show and say.
     text: usize,
-    /// The first fault that is not told any more, and how many there are.
+    /// The path of the first error that is not reported any more, and how many there are.
     more: Option<(String, usize)>,
 }
 
@@ -184,7 +184,7 @@ impl FieldErrors {
         self.errors.len() + self.more.as_ref().map_or(0, |(_, count)| *count)
     }
 
-    /// Adds a fault, whose value and detail are written out only where they are told.
+    /// Adds a fault, whose value and detail are written out only where they are reported.
     fn add<V: Into<Option<String>>, D: Into<String>>(
         &mut self,
         path: &Path<'_>,
@@ -192,7 +192,7 @@ impl FieldErrors {
         value: impl FnOnce() -> V,
         detail: impl FnOnce() -> D,
     ) {
-        if self.errors.len() >= MOST_TOLD || self.text >= MOST_TEXT {
+        if self.errors.len() >= MOST_ERRORS || self.text >= MOST_TEXT {
             let (_, count) = self.more.get_or_insert_with(|| (path.to_string(), 0));
             *count += 1;
             return;

@@ -1,5 +1,5 @@
 //! Rules that kinds share, in Kubernetes' words: metadata, names, pod specs and what they are made of, selectors,
-//! quantities. Every fault of an object is told in one answer.
+//! quantities. Every error of an object is reported in one response.
 //!
 //! Pure functions of one object, or of its new and old version. They expect defaulted objects, and never
 //! look at other objects: what depends on them is admission's. What is particular to one kind is in `kinds`.

@@ -119,7 +119,7 @@ struct Handler<'a> {
 
 fn handler(errors: &mut FieldErrors, path: &Path<'_>, handler: &Handler<'_>, grace_seconds: i64) {
     let mut handlers = 0;
-    // Only the first handler's own faults are told; the others should not be there at all.
+    // Only the first handler's own errors are reported; the others should not be there at all.
     let mut is_first = |errors: &mut FieldErrors, field: &str| {
         handlers += 1;
         if handlers > 1 {

@@ -220,9 +220,9 @@ mod tests {
             )
             .unwrap()
         };
-        let told = ["spec.template.spec.imagePullSecrets[0].name: invalid empty name \"\""];
-        assert_eq!(warnings_of(&set(1), None), told);
-        assert_eq!(warnings_of(&set(2), Some(&set(1))), told);
+        let expected = ["spec.template.spec.imagePullSecrets[0].name: invalid empty name \"\""];
+        assert_eq!(warnings_of(&set(1), None), expected);
+        assert_eq!(warnings_of(&set(2), Some(&set(1))), expected);
         assert_eq!(warnings_of(&set(2), Some(&set(2))), Vec::<String>::new());
         let dotted = Object::from_value(Kind::Pod, json!({"metadata": {"name": "a.b"}})).unwrap();
         assert!(

@@ -60,7 +60,7 @@ impl Api {
             match self.store().create(ready.object) {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
-                    self.tell(ready.events);
+                    self.record_events(ready.events);
                     return Ok(stored);
                 }
                 Err(error) => {
@@ -80,7 +80,7 @@ impl Api {
     }
 
     /// What admission has to say of an object that is stored now.
-    fn tell(&self, events: Vec<Event>) {
+    fn record_events(&self, events: Vec<Event>) {
         for event in events {
             if let Err(error) = self.create_as(event) {
                 tracing::warn!("event not stored: {error}");

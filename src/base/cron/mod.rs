@@ -16,8 +16,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub use error::CronError;
-
 /// When something is to be done again and again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CronSchedule {

@@ -58,7 +58,7 @@ fn read(paths: &[PathBuf], depth: Depth) -> (Vec<Document>, Vec<String>) {
     (known, errors)
 }
 
-/// Applies documents; an invalid one stops nothing before or after it, and all are told.
+/// Applies documents; an invalid one stops nothing before or after it, and all are reported.
 pub(super) async fn apply_documents(
     client: &Client,
     documents: Vec<Document>,

@@ -16,7 +16,7 @@ use ownership::{Found, LOCK, Mark};
 
 /// The data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum DataDirError {
+pub(crate) enum DataDirError {
     /// Another instance uses it.
     #[error("{} is in use by another podium with pid {pid}; stop that one or choose another --data-dir", directory.display())]
     Locked {
@@ -114,13 +114,13 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
 const SHORTEST_TOKEN: usize = 16;
 
 /// The platform's data directory and `podium`.
-pub fn default_data_dir() -> Result<PathBuf, DataDirError> {
+pub(crate) fn default_data_dir() -> Result<PathBuf, DataDirError> {
     directories::BaseDirs::new().map(|dirs| dirs.data_dir().join("podium")).ok_or(DataDirError::NoHome)
 }
 
 /// A data directory that is ours until this is dropped.
 #[derive(Debug)]
-pub struct DataDir {
+pub(crate) struct DataDir {
     path: PathBuf,
     // Holds the lock; the kernel frees it however we end.
     #[cfg_attr(not(test), expect(dead_code, reason = "held, never asked"))]
@@ -141,13 +141,13 @@ enum Ephemeral {
 
 impl DataDir {
     /// Takes a directory, making it when it is not there.
-    pub fn open(path: &Path, ephemeral: bool) -> Result<Self, DataDirError> {
+    pub(crate) fn open(path: &Path, ephemeral: bool) -> Result<Self, DataDirError> {
         let kind = if path.exists() { Ephemeral::Contents } else { Ephemeral::Made };
         Self::take(path, ephemeral.then_some(kind))
     }
 
     /// Takes a new temporary directory that is gone afterwards.
-    pub fn temporary() -> Result<Self, DataDirError> {
+    pub(crate) fn temporary() -> Result<Self, DataDirError> {
         let name = format!("podium-{}-{:08x}", std::process::id(), rand::random::<u32>());
         Self::take(&std::env::temp_dir().join(name), Some(Ephemeral::Whole))
     }
@@ -178,7 +178,7 @@ impl DataDir {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -244,7 +244,7 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError>
 }
 
 /// The process of the instance that runs on a data directory: the one that signed its lock, and holds it open.
-pub fn running_instance(directory: &Path) -> Option<u32> {
+pub(crate) fn running_instance(directory: &Path) -> Option<u32> {
     let lock = directory.join(LOCK);
     let pid: u32 = fs::read_to_string(&lock).ok()?.trim().parse().ok()?;
     let about = fs::metadata(&lock).ok()?;

@@ -115,13 +115,13 @@ fn made_before_there_were_marks(path: &Path) -> bool {
 pub(super) fn mark_first(path: &Path, mark: Mark) -> Result<(), DataDirError> {
     let fresh = path.join(format!("{MARK}.{:08x}", rand::random::<u32>()));
     write_private(&fresh, &text_of(mark))?;
-    let place = path.join(MARK);
-    let moved = rustix::fs::renameat_with(CWD, &fresh, CWD, &place, RenameFlags::NOREPLACE);
+    let mark_file = path.join(MARK);
+    let moved = rustix::fs::renameat_with(CWD, &fresh, CWD, &mark_file, RenameFlags::NOREPLACE);
     match moved {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::EXIST) => fs::remove_file(&fresh).map_err(at(&fresh)),
         // A file system that cannot tell; the lock decides.
-        Err(_) => fs::rename(&fresh, &place).map_err(at(&place)),
+        Err(_) => fs::rename(&fresh, &mark_file).map_err(at(&mark_file)),
     }
 }
 

@@ -215,13 +215,13 @@ mod tests {
     fn counted_and_named_nodes_are_declared_once_node_6() {
         let counts = NodeCounts { nodes: 2, hollow: 1 };
         let all = declared(counts, &settings("gpu node-2 pretend~ hollow-00001"));
-        let told: Vec<String> = all
+        let described: Vec<String> = all
             .iter()
             .map(|w| format!("{}{} {:?}", w.name, if w.hollow { "~" } else { "" }, w.origin))
             .collect();
         let expected =
             ["node-1 Count(0)", "node-2 Count(1)", "hollow-00001~ Count(0)", "gpu File", "pretend~ File"];
-        assert_eq!(told, expected);
+        assert_eq!(described, expected);
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
         ] {
             let given_up = given_up.split_whitespace().map(str::to_string).collect();
             let steps = steps(&declared(NONE, &settings(file)), &given_up, &objects(seen), &members(running));
-            let told: Vec<String> = steps
+            let described: Vec<String> = steps
                 .iter()
                 .map(|step| match step {
                     Step::Start(desired) => {
@@ -254,7 +254,7 @@ mod tests {
                     Step::End(name, cause) => format!("-{name} {cause:?}"),
                 })
                 .collect();
-            assert_eq!(told.join(" "), expected, "{case}");
+            assert_eq!(described.join(" "), expected, "{case}");
         }
     }
 

@@ -13,7 +13,11 @@ use manifest::{ConfigText, ManifestError};
 use object::{Kind, Object};
 
 /// The config file that a text is; an empty one is all defaults.
-pub fn parse_config(text: &str, name: &str, config: &ClusterConfig) -> Result<ConfigFile, ManifestError> {
+pub(crate) fn parse_config(
+    text: &str,
+    name: &str,
+    config: &ClusterConfig,
+) -> Result<ConfigFile, ManifestError> {
     let text = ConfigText::parse(text, name)?;
     let file: ConfigFile = text.decode()?.unwrap_or_default();
     check(&text, &file, config.counts(&file))?;
@@ -31,8 +35,8 @@ fn check(text: &ConfigText, file: &ConfigFile, counts: NodeCounts) -> Result<(),
         }
     }
     for (index, settings) in file.nodes.iter().enumerate() {
-        let place = format!("nodes[{index}]");
-        let fault = |field: &str, message: String| Err(text.fault(&format!("{place}.{field}"), message));
+        let path = format!("nodes[{index}]");
+        let fault = |field: &str, message: String| Err(text.fault(&format!("{path}.{field}"), message));
         if let Some(first) = file.nodes[..index].iter().position(|other| other.name == settings.name) {
             return fault("name", format!("{} is named already by nodes[{first}]", settings.name));
         }
@@ -54,7 +58,7 @@ fn check(text: &ConfigText, file: &ConfigFile, counts: NodeCounts) -> Result<(),
             return fault(&format!("capacity.{resource}"), message);
         }
         if let Some(error) = faults(settings).first() {
-            return Err(text.fault(&in_file(&place, &error.path), error.message()));
+            return Err(text.fault(&in_file(&path, &error.path), error.message()));
         }
     }
     Ok(())
@@ -84,7 +88,7 @@ fn faults(settings: &NodeSettings) -> Vec<FieldError> {
 }
 
 /// Where the file says what a field of the Node object would hold.
-fn in_file(place: &str, field: &str) -> String {
+fn in_file(path: &str, field: &str) -> String {
     for (object, file) in [
         ("metadata.name", "name"),
         ("metadata.labels", "labels"),
@@ -92,10 +96,10 @@ fn in_file(place: &str, field: &str) -> String {
         ("status.capacity", "capacity"),
     ] {
         if let Some(rest) = field.strip_prefix(object) {
-            return format!("{place}.{file}{rest}");
+            return format!("{path}.{file}{rest}");
         }
     }
-    place.to_string()
+    path.to_string()
 }
 
 /// Reads a config file again.
@@ -148,10 +152,10 @@ mod tests {
             ("nodeCount: 1001\n", "c.yaml:1:1: nodeCount: there are addresses for 1000 at most"),
         ] {
             let outcome = parse_config(text, "c.yaml", &ClusterConfig::default());
-            let told = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+            let message = outcome.err().map(|error| error.to_string()).unwrap_or_default();
             assert!(
-                if expected.is_empty() { told.is_empty() } else { told.starts_with(expected) },
-                "{text}{told}\nis not {expected}"
+                if expected.is_empty() { message.is_empty() } else { message.starts_with(expected) },
+                "{text}{message}\nis not {expected}"
             );
         }
     }

@@ -10,11 +10,11 @@ use k8s_openapi::api::core::v1::Node;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::cidr_allocator::CidrAllocator;
 use super::context::{NodeContext, Running, zone_defaults};
 use super::deprovision::deprovision;
 use super::desired::{self, Cause, DesiredNode, Member, Origin, Seen, Stage, Step};
 use super::file;
-use super::places::Places;
 use super::settings;
 use crate::cluster::node_settings::NodeSettings;
 use base::backoff::BackoffPolicy;
@@ -41,7 +41,7 @@ pub(super) struct State {
     pub(super) declared: Vec<DesiredNode>,
     pub(super) given_up: BTreeSet<String>,
     pub(super) slots: BTreeMap<String, Slot>,
-    pub(super) places: Places,
+    pub(super) cidrs: CidrAllocator,
     /// Starts that failed in a row.
     pub(super) failures: BTreeMap<String, u32>,
     /// Everything ends: nothing is started or ended any more.
@@ -66,9 +66,9 @@ pub(super) enum Now {
 }
 
 impl State {
-    /// Takes a place for a node and holds it as being started.
+    /// Allocates addresses for a node and holds it as being started.
     pub(super) fn reserve(&mut self, desired: &DesiredNode, pod_cidr: Option<&str>) -> Option<usize> {
-        let index = self.places.take(&desired.name, desired.hollow, desired.origin, pod_cidr)?;
+        let index = self.cidrs.allocate(&desired.name, desired.hollow, desired.origin, pod_cidr)?;
         let slot = Slot { now: Now::Starting, index, hollow: desired.hollow, origin: desired.origin };
         self.slots.insert(desired.name.clone(), slot);
         Some(index)
@@ -76,7 +76,7 @@ impl State {
 
     fn release(&mut self, name: &str) {
         self.slots.remove(name);
-        self.places.give_back(name);
+        self.cidrs.release(name);
     }
 
     /// Takes those out that failed and may be tried again.
@@ -84,7 +84,7 @@ impl State {
         let due = |slot: &Slot| matches!(slot.now, Now::FailedUntil(at) if at <= now);
         let due: Vec<(String, Slot)> = self.slots.extract_if(.., |_, slot| due(slot)).collect();
         for (name, _) in &due {
-            self.places.give_back(name);
+            self.cidrs.release(name);
         }
         due
     }
@@ -151,7 +151,7 @@ impl Follower {
                     if let Some(index) = state.reserve(&desired, cidr) {
                         self.begin(desired, index);
                     } else {
-                        self.tell_failure(&desired.name, "all address ranges are taken by other nodes");
+                        self.record_failure(&desired.name, "all address ranges are taken by other nodes");
                     }
                 }
                 Step::End(name, cause) => {
@@ -239,14 +239,14 @@ impl Follower {
                     slot.now = Now::FailedUntil(until);
                 }
                 drop(state);
-                self.tell_failure(name, &error);
+                self.record_failure(name, &error);
             }
         }
         self.moved.notify_waiters();
         self.changed.notify_one();
     }
 
-    fn tell_failure(&self, name: &str, error: &str) {
+    fn record_failure(&self, name: &str, error: &str) {
         tracing::warn!(node = name, "the node cannot be started: {error}");
         if let Ok(object) = self.context.api.get(Kind::Node, &Key::new("", name)) {
             let message = format!("Node {name} cannot be started: {error}");
@@ -271,12 +271,12 @@ impl Follower {
         let period = self.context.api.timings().static_pod_check.0;
         loop {
             self.context.api.clock().sleep(period).await;
-            let (place, follower) = (path.clone(), self.clone());
-            let read = tokio::task::spawn_blocking(move || file::read(&place, &follower.context.config));
+            let (path, follower) = (path.clone(), self.clone());
+            let read = tokio::task::spawn_blocking(move || file::read(&path, &follower.context.config));
             let Ok(outcome) = read.await else { continue };
             let error = outcome.and_then(|file| self.take_file(&file)).err();
             if let Some(error) = error.as_ref().filter(|error| Some(*error) != refused.as_ref()) {
-                self.tell_mistake(error);
+                self.record_invalid_file(error);
             }
             refused = error;
         }
@@ -314,7 +314,7 @@ impl Follower {
     }
 
     /// There is no object for the file; the system's namespace stands for the cluster.
-    fn tell_mistake(&self, error: &str) {
+    fn record_invalid_file(&self, error: &str) {
         tracing::warn!("the changed config file is not used: {error}");
         if let Ok(system) = self.context.api.get(Kind::Namespace, &Key::new("", "kube-system")) {
             let message = format!("The changed config file is not used: {error}");

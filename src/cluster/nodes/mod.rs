@@ -4,12 +4,12 @@
 //! and `deprovision` ends one.
 
 mod capacity;
+mod cidr_allocator;
 mod context;
 mod deprovision;
 mod desired;
 mod file;
 mod follow;
-mod places;
 mod settings;
 
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
 use context::{NodeContext, Running};
 use desired::{ASKED, DesiredNode, Origin};
-pub use file::parse_config;
+pub(crate) use file::parse_config;
 use follow::{Follower, Now, State};
 use kubelet::Kubelet;
 use kubelet::Kubelets;
@@ -176,11 +176,11 @@ impl Follower {
             all.extend(
                 objects.iter().filter_map(|node| desired::asked(node)).filter(|w| !known.contains(&w.name)),
             );
-            let place = |desired: DesiredNode| {
+            let reserve = |desired: DesiredNode| {
                 let index = state.reserve(&desired, cidr(&desired.name).as_deref())?;
                 Some((desired, index))
             };
-            all.into_iter().filter_map(place).collect()
+            all.into_iter().filter_map(reserve).collect()
         };
         let failed = |name: &str, reason: String| StartError::Node { node: name.to_string(), reason };
         // Hosts take some milliseconds each to start: all at once.
@@ -216,8 +216,8 @@ impl Follower {
                 let _ = self.context.api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
             }
         }
-        let places = std::fs::read_dir(&self.context.nodes_dir).into_iter().flatten().flatten();
-        for name in places.filter_map(|place| place.file_name().into_string().ok()) {
+        let entries = std::fs::read_dir(&self.context.nodes_dir).into_iter().flatten().flatten();
+        for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
             if !known.contains(&name) {
                 if self.context.directory(&name).join("host.sock").exists() {
                     // Until it is known that nothing of it runs.

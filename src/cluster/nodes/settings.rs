@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    fn told(node: &Node) -> String {
+    fn describe(node: &Node) -> String {
         let labels = node.metadata.labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
         let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
         let taints =
@@ -162,7 +162,7 @@ mod tests {
             ("|", "os=linux | mine=1:NoExecute"),
         ] {
             apply(&mut node, &settings(said), None, now);
-            assert_eq!(told(&node), expected, "{said}");
+            assert_eq!(describe(&node), expected, "{said}");
             let before = node.clone();
             apply(&mut node, &settings(said), None, now);
             assert_eq!(node, before, "{said}: said twice");
@@ -180,9 +180,9 @@ mod tests {
         labels.remove("b");
         node.spec.as_mut().unwrap().taints = None;
         apply(&mut node, &settings("a=1 b=1 | k=v:NoSchedule"), None, now);
-        assert_eq!(told(&node), "a=2 | ", "the file has said nothing new");
+        assert_eq!(describe(&node), "a=2 | ", "the file has said nothing new");
         apply(&mut node, &settings("|"), None, now);
-        assert_eq!(told(&node), "a=2 | ");
+        assert_eq!(describe(&node), "a=2 | ");
     }
 
     #[test]

@@ -7,7 +7,7 @@ const OWNED: [&str; 6] =
     ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
 
 /// The object without what the server owns; status is not saved by the door the editor uses.
-pub fn strip(object: &Value) -> Value {
+pub(crate) fn strip(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
@@ -22,7 +22,7 @@ pub fn strip(object: &Value) -> Value {
 
 /// The typed part with the server's own fields of the version it is based on: its resourceVersion makes the
 /// server refuse it when someone else was faster, its uid when the object is another one by now.
-pub fn whole(typed: &Value, base: &Value) -> Value {
+pub(crate) fn whole(typed: &Value, base: &Value) -> Value {
     let mut object = typed.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in ["resourceVersion", "uid", "creationTimestamp", "generation"] {

@@ -12,20 +12,20 @@ const KEYS: [&str; 9] =
 
 /// A field that has two new values, or a new value in one and none in the other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conflict {
+pub(crate) struct Conflict {
     /// Where: `spec.template.spec.containers[nginx].image`.
-    pub path: String,
+    pub(crate) path: String,
     /// What it was.
-    pub base: Option<Value>,
+    pub(crate) base: Option<Value>,
     /// What I made it.
-    pub mine: Option<Value>,
+    pub(crate) mine: Option<Value>,
     /// What they made it.
-    pub theirs: Option<Value>,
+    pub(crate) theirs: Option<Value>,
 }
 
 impl Conflict {
     /// Whether a change is of this field or of a part of it.
-    pub fn holds(&self, change: &Change) -> bool {
+    pub(crate) fn holds(&self, change: &Change) -> bool {
         let rest = change.path.strip_prefix(&self.path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }
@@ -33,13 +33,13 @@ impl Conflict {
 
 /// What comes of both.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Merged {
+pub(crate) struct Merged {
     /// Both changes; mine where they conflict.
-    pub with_mine: Value,
+    pub(crate) with_mine: Value,
     /// Both changes; theirs where they conflict.
-    pub with_theirs: Value,
+    pub(crate) with_theirs: Value,
     /// Where they conflict; nothing means that both answers are the same.
-    pub conflicts: Vec<Conflict>,
+    pub(crate) conflicts: Vec<Conflict>,
 }
 
 /// A field that is different in a newer version.
@@ -54,7 +54,7 @@ pub struct Change {
 }
 
 /// Merges two changes of `base`.
-pub fn merge(base: &Value, mine: &Value, theirs: &Value) -> Merged {
+pub(crate) fn merge(base: &Value, mine: &Value, theirs: &Value) -> Merged {
     let mut conflicts = Vec::new();
     let sides = Sides { base: Some(base), mine: Some(mine), theirs: Some(theirs) };
     let both = join("", sides, &mut conflicts);
@@ -66,14 +66,14 @@ pub fn merge(base: &Value, mine: &Value, theirs: &Value) -> Merged {
 }
 
 /// What is different in `to`, down to the smallest part that says it.
-pub fn changes(from: &Value, to: &Value) -> Vec<Change> {
+pub(crate) fn changes(from: &Value, to: &Value) -> Vec<Change> {
     let mut found = Vec::new();
     compare("", Some(from), Some(to), &mut found);
     found
 }
 
 /// The merge patch (RFC 7386) that turns `from` into `to`.
-pub fn patch(from: &Value, to: &Value) -> Value {
+pub(crate) fn patch(from: &Value, to: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (from, to) else { return to.clone() };
     let mut patch = Map::new();
     for key in old.keys().filter(|key| !new.contains_key(*key)) {

@@ -1,5 +1,5 @@
 //! Objects as JSON: the part of one that can be typed in, what differs between two, and how two changes of one
 //! object become one. Pure.
 
-pub mod editable;
+pub(crate) mod editable;
 pub mod merge;

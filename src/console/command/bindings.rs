@@ -37,7 +37,7 @@ pub enum BindError {
 
 impl Bindings {
     /// The table's keys, with those of `own` in their place.
-    pub fn with(own: &BTreeMap<Command, Vec<Key>>) -> Result<Self, BindError> {
+    pub(crate) fn with(own: &BTreeMap<Command, Vec<Key>>) -> Result<Self, BindError> {
         let mut keys = BTreeMap::new();
         let mut lookup: HashMap<(KeyContext, Key), Command> = HashMap::new();
         for entry in TABLE {
@@ -61,17 +61,17 @@ impl Bindings {
     }
 
     /// What a key means in these contexts, most particular first.
-    pub fn command(&self, contexts: &[KeyContext], key: Key) -> Option<Command> {
+    pub(crate) fn command(&self, contexts: &[KeyContext], key: Key) -> Option<Command> {
         contexts.iter().find_map(|context| self.lookup.get(&(*context, key)).copied())
     }
 
     /// The first key of a command, for footers.
-    pub fn key(&self, command: Command) -> Option<Key> {
+    pub(crate) fn key(&self, command: Command) -> Option<Key> {
         self.keys.get(&command)?.first().copied()
     }
 
     /// All keys of a command, for the help.
-    pub fn keys(&self, command: Command) -> &[Key] {
+    pub(crate) fn keys(&self, command: Command) -> &[Key] {
         self.keys.get(&command).map_or(&[], Vec::as_slice)
     }
 }

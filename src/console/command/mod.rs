@@ -7,7 +7,7 @@ mod bindings;
 mod words;
 
 pub use bindings::{BindError, Bindings};
-pub use words::{WORDS, Word};
+pub(crate) use words::WORDS;
 
 /// Where a command can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,7 +62,7 @@ pub enum KeyContext {
 
 impl KeyContext {
     /// Heading in the help.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Everywhere => "Everywhere",
             Self::List => "Moving",
@@ -110,7 +110,7 @@ pub struct Entry {
     /// Keys it has unless rebound.
     pub keys: &'static [&'static str],
     /// One word for the footer; empty when it is only in the help.
-    pub short: &'static str,
+    pub(crate) short: &'static str,
     /// Where it can be used.
     pub context: KeyContext,
     /// Whether it changes the cluster.
@@ -321,12 +321,12 @@ commands! {
 
 impl Command {
     /// Its row of the table.
-    pub fn entry(self) -> &'static Entry {
+    pub(crate) fn entry(self) -> &'static Entry {
         TABLE.iter().find(|entry| entry.command == self).expect("the macro makes a row for each command")
     }
 
     /// The command of this name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         TABLE.iter().find(|entry| entry.name == name).map(|entry| entry.command)
     }
 }

@@ -2,23 +2,23 @@
 
 /// A word that is not a kind and not a command of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Word {
-    /// The word.
-    pub word: &'static str,
+pub(crate) struct Word {
+    /// As it is written.
+    pub(crate) name: &'static str,
     /// What it is called too, separated by spaces.
-    pub aliases: &'static str,
+    pub(crate) aliases: &'static str,
     /// What can follow it.
-    pub rest: &'static str,
+    pub(crate) rest: &'static str,
     /// A line for the help.
-    pub about: &'static str,
+    pub(crate) about: &'static str,
 }
 
-const fn word(word: &'static str, aliases: &'static str, rest: &'static str, about: &'static str) -> Word {
-    Word { word, aliases, rest, about }
+const fn word(name: &'static str, aliases: &'static str, rest: &'static str, about: &'static str) -> Word {
+    Word { name, aliases, rest, about }
 }
 
 /// All of them, in the order of the help.
-pub const WORDS: &[Word] = &[
+pub(crate) const WORDS: &[Word] = &[
     word("namespace", "ns", "NAME, all", "Show one namespace, or all"),
     word("theme", "skin", "NAME", "Use a theme, now and in the next run"),
     word(

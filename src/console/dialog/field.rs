@@ -14,20 +14,20 @@ const DIGITS: usize = 40;
 
 /// A field that holds any text.
 #[derive(Clone, Copy, Debug)]
-pub struct Text;
+pub(crate) struct Text;
 /// A field that holds a whole number.
 #[derive(Clone, Copy, Debug)]
-pub struct Number;
+pub(crate) struct Number;
 /// A field that is on or off.
 #[derive(Clone, Copy, Debug)]
-pub struct Switch;
+pub(crate) struct Switch;
 /// A field that holds one of several texts.
 #[derive(Clone, Copy, Debug)]
-pub struct Choice;
+pub(crate) struct Choice;
 
 /// Names one field of a dialog and what it holds, whatever its label says: two fields may be called alike.
 #[derive(Debug)]
-pub struct FieldId<K> {
+pub(crate) struct FieldId<K> {
     pub(super) index: usize,
     kind: PhantomData<fn() -> K>,
 }
@@ -42,7 +42,7 @@ impl<K> Copy for FieldId<K> {}
 
 /// A field to be.
 #[derive(Debug)]
-pub struct NewField<K>(Field, PhantomData<fn() -> K>);
+pub(crate) struct NewField<K>(Field, PhantomData<fn() -> K>);
 
 impl<K> NewField<K> {
     fn new(label: &str, value: Value) -> Self {
@@ -52,7 +52,7 @@ impl<K> NewField<K> {
 
     /// With a hint behind it.
     #[must_use]
-    pub fn hint(mut self, hint: &str) -> Self {
+    pub(crate) fn hint(mut self, hint: &str) -> Self {
         hint.clone_into(&mut self.0.hint);
         self
     }
@@ -61,7 +61,7 @@ impl<K> NewField<K> {
 impl NewField<Choice> {
     /// With the option of this text picked.
     #[must_use]
-    pub fn picking(mut self, wanted: &str) -> Self {
+    pub(crate) fn picking(mut self, wanted: &str) -> Self {
         if let Value::Choice { options, picked } = &mut self.0.value {
             *picked = options.iter().position(|option| option == wanted).unwrap_or(*picked);
         }
@@ -71,11 +71,11 @@ impl NewField<Choice> {
 
 /// The fields of a dialog to be.
 #[derive(Debug, Default)]
-pub struct Fields(pub(super) Vec<Field>);
+pub(crate) struct Fields(pub(super) Vec<Field>);
 
 impl Fields {
     /// Adds a field below the others; the name is good for the dialog these fields are given to.
-    pub fn add<K>(&mut self, field: NewField<K>) -> FieldId<K> {
+    pub(crate) fn add<K>(&mut self, field: NewField<K>) -> FieldId<K> {
         self.0.push(field.0);
         FieldId { index: self.0.len() - 1, kind: PhantomData }
     }
@@ -83,7 +83,7 @@ impl Fields {
 
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub(crate) enum Value {
     /// Any text.
     Text(String),
     /// A whole number as typed; empty means the default.
@@ -101,7 +101,7 @@ pub enum Value {
 
 impl Value {
     /// What is typed or chosen.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Text(text) | Self::Number(text) => text,
             Self::Switch(true) => "on",
@@ -113,20 +113,20 @@ impl Value {
 
 /// One field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub(crate) struct Field {
     /// Its name, in front of it.
-    pub label: String,
+    pub(crate) label: String,
     /// What it holds.
-    pub value: Value,
+    pub(crate) value: Value,
     /// Shown dim behind it.
-    pub hint: String,
+    pub(crate) hint: String,
     /// Whether the value is the prefilled one: the first digit or letter typed replaces it.
-    pub untouched: bool,
+    pub(crate) untouched: bool,
 }
 
 impl Field {
     /// A text, prefilled.
-    pub fn text(label: &str, value: impl Into<String>) -> NewField<Text> {
+    pub(crate) fn text(label: &str, value: impl Into<String>) -> NewField<Text> {
         NewField::new(label, Value::Text(value.into()))
     }
 
@@ -135,22 +135,22 @@ impl Field {
         clippy::needless_pass_by_value,
         reason = "numbers and text alike, at each call without a borrow"
     )]
-    pub fn number(label: &str, value: impl ToString) -> NewField<Number> {
+    pub(crate) fn number(label: &str, value: impl ToString) -> NewField<Number> {
         NewField::new(label, Value::Number(value.to_string()))
     }
 
     /// A number that is empty: the default named in the hint.
-    pub fn number_or(label: &str, hint: &str) -> NewField<Number> {
+    pub(crate) fn number_or(label: &str, hint: &str) -> NewField<Number> {
         NewField::new(label, Value::Number(String::new())).hint(hint)
     }
 
     /// On or off; off at first.
-    pub fn switch(label: &str) -> NewField<Switch> {
+    pub(crate) fn switch(label: &str) -> NewField<Switch> {
         NewField::new(label, Value::Switch(false))
     }
 
     /// One of several; the first at first.
-    pub fn choice(label: &str, options: Vec<String>) -> NewField<Choice> {
+    pub(crate) fn choice(label: &str, options: Vec<String>) -> NewField<Choice> {
         NewField::new(label, Value::Choice { options, picked: 0 })
     }
 

@@ -1,4 +1,4 @@
-//! Dialogs: one form with fields, live notes and two buttons, made in `ask` and by the screens.
+//! Dialogs: one form with fields, live notes and two buttons, made by `operations` and the screens.
 //!
 //! `E` is what an answer asks for; nothing here knows what that is.
 //!
@@ -12,14 +12,14 @@ use std::fmt;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-pub use draw::draw;
-pub use field::{Choice, Field, FieldId, Fields, NewField, Number, Switch, Text, Value};
+pub(crate) use draw::draw;
+pub(crate) use field::{Choice, Field, FieldId, Fields, Number, Switch, Text, Value};
 
 use super::context::Context;
 
 /// A note under the fields, in words and how it is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub(crate) enum Note {
     /// Plain.
     Plain(String),
     /// A risk.
@@ -32,7 +32,7 @@ type Preview<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Vec<E> + Send>;
 
 /// Which part of a dialog has the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Focus {
+pub(crate) enum Focus {
     /// A field, by its place.
     Field(usize),
     /// The button that changes nothing.
@@ -43,7 +43,7 @@ pub enum Focus {
 
 /// What ctrl-c means to a dialog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interrupt {
+pub(crate) enum Interrupt {
     /// Nothing is done.
     Cancels,
     /// It is done: the question was whether to leave, and ctrl-c asks for that again.
@@ -53,19 +53,19 @@ pub enum Interrupt {
 /// A question to the user.
 pub struct Dialog<E> {
     /// In the frame.
-    pub title: String,
+    pub(crate) title: String,
     /// What it is about, above the fields.
-    pub text: Vec<Note>,
+    pub(crate) text: Vec<Note>,
     /// What can be set.
-    pub fields: Vec<Field>,
+    pub(crate) fields: Vec<Field>,
     /// What the second button says.
-    pub verb: String,
+    pub(crate) verb: String,
     /// What has the focus.
-    pub focus: Focus,
+    pub(crate) focus: Focus,
     /// What was wrong with the last try.
-    pub error: Option<String>,
+    pub(crate) error: Option<String>,
     /// What ctrl-c means.
-    pub interrupt: Interrupt,
+    pub(crate) interrupt: Interrupt,
     notes: Notes<E>,
     submit: Submit<E>,
     changed: Preview<E>,
@@ -83,7 +83,7 @@ impl<E> fmt::Debug for Dialog<E> {
 
 /// What a key did to a dialog.
 #[derive(Debug)]
-pub enum Reply<E> {
+pub(crate) enum Reply<E> {
     /// It stays open.
     Open(Vec<E>),
     /// It is over.
@@ -92,7 +92,7 @@ pub enum Reply<E> {
 
 impl<E> Dialog<E> {
     /// A dialog that does `submit` when its second button, called `verb`, is pressed.
-    pub fn new(
+    pub(crate) fn new(
         title: impl Into<String>,
         verb: impl Into<String>,
         submit: impl Fn(&Self, &Context<'_>) -> Result<Vec<E>, String> + Send + 'static,
@@ -114,21 +114,21 @@ impl<E> Dialog<E> {
 
     /// With a line above the fields.
     #[must_use]
-    pub fn line(mut self, text: impl Into<String>) -> Self {
+    pub(crate) fn line(mut self, text: impl Into<String>) -> Self {
         self.text.push(Note::Plain(text.into()));
         self
     }
 
     /// With a warning above the fields.
     #[must_use]
-    pub fn warning(mut self, text: impl Into<String>) -> Self {
+    pub(crate) fn warning(mut self, text: impl Into<String>) -> Self {
         self.text.push(Note::Warning(text.into()));
         self
     }
 
     /// With these fields; the first one gets the focus.
     #[must_use]
-    pub fn fields(mut self, fields: Fields) -> Self {
+    pub(crate) fn fields(mut self, fields: Fields) -> Self {
         self.fields = fields.0;
         if !self.fields.is_empty() {
             self.focus = Focus::Field(0);
@@ -138,49 +138,55 @@ impl<E> Dialog<E> {
 
     /// With the focus on Cancel although there are fields.
     #[must_use]
-    pub fn careful(mut self) -> Self {
+    pub(crate) fn careful(mut self) -> Self {
         self.focus = Focus::Cancel;
         self
     }
 
     /// With notes that follow what is set.
     #[must_use]
-    pub fn notes(mut self, notes: impl Fn(&Self, &Context<'_>) -> Vec<Note> + Send + 'static) -> Self {
+    pub(crate) fn notes(mut self, notes: impl Fn(&Self, &Context<'_>) -> Vec<Note> + Send + 'static) -> Self {
         self.notes = Box::new(notes);
         self
     }
 
     /// With effects on each change of a field: a preview.
     #[must_use]
-    pub fn on_change(mut self, changed: impl Fn(&Self, &Context<'_>) -> Vec<E> + Send + 'static) -> Self {
+    pub(crate) fn on_change(
+        mut self,
+        changed: impl Fn(&Self, &Context<'_>) -> Vec<E> + Send + 'static,
+    ) -> Self {
         self.changed = Box::new(changed);
         self
     }
 
     /// With effects when it is left without doing anything.
     #[must_use]
-    pub fn on_cancel(mut self, cancelled: impl Fn(&Self, &Context<'_>) -> Vec<E> + Send + 'static) -> Self {
+    pub(crate) fn on_cancel(
+        mut self,
+        cancelled: impl Fn(&Self, &Context<'_>) -> Vec<E> + Send + 'static,
+    ) -> Self {
         self.cancelled = Box::new(cancelled);
         self
     }
 
     /// Whether this switch is on.
-    pub fn is_on(&self, field: FieldId<Switch>) -> bool {
+    pub(crate) fn is_on(&self, field: FieldId<Switch>) -> bool {
         matches!(self.value(field), Value::Switch(true))
     }
 
     /// The text in this field.
-    pub fn text(&self, field: FieldId<Text>) -> &str {
+    pub(crate) fn text(&self, field: FieldId<Text>) -> &str {
         self.value(field).text()
     }
 
     /// What is chosen in this field.
-    pub fn choice(&self, field: FieldId<Choice>) -> &str {
+    pub(crate) fn choice(&self, field: FieldId<Choice>) -> &str {
         self.value(field).text()
     }
 
     /// The number in this field, none when it is empty; why it cannot be taken.
-    pub fn number(&self, field: FieldId<Number>) -> Result<Option<i32>, String> {
+    pub(crate) fn number(&self, field: FieldId<Number>) -> Result<Option<i32>, String> {
         self.fields[field.index].as_number()
     }
 
@@ -201,7 +207,7 @@ impl<E> Dialog<E> {
     }
 
     /// Takes a key.
-    pub fn key(&mut self, cx: &Context<'_>, key: KeyEvent) -> Reply<E> {
+    pub(crate) fn key(&mut self, cx: &Context<'_>, key: KeyEvent) -> Reply<E> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if let (KeyCode::Char(_), false, true, Some(index)) =
             (key.code, control, self.on_button(), self.text_field())
@@ -244,7 +250,7 @@ impl<E> Dialog<E> {
     }
 
     /// Takes pasted text into the field with the focus.
-    pub fn paste(&mut self, text: &str) {
+    pub(crate) fn paste(&mut self, text: &str) {
         if let Focus::Field(index) = self.focus
             && let Some(field) = self.fields.get_mut(index)
         {

@@ -11,7 +11,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-pub use route::{LogRun, Only, Route, TableRoute, TerminalPurpose};
+pub(crate) use route::{LogRun, Only, Route, TableRoute, TerminalPurpose};
 pub use run::{Outbox, Runner};
 
 use super::action::{Action, EntryId};
@@ -23,7 +23,7 @@ use super::scope::Scope;
 use super::toast::Toast;
 
 /// A dialog whose answer is effects.
-pub type Dialog = dialog::Dialog<Effect>;
+pub(crate) type Dialog = dialog::Dialog<Effect>;
 
 /// What an update asks for.
 #[derive(Debug)]
@@ -61,8 +61,6 @@ pub enum Effect {
     },
     /// Hands the terminal to `$EDITOR` on this text; what comes back is sent to the screen as text.
     Editor(String),
-    /// Takes the mouse (clicks select) or gives it back to the terminal (its own selection).
-    Mouse(Capture),
     /// Uses a theme; the name of one that cannot be read is an error toast.
     Theme(String),
     /// Uses a theme, in the next run too.
@@ -77,15 +75,6 @@ pub enum Effect {
     Redraw,
     /// Leaves the console.
     Quit,
-}
-
-/// Who gets the mouse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Capture {
-    /// The console.
-    Taken,
-    /// The terminal.
-    Released,
 }
 
 type Run = Box<dyn FnOnce(Outbox) -> BoxFuture<'static, ()> + Send>;
@@ -106,7 +95,7 @@ impl fmt::Debug for Task {
 
 impl Effect {
     /// A task of the screen that returns this effect.
-    pub fn task<F, Fut>(slot: &'static str, run: F) -> Self
+    pub(crate) fn task<F, Fut>(slot: &'static str, run: F) -> Self
     where
         F: FnOnce(Outbox) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + Send + 'static,
@@ -116,22 +105,22 @@ impl Effect {
     }
 
     /// Opens a screen.
-    pub fn open(route: impl Into<Route>) -> Self {
+    pub(crate) fn open(route: impl Into<Route>) -> Self {
         Self::Open(route.into())
     }
 
     /// Sends the screen that asked something.
-    pub fn send<T: std::any::Any + Send>(data: T) -> Self {
+    pub(crate) fn send<T: std::any::Any + Send>(data: T) -> Self {
         Self::Send(Data::new(data))
     }
 
     /// A toast that all went well.
-    pub fn done(text: impl Into<String>) -> Self {
+    pub(crate) fn done(text: impl Into<String>) -> Self {
         Self::Toast(Toast::done(text))
     }
 
     /// A toast that something did not.
-    pub fn failed(text: impl Into<String>) -> Self {
+    pub(crate) fn failed(text: impl Into<String>) -> Self {
         Self::Toast(Toast::failed(text))
     }
 }

@@ -5,7 +5,7 @@ use crate::resource::{Kind, ObjectRef, Uid};
 
 /// Which objects of a kind a table shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Only {
+pub(crate) enum Only {
     /// All in scope.
     All,
     /// Pods on a node.
@@ -22,30 +22,30 @@ pub enum Only {
 #[derive(Clone, Debug)]
 pub struct TableRoute {
     /// Of what.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Which of them.
-    pub only: Only,
+    pub(crate) only: Only,
     /// Where the cursor starts.
-    pub at: Option<Uid>,
+    pub(crate) at: Option<Uid>,
     /// The filter it starts with; a sound one.
-    pub filter: String,
+    pub(crate) filter: String,
 }
 
 impl TableRoute {
     /// All objects of a kind in scope.
-    pub fn of(kind: Kind) -> Self {
+    pub(crate) fn of(kind: Kind) -> Self {
         Self { kind, only: Only::All, at: None, filter: String::new() }
     }
 
     /// Only some of them.
     #[must_use]
-    pub fn only(self, only: Only) -> Self {
+    pub(crate) fn only(self, only: Only) -> Self {
         Self { only, ..self }
     }
 
     /// With the cursor on an object.
     #[must_use]
-    pub fn at(self, uid: Option<Uid>) -> Self {
+    pub(crate) fn at(self, uid: Option<Uid>) -> Self {
         Self { at: uid, ..self }
     }
 }

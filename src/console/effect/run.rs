@@ -12,7 +12,6 @@ use crate::action::{self, Action, Outcome};
 use crate::context::ScreenId;
 use crate::message::{Data, Message};
 use crate::resource::ObjectRef;
-use crate::toast::Toast;
 
 /// What a task sends through: to its screen, to the user, and to the cluster.
 #[derive(Clone)]
@@ -34,13 +33,13 @@ impl Outbox {
     }
 
     /// Sends the screen something; waits while the loop is behind, which is the back-pressure.
-    pub async fn data<T: Any + Send>(&self, data: T) {
+    pub(crate) async fn data<T: Any + Send>(&self, data: T) {
         // The loop ends before its tasks do; what they still send is dropped.
         let _ = self.messages.send(Message::Data(self.screen, Data::new(data))).await;
     }
 
     /// An object as the server has it now; what went wrong in its words.
-    pub async fn fetch(&self, target: &ObjectRef) -> Result<serde_json::Value, String> {
+    pub(crate) async fn fetch(&self, target: &ObjectRef) -> Result<serde_json::Value, String> {
         match target.api(self.client()).get(&target.name).await {
             Ok(object) => Ok(serde_json::to_value(object).unwrap_or_default()),
             Err(error) => Err(action::error_text(&error)),
@@ -48,13 +47,8 @@ impl Outbox {
     }
 
     /// Sends any message.
-    pub async fn send(&self, message: Message) {
+    pub(crate) async fn send(&self, message: Message) {
         let _ = self.messages.send(message).await;
-    }
-
-    /// Shows a toast.
-    pub async fn toast(&self, toast: Toast) {
-        self.send(Message::Toast(toast)).await;
     }
 
     /// Carries an action out, records it in the journal and tells it; the answer comes back to the
@@ -66,7 +60,7 @@ impl Outbox {
     }
 
     /// Records an action that the task carried out by itself.
-    pub async fn record<T>(&self, action: Action, result: &Result<T, kube::Error>) {
+    pub(crate) async fn record<T>(&self, action: Action, result: &Result<T, kube::Error>) {
         let error = result.as_ref().err().map(action::error_text);
         let outcome = Outcome { action, error, after: None };
         self.send(Message::Acted(Box::new(outcome))).await;
@@ -107,14 +101,14 @@ impl Runner {
     }
 
     /// Ends one task of a screen.
-    pub fn cancel(&mut self, screen: ScreenId, slot: &'static str) {
+    pub(crate) fn cancel(&mut self, screen: ScreenId, slot: &'static str) {
         if let Some(task) = self.running.get_mut(&screen).and_then(|slots| slots.remove(slot)) {
             task.abort();
         }
     }
 
     /// Ends every task of a screen that was left.
-    pub fn close(&mut self, screen: ScreenId) {
+    pub(crate) fn close(&mut self, screen: ScreenId) {
         for task in self.running.remove(&screen).into_iter().flatten() {
             task.1.abort();
         }

@@ -68,7 +68,7 @@ struct FeedContext {
     messages: mpsc::Sender<Message>,
     clock: Clock,
     retry_policy: BackoffPolicy,
-    /// Told when the user does not want to wait for the next try.
+    /// Notified when the user does not want to wait for the next try.
     retry: Arc<Notify>,
 }
 

@@ -35,7 +35,7 @@ struct Named {
 /// Asks forever; what is not known any more is not shown any more.
 pub(super) async fn follow(context: FeedContext) {
     loop {
-        let answer = ask(&context).await;
+        let answer = fetch(&context).await;
         let wait = if answer.is_ok() { RESOLUTION } else { ABSENT };
         if context.messages.send(Message::Usage(answer.ok())).await.is_err() {
             return;
@@ -44,7 +44,7 @@ pub(super) async fn follow(context: FeedContext) {
     }
 }
 
-async fn ask(context: &FeedContext) -> Result<HashMap<String, Used>, kube::Error> {
+async fn fetch(context: &FeedContext) -> Result<HashMap<String, Used>, kube::Error> {
     let request = http::Request::get("/apis/metrics.k8s.io/v1beta1/nodes");
     let request = request.body(Vec::new()).map_err(kube::Error::HttpError)?;
     let list: List = context.client.request(request).await?;

@@ -22,8 +22,8 @@ impl Model {
             );
             return Vec::new();
         }
-        let (id, screen) = self.top();
-        if let Some(why) = screen.refuses(&self.shared.context(*id, now), command) {
+        let (_, screen) = self.top();
+        if let Some(why) = screen.refuses(&self.shared.context(now), command) {
             self.toast(Toast::note(why), now);
             return Vec::new();
         }
@@ -88,7 +88,7 @@ impl Model {
     pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Job> {
         let id = self.top().0;
         let works =
-            |(id, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(*id, now)).is_some();
+            |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
         let works = self.parked.iter().chain(&self.screens).filter(works).count();
         if self.stopping.is_some() || (self.setup.quit_warning.is_empty() && works == 0) {
             return vec![Job::Quit];

@@ -90,7 +90,7 @@ impl Model {
             };
         }
         if let Some((id, mut dialog)) = self.dialog.take() {
-            let cx = self.shared.context(id, now);
+            let cx = self.shared.context(now);
             return match dialog.key(&cx, key) {
                 dialog::Reply::Open(effects) => {
                     self.dialog = Some((id, dialog));
@@ -209,8 +209,8 @@ impl Model {
     }
 
     pub(super) fn query(&mut self, text: &str, now: Timestamp) -> Result<(), String> {
-        let (id, screen) = self.screens.last_mut().expect("the stack is never empty");
-        screen.set_query(&self.shared.context(*id, now), text)
+        let (_, screen) = self.screens.last_mut().expect("the stack is never empty");
+        screen.set_query(&self.shared.context(now), text)
     }
 
     pub(super) fn walk_history(&mut self, at: Option<usize>, now: Timestamp) -> Vec<Job> {

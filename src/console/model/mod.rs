@@ -3,7 +3,7 @@
 
 mod commands;
 mod input;
-pub mod palette;
+pub(crate) mod palette;
 mod stack;
 mod watches;
 
@@ -19,7 +19,7 @@ use super::builtin;
 use super::catalogue::Catalogue;
 use super::command::{Bindings, Command, KeyContext, Touches};
 use super::context::{Context, ScreenId};
-use super::effect::{Capture, Dialog, Task};
+use super::effect::{Dialog, Task};
 use super::journal::Journal;
 use super::links::Links;
 use super::memory::Memory;
@@ -51,8 +51,6 @@ pub enum Job {
     Save(String, String),
     /// Run `$EDITOR` for a screen.
     Editor(ScreenId, String),
-    /// Take or release the mouse.
-    Mouse(Capture),
     /// Keep something for the next run.
     Remember(Memory),
     /// Watch a resource as the server's Table, in one namespace or in all.
@@ -69,32 +67,32 @@ pub enum Job {
 #[derive(Debug)]
 pub struct Shared {
     /// The live copy of the cluster.
-    pub stores: Stores,
+    pub(crate) stores: Stores,
     /// The theme in force.
     pub theme: Theme,
     /// The kinds of the server.
-    pub catalogue: Catalogue,
+    pub(crate) catalogue: Catalogue,
     /// The keys.
-    pub bindings: Bindings,
+    pub(crate) bindings: Bindings,
     /// How fresh that copy is.
     pub links: Links,
     /// What was changed.
     pub journal: Journal,
     /// Which namespaces are shown.
-    pub scope: Scope,
+    pub(crate) scope: Scope,
     /// Namespaces of the keys 1 to 9.
-    pub favourites: Vec<String>,
+    pub(crate) favourites: Vec<String>,
     /// Whether changes are refused.
-    pub read_only: bool,
+    pub(crate) read_only: bool,
     /// When what is drawn stops being true.
     pub wake: Cell<Option<Timestamp>>,
     /// Whether the window is too small to show anything.
-    pub cramped: Cell<bool>,
+    pub(crate) cramped: Cell<bool>,
 }
 
 impl Shared {
     /// The context of one screen at one moment.
-    pub fn context(&self, screen: ScreenId, now: Timestamp) -> Context<'_> {
+    pub fn context(&self, now: Timestamp) -> Context<'_> {
         Context {
             stores: &self.stores,
             theme: &self.theme,
@@ -105,7 +103,6 @@ impl Shared {
             scope: &self.scope,
             favourites: &self.favourites,
             read_only: self.read_only,
-            screen,
             now,
             wake: &self.wake,
         }
@@ -147,17 +144,17 @@ pub struct Model {
     /// The stack; the last is on top. Never empty.
     pub screens: Vec<(ScreenId, Screen)>,
     /// Screens that were left while their work goes on.
-    pub parked: Vec<(ScreenId, Screen)>,
+    pub(crate) parked: Vec<(ScreenId, Screen)>,
     /// The open dialog and the screen that asked.
     pub dialog: Option<(ScreenId, Box<Dialog>)>,
     /// The open prompt.
-    pub prompt: Option<Prompt>,
+    pub(crate) prompt: Option<Prompt>,
     /// The news.
     pub toasts: Toasts,
     /// Whether the header is shown.
-    pub header: bool,
+    pub(crate) header: bool,
     /// The caller's words about stopping.
-    pub stopping: Option<String>,
+    pub(crate) stopping: Option<String>,
     /// Whether the screen differs from what was drawn.
     pub dirty: bool,
     settling: Option<input::Settling>,
@@ -220,8 +217,8 @@ impl Model {
 
     /// The contexts keys are looked up in now.
     pub fn key_contexts(&self, now: Timestamp) -> Vec<KeyContext> {
-        let (id, screen) = self.top();
-        let cx = self.shared.context(*id, now);
+        let (_, screen) = self.top();
+        let cx = self.shared.context(now);
         let mut places = screen.key_contexts(&cx);
         if !screen.takes_all_keys() {
             places.push(KeyContext::Everywhere);
@@ -230,9 +227,9 @@ impl Model {
     }
 
     /// Screens out of sight that work, and those that were left and have a result: the last one first.
-    pub fn background(&self, now: Timestamp) -> Vec<(ScreenId, &Screen)> {
+    pub(crate) fn background(&self, now: Timestamp) -> Vec<(ScreenId, &Screen)> {
         let works =
-            |(id, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(*id, now)).is_some();
+            |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
         let below = self.screens[..self.screens.len() - 1].iter().filter(works);
         let all = below.chain(&self.parked);
         let mut all: Vec<_> = all.map(|(id, screen)| (*id, screen)).collect();
@@ -242,10 +239,9 @@ impl Model {
 
     /// Whether a command of the top screen can work: on what is selected, and in this mode.
     pub fn offers(&self, command: Command, now: Timestamp) -> bool {
-        let (id, screen) = self.top();
+        let (_, screen) = self.top();
         let changes = command.entry().touches == Touches::Cluster;
-        !(changes && self.shared.read_only)
-            && screen.refuses(&self.shared.context(*id, now), command).is_none()
+        !(changes && self.shared.read_only) && screen.refuses(&self.shared.context(now), command).is_none()
     }
 
     /// Takes a message.

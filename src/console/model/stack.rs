@@ -22,7 +22,7 @@ impl Model {
     }
 
     pub(super) fn deliver(&mut self, id: ScreenId, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
-        let cx = self.shared.context(id, now);
+        let cx = self.shared.context(now);
         let mut all = self.screens.iter_mut().chain(self.parked.iter_mut());
         let Some((_, screen)) = all.find(|(known, _)| *known == id) else { return Vec::new() };
         let effects = screen.update(&cx, message);
@@ -62,7 +62,6 @@ impl Model {
                 }
                 Effect::Save { name, text } => jobs.push(Job::Save(name, text)),
                 Effect::Editor(text) => jobs.push(Job::Editor(id, text)),
-                Effect::Mouse(capture) => jobs.push(Job::Mouse(capture)),
                 Effect::Theme(name) => self.use_theme(&name, now),
                 Effect::KeepTheme(name) => {
                     self.use_theme(&name, now);
@@ -107,7 +106,7 @@ impl Model {
         }
         let mut jobs = Vec::new();
         if let Some((id, screen)) = self.screens.pop() {
-            let cx = self.shared.context(id, now);
+            let cx = self.shared.context(now);
             let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
                 (Some(_), _) => Some("goes on in the background; :background brings it back"),
                 (None, true) => Some("its result is kept; :background brings it back"),
@@ -128,8 +127,7 @@ impl Model {
     /// Keeps a screen that was left. Of those that only have a result, the last few.
     fn park(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
         self.parked.push((id, screen));
-        let over =
-            |(id, screen): &(ScreenId, Screen)| screen.background(&self.shared.context(*id, now)).is_none();
+        let over = |(_, screen): &(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_none();
         if self.parked.iter().filter(|parked| over(parked)).count() <= RESULTS {
             return None;
         }

@@ -11,7 +11,7 @@ use crate::text::clean;
 
 /// Where a column's text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
+pub(crate) enum Align {
     /// Text.
     Left,
     /// Numbers.
@@ -20,7 +20,7 @@ pub enum Align {
 
 /// When a column is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub(crate) enum Shown {
     /// Always.
     Always,
     /// In wide mode only.
@@ -31,59 +31,59 @@ pub enum Shown {
 
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub(crate) struct Column {
     /// Its heading, as kubectl has it.
-    pub name: Cow<'static, str>,
+    pub(crate) name: Cow<'static, str>,
     /// Where its text stands.
-    pub align: Align,
+    pub(crate) align: Align,
     /// When it is shown.
-    pub shown: Shown,
+    pub(crate) shown: Shown,
     /// Which columns keep their room when it is tight: higher stays longer.
-    pub weight: u8,
+    pub(crate) weight: u8,
     /// The room its texts usually need in the course of a life, kept free where there is enough of it, so
     /// that the columns behind it stay where they are.
-    pub usual: u8,
+    pub(crate) usual: u8,
 }
 
 impl Column {
     /// A column of text.
-    pub fn text(name: &'static str) -> Self {
+    pub(crate) fn text(name: &'static str) -> Self {
         Self { name: name.into(), align: Align::Left, shown: Shown::Always, weight: 5, usual: 0 }
     }
 
     /// A column of numbers.
-    pub fn number(name: &'static str) -> Self {
+    pub(crate) fn number(name: &'static str) -> Self {
         Self { align: Align::Right, ..Self::text(name) }
     }
 
     /// A column of wide mode.
     #[must_use]
-    pub fn wide(self) -> Self {
+    pub(crate) fn wide(self) -> Self {
         Self { shown: Shown::Wide, ..self }
     }
 
     /// A column of what is really used.
     #[must_use]
-    pub fn measured(self) -> Self {
+    pub(crate) fn measured(self) -> Self {
         Self { shown: Shown::Measured, ..self }
     }
 
     /// A column that goes sooner (lower) or later (higher) when room is tight.
     #[must_use]
-    pub fn weight(self, weight: u8) -> Self {
+    pub(crate) fn weight(self, weight: u8) -> Self {
         Self { weight, ..self }
     }
 
     /// A column whose texts usually need so much room.
     #[must_use]
-    pub fn usual(self, usual: u8) -> Self {
+    pub(crate) fn usual(self, usual: u8) -> Self {
         Self { usual, ..self }
     }
 }
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// Text.
     Text(String),
     /// Text with a health: a status.
@@ -104,7 +104,7 @@ pub enum Cell {
 
 impl Cell {
     /// Text, or `<none>` as kubectl prints what is missing.
-    pub fn or_none(text: Option<&str>) -> Self {
+    pub(crate) fn or_none(text: Option<&str>) -> Self {
         match text.filter(|text| !text.is_empty()) {
             Some(text) => Self::Text(clean(text).into_owned()),
             None => Self::Dim("<none>".into()),
@@ -112,12 +112,12 @@ impl Cell {
     }
 
     /// Text of the server.
-    pub fn said(text: &str) -> Self {
+    pub(crate) fn said(text: &str) -> Self {
         Self::Text(clean(text).into_owned())
     }
 
     /// What is drawn; asks for a redraw when it holds an age.
-    pub fn show<'a>(&'a self, cx: &Context<'_>) -> Cow<'a, str> {
+    pub(crate) fn show<'a>(&'a self, cx: &Context<'_>) -> Cow<'a, str> {
         match self {
             Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
                 Cow::Borrowed(text)
@@ -134,7 +134,7 @@ impl Cell {
     }
 
     /// What filters match against and CSV holds; no ages.
-    pub fn plain(&self) -> Cow<'_, str> {
+    pub(crate) fn plain(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
                 Cow::Borrowed(text)
@@ -147,7 +147,7 @@ impl Cell {
     }
 
     /// The order of two cells of one column. Ages: the youngest first.
-    pub fn order(&self, other: &Self) -> Ordering {
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.cmp(b),
             (Self::Restarts(a, x), Self::Restarts(b, y)) => a.cmp(b).then_with(|| x.cmp(y)),
@@ -162,7 +162,7 @@ impl Cell {
 
 /// Compares text with numbers in it by their value: `node-2` before `node-10`.
 #[expect(clippy::many_single_char_names, reason = "two of each, compared")]
-pub fn natural(a: &str, b: &str) -> Ordering {
+pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
     loop {
         match (a.first(), b.first()) {

@@ -8,7 +8,7 @@ use crate::health::Health;
 use crate::text::clean;
 
 /// LAST SEEN, TYPE, REASON, OBJECT, MESSAGE of kubectl, and COUNT.
-pub fn columns() -> Vec<Column> {
+pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("LAST SEEN").weight(9),
         Column::text("TYPE").weight(6).usual(9),
@@ -20,7 +20,7 @@ pub fn columns() -> Vec<Column> {
 }
 
 /// When an event was last seen.
-pub fn last_seen(event: &Event) -> Option<Timestamp> {
+pub(crate) fn last_seen(event: &Event) -> Option<Timestamp> {
     let series =
         event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
     series
@@ -31,24 +31,24 @@ pub fn last_seen(event: &Event) -> Option<Timestamp> {
 }
 
 /// How often it was seen.
-pub fn count(event: &Event) -> i32 {
+pub(crate) fn count(event: &Event) -> i32 {
     event.series.as_ref().and_then(|series| series.count).or(event.count).unwrap_or(1)
 }
 
 /// Whether it is a warning.
-pub fn is_warning(event: &Event) -> bool {
+pub(crate) fn is_warning(event: &Event) -> bool {
     event.type_.as_deref() == Some("Warning")
 }
 
 /// `pod/web-1`, as kubectl prints it.
-pub fn object(event: &Event) -> String {
+pub(crate) fn object(event: &Event) -> String {
     let about = &event.involved_object;
     let kind = about.kind.as_deref().unwrap_or_default().to_lowercase();
     clean(&format!("{kind}/{}", about.name.as_deref().unwrap_or_default())).into_owned()
 }
 
 /// An event's row.
-pub fn row(event: &Event) -> Option<Row> {
+pub(crate) fn row(event: &Event) -> Option<Row> {
     let warning = is_warning(event);
     let kind = event.type_.as_deref().unwrap_or("Normal");
     let message = event.message.as_deref().unwrap_or_default().trim_end().replace('\n', " ");

@@ -3,38 +3,38 @@
 //! A row is made once a change, never on a draw; only what depends on the time (ages) is put into words
 //! while drawing, and only for the rows that are seen.
 
-pub mod cell;
-pub mod event;
-pub mod network;
-pub mod node;
-pub mod pod;
-pub mod server_table;
-pub mod workload;
+pub(crate) mod cell;
+pub(crate) mod event;
+pub(crate) mod network;
+pub(crate) mod node;
+pub(crate) mod pod;
+pub(crate) mod server_table;
+pub(crate) mod workload;
 
 use std::collections::BTreeMap;
 
 use kube::Resource;
 
-pub use cell::{Cell, Column};
+pub(crate) use cell::{Cell, Column};
 
 use super::health::Health;
 use super::resource::Uid;
 
 /// One line of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub(crate) struct Row {
     /// Whose line it is.
     pub uid: Uid,
     /// Its namespace, if it has one.
-    pub namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// One cell a column.
-    pub cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
     /// How it is, where that can be said.
-    pub health: Option<Health>,
+    pub(crate) health: Option<Health>,
     /// Its labels, for `-l` filters.
-    pub labels: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
 }
 
 impl Row {

@@ -8,7 +8,7 @@ use super::{Cell, Column, Row};
 use crate::health::Health;
 
 /// As kubectl has them.
-pub fn service_columns() -> Vec<Column> {
+pub(crate) fn service_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
         Column::text("TYPE").weight(7),
@@ -21,7 +21,7 @@ pub fn service_columns() -> Vec<Column> {
 }
 
 /// A service's row.
-pub fn service_row(service: &Service) -> Option<Row> {
+pub(crate) fn service_row(service: &Service) -> Option<Row> {
     let spec = service.spec.as_ref();
     let kind = spec.and_then(|s| s.type_.as_deref()).unwrap_or("ClusterIP");
     let external = match kind {
@@ -67,12 +67,12 @@ pub fn service_row(service: &Service) -> Option<Row> {
 }
 
 /// As kubectl has them.
-pub fn namespace_columns() -> Vec<Column> {
+pub(crate) fn namespace_columns() -> Vec<Column> {
     vec![Column::text("NAME").weight(9), Column::text("STATUS").weight(8), Column::text("AGE").weight(8)]
 }
 
 /// A namespace's row.
-pub fn namespace_row(namespace: &Namespace) -> Option<Row> {
+pub(crate) fn namespace_row(namespace: &Namespace) -> Option<Row> {
     let phase = namespace.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Active");
     let health = if phase == "Active" { Health::Running } else { Health::Terminating };
     let cells = vec![
@@ -84,7 +84,7 @@ pub fn namespace_row(namespace: &Namespace) -> Option<Row> {
 }
 
 /// As kubectl has them, with what they count.
-pub fn budget_columns() -> Vec<Column> {
+pub(crate) fn budget_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
         Column::text("MIN AVAILABLE").weight(7),
@@ -96,7 +96,7 @@ pub fn budget_columns() -> Vec<Column> {
 }
 
 /// A budget's row.
-pub fn budget_row(budget: &PodDisruptionBudget) -> Option<Row> {
+pub(crate) fn budget_row(budget: &PodDisruptionBudget) -> Option<Row> {
     let spec = budget.spec.as_ref();
     let status = budget.status.as_ref();
     let number = |value: Option<&IntOrString>| match value {

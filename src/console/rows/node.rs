@@ -8,11 +8,11 @@ use super::{Cell, Column, Row};
 use crate::health::Health;
 use crate::store::Stores;
 use object::node::condition_status;
-pub use object::node::is_ready;
+pub(crate) use object::node::is_ready;
 use object::quantity::Amount;
 
 /// As kubectl has them, with pods, what those ask for, what is really used, and zone.
-pub fn columns() -> Vec<Column> {
+pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
         Column::text("STATUS").weight(9).usual(26),
@@ -31,12 +31,12 @@ pub fn columns() -> Vec<Column> {
 }
 
 /// Whether new pods are kept away.
-pub fn is_cordoned(node: &Node) -> bool {
+pub(crate) fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
 }
 
 /// STATUS as kubectl prints it, and the health.
-pub fn status(node: &Node) -> (String, Health) {
+pub(crate) fn status(node: &Node) -> (String, Health) {
     let (word, health) = match condition_status(node, "Ready") {
         Some("True") => ("Ready", Health::Running),
         Some("False") => ("NotReady", Health::Failed),
@@ -52,19 +52,19 @@ pub fn status(node: &Node) -> (String, Health) {
 
 /// What the pods of a node ask for, of what it can give.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Requested {
+pub(crate) struct Requested {
     /// Requested share of the CPU, 0 to 1 and beyond.
-    pub cpu: f64,
+    pub(crate) cpu: f64,
     /// Requested share of the memory.
-    pub memory: f64,
+    pub(crate) memory: f64,
     /// Pods that count.
-    pub pods: usize,
+    pub(crate) pods: usize,
     /// Pods that fit.
-    pub pods_allocatable: i64,
+    pub(crate) pods_allocatable: i64,
 }
 
 /// Sums the requests of a node's pods that are not over.
-pub fn requested(node: &Node, stores: &Stores) -> Requested {
+pub(crate) fn requested(node: &Node, stores: &Stores) -> Requested {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let mut cpu = 0;
@@ -104,12 +104,12 @@ pub(crate) fn is_over(pod: &Pod) -> bool {
 }
 
 /// The zone a node is in.
-pub fn zone(node: &Node) -> Option<&str> {
+pub(crate) fn zone(node: &Node) -> Option<&str> {
     node.metadata.labels.as_ref()?.get("topology.kubernetes.io/zone").map(String::as_str)
 }
 
 /// A node's row.
-pub fn row(node: &Node, stores: &Stores) -> Option<Row> {
+pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
     let (word, health) = status(node);
     let requested = requested(node, stores);
     let labels = node.metadata.labels.iter().flatten();

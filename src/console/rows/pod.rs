@@ -6,7 +6,7 @@ use super::{Cell, Column, Row};
 use crate::pod_status;
 
 /// NAME READY STATUS RESTARTS AGE of kubectl, with IP and NODE always.
-pub fn columns() -> Vec<Column> {
+pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
         Column::text("READY").weight(8),
@@ -21,7 +21,7 @@ pub fn columns() -> Vec<Column> {
 }
 
 /// A pod's row.
-pub fn row(pod: &Pod) -> Option<Row> {
+pub(crate) fn row(pod: &Pod) -> Option<Row> {
     let seen = pod_status::of(pod);
     let spec = pod.spec.as_ref();
     let status = pod.status.as_ref();

@@ -12,7 +12,7 @@ use crate::server_table::{ColumnDefinition, TableRow};
 use crate::text::clean;
 
 /// Our columns for the server's.
-pub fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
+pub(crate) fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
     let column = |definition: &ColumnDefinition| Column {
         name: clean(&definition.name.to_uppercase()).into_owned().into(),
         align: if matches!(definition.kind.as_str(), "integer" | "number") {
@@ -32,7 +32,7 @@ pub fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
 }
 
 /// Our row for the server's.
-pub fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Row> {
+pub(crate) fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Row> {
     let meta = &row.object.metadata;
     let cells = definitions.iter().zip(&row.cells).map(|(definition, value)| cell(definition, value, meta));
     Some(Row {

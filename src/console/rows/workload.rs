@@ -8,7 +8,7 @@ use super::{Cell, Column, Row};
 use crate::health::Health;
 
 /// As kubectl has them, with a STATUS in words.
-pub fn deployment_columns() -> Vec<Column> {
+pub(crate) fn deployment_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
         Column::text("READY").weight(8),
@@ -23,7 +23,7 @@ pub fn deployment_columns() -> Vec<Column> {
 }
 
 /// As kubectl has them.
-pub fn replica_set_columns() -> Vec<Column> {
+pub(crate) fn replica_set_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
         Column::number("DESIRED").weight(7),
@@ -37,7 +37,7 @@ pub fn replica_set_columns() -> Vec<Column> {
 }
 
 /// How a deployment is: a word as `kubectl rollout status` would find it, and its health.
-pub fn deployment_state(deployment: &Deployment) -> (&'static str, Health) {
+pub(crate) fn deployment_state(deployment: &Deployment) -> (&'static str, Health) {
     let spec = &deployment.spec;
     let status = deployment.status.as_ref();
     let want = spec.replicas.unwrap_or(1);
@@ -68,7 +68,7 @@ pub fn deployment_state(deployment: &Deployment) -> (&'static str, Health) {
 }
 
 /// A deployment's row.
-pub fn deployment_row(deployment: &Deployment) -> Option<Row> {
+pub(crate) fn deployment_row(deployment: &Deployment) -> Option<Row> {
     let spec = &deployment.spec;
     let status = deployment.status.as_ref();
     let count = |number: Option<i32>| i64::from(number.unwrap_or(0));
@@ -90,7 +90,7 @@ pub fn deployment_row(deployment: &Deployment) -> Option<Row> {
 }
 
 /// A replica set's row.
-pub fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
+pub(crate) fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
     let spec = &set.spec;
     let status = set.status.as_ref();
     let want = spec.replicas.unwrap_or(1);

@@ -37,7 +37,7 @@ struct Tip {
 
 impl Help {
     /// For the contexts of the screen below, without the commands that cannot work there.
-    pub fn new(mut contexts: Vec<KeyContext>, hidden: BTreeSet<Command>) -> Self {
+    pub(crate) fn new(mut contexts: Vec<KeyContext>, hidden: BTreeSet<Command>) -> Self {
         if !contexts.contains(&KeyContext::Everywhere) {
             contexts.push(KeyContext::Everywhere);
         }
@@ -66,8 +66,8 @@ impl Help {
             })
             .collect();
         let words = WORDS.iter().map(|known| Tip {
-            keys: format!(":{} {}", known.word, known.rest).trim_end().to_owned(),
-            name: known.word,
+            keys: format!(":{} {}", known.name, known.rest).trim_end().to_owned(),
+            name: known.name,
             about: known.about,
             touches: Touches::Nothing,
         });

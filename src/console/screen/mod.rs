@@ -3,17 +3,17 @@
 pub mod describe;
 pub mod drain;
 pub mod edit;
-pub mod help;
+pub(crate) mod help;
 pub mod journal;
-pub mod kinds;
+pub(crate) mod kinds;
 pub mod logs;
-pub mod object_commands;
-pub mod overview;
+pub(crate) mod object_commands;
+pub(crate) mod overview;
 pub mod pending;
-pub mod rollout;
-pub mod table;
+pub(crate) mod rollout;
+pub(crate) mod table;
 pub mod terminal;
-pub mod yaml;
+pub(crate) mod yaml;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -25,7 +25,7 @@ use super::message::ScreenMessage;
 use super::resource::Kind;
 
 /// What every screen can do. `update` decides, `view` draws; neither does I/O.
-pub trait View {
+pub(crate) trait View {
     /// The crumb in the header: `Pods`, `web-1 · logs`.
     fn title(&self, cx: &Context<'_>) -> String;
 
@@ -91,7 +91,7 @@ pub enum Follows {
 
 /// Where toasts are drawn, on the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToastArea {
+pub(crate) enum ToastArea {
     /// Under the header.
     Top,
     /// Above the footer.
@@ -211,7 +211,7 @@ impl Screen {
     }
 
     /// Where toasts may cover it for a moment.
-    pub fn toast_area(&self) -> ToastArea {
+    pub(crate) fn toast_area(&self) -> ToastArea {
         match self {
             // Their last lines hold the prompt or the newest line.
             Self::Terminal(_) | Self::Logs(_) | Self::Rollout(_) | Self::Edit(_) => ToastArea::Top,

@@ -4,17 +4,17 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Node;
 
 use super::drain;
-use crate::ask;
 use crate::command::Command;
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Only, Route, TableRoute, TerminalPurpose};
 use crate::navigate;
+use crate::operations;
 use crate::resource::ObjectRef;
 use crate::scope::Scope;
 use crate::toast::Toast;
 
 /// Carries a command out on the object under the cursor, or on all marked ones where that makes sense.
-pub fn run(
+pub(crate) fn run(
     cx: &Context<'_>,
     command: Command,
     current: Option<ObjectRef>,
@@ -22,8 +22,8 @@ pub fn run(
     hidden: usize,
 ) -> Vec<Effect> {
     if command == Command::AddNode {
-        return match ask::add_node::allowed(cx.catalogue) {
-            Ok(()) => vec![Effect::ShowDialog(Box::new(ask::add_node::ask()))],
+        return match operations::add_node::allowed(cx.catalogue) {
+            Ok(()) => vec![Effect::ShowDialog(Box::new(operations::add_node::dialog()))],
             Err(error) => vec![Effect::failed(error)],
         };
     }
@@ -42,10 +42,10 @@ pub fn run(
             )]
         }
         Command::Delete if targets.iter().all(|target| target.kind.is::<Node>()) => {
-            vec![Effect::ShowDialog(Box::new(drain::remove::ask(all(), hidden)))]
+            vec![Effect::ShowDialog(Box::new(drain::remove::dialog(all(), hidden)))]
         }
-        Command::Delete => vec![Effect::ShowDialog(Box::new(ask::delete::ask(all(), hidden)))],
-        Command::Kill => vec![Effect::ShowDialog(Box::new(ask::delete::kill(all())))],
+        Command::Delete => vec![Effect::ShowDialog(Box::new(operations::delete::dialog(all(), hidden)))],
+        Command::Kill => vec![Effect::ShowDialog(Box::new(operations::delete::kill_dialog(all())))],
         Command::Owner => navigate::go_to_owner(cx, &current),
         Command::Logs | Command::WorkloadLogs => vec![Effect::open(Route::Logs(current, LogRun::Current))],
         Command::PreviousLogs => vec![Effect::open(Route::Logs(current, LogRun::Previous))],
@@ -54,17 +54,17 @@ pub fn run(
         Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
         Command::PodNode => navigate::go_to_node(cx, &current),
         Command::WhyPending => vec![Effect::open(Route::Pending(current))],
-        Command::Scale => vec![Effect::ShowDialog(Box::new(ask::scale::ask(cx, all())))],
-        Command::Restart => ask::restart::ask(cx, targets),
-        Command::SetImage => ask::set_image::ask(cx, &current),
+        Command::Scale => vec![Effect::ShowDialog(Box::new(operations::scale::dialog(cx, all())))],
+        Command::Restart => operations::restart::show_dialog(cx, targets),
+        Command::SetImage => operations::set_image::show_dialog(cx, &current),
         Command::Rollout | Command::Rollback => vec![Effect::open(Route::Rollout(current))],
         Command::ReplicaSets => {
             vec![Effect::open(TableRoute::of(cx.catalogue.kind::<ReplicaSet>()).only(Only::OwnedBy(current)))]
         }
-        Command::Cordon => targets.iter().map(|node| ask::node::cordon(node, true)).collect(),
-        Command::Uncordon => targets.iter().map(|node| ask::node::cordon(node, false)).collect(),
-        Command::Label => vec![Effect::ShowDialog(Box::new(ask::label::ask_labels(all())))],
-        Command::Taint => vec![Effect::ShowDialog(Box::new(ask::label::ask_taints(all())))],
+        Command::Cordon => targets.iter().map(|node| operations::node::cordon(node, true)).collect(),
+        Command::Uncordon => targets.iter().map(|node| operations::node::cordon(node, false)).collect(),
+        Command::Label => vec![Effect::ShowDialog(Box::new(operations::label::labels_dialog(all())))],
+        Command::Taint => vec![Effect::ShowDialog(Box::new(operations::label::taints_dialog(all())))],
         Command::OpenDrain => vec![Effect::open(Route::Drain(all()))],
         Command::UseNamespace => vec![
             Effect::Scope(Scope::One(current.name.clone())),

@@ -23,7 +23,7 @@ use crate::yaml_text;
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum YamlData {
+pub(crate) enum YamlData {
     /// The object.
     Object(Box<Value>),
     /// It could not be had.
@@ -48,7 +48,7 @@ pub struct Yaml {
 
 impl Yaml {
     /// Of this object.
-    pub fn new(target: ObjectRef) -> Self {
+    pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
             object: None,

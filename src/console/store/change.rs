@@ -79,9 +79,9 @@ pub struct Delta {
     /// Which.
     pub resource: ResourceKey,
     /// The columns of the server's Table, with a list that came as one.
-    pub columns: Option<Vec<ColumnDefinition>>,
+    pub(crate) columns: Option<Vec<ColumnDefinition>>,
     /// In order.
-    pub changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
 }
 
 impl Delta {

@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 pub use change::{Change, Delta, Object, Touched};
-pub use objects::{Store, Typed, controller, controller_of, uid_of};
+pub(crate) use objects::{Store, Typed, controller, controller_of, uid_of};
 
 use super::health::Health;
 use super::pod_status;
@@ -74,32 +74,32 @@ impl Stores {
     }
 
     /// The objects of a type.
-    pub fn of<K: Object + Resource<DynamicType = ()>>(&self) -> Typed<'_, K> {
+    pub(crate) fn of<K: Object + Resource<DynamicType = ()>>(&self) -> Typed<'_, K> {
         Typed::new(self.get(&ResourceKey::of::<K>()))
     }
 
     /// The objects of a resource, where it is watched.
-    pub fn get(&self, resource: &ResourceKey) -> Option<&Store> {
+    pub(crate) fn get(&self, resource: &ResourceKey) -> Option<&Store> {
         self.by_resource.get(resource)
     }
 
     /// An object of a resource that is watched.
-    pub fn object(&self, resource: &ResourceKey, uid: &Uid) -> Option<&Arc<dyn Object>> {
+    pub(crate) fn object(&self, resource: &ResourceKey, uid: &Uid) -> Option<&Arc<dyn Object>> {
         self.get(resource)?.get(uid)
     }
 
     /// Whether the first list of a resource has arrived.
-    pub fn synced(&self, resource: &ResourceKey) -> bool {
+    pub(crate) fn synced(&self, resource: &ResourceKey) -> bool {
         self.get(resource).is_some_and(Store::synced)
     }
 
     /// The stores of all resources that have arrived.
-    pub fn all(&self) -> impl Iterator<Item = (&ResourceKey, &Store)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&ResourceKey, &Store)> {
         self.by_resource.iter()
     }
 
     /// Takes a batch in and says what it touched.
-    pub fn apply(&mut self, delta: Delta) -> (ResourceKey, Touched) {
+    pub(crate) fn apply(&mut self, delta: Delta) -> (ResourceKey, Touched) {
         let Delta { resource, columns, changes } = delta;
         let store = self.by_resource.entry(resource.clone()).or_default();
         if let Some(columns) = columns {
@@ -126,24 +126,24 @@ impl Stores {
     }
 
     /// Lets go of what is not watched any more.
-    pub fn forget(&mut self, resource: &ResourceKey) {
+    pub(crate) fn forget(&mut self, resource: &ResourceKey) {
         self.by_resource.remove(resource);
     }
 
     /// Takes what the nodes use now; whether that is news.
-    pub fn measure(&mut self, used: Option<HashMap<String, Used>>) -> bool {
+    pub(crate) fn measure(&mut self, used: Option<HashMap<String, Used>>) -> bool {
         let news = self.used != used;
         self.used = used;
         news
     }
 
     /// Whether somebody measures what is used.
-    pub fn measures(&self) -> bool {
+    pub(crate) fn measures(&self) -> bool {
         self.used.is_some()
     }
 
     /// What a node uses, where that was measured.
-    pub fn used_by(&self, node: &str) -> Option<Used> {
+    pub(crate) fn used_by(&self, node: &str) -> Option<Used> {
         self.used.as_ref()?.get(node).copied()
     }
 
@@ -154,17 +154,17 @@ impl Stores {
     }
 
     /// How many pods are bound to a node.
-    pub fn pod_count_on(&self, node: &str) -> usize {
+    pub(crate) fn pod_count_on(&self, node: &str) -> usize {
         self.by_node.get(node).map_or(0, BTreeSet::len)
     }
 
     /// How many pods have which health, over all namespaces.
-    pub fn pod_health_counts(&self) -> &BTreeMap<Health, usize> {
+    pub(crate) fn pod_health_counts(&self) -> &BTreeMap<Health, usize> {
         &self.health_counts
     }
 
     /// The highest resource version seen on a pod or an event, where the server's are numbers.
-    pub fn latest_revision(&self) -> u64 {
+    pub(crate) fn latest_revision(&self) -> u64 {
         self.latest_revision
     }
 }

@@ -14,7 +14,7 @@ use crate::server_table::{ColumnDefinition, TableRow};
 
 /// All objects of one resource.
 #[derive(Debug, Default)]
-pub struct Store {
+pub(crate) struct Store {
     objects: HashMap<Uid, Arc<dyn Object>>,
     names: HashMap<(String, String), Uid>,
     owned: HashMap<Uid, BTreeSet<Uid>>,
@@ -24,28 +24,28 @@ pub struct Store {
 
 impl Store {
     /// The object with this uid.
-    pub fn get(&self, uid: &Uid) -> Option<&Arc<dyn Object>> {
+    pub(crate) fn get(&self, uid: &Uid) -> Option<&Arc<dyn Object>> {
         self.objects.get(uid)
     }
 
     /// The object of this name; the namespace is empty for cluster-wide kinds.
-    pub fn by_name(&self, namespace: &str, name: &str) -> Option<&Arc<dyn Object>> {
+    pub(crate) fn by_name(&self, namespace: &str, name: &str) -> Option<&Arc<dyn Object>> {
         let uid = self.names.get(&(namespace.to_owned(), name.to_owned()))?;
         self.objects.get(uid)
     }
 
     /// Every object, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Uid, &Arc<dyn Object>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Uid, &Arc<dyn Object>)> {
         self.objects.iter()
     }
 
     /// The objects whose controller has this uid, by uid.
-    pub fn owned_by(&self, owner: &Uid) -> impl Iterator<Item = &Arc<dyn Object>> {
+    pub(crate) fn owned_by(&self, owner: &Uid) -> impl Iterator<Item = &Arc<dyn Object>> {
         self.owned.get(owner).into_iter().flatten().filter_map(|uid| self.objects.get(uid))
     }
 
     /// The columns of the server's Table; none where the objects did not come as one.
-    pub fn columns(&self) -> &[ColumnDefinition] {
+    pub(crate) fn columns(&self) -> &[ColumnDefinition] {
         &self.columns
     }
 
@@ -54,12 +54,12 @@ impl Store {
     }
 
     /// The row of the server's Table, where the objects came as one.
-    pub fn row(&self, uid: &Uid) -> Option<&TableRow> {
+    pub(crate) fn row(&self, uid: &Uid) -> Option<&TableRow> {
         (&**self.objects.get(uid)? as &dyn Any).downcast_ref()
     }
 
     /// Whether the first list has arrived; before that an empty store means nothing.
-    pub fn synced(&self) -> bool {
+    pub(crate) fn synced(&self) -> bool {
         self.synced
     }
 
@@ -142,18 +142,18 @@ fn name_key(meta: &ObjectMeta) -> (String, String) {
 }
 
 /// The uid of the owner with `controller: true` in an object's metadata.
-pub fn controller(meta: &ObjectMeta) -> Option<Uid> {
+pub(crate) fn controller(meta: &ObjectMeta) -> Option<Uid> {
     let owners = meta.owner_references.as_ref()?;
     owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| Uid::from(owner.uid.as_str()))
 }
 
 /// The uid of a typed object.
-pub fn uid_of<K: Resource>(object: &K) -> Option<Uid> {
+pub(crate) fn uid_of<K: Resource>(object: &K) -> Option<Uid> {
     object.meta().uid.as_deref().map(Uid::from)
 }
 
 /// The uid of the owner with `controller: true`.
-pub fn controller_of<K: Resource>(object: &K) -> Option<Uid> {
+pub(crate) fn controller_of<K: Resource>(object: &K) -> Option<Uid> {
     controller(object.meta())
 }
 
@@ -182,12 +182,12 @@ impl<'a, K: Object> Typed<'a, K> {
     }
 
     /// The object with this uid.
-    pub fn get(self, uid: &Uid) -> Option<&'a K> {
+    pub(crate) fn get(self, uid: &Uid) -> Option<&'a K> {
         Self::cast(self.store?.get(uid)?)
     }
 
     /// The object of this name; the namespace is empty for cluster-wide kinds.
-    pub fn by_name(self, namespace: &str, name: &str) -> Option<&'a K> {
+    pub(crate) fn by_name(self, namespace: &str, name: &str) -> Option<&'a K> {
         Self::cast(self.store?.by_name(namespace, name)?)
     }
 
@@ -198,7 +198,7 @@ impl<'a, K: Object> Typed<'a, K> {
     }
 
     /// The objects whose controller has this uid, by uid.
-    pub fn owned_by(self, owner: &Uid) -> impl Iterator<Item = &'a K> + use<'a, K> {
+    pub(crate) fn owned_by(self, owner: &Uid) -> impl Iterator<Item = &'a K> + use<'a, K> {
         let owned = self.store.and_then(|store| Some((store, store.owned.get(owner)?)));
         owned.into_iter().flat_map(|(store, owned)| {
             owned.iter().filter_map(|uid| store.objects.get(uid)).filter_map(Self::cast)
@@ -206,17 +206,17 @@ impl<'a, K: Object> Typed<'a, K> {
     }
 
     /// How many there are.
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.store.map_or(0, |store| store.objects.len())
     }
 
     /// Whether there is none.
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.len() == 0
     }
 
     /// Whether the first list has arrived; before that an empty store means nothing.
-    pub fn synced(self) -> bool {
+    pub(crate) fn synced(self) -> bool {
         self.store.is_some_and(Store::synced)
     }
 }

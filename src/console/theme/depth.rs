@@ -17,7 +17,7 @@ pub enum Depth {
 
 impl Depth {
     /// From the environment's `NO_COLOR`, `COLORTERM` and `TERM`.
-    pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         if variable("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             return Self::None;
         }
@@ -33,7 +33,7 @@ impl Depth {
 
     /// The style in colours the terminal has.
     #[must_use]
-    pub fn adapt(self, style: Style) -> Style {
+    pub(crate) fn adapt(self, style: Style) -> Style {
         Style {
             fg: style.fg.map(|color| self.color(color)),
             bg: style.bg.map(|color| self.color(color)),
@@ -56,7 +56,7 @@ impl Depth {
 }
 
 /// The colours of xterm's first sixteen, as most terminals show them.
-pub const ANSI: [(Color, (u8, u8, u8)); 16] = [
+pub(crate) const ANSI: [(Color, (u8, u8, u8)); 16] = [
     (Color::Black, (0, 0, 0)),
     (Color::Red, (205, 0, 0)),
     (Color::Green, (0, 205, 0)),
@@ -76,7 +76,7 @@ pub const ANSI: [(Color, (u8, u8, u8)); 16] = [
 ];
 
 /// Red, green and blue of a colour; `None` for the terminal's own.
-pub fn rgb(color: Color) -> Option<(u8, u8, u8)> {
+pub(crate) fn rgb(color: Color) -> Option<(u8, u8, u8)> {
     match color {
         Color::Rgb(r, g, b) => Some((r, g, b)),
         Color::Indexed(index) => Some(rgb_of_256(index)),
@@ -86,7 +86,7 @@ pub fn rgb(color: Color) -> Option<(u8, u8, u8)> {
 }
 
 /// The contrast of two colours as WCAG 2 measures it: 1 for the same, 21 for black and white.
-pub fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
+pub(crate) fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-pub use super::shipped::DEFAULT;
+pub(crate) use super::shipped::DEFAULT;
 use super::shipped::SHIPPED;
 use super::{Theme, ThemeError};
 
 /// Shipped themes and the user's, read anew at each call so that a file being edited is seen.
 /// A user's theme of the same name comes in place of the shipped one.
-pub fn all(config_dir: Option<&Path>) -> Vec<(String, Result<Theme, ThemeError>)> {
+pub(crate) fn all(config_dir: Option<&Path>) -> Vec<(String, Result<Theme, ThemeError>)> {
     let mut themes: Vec<(String, Result<Theme, ThemeError>)> = SHIPPED
         .iter()
         .map(|(name, text)| ((*name).to_owned(), Theme::parse(name, &format!("{name}.toml"), text)))

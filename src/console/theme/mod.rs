@@ -4,7 +4,7 @@
 //! and the cursor is reversed or bold, so that all of it survives `NO_COLOR` (see [`depth`]).
 
 pub mod depth;
-pub mod library;
+pub(crate) mod library;
 mod parse;
 mod shipped;
 
@@ -12,7 +12,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use ratatui::widgets::{Block, BorderType, Borders, Padding};
 
-pub use parse::ThemeError;
+pub(crate) use parse::ThemeError;
 
 use super::health::Health;
 use depth::Depth;
@@ -202,7 +202,7 @@ impl Theme {
 
     /// The same theme in the colours the terminal has.
     #[must_use]
-    pub fn in_depth(mut self, depth: Depth) -> Self {
+    pub(crate) fn in_depth(mut self, depth: Depth) -> Self {
         let ground = self.body.text.bg.unwrap_or_default();
         for (section, keys) in KEYS {
             for key in *keys {
@@ -247,7 +247,7 @@ impl Theme {
     }
 
     /// The style of a health.
-    pub fn health(&self, health: Health) -> Style {
+    pub(crate) fn health(&self, health: Health) -> Style {
         match health {
             Health::Running => self.status.running,
             Health::Pending => self.status.pending,
@@ -260,7 +260,7 @@ impl Theme {
     }
 
     /// A rounded frame with a title, in the style of frames.
-    pub fn block<'a>(&self, title: impl Into<String>) -> Block<'a> {
+    pub(crate) fn block<'a>(&self, title: impl Into<String>) -> Block<'a> {
         let title = title.into();
         let block = Block::new()
             .borders(Borders::ALL)
@@ -275,7 +275,7 @@ impl Theme {
     }
 
     /// A frame of the part that has the focus.
-    pub fn block_focused<'a>(&self, title: impl Into<String>) -> Block<'a> {
+    pub(crate) fn block_focused<'a>(&self, title: impl Into<String>) -> Block<'a> {
         self.block(title).border_style(self.frame.focus)
     }
 }

@@ -17,11 +17,11 @@ use base::nearest::nearest;
 #[error("{file}:{line}: {what}")]
 pub struct ThemeError {
     /// The file.
-    pub file: String,
+    pub(crate) file: String,
     /// The line, from one.
-    pub line: usize,
+    pub(crate) line: usize,
     /// What is wrong and what would be right.
-    pub what: String,
+    pub(crate) what: String,
 }
 
 struct Source<'a> {

@@ -1,7 +1,7 @@
 //! The themes that come with the console, as text.
 
 /// The theme used when none is named.
-pub const DEFAULT: &str = "night";
+pub(crate) const DEFAULT: &str = "night";
 
 pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("night", include_str!("../../../themes/night.toml")),

@@ -61,13 +61,13 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
         left.push(Span::styled(format!("at {} ", clean(&model.setup.origin)), theme.body.dim));
     }
     let first = model.screens.len().saturating_sub(shape.count);
-    for (id, screen) in &model.screens[first..] {
+    for (_, screen) in &model.screens[first..] {
         left.push(Span::styled("▸ ", theme.body.dim));
-        let title = screen.title(&model.shared.context(*id, cx.now));
+        let title = screen.title(&model.shared.context(cx.now));
         left.push(Span::raw(format!("{} ", fit(&clean(&title), 32))));
     }
-    for (id, screen) in model.background(cx.now) {
-        if let Some(line) = screen.background(&model.shared.context(id, cx.now)) {
+    for (_, screen) in model.background(cx.now) {
+        if let Some(line) = screen.background(&model.shared.context(cx.now)) {
             left.push(Span::styled(format!("⧗ {} ", clean(&line)), theme.status.pending));
         }
     }

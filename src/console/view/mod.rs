@@ -29,7 +29,7 @@ use super::screen::{Follows, Screen, ToastArea, View};
 use super::text::clean;
 
 /// The smallest terminal the views are drawn in.
-pub const SMALLEST: (u16, u16) = (60, 15);
+pub(crate) const SMALLEST: (u16, u16) = (60, 15);
 
 /// Draws everything.
 pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
@@ -44,8 +44,8 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
         too_small(model, frame, area);
         return;
     }
-    let (id, screen) = model.top();
-    let cx = model.shared.context(*id, now);
+    let (_, screen) = model.top();
+    let cx = model.shared.context(now);
 
     let bare = screen.full_screen();
     let head = u16::from(model.header && !bare);
@@ -72,8 +72,8 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
         draw_stopping(stopping, &cx, frame, body);
     }
     let (toast_area, room) = match &model.dialog {
-        Some((asker, dialog)) => {
-            let taken = dialog::draw(dialog, &model.shared.context(*asker, now), frame, body);
+        Some((_, dialog)) => {
+            let taken = dialog::draw(dialog, &model.shared.context(now), frame, body);
             let below = body.bottom().saturating_sub(taken.bottom()).saturating_sub(1);
             (ToastArea::Bottom, Rect { y: taken.bottom(), height: below, ..body })
         }
@@ -101,9 +101,9 @@ fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
 
 /// Draws the top screen as it was at that moment: dim, and no age goes on.
 fn draw_stale(model: &Model, since: Timestamp, frame: &mut Frame<'_>, body: Rect) {
-    let (id, screen) = model.top();
+    let (_, screen) = model.top();
     let wake = model.shared.wake.get();
-    screen.view(&model.shared.context(*id, since), frame, body);
+    screen.view(&model.shared.context(since), frame, body);
     // What stands still wakes nobody.
     model.shared.wake.set(wake);
     frame.buffer_mut().set_style(body, model.shared.theme.body.dim.add_modifier(Modifier::DIM));

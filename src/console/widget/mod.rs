@@ -1,5 +1,5 @@
 //! Small things that are drawn in more than one place.
 
-pub mod gauge;
-pub mod scroll;
-pub mod spark;
+pub(crate) mod gauge;
+pub(crate) mod scroll;
+pub(crate) mod spark;

@@ -8,7 +8,7 @@ use crate::command::Command;
 
 /// A position in a text. The window's height is learned while drawing.
 #[derive(Clone, Debug, Default)]
-pub struct Scroll {
+pub(crate) struct Scroll {
     top: Cell<usize>,
     left: Cell<usize>,
     height: Cell<usize>,
@@ -17,7 +17,7 @@ pub struct Scroll {
 
 impl Scroll {
     /// The first line to draw, given the window and the text. Called while drawing.
-    pub fn window(&self, height: usize, lines: usize) -> usize {
+    pub(crate) fn window(&self, height: usize, lines: usize) -> usize {
         self.height.set(height);
         self.lines.set(lines);
         let top = self.top.get().min(lines.saturating_sub(height));
@@ -26,12 +26,12 @@ impl Scroll {
     }
 
     /// The first column to draw.
-    pub fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.left.get()
     }
 
     /// Brings a line into the window.
-    pub fn show(&self, line: usize) {
+    pub(crate) fn show(&self, line: usize) {
         let (top, height) = (self.top.get(), self.height.get().max(1));
         if line < top || line >= top + height {
             self.top.set(line.saturating_sub(height / 3));
@@ -39,7 +39,7 @@ impl Scroll {
     }
 
     /// Takes a command; says whether it was one of moving.
-    pub fn command(&self, command: Command) -> bool {
+    pub(crate) fn command(&self, command: Command) -> bool {
         let page = self.height.get().max(2) - 1;
         let last = self.lines.get().saturating_sub(self.height.get());
         let top = self.top.get();
@@ -64,7 +64,7 @@ impl Scroll {
     }
 
     /// Takes a plain key where keys are not looked up; says whether it was one of moving.
-    pub fn key(&self, key: KeyEvent) -> bool {
+    pub(crate) fn key(&self, key: KeyEvent) -> bool {
         self.command(match key.code {
             KeyCode::Up | KeyCode::Char('k') => Command::Up,
             KeyCode::Down | KeyCode::Char('j') => Command::Down,
@@ -77,7 +77,7 @@ impl Scroll {
     }
 
     /// Takes the mouse wheel.
-    pub fn mouse(&self, event: MouseEvent) {
+    pub(crate) fn mouse(&self, event: MouseEvent) {
         let command = match event.kind {
             MouseEventKind::ScrollDown => Command::Down,
             MouseEventKind::ScrollUp => Command::Up,

@@ -6,7 +6,7 @@
 const EIGHTHS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The numbers as bars, the greatest as high as the line. A zero is a dot, anything more is seen.
-pub fn spark(numbers: &[usize]) -> String {
+pub(crate) fn spark(numbers: &[usize]) -> String {
     let most = numbers.iter().copied().max().unwrap_or(0).max(1);
     let bar = |number: &usize| EIGHTHS[(number * 8).div_ceil(most).min(8)];
     numbers.iter().map(bar).collect()

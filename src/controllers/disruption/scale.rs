@@ -64,7 +64,7 @@ fn scale_of(
     controller: &OwnerReference,
 ) -> Result<Option<(Uid, i32)>, ScaleError> {
     let kinds = api.kinds();
-    let served = kinds.from_api_version(&controller.api_version, &controller.kind);
+    let served = kinds.by_api_version(&controller.api_version, &controller.kind);
     let kind = served.map(ServedKind::kind).ok_or_else(|| ScaleError::UnknownKind {
         kind: controller.kind.clone(),
         api_version: controller.api_version.clone(),

@@ -136,7 +136,7 @@ impl Collector {
 
     /// Looks an owner up where the reference puts it: in the object's own namespace, or in none.
     fn look_up(&self, object: &Object, reference: &OwnerReference) -> Owner {
-        let served = self.api.kinds().from_api_version(&reference.api_version, &reference.kind);
+        let served = self.api.kinds().by_api_version(&reference.api_version, &reference.kind);
         let Some(kind) = served.map(ServedKind::kind) else {
             return Owner::Unknown;
         };

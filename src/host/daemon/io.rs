@@ -21,7 +21,7 @@ use base::session::SessionOutput;
 /// How long an attached client may stop reading before it is let go.
 const STALLED: Duration = Duration::from_secs(10);
 
-/// So much of what was said before is told again: more than anybody reads on a terminal.
+/// So much of what was written before is sent again: more than anybody reads on a terminal.
 const SAID_BYTES: u64 = 1 << 20;
 
 /// A terminal has no half-close; its end-of-file character says the same.

@@ -78,11 +78,11 @@ impl Host {
         let mut number = [0; 4];
         // It says so at once; when it died first, the line is closed.
         let count = rustix::io::read(&ours, &mut number)?;
-        let told = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
+        let reported = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
         let main = match namespace {
             // What it says is a number of its own namespace.
-            Some(_) => told.and(process_tree::children(pid.as_raw_nonzero().get()).first().copied()),
-            None => told.map(|pid| pid.as_raw_nonzero().get()),
+            Some(_) => reported.and(process_tree::children(pid.as_raw_nonzero().get()).first().copied()),
+            None => reported.map(|pid| pid.as_raw_nonzero().get()),
         };
         let line = Rc::new(Wire::new(ours)?);
         let (sender, gone) = watch::channel(false);
@@ -126,11 +126,11 @@ impl Host {
 
 /// How the main process ended, as its keeper tells; one that cannot tell was killed, and the process with it.
 async fn read_end(line: &Wire) -> Ended {
-    let mut told = Vec::new();
+    let mut report = Vec::new();
     let (_open, mut over) = watch::channel(false);
     while let Some(bytes) = line.next(&mut over, <[u8]>::to_vec).await {
-        told.extend(bytes);
-        if let [a, b, c, d, e, f, g, h] = told[..] {
+        report.extend(bytes);
+        if let [a, b, c, d, e, f, g, h] = report[..] {
             let (code, signal) = (i32::from_ne_bytes([a, b, c, d]), i32::from_ne_bytes([e, f, g, h]));
             return Ended { code, signal: (signal != 0).then_some(signal) };
         }
@@ -194,11 +194,11 @@ fn reap(main: Pid, main_ended: &mut bool, line: BorrowedFd<'_>) {
             Ok(Some((pid, status))) if pid == main => {
                 *main_ended = true;
                 let ended = Ended::of(status);
-                let mut told = [0; 8];
-                told[..4].copy_from_slice(&ended.code.to_ne_bytes());
-                told[4..].copy_from_slice(&ended.signal.unwrap_or(0).to_ne_bytes());
+                let mut report = [0; 8];
+                report[..4].copy_from_slice(&ended.code.to_ne_bytes());
+                report[4..].copy_from_slice(&ended.signal.unwrap_or(0).to_ne_bytes());
                 // A host that is gone needs no telling.
-                let _ = rustix::io::write(line, &told);
+                let _ = rustix::io::write(line, &report);
             }
             Ok(Some(_)) => {}
             Err(_) if *main_ended => os::exit_now(0),

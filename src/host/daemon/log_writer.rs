@@ -259,13 +259,13 @@ mod tests {
         }
     }
 
-    /// API-FOUND 22: whoever comes a moment late is told what was said before.
+    /// API-FOUND 22: whoever comes a moment late gets what was written before.
     #[test]
     fn what_was_said_is_told_again_as_it_came() {
         let directory = tempfile::tempdir().unwrap();
         let mut log = LogWriter::new(directory.path().join("log"));
         let now = Timestamp::UNIX_EPOCH;
-        let told = |log: &LogWriter, limit: u64| -> String {
+        let replay = |log: &LogWriter, limit: u64| -> String {
             let piece = |(stream, text): (Stream, Vec<u8>)| {
                 format!(
                     "{}:{}",
@@ -275,16 +275,16 @@ mod tests {
             };
             log.said(limit).unwrap().into_iter().map(piece).collect::<Vec<_>>().join("|")
         };
-        assert_eq!(told(&log, 1000), "");
+        assert_eq!(replay(&log, 1000), "");
         log.write(Stream::Stdout, b"pro", now).unwrap();
-        assert_eq!(told(&log, 1000), "o:pro", "a prompt has no end");
+        assert_eq!(replay(&log, 1000), "o:pro", "a prompt has no end");
         log.write(Stream::Stdout, b"mpt\r\n\ntwo words\n", now).unwrap();
         log.write(Stream::Stderr, b"oops\n$ ", now).unwrap();
-        assert_eq!(told(&log, 1000), "o:prompt\r\n\ntwo words\n|e:oops\n|e:$ ");
-        assert_eq!(told(&log, 60), "e:oops\n|e:$ ", "whole lines of the end");
+        assert_eq!(replay(&log, 1000), "o:prompt\r\n\ntwo words\n|e:oops\n|e:$ ");
+        assert_eq!(replay(&log, 60), "e:oops\n|e:$ ", "whole lines of the end");
         log.finish(Stream::Stderr, now).unwrap();
         log.close();
-        assert_eq!(told(&log, 1000), "o:prompt\r\n\ntwo words\n|e:oops\n$ ");
+        assert_eq!(replay(&log, 1000), "o:prompt\r\n\ntwo words\n|e:oops\n$ ");
     }
 
     #[test]

@@ -129,10 +129,10 @@ impl Host {
     }
 
     fn pod_changed(&self, uid: &PodUid) {
-        let tell = |listener: &mpsc::UnboundedSender<FromHost>| {
+        let notify = |listener: &mpsc::UnboundedSender<FromHost>| {
             listener.send(FromHost::PodChanged(uid.clone())).is_ok()
         };
-        self.listeners.borrow_mut().retain(tell);
+        self.listeners.borrow_mut().retain(notify);
     }
 
     fn new_id(&self) -> ContainerId {

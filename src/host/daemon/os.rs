@@ -50,7 +50,7 @@ pub(super) fn lock_mounts_read_only(path: &std::path::Path) -> io::Result<()> {
     const READ_ONLY: u64 = 1;
     let path = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()))?;
     let attributes = MountAttributes { set: READ_ONLY, clear: 0, propagation: 0, user_namespace: 0 };
-    // SAFETY: a path that ends with NUL and a structure of the size that is told, both live for the call.
+    // SAFETY: a path that ends with NUL and a structure of the given size, both live for the call.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

@@ -13,7 +13,7 @@ use rustix::process::Pid;
 
 use super::{child, os, signals};
 
-/// What a child is told, and what it tells when it could not become the program.
+/// What is sent to a child, and what it sends back when it could not become the program.
 struct Birth<'a> {
     program: &'a OwnedFd,
     host: Option<&'a OwnedFd>,

@@ -20,7 +20,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// What a wait told.
+    /// What `wait` returned.
     pub(super) fn of(status: rustix::process::WaitStatus) -> Self {
         let signal = status.terminating_signal();
         Self {

@@ -79,7 +79,7 @@ impl Host {
                 }
             },
             Purpose::Attach { id, streams } => {
-                // One that has ended is told of as well: the kubelet says for how long it may be asked for.
+                // One that has ended is answered for as well: the kubelet says for how long it may be asked for.
                 let started = self.container(&id).ok().filter(|container| !container.starting.get());
                 if let Some(container) = started {
                     write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;

@@ -2,7 +2,7 @@
 //!
 //! Each line is one JSON entry, and what the entries say in order is what is known. A line that was torn when the
 //! machine lost power is not JSON and says nothing. Nobody waits for the disk: what the journal tells of has ended
-//! with the machine, and what was told to the API is durable there.
+//! with the machine, and what was reported to the API is durable there.
 //!
 //! Architecture Invariant: only the node's host writes; anybody may read at any time.
 
@@ -32,7 +32,7 @@ pub(crate) const JOURNAL: &str = "journal";
 pub(crate) enum Entry<'a> {
     /// A sandbox was made, or made anew: its ended containers stay.
     Sandbox { spec: Cow<'a, SandboxSpec>, created_at: Timestamp },
-    /// A container has become its program, or is told of as a whole.
+    /// A container has become its program, or is recorded as a whole.
     Container { pod: Cow<'a, PodUid>, record: Cow<'a, ContainerRecord>, launch: Cow<'a, Launch> },
     /// A container has ended.
     Exit { id: Cow<'a, ContainerId>, exit: Cow<'a, ContainerExit> },

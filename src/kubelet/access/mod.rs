@@ -23,7 +23,7 @@ use object::Shared;
 /// Pieces of a log on their way to a slow client.
 const PIECES_UNDER_WAY: usize = 8;
 
-/// For so long after its end a container may still be attached to: its log and its end are told.
+/// For so long after its end a container may still be attached to: its log and its end are sent.
 const JUST_ENDED: Duration = Duration::from_secs(10);
 
 /// One node's door.

@@ -4,10 +4,10 @@
 use super::EnvError;
 
 /// One string of the environment or the arguments, its end included: the kernel's `MAX_ARG_STRLEN`.
-pub const STRING_BYTES: usize = 128 << 10;
+pub(crate) const STRING_BYTES: usize = 128 << 10;
 
 /// All strings together with the pointers to them: a quarter of the usual stack of 8 MiB, `getconf ARG_MAX`.
-pub const TOTAL_BYTES: usize = 2 << 20;
+pub(crate) const TOTAL_BYTES: usize = 2 << 20;
 
 /// What a string costs beside its text: its end and the pointer to it.
 const OVERHEAD_BYTES: usize = 1 + size_of::<usize>();

@@ -6,23 +6,23 @@ use std::collections::HashMap;
 
 /// The values of variables by name.
 #[derive(Debug, Default)]
-pub struct Values<'e>(HashMap<&'e str, &'e str>);
+pub(crate) struct Values<'e>(HashMap<&'e str, &'e str>);
 
 impl<'e> Values<'e> {
     /// Later entries win.
-    pub fn of(env: &'e [(String, String)]) -> Self {
+    pub(crate) fn of(env: &'e [(String, String)]) -> Self {
         Self(env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect())
     }
 
     /// The value of a variable.
-    pub fn get(&self, name: &str) -> Option<&'e str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'e str> {
         self.0.get(name).copied()
     }
 }
 
 /// Replaces references in `text` by what `value` says of them; how long it would be where that is over `limit` bytes,
 /// and then nothing is built.
-pub fn expand<'v>(
+pub(crate) fn expand<'v>(
     text: &str,
     value: impl Fn(&str) -> Option<&'v str>,
     limit: usize,
@@ -49,7 +49,7 @@ pub fn expand<'v>(
 }
 
 /// The first variable that a text refers to and nobody has set.
-pub fn unset<'t>(text: &'t str, values: &Values<'_>) -> Option<&'t str> {
+pub(crate) fn unset<'t>(text: &'t str, values: &Values<'_>) -> Option<&'t str> {
     pieces(text).find_map(|piece| match piece {
         Piece::Reference { name, .. } if values.get(name).is_none() => Some(name),
         _ => None,

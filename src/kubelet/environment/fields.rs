@@ -10,7 +10,12 @@ use crate::spec;
 use object::quantity::{Amount, ResourceList};
 
 /// The value at a field path; none for a path that is not offered.
-pub fn field_value(pod: &Pod, path: &str, pod_ip: Option<IpAddr>, host_ip: Option<IpAddr>) -> Option<String> {
+pub(crate) fn field_value(
+    pod: &Pod,
+    path: &str,
+    pod_ip: Option<IpAddr>,
+    host_ip: Option<IpAddr>,
+) -> Option<String> {
     let meta = &pod.metadata;
     let of = |text: &Option<String>| Some(text.clone().unwrap_or_default());
     let ip = |ip: Option<IpAddr>| Some(ip.map(|ip| ip.to_string()).unwrap_or_default());
@@ -68,7 +73,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// A container's request or limit divided by the divisor, rounded up; none for a resource not offered.
-pub fn resource_value(
+pub(crate) fn resource_value(
     container: &Container,
     field: &ResourceFieldSelector,
     allocatable: &ResourceList,

@@ -17,39 +17,39 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, EnvVarSource, Pod
 
 use super::spec;
 use budget::Budget;
-pub use budget::{STRING_BYTES, TOTAL_BYTES};
-pub use expand::{Values, expand, unset};
-pub use fields::{field_value, resource_value};
+pub(crate) use budget::{STRING_BYTES, TOTAL_BYTES};
+pub(crate) use expand::{Values, expand, unset};
+pub(crate) use fields::{field_value, resource_value};
 use object::Shared;
 use object::low_ports::LowPorts;
 use object::quantity::ResourceList;
-pub use services::visible_services;
+pub(crate) use services::visible_services;
 
 /// Where values come from.
-pub struct Sources<'a> {
+pub(crate) struct Sources<'a> {
     /// The pod.
-    pub pod: &'a Pod,
+    pub(crate) pod: &'a Pod,
     /// The container.
-    pub container: &'a Container,
+    pub(crate) container: &'a Container,
     /// The pod's address.
-    pub pod_ip: Option<IpAddr>,
+    pub(crate) pod_ip: Option<IpAddr>,
     /// The node's address.
-    pub host_ip: Option<IpAddr>,
+    pub(crate) host_ip: Option<IpAddr>,
     /// Which ports the node's programs may not bind.
-    pub low_ports: LowPorts,
+    pub(crate) low_ports: LowPorts,
     /// What a container without a limit may use.
-    pub allocatable: &'a ResourceList,
+    pub(crate) allocatable: &'a ResourceList,
     /// A config map of the pod's namespace.
-    pub config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
+    pub(crate) config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
     /// A secret of the pod's namespace.
-    pub secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
+    pub(crate) secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
     /// The services that pods of the namespace see: its own and `default/kubernetes`.
-    pub services: &'a dyn Fn() -> Vec<Shared<Service>>,
+    pub(crate) services: &'a dyn Fn() -> Vec<Shared<Service>>,
 }
 
 /// Why a container cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EnvError {
+pub(crate) enum EnvError {
     /// A config map or secret is not there.
     #[error("{kind} \"{name}\" not found")]
     NoSource {
@@ -100,7 +100,7 @@ pub enum EnvError {
 
 impl EnvError {
     /// The waiting reason it stands for.
-    pub fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::TooLong { .. } | Self::TooMuch { .. } => "CreateContainerError",
             _ => "CreateContainerConfigError",
@@ -109,7 +109,7 @@ impl EnvError {
 }
 
 /// The environment in order; later entries replace earlier ones of the same name.
-pub fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError> {
+pub(crate) fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError> {
     let mut env = Environment::new();
     let links = spec::spec(sources.pod).enable_service_links != Some(false);
     let mut set = |name: String, value: String| env.set(name, value);
@@ -136,7 +136,7 @@ pub fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError>
 }
 
 /// `command` and `args` with their references to the environment replaced.
-pub fn resolve_words(
+pub(crate) fn resolve_words(
     container: &Container,
     env: &[(String, String)],
 ) -> Result<(Vec<String>, Vec<String>), EnvError> {

@@ -11,7 +11,7 @@ use reconcile::Cache;
 type Set<'a> = dyn FnMut(String, String) -> Result<(), EnvError> + 'a;
 
 /// The services that pods of a namespace see: those of the namespace, and `default/kubernetes`.
-pub fn visible_services(services: &Cache<Service>, namespace: &str) -> Vec<Shared<Service>> {
+pub(crate) fn visible_services(services: &Cache<Service>, namespace: &str) -> Vec<Shared<Service>> {
     let mut visible: Vec<Shared<Service>> =
         services.get(&Key::new("default", "kubernetes")).into_iter().collect();
     let own = services.in_namespace(namespace);

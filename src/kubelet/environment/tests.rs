@@ -153,9 +153,9 @@ fn outcome(container: &Value, config: &Value, services: usize) -> Result<(), Str
         secret: &|_| None,
         services: &|| (0..services).map(service).collect(),
     };
-    let told = |error: EnvError| format!("{}: {error}", error.reason());
-    let env = resolve(&sources).map_err(told)?;
-    resolve_words(&container, &env).map(drop).map_err(told)
+    let describe = |error: EnvError| format!("{}: {error}", error.reason());
+    let env = resolve(&sources).map_err(describe)?;
+    resolve_words(&container, &env).map(drop).map_err(describe)
 }
 
 /// RELIABILITY-FOUND 1, SEC-2: what no program can be started with is refused before it is built, from every source.

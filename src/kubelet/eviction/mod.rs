@@ -65,10 +65,10 @@ async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
             (differences(&before, thresholds.conditions()), threshold)
         };
         if !changed.is_empty() {
-            tell_conditions(workers, node, &changed);
+            record_conditions(workers, node, &changed);
         }
         if let Some(threshold) = threshold {
-            tell(
+            record_event(
                 workers,
                 node,
                 EventType::Warning,
@@ -92,19 +92,19 @@ fn differences(before: &[Condition], now: &[Condition]) -> Vec<(Condition, bool)
     came.chain(before.iter().filter(|c| !now.contains(c)).map(|c| (*c, false))).collect()
 }
 
-fn tell_conditions(workers: &PodWorkers, node: &Node, changed: &[(Condition, bool)]) {
+fn record_conditions(workers: &PodWorkers, node: &Node, changed: &[(Condition, bool)]) {
     for (condition, holds) in changed {
         let (reason, _) = condition.reason_and_message(*holds);
         let reason = reason.replace("Kubelet", "Node");
         let message = format!("Node {} status is now: {reason}", node.config.name);
-        tell(workers, node, EventType::Normal, &reason, &message);
+        record_event(workers, node, EventType::Normal, &reason, &message);
     }
     if let Err(error) = report(&workers.context, node) {
         tracing::warn!(node = node.config.name, "node status not written: {error}");
     }
 }
 
-fn tell(workers: &PodWorkers, node: &Node, type_: EventType, reason: &str, message: &str) {
+fn record_event(workers: &PodWorkers, node: &Node, type_: EventType, reason: &str, message: &str) {
     if let Ok(object) = workers.context.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {
         node.recorder.record(reference_to(&object), type_, reason, message.into());
     }

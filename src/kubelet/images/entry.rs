@@ -19,25 +19,25 @@ pub struct ImageEntry {
     pub name: String,
     /// The tags that exist; none means every tag.
     #[serde(default)]
-    pub tags: Vec<String>,
+    pub(crate) tags: Vec<String>,
     /// The program and its fixed arguments; a pod's `command` replaces it.
     #[serde(default)]
-    pub entrypoint: Vec<String>,
+    pub(crate) entrypoint: Vec<String>,
     /// The default arguments; a pod's `args` replace them.
     #[serde(default)]
-    pub cmd: Vec<String>,
+    pub(crate) cmd: Vec<String>,
     /// The environment, below the pod's own.
     #[serde(default)]
-    pub env: ImageEnv,
+    pub(crate) env: ImageEnv,
     /// The working directory; `/` when not given.
     #[serde(default)]
-    pub working_dir: Option<PathBuf>,
+    pub(crate) working_dir: Option<PathBuf>,
     /// `user`, `user:group`, or their numbers.
     #[serde(default)]
-    pub user: Option<String>,
+    pub(crate) user: Option<String>,
     /// The signal that asks the program to end: `SIGQUIT`, `QUIT` or its number.
     #[serde(default)]
-    pub stop_signal: Option<String>,
+    pub(crate) stop_signal: Option<String>,
 }
 
 /// Environment of an image: a map, or a list of `NAME=value` as image files have it.
@@ -58,7 +58,7 @@ impl Default for ImageEnv {
 
 impl ImageEnv {
     /// Names and values in order.
-    pub fn pairs(&self) -> Vec<(String, String)> {
+    pub(crate) fn pairs(&self) -> Vec<(String, String)> {
         match self {
             Self::Map(map) => map.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
             Self::List(list) => list
@@ -133,7 +133,7 @@ impl ImageEntry {
 pub struct UserImages {
     /// Entries, the first that fits wins.
     pub entries: Vec<ImageEntry>,
-    /// What could not be read, and where: told with every image that is not found.
+    /// What could not be read, and where: part of the message for every image that is not found.
     pub problems: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ mod tests {
         assert!(serde_json::from_str::<ImageEntry>(r#"{"name":"x","entryPoint":[]}"#).is_err());
     }
 
-    /// IMG-1, SEC-2: what makes no sense is told by field.
+    /// IMG-1, SEC-2: what makes no sense is reported by field.
     #[test]
     fn hostile_values_are_told_by_field() {
         let table = [

@@ -4,26 +4,26 @@
 //! was loaded into the [`ImageStore`], to a small server built into this binary, or to a program the machine
 //! already has. The catalogue only answers; it never starts anything.
 
-pub mod builtin;
-pub mod catalogue;
-pub mod entry;
+pub(crate) mod builtin;
+pub(crate) mod catalogue;
+pub(crate) mod entry;
 mod present;
-pub mod reference;
+pub(crate) mod reference;
 mod signal;
 pub mod store;
 
 pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
 pub(super) use present::PresentImages;
-pub use reference::{ImageReference, InvalidReference};
+pub(crate) use reference::{ImageReference, InvalidReference};
 pub(crate) use signal::signal_number;
 pub use store::{ImageStore, StoredImage};
 
-/// What an image reference resolved to.
+/// An image on this machine: what of CRI's `Image` a kubelet reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PulledImage {
+pub struct Image {
     /// The identity shown as `imageID`.
-    pub image_id: String,
+    pub(crate) image_id: String,
     /// What it takes on the machine, in bytes; shown in the Node's `status.images`.
-    pub size_bytes: u64,
+    pub(crate) size_bytes: u64,
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ContainerImage;
 
-use super::{ImageReference, PulledImage};
+use super::{Image, ImageReference};
 
 /// A kubelet's `nodeStatusMaxImages`.
 const MOST_IMAGES: usize = 50;
@@ -18,12 +18,12 @@ const MOST_NAMES: usize = 5;
 #[derive(Debug, Default)]
 pub(crate) struct PresentImages {
     /// By name in its short form, with tag or digest.
-    used: BTreeMap<String, PulledImage>,
+    used: BTreeMap<String, Image>,
 }
 
 impl PresentImages {
     /// It is here now.
-    pub(crate) fn add(&mut self, reference: &str, image: PulledImage) {
+    pub(crate) fn add(&mut self, reference: &str, image: Image) {
         self.used.insert(short(reference), image);
     }
 
@@ -35,7 +35,7 @@ impl PresentImages {
     /// The Node object's list, with the `loaded` ones: largest first, bounded as a kubelet bounds it.
     pub(crate) fn status(
         &self,
-        loaded: impl IntoIterator<Item = (Vec<String>, PulledImage)>,
+        loaded: impl IntoIterator<Item = (Vec<String>, Image)>,
     ) -> Vec<ContainerImage> {
         let mut images: BTreeMap<String, (i64, Vec<String>)> = BTreeMap::new();
         let used = self.used.iter().map(|(name, image)| (vec![name.clone()], image.clone()));
@@ -77,8 +77,8 @@ fn short(reference: &str) -> String {
 mod tests {
     use super::*;
 
-    fn image(id: &str, size_bytes: u64) -> PulledImage {
-        PulledImage { image_id: format!("sha256:{id}"), size_bytes }
+    fn image(id: &str, size_bytes: u64) -> Image {
+        Image { image_id: format!("sha256:{id}"), size_bytes }
     }
 
     /// SCH-4: what the Node object lists, largest first, one entry an image.

@@ -43,7 +43,7 @@ impl Meter {
                 usage.total += used;
                 pod.insert(name.clone(), used);
             }
-            // A pod is told of once all that runs of it was seen twice, as the metrics server does.
+            // A pod is reported once all that runs of it was seen twice, as the metrics server does.
             if pod.len() == containers.len() && !pod.is_empty() {
                 usage.pods.insert(uid.clone(), pod);
             }

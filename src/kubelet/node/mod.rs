@@ -84,7 +84,7 @@ pub(super) struct Node {
     pub(super) meter: Mutex<Meter>,
     /// What the pods it has taken ask for.
     pub(super) taken: Mutex<Taken>,
-    /// Manifests of static pods that cannot be used, and why, as far as it was told.
+    /// Manifests of static pods that cannot be used, and why, as last reported.
     pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
     /// Whether its machine is short of something.
     pub(super) eviction: NodePressure,

@@ -22,11 +22,11 @@ use super::runtime::{ContainerId, ContainerRecord};
 use super::spec::{self, Role};
 use object::config::Timings;
 pub(super) use object::pod::is_terminal;
-pub use restart::{Verdict, image_back_off_delay, verdict};
+pub(crate) use restart::{Verdict, image_back_off_delay, verdict};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Give the pod its address and fill its volumes.
     Prepare,
     /// Make the sandbox.
@@ -98,7 +98,7 @@ pub enum Action {
     RecordBackOff {
         /// The container's name.
         name: String,
-        /// What it waits for, as a mark that it was told.
+        /// What it waits for, as a mark that it was recorded.
         until: Timestamp,
         /// The event's text.
         message: String,
@@ -123,11 +123,11 @@ pub enum Action {
 
 /// What to do now, and when to ask again though nothing happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// In the order they should be done.
-    pub actions: Vec<Action>,
+    pub(crate) actions: Vec<Action>,
     /// Ask again then.
-    pub next_wake: Option<Timestamp>,
+    pub(crate) next_wake: Option<Timestamp>,
 }
 
 impl Plan {
@@ -141,7 +141,7 @@ impl Plan {
 }
 
 /// Decides what to do for the pod at `now`, on the steady clock.
-pub fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Timings) -> Plan {
+pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Timings) -> Plan {
     let mut plan = Plan::default();
     if let Some(stop) = whole_stop(pod, observed, now, &mut plan) {
         plan.push(stop);

@@ -15,7 +15,7 @@ const PULL_ERROR_SHOWN: Duration = Duration::from_secs(1);
 
 /// What holds for a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It runs.
     Running,
     /// It may be started now; the restart after this one will wait as `back_off` says.
@@ -47,7 +47,7 @@ pub enum Verdict {
 }
 
 /// What holds for a container at `now`, whatever its turn.
-pub fn verdict(
+pub(crate) fn verdict(
     pod: &Pod,
     role: Role,
     container: &Container,
@@ -115,7 +115,7 @@ fn forgotten(back_off: RestartBackOff, finished_at: Timestamp, timings: &Timings
 }
 
 /// The wait after one more failed pull.
-pub fn image_back_off_delay(before: &ImageState, timings: &Timings) -> Duration {
+pub(crate) fn image_back_off_delay(before: &ImageState, timings: &Timings) -> Duration {
     match before {
         ImageState::Failed { delay, .. } => delay.saturating_mul(2).min(timings.image_back_off_max.0),
         _ => timings.image_back_off_initial.0,

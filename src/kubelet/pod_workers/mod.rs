@@ -74,7 +74,7 @@ pub(super) struct PodState {
     pub(super) memory: Option<Arc<Memory>>,
     /// What failed last and waits.
     pub(super) retry: Retry,
-    /// Why the runtime did not say what there is of it, as far as it was told.
+    /// Why the runtime did not say what there is of it, as last reported.
     pub(super) blind: Option<String>,
 }
 

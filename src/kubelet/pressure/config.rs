@@ -14,7 +14,7 @@ use object::quantity::Amount;
 /// So little of something left is too little: an amount, or a share of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Limit {
+pub(crate) enum Limit {
     /// Bytes, inodes or process ids.
     Amount(i64),
     /// Percent of the capacity.
@@ -23,7 +23,7 @@ pub enum Limit {
 
 impl Limit {
     /// In units.
-    pub fn of(self, capacity: i64) -> i64 {
+    pub(crate) fn of(self, capacity: i64) -> i64 {
         match self {
             Self::Amount(amount) => amount,
             Self::Percent(percent) => (capacity as f64 * percent / 100.0) as i64,
@@ -59,17 +59,17 @@ impl From<Limit> for String {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct EvictionConfig {
     /// At once, below these.
-    pub hard: BTreeMap<Signal, Limit>,
+    pub(crate) hard: BTreeMap<Signal, Limit>,
     /// Below these for as long as `softGracePeriod` says.
-    pub soft: BTreeMap<Signal, Limit>,
+    pub(crate) soft: BTreeMap<Signal, Limit>,
     /// How long a soft limit may be passed, in seconds; one for each of them.
-    pub soft_grace_period: BTreeMap<Signal, Seconds>,
+    pub(crate) soft_grace_period: BTreeMap<Signal, Seconds>,
     /// The longest a pod evicted for a soft limit may take to end, in seconds.
-    pub max_pod_grace_period: u64,
+    pub(crate) max_pod_grace_period: u64,
     /// How much more than the limit must be free again.
-    pub minimum_reclaim: BTreeMap<Signal, Limit>,
+    pub(crate) minimum_reclaim: BTreeMap<Signal, Limit>,
     /// A condition of the node lasts at least this long, in seconds.
-    pub pressure_transition_period: Seconds,
+    pub(crate) pressure_transition_period: Seconds,
 }
 
 impl Default for EvictionConfig {

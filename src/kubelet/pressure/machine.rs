@@ -24,7 +24,7 @@ pub enum Signal {
 
 impl Signal {
     /// What eviction gets back, as messages name it.
-    pub fn resource(self) -> &'static str {
+    pub(crate) fn resource(self) -> &'static str {
         match self {
             Self::MemoryAvailable => "memory",
             Self::NodefsAvailable => "ephemeral-storage",
@@ -38,9 +38,9 @@ impl Signal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// What is left.
-    pub available: i64,
+    pub(crate) available: i64,
     /// All there is.
-    pub capacity: i64,
+    pub(crate) capacity: i64,
 }
 
 /// The machine's state.

@@ -150,7 +150,7 @@ mod tests {
     /// Looks every ten seconds at so much free memory of 1000; gives `conditions due` for each.
     fn looks(config: &EvictionConfig, free: &[i64]) -> Vec<String> {
         let mut pressure = Thresholds::default();
-        let mut told = Vec::new();
+        let mut results = Vec::new();
         for (index, available) in free.iter().enumerate() {
             let seen = Observations::from([(
                 Signal::MemoryAvailable,
@@ -160,9 +160,9 @@ mod tests {
             let due = pressure.update(config, &seen, now);
             let shown: Vec<&str> = pressure.conditions().iter().map(|c| c.text()).collect();
             let due = due.map_or("-", |t| if t.is_hard() { "hard" } else { "soft" });
-            told.push(format!("{} {due}", if shown.is_empty() { "-".into() } else { shown.join(",") }));
+            results.push(format!("{} {due}", if shown.is_empty() { "-".into() } else { shown.join(",") }));
         }
-        told
+        results
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The state machines here are pure; [`check`] does the asking, and `early` that of a program that has just started.
 //! Thresholds, the startup gate and the initial results are those of Kubernetes' prober. Times are the steady clock's.
 
-pub mod check;
+pub(crate) mod check;
 pub(super) mod early;
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use base::clock::saturating_after;
 
 /// Which of a container's probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProbeKind {
+pub(crate) enum ProbeKind {
     /// Its failure restarts the container; its first success lets the other two begin.
     Startup,
     /// Its failure restarts the container.
@@ -26,10 +26,10 @@ pub enum ProbeKind {
 
 impl ProbeKind {
     /// All, in the order they are asked.
-    pub const ALL: [Self; 3] = [Self::Startup, Self::Liveness, Self::Readiness];
+    pub(crate) const ALL: [Self; 3] = [Self::Startup, Self::Liveness, Self::Readiness];
 
     /// `Liveness`, as event texts begin.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Startup => "Startup",
             Self::Liveness => "Liveness",
@@ -38,7 +38,7 @@ impl ProbeKind {
     }
 
     /// `liveness`, as it stands inside event texts.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Startup => "startup",
             Self::Liveness => "liveness",
@@ -47,7 +47,7 @@ impl ProbeKind {
     }
 
     /// The container's probe of this kind.
-    pub fn of(self, container: &Container) -> Option<&Probe> {
+    pub(crate) fn of(self, container: &Container) -> Option<&Probe> {
         match self {
             Self::Startup => container.startup_probe.as_ref(),
             Self::Liveness => container.liveness_probe.as_ref(),
@@ -58,7 +58,7 @@ impl ProbeKind {
 
 /// What one asking gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProbeOutcome {
+pub(crate) enum ProbeOutcome {
     /// The container answered well.
     Success,
     /// It answered badly or not at all; the text tells.
@@ -69,7 +69,7 @@ pub enum ProbeOutcome {
 
 /// One probe of one container attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeState {
+pub(crate) struct ProbeState {
     period: Duration,
     success_threshold: u32,
     failure_threshold: u32,
@@ -129,7 +129,7 @@ impl ProbeState {
 
 /// The probes of one container attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProbeSet {
+pub(crate) struct ProbeSet {
     startup: Option<ProbeState>,
     liveness: Option<ProbeState>,
     readiness: Option<ProbeState>,
@@ -137,7 +137,7 @@ pub struct ProbeSet {
 
 impl ProbeSet {
     /// The probes of a container that started at `started_at`.
-    pub fn new(container: &Container, started_at: Timestamp) -> Self {
+    pub(crate) fn new(container: &Container, started_at: Timestamp) -> Self {
         let state = |kind: ProbeKind| kind.of(container).map(|probe| ProbeState::new(probe, started_at));
         Self {
             startup: state(ProbeKind::Startup),
@@ -148,7 +148,7 @@ impl ProbeSet {
 
     /// The probes of a container found running after a restart of the kubelet: what its status said last
     /// still holds until a probe says otherwise (SAFE-7).
-    pub fn adopted(
+    pub(crate) fn adopted(
         container: &Container,
         started_at: Timestamp,
         started: bool,
@@ -185,24 +185,24 @@ impl ProbeSet {
     }
 
     /// The startup probe has succeeded, or there is none.
-    pub fn startup_passed(&self) -> bool {
+    pub(crate) fn startup_passed(&self) -> bool {
         self.startup.as_ref().is_none_or(|s| s.verdict == Some(true))
     }
 
     /// The readiness probe succeeds, or there is none.
-    pub fn ready(&self) -> bool {
+    pub(crate) fn ready(&self) -> bool {
         self.readiness.as_ref().is_none_or(|s| s.verdict == Some(true))
     }
 
     /// The probe whose failure asks for a restart.
-    pub fn failed(&self) -> Option<ProbeKind> {
+    pub(crate) fn failed(&self) -> Option<ProbeKind> {
         [ProbeKind::Startup, ProbeKind::Liveness]
             .into_iter()
             .find(|kind| self.state(*kind).is_some_and(|s| s.verdict == Some(false)))
     }
 
     /// Probes that are to be asked at `now`, and when the next one after them is due.
-    pub fn due(&self, now: Timestamp) -> (Vec<ProbeKind>, Option<Timestamp>) {
+    pub(crate) fn due(&self, now: Timestamp) -> (Vec<ProbeKind>, Option<Timestamp>) {
         let mut due = Vec::new();
         let mut next: Option<Timestamp> = None;
         for kind in ProbeKind::ALL {
@@ -224,14 +224,14 @@ impl ProbeSet {
     }
 
     /// This probe is being asked.
-    pub fn asked(&mut self, kind: ProbeKind) {
+    pub(crate) fn asked(&mut self, kind: ProbeKind) {
         if let Some(state) = self.state_mut(kind) {
             state.in_flight = true;
         }
     }
 
     /// Takes the answer of a probe; true when its verdict changed.
-    pub fn answered(&mut self, kind: ProbeKind, outcome: &ProbeOutcome, now: Timestamp) -> bool {
+    pub(crate) fn answered(&mut self, kind: ProbeKind, outcome: &ProbeOutcome, now: Timestamp) -> bool {
         let changed = self.state_mut(kind).is_some_and(|state| state.take(outcome, now));
         if changed && kind == ProbeKind::Startup && self.startup_passed() {
             // The gate opened: nobody waits a whole period for what was held back.
@@ -267,7 +267,7 @@ mod tests {
         let container = Container { readiness_probe: Some(probe), ..Container::default() };
         let mut set = ProbeSet::new(&container, at(0));
         let mut now = at(0);
-        let mut told = Vec::new();
+        let mut verdicts = Vec::new();
         for answer in answers.chars() {
             loop {
                 let (due, next) = set.due(now);
@@ -283,9 +283,9 @@ mod tests {
             };
             set.asked(ProbeKind::Readiness);
             set.answered(ProbeKind::Readiness, &outcome, now);
-            told.push(format!("{}:{}", now.as_second(), if set.ready() { "ready" } else { "not" }));
+            verdicts.push(format!("{}:{}", now.as_second(), if set.ready() { "ready" } else { "not" }));
         }
-        told.join(" ")
+        verdicts.join(" ")
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-pub use super::images::PulledImage;
+pub(crate) use super::images::Image;
 use base::session::{Session, SessionStreams};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostShares, Memory, MemoryVolume,
@@ -63,17 +63,18 @@ pub trait Runtime: Send + Sync + 'static {
     /// One pod's sandbox and containers.
     fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>>;
 
-    /// Whether the image is known, and what it resolves to.
-    fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>>;
+    /// The image that a reference means, if the machine has it (CRI's `ImageStatus`). Nothing is pulled: there is no
+    /// `PullImage`.
+    fn image_status<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Image, RuntimeError>>;
 
     /// Whether somebody loaded the image on this node; one of the catalogue is not loaded.
-    fn has_image(&self, reference: &str) -> bool {
+    fn is_image_loaded(&self, reference: &str) -> bool {
         let _ = reference;
         false
     }
 
     /// The images that were loaded on this node, with all their names.
-    fn loaded_images(&self) -> Vec<(Vec<String>, PulledImage)> {
+    fn loaded_images(&self) -> Vec<(Vec<String>, Image)> {
         Vec::new()
     }
 

@@ -48,7 +48,7 @@ pub(super) fn conditions_of(
     all
 }
 
-/// What is told of a resize: that it waits, and that it is not in effect yet. Neither is there without one.
+/// The conditions of a resize: that it waits, and that it is not in effect yet. Neither is there without one.
 fn resize(all: &mut Vec<PodCondition>, pod: &Pod, observed: &Observed, phase: Phase, now: Timestamp) {
     let (pending, failed) = (observed.resize.pending.as_ref(), observed.resize.failed.as_ref());
     let alive = !phase.is_terminal() && observed.stop.is_none();

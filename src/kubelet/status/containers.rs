@@ -349,8 +349,8 @@ fn mounts(container: &Container, own_mounts: bool) -> Option<Vec<VolumeMountStat
     Some(shown.collect())
 }
 
-/// In a pod that has ended nothing waits any more: what never began is told as lost, and of a pod that the node
-/// refused nothing is told at all.
+/// In a pod that has ended nothing waits any more: what never began is reported as lost, and of a pod that the node
+/// refused nothing is reported at all.
 pub(super) fn settle(pod: &Pod, observed: &Observed, status: &mut PodStatus) {
     let failed = matches!(observed.stop.as_ref().map(|s| &s.cause), Some(StopCause::Failed { .. }));
     if failed && observed.sandbox.is_none() && observed.prepared == Prepared::No {

@@ -17,11 +17,11 @@ use base::clock::{Now, time};
 pub(super) use containers::container_id;
 use object::config::Timings;
 use object::resources::qos_class;
-pub use phase::Phase;
+pub(crate) use phase::Phase;
 
 /// How a status is composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub(crate) enum Moment {
     /// The pod lives, or is on its way out.
     Now,
     /// Every process of it is gone for good: the phase must be a terminal one.
@@ -29,7 +29,7 @@ pub enum Moment {
 }
 
 /// The status the pod should have.
-pub fn compose_status(
+pub(crate) fn compose_status(
     pod: &Pod,
     observed: &Observed,
     now: impl Into<Now>,

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
 use crate::spec::{self, RestartPolicy, Role};
-pub use object::pod::Phase;
+pub(crate) use object::pod::Phase;
 
 enum Seen {
     Running,

@@ -129,8 +129,9 @@ fn conditions_through_a_life_pod_2() {
         let seen = seen.map_or_else(Observed::default, |list| observed(&pod, &list));
         let status = compose(&pod, &seen);
         assert_eq!((status.phase.as_deref(), conditions(&status)), (Some(phase), expected), "{rule}");
-        let told = status.conditions.iter().flatten().all(|c| c.observed_generation == Some(3));
-        assert!(told && status.observed_generation == Some(3), "{rule}");
+        let conditions_observed =
+            status.conditions.iter().flatten().all(|c| c.observed_generation == Some(3));
+        assert!(conditions_observed && status.observed_generation == Some(3), "{rule}");
     }
 }
 
@@ -202,7 +203,7 @@ fn phases_only_go_forward_pod_1() {
 }
 
 /// CONFORMANCE-FOUND "should not start app containers and fail the pod if init containers fail on a RestartNever pod",
-/// INIT-1: what an init container kept from beginning is told as waiting for it, and not as lost.
+/// INIT-1: what an init container kept from beginning is reported as waiting for it, and not as lost.
 #[test]
 fn what_never_began_waits_for_ever_when_an_init_container_has_failed() {
     let pod = pod(json!({"restartPolicy": "Never", "initContainers": [{"name": "i"}, {"name": "j"}],

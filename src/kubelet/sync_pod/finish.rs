@@ -56,7 +56,7 @@ impl SyncPod<'_> {
     pub(super) fn free_address(&self) {
         let observed = &self.state.observed;
         let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);
-        // What a static pod has come to is told by its mirror alone.
+        // The status of a static pod is that of its mirror pod.
         let is_over = is_static(&self.pod) || plan::is_terminal(&self.pod);
         if ends && is_over && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
             self.give_address_back();

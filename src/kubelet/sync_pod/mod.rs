@@ -108,7 +108,7 @@ impl SyncPod<'_> {
 
     /// Does all that is to be done now.
     async fn run(mut self, events: Vec<PodEvent>) -> Outcome {
-        // Answers of probes and asking anew: unless something else comes, the status stays as it was told.
+        // Answers of probes and asking anew: unless something else comes, the status stays as it was written.
         let mut only_probes = !events.is_empty();
         self.take_events(events);
         if let Some(closed) = self.node.closing() {
@@ -320,7 +320,7 @@ impl SyncPod<'_> {
     fn stop_pod(&mut self, cause: StopCause, grace: Duration) {
         let now = self.now();
         let began = match &self.state.observed.stop {
-            // What already ends keeps its clock; a new cause only changes how it is told and how long it may
+            // What already ends keeps its clock; a new cause only changes how it is reported and how long it may
             // take.
             Some(stop) if stop.cause != StopCause::Completed => stop.began,
             _ => now,

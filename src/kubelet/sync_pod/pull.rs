@@ -9,18 +9,18 @@ use k8s_openapi::api::core::v1::Container;
 use super::{After, SyncPod};
 use crate::observed::ImageState;
 use crate::plan::image_back_off_delay;
-use crate::runtime::{PulledImage, RuntimeError};
+use crate::runtime::{Image, RuntimeError};
 use reconcile::EventType;
 
 impl SyncPod<'_> {
     /// The image, by the container's pull policy; an error is already an event, and remembered.
-    pub(super) async fn ensure_image_exists(&mut self, container: &Container) -> Result<PulledImage, After> {
+    pub(super) async fn ensure_image_exists(&mut self, container: &Container) -> Result<Image, After> {
         let name = &container.name;
         let image = container.image.clone().unwrap_or_default();
-        match self.node.runtime.pull_image(&image).await {
+        match self.node.runtime.image_status(&image).await {
             Ok(present) => {
                 // What was loaded is there until somebody removes it, not until nobody does.
-                if self.node.runtime.has_image(&image) {
+                if self.node.runtime.is_image_loaded(&image) {
                     self.node.images.lock().forget(&image);
                 } else {
                     self.node.images.lock().add(&image, present.clone());

@@ -25,7 +25,7 @@ impl SyncPod<'_> {
         }
         if !observed.resize.is_asked(&self.pod) {
             self.state.observed.resize.pending = None;
-            self.tell_end_of_resize();
+            self.record_end_of_resize();
             return;
         }
         let (uid, node) = (self.pod.uid().to_string(), self.node);
@@ -36,7 +36,7 @@ impl SyncPod<'_> {
                 self.state.refresh |= volumes::shows_itself(&self.pod);
                 // What is started only later has it from the start.
                 if in_progress(&self.pod, &self.state.observed) {
-                    self.tell_resize(EventType::Normal, "ResizeStarted", "started", None);
+                    self.record_resize(EventType::Normal, "ResizeStarted", "started", None);
                     self.state.observed.resize.started = Some(self.pod.metadata.generation.unwrap_or(0));
                 }
                 self.workers.resync(waiting);
@@ -60,13 +60,13 @@ impl SyncPod<'_> {
         }
     }
 
-    fn tell_resize(&self, type_: EventType, reason: &str, what: &str, error: Option<&str>) {
+    fn record_resize(&self, type_: EventType, reason: &str, what: &str, error: Option<&str>) {
         let text = resize::message(what, &self.pod, &self.state.observed.resize, false, error);
         self.event(type_, reason, text);
     }
 
-    /// Tells once that everything that runs is held to what it was given.
-    pub(super) fn tell_end_of_resize(&mut self) {
+    /// Records once that everything that runs is held to what it was given.
+    pub(super) fn record_end_of_resize(&mut self) {
         let observed = &self.state.observed;
         // One that was ended for its resize is over it once it runs again.
         let ended = |c: &Container| observed.latest(&c.name).is_some_and(|r| observed.restarts_for_resize(r));
@@ -77,7 +77,7 @@ impl SyncPod<'_> {
         }
         let resize = &mut self.state.observed.resize;
         (resize.started, resize.failed) = (None, None);
-        self.tell_resize(EventType::Normal, "ResizeCompleted", "completed", None);
+        self.record_resize(EventType::Normal, "ResizeCompleted", "completed", None);
     }
 
     /// Holds a running container to what it was given.
@@ -99,14 +99,14 @@ impl SyncPod<'_> {
                     attempt.resources = given;
                 }
                 self.state.observed.resize.failed = None;
-                self.tell_end_of_resize();
+                self.record_end_of_resize();
             }
             Err(message) => {
                 let until = saturating_after(self.now(), AGAIN);
                 let known =
                     self.state.observed.resize.failed.replace(Failed { message: message.clone(), until });
                 if known.is_none_or(|known| known.message != message) {
-                    self.tell_resize(EventType::Warning, "ResizeError", "error", Some(&message));
+                    self.record_resize(EventType::Warning, "ResizeError", "error", Some(&message));
                 }
             }
         }

@@ -11,7 +11,7 @@ use crate::environment::{self, EnvError, Sources};
 use crate::images::signal_number;
 use crate::observed::{AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded};
 use crate::probe::ProbeSet;
-use crate::runtime::{ContainerExit, ContainerId, ContainerRecord, ContainerSpec, PulledImage, RuntimeError};
+use crate::runtime::{ContainerExit, ContainerId, ContainerRecord, ContainerSpec, Image, RuntimeError};
 use crate::{hooks, resize, security, spec, volumes};
 use base::clock::saturating_after;
 use reconcile::EventType;
@@ -51,7 +51,7 @@ impl SyncPod<'_> {
         let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
         let (now, wall) = (self.now(), self.workers.context.clock.now());
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
-            // As a look would find it; whatever happens to it from here on is told.
+            // As a relist would find it; whatever happens to it from here on comes as an event.
             sandbox.containers.retain(|known| known.id != record.id);
             sandbox.containers.push(record.clone());
         } else {
@@ -91,10 +91,10 @@ impl SyncPod<'_> {
             stop: None,
             resources: container.resources.clone(),
         });
-        self.tell_end_of_resize();
+        self.record_end_of_resize();
         self.container_event(name, EventType::Normal, "Created", format!("Created container: {name}"));
         self.container_event(name, EventType::Normal, "Started", format!("Started container {name}"));
-        self.tell_of_low_ports(&container);
+        self.record_low_ports(&container);
         if let Some(hook) = hook {
             let target = self.target(record.id.clone());
             let run = async move { hooks::run(&target, &container, &hook, hooks::UNLIMITED).await };
@@ -106,7 +106,7 @@ impl SyncPod<'_> {
     }
 
     /// A port that this machine keeps from us is served elsewhere: whoever asks for it must learn of it.
-    fn tell_of_low_ports(&self, container: &Container) {
+    fn record_low_ports(&self, container: &Container) {
         for (port, served) in self.node.config.low_ports.moved(container.ports.iter().flatten()) {
             let message = format!(
                 "Port {port} is root's alone on this machine: it is to be served at {served}, where probes ask \
@@ -154,9 +154,9 @@ impl SyncPod<'_> {
 
     /// Everything the runtime needs to know of the attempt; otherwise the waiting reason and message.
     fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, (&'static str, String)> {
-        let told = |error: EnvError| (error.reason(), error.to_string());
-        let env = self.variables(container).map_err(told)?;
-        let (command, args) = environment::resolve_words(container, &env).map_err(told)?;
+        let reason_and_message = |error: EnvError| (error.reason(), error.to_string());
+        let env = self.variables(container).map_err(reason_and_message)?;
+        let (command, args) = environment::resolve_words(container, &env).map_err(reason_and_message)?;
         let mounts = volumes::mounts(self.node, &self.pod, container, &env)
             .map_err(|message| ("CreateContainerConfigError", message))?;
         let limits = resize::limits(container.resources.as_ref());
@@ -199,7 +199,7 @@ impl SyncPod<'_> {
 fn never_started(
     container: &Container,
     attempt: u32,
-    image: PulledImage,
+    image: Image,
     message: &str,
     now: Timestamp,
 ) -> ContainerRecord {

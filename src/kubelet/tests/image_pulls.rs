@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// The events about images, in the order of their first telling.
-fn told(scene: &Scene) -> Vec<String> {
+/// The events about images, in the order of their first occurrence.
+fn image_events(scene: &Scene) -> Vec<String> {
     let about = ["Pulling", "Pulled", "Failed", "BackOff", "ErrImageNeverPull", "InspectFailed"];
     let is_about = |event: &String| about.iter().any(|reason| event.starts_with(&format!("{reason}:")));
     scene.events().into_iter().filter(is_about).collect()
@@ -27,7 +27,7 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
         // Later ones are more than one object may have (API-11).
         if count == 1 {
             scene.until(&key, "back-off", |s| show(s).contains("ImagePullBackOff")).await;
-            let events = told(&scene);
+            let events = image_events(&scene);
             assert_eq!(events[0], "Pulling: Pulling image \"nginx:1.91\"");
             assert!(
                 events[1].starts_with("Failed: Failed to pull image \"nginx:1.91\": manifest for"),
@@ -58,10 +58,10 @@ async fn what_the_catalogue_knows_is_present_whatever_the_policy_img_1() {
         let key = scene.create_named(name, json!({"containers": [container]}));
         scene.until(&key, "ready", is_ready).await;
     }
-    let size = scene.runtime.pull_image("pause:3.9").await.unwrap().size_bytes;
+    let size = scene.runtime.image_status("pause:3.9").await.unwrap().size_bytes;
     let present =
         "Pulled: Container image \"pause:3.9\" already present on machine and can be accessed by the pod";
-    assert_eq!(told(&scene), [present; 4], "there is no registry that anything could be pulled from");
+    assert_eq!(image_events(&scene), [present; 4], "there is no registry that anything could be pulled from");
 
     // SCH-4: the Node object tells of it.
     tokio::time::sleep(Duration::from_secs(15)).await;
@@ -81,12 +81,12 @@ async fn never_pulled_and_no_image_name_at_all_img_1() {
     scene.until(&key, "never pulled", |s| show(s) == "Pending a=ErrImageNeverPull/0").await;
     let never = "Container image \"nginx:1.91\" is not present with pull policy of Never";
     assert_eq!(
-        told(&scene)[..2],
+        image_events(&scene)[..2],
         [format!("ErrImageNeverPull: {never}"), "Failed: Error: ErrImageNeverPull".to_owned()]
     );
     let key = scene.create_named("bad", json!({"containers": [{"name": "a", "image": "NGINX:1"}]}));
     scene.until(&key, "invalid name", |s| show(s) == "Pending a=InvalidImageName/0").await;
-    let events = told(&scene);
+    let events = image_events(&scene);
     let invalid = "InspectFailed: Failed to apply default image tag \"NGINX:1\": couldn't parse image name \
                    \"NGINX:1\": invalid reference format: repository name must be lowercase";
     assert!(events.contains(&invalid.to_owned()), "{events:#?}");

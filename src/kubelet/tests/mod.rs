@@ -123,8 +123,8 @@ impl Scene {
             }
         };
         let over = tokio::time::timeout(Duration::from_hours(1), waiting).await;
-        let told = || format!("{}\n{}", show(&self.status(key)), self.events().join("\n"));
-        assert!(over.is_ok(), "never {what}: {}", told());
+        let describe = || format!("{}\n{}", show(&self.status(key)), self.events().join("\n"));
+        assert!(over.is_ok(), "never {what}: {}", describe());
     }
 
     async fn until_gone(&self, key: &Key) {
@@ -532,12 +532,12 @@ async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
     scene.kubelet.pretend(left(50));
     scene.until(&greedy, "evicted", |s| s.phase.as_deref() == Some("Failed")).await;
     let status = scene.status(&greedy);
-    let told = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container c \
-                was using 300Mi, request is 10Mi, has larger consumption of memory. ";
-    assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some("Evicted"), Some(told)));
+    let message = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container c was \
+                   using 300Mi, request is 10Mi, has larger consumption of memory. ";
+    assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some("Evicted"), Some(message)));
     let target = status.conditions.iter().flatten().find(|c| c.type_ == "DisruptionTarget").unwrap();
     assert_eq!((target.status.as_str(), target.reason.as_deref()), ("True", Some("TerminationByKubelet")));
-    assert!(scene.events().contains(&format!("Evicted: {told}")));
+    assert!(scene.events().contains(&format!("Evicted: {message}")));
     assert_eq!(node_condition(&scene, "MemoryPressure"), "True KubeletHasInsufficientMemory");
     assert_eq!(show(&scene.status(&bound)), "Running c=ready/0", "one at a time");
     scene.kubelet.pretend(left(400));
@@ -594,9 +594,9 @@ async fn a_pod_bound_by_hand_where_it_does_not_fit_is_refused_pod_1() {
     let second = scene.create_named("second", asking("300m"));
     scene.until(&second, "refused", |s| s.phase.as_deref() == Some("Failed")).await;
     let status = scene.status(&second);
-    let told =
+    let message =
         "Pod was rejected: Node didn't have enough resource: cpu, requested: 300, used: 800, capacity: 1000";
-    assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some("OutOfcpu"), Some(told)));
+    assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some("OutOfcpu"), Some(message)));
     scene.exit(&first, "c", 0).await;
     scene.until(&first, "done", |s| s.phase.as_deref() == Some("Succeeded")).await;
     let third = scene.create_named("third", asking("300m"));
@@ -684,7 +684,7 @@ async fn a_static_pod_runs_whatever_is_done_to_its_mirror_pod_15() {
     assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
     assert_eq!(scene.runtime.list().await.unwrap().len(), 1);
 
-    // A broken manifest ends nothing that is not its own, and is told once.
+    // A broken manifest ends nothing that is not its own, and is reported once.
     let broken =
         StaticManifest { source: "bad.yaml".into(), content: Err("bad.yaml:1:1: what is this".into()) };
     for _ in 0..3 {
@@ -692,8 +692,8 @@ async fn a_static_pod_runs_whatever_is_done_to_its_mirror_pod_15() {
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(is_ready(&scene.status(&key)));
-    let told = node_events(&scene);
-    assert_eq!(told, ["InvalidStaticPod: static pod bad.yaml: bad.yaml:1:1: what is this"]);
+    let events = node_events(&scene);
+    assert_eq!(events, ["InvalidStaticPod: static pod bad.yaml: bad.yaml:1:1: what is this"]);
 
     kubelet.set_static_pods(&[]);
     scene.until_gone(&key).await;

@@ -118,12 +118,12 @@ async fn an_extended_resource_in_the_capacity_may_be_had_by_pods() {
     };
     for quantity in [Some("5"), Some("7"), None] {
         advertise(quantity);
-        let told = async {
+        let advertised = async {
             while may_be_had().as_deref() != quantity {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         };
-        assert!(tokio::time::timeout(Duration::from_secs(15), told).await.is_ok(), "{quantity:?}");
+        assert!(tokio::time::timeout(Duration::from_secs(15), advertised).await.is_ok(), "{quantity:?}");
     }
     scene.tasks.stop().await;
 }

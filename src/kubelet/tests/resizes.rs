@@ -16,7 +16,7 @@ fn resize(scene: &Scene, key: &Key, resources: &Value) {
     resized.unwrap();
 }
 
-fn told(scene: &Scene, reason: &str) -> Vec<String> {
+fn events_of(scene: &Scene, reason: &str) -> Vec<String> {
     scene.events().into_iter().filter(|event| event.starts_with(reason)).collect()
 }
 
@@ -50,9 +50,9 @@ async fn cpu_changes_in_place_and_memory_by_a_restart_as_the_policy_says_pod_12(
     scene.until(&key, "resized", |s| has(s) == ("2".into(), "2".into())).await;
     assert_eq!(scene.running_id(&key, "a").await, first, "the same process");
     let changed = r#"{"containers":[{"name":"a","resources":{"limits":{"memory":"64Mi"},"requests":{"cpu":"2","memory":"64Mi"}}}],"generation":2}"#;
-    assert_eq!(told(&scene, "ResizeStarted"), [format!("ResizeStarted: Pod resize started: {changed}")]);
+    assert_eq!(events_of(&scene, "ResizeStarted"), [format!("ResizeStarted: Pod resize started: {changed}")]);
     assert_eq!(
-        told(&scene, "ResizeCompleted"),
+        events_of(&scene, "ResizeCompleted"),
         [format!("ResizeCompleted: Pod resize completed: {changed}")]
     );
     assert_eq!(condition(&scene.status(&key), "PodResizeInProgress"), "");
@@ -60,11 +60,11 @@ async fn cpu_changes_in_place_and_memory_by_a_restart_as_the_policy_says_pod_12(
     resize(&scene, &key, &sized("2", "128Mi"));
     scene.until(&key, "restarted", |s| show(s) == "Running a=ready/1").await;
     assert_ne!(scene.running_id(&key, "a").await, first);
-    let killing = told(&scene, "Killing");
+    let killing = events_of(&scene, "Killing");
     assert_eq!(killing, ["Killing: Container a resize requires restart"]);
-    assert!(told(&scene, "BackOff").is_empty(), "it did not fail");
+    assert!(events_of(&scene, "BackOff").is_empty(), "it did not fail");
     scene.until(&key, "over", |s| condition(s, "PodResizeInProgress").is_empty()).await;
-    assert_eq!(told(&scene, "ResizeCompleted").len(), 2);
+    assert_eq!(events_of(&scene, "ResizeCompleted").len(), 2);
     scene.tasks.stop().await;
 }
 
@@ -85,7 +85,7 @@ async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
 
     resize(&scene, &key, &sized("3", "64Mi"));
     scene.until(&key, "deferred", |s| condition(s, "PodResizePending") == "True Deferred").await;
-    let deferred = told(&scene, "ResizeDeferred");
+    let deferred = events_of(&scene, "ResizeDeferred");
     assert!(deferred[0].starts_with("ResizeDeferred: Pod resize OutOfcpu: {"), "{deferred:?}");
     assert!(deferred[0].ends_with(
         "\"error\":\"Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000\"}"
@@ -104,7 +104,7 @@ async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
     let options = DeleteOptions::default();
     scene.api.delete(Kind::Pod, &other, &options).unwrap();
     scene.until(&key, "given", |s| has(s) == ("3".into(), "3".into())).await;
-    scene.until(&key, "told", |s| condition(s, "PodResizePending").is_empty()).await;
+    scene.until(&key, "no longer pending", |s| condition(s, "PodResizePending").is_empty()).await;
     assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
     scene.tasks.stop().await;
 }
@@ -128,11 +128,11 @@ async fn a_limit_below_what_is_used_waits_until_less_is_used_pod_12() {
          (209715200), attempting to set container \"a\" memory limit (104857600) below current usage (209715200)]"
     );
     tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(told(&scene, "ResizeError").len(), 1, "tried again, told once");
+    assert_eq!(events_of(&scene, "ResizeError").len(), 1, "tried again, recorded once");
 
     scene.runtime.set_load(&uid, "a", load(50));
     scene.until(&key, "resized", |s| condition(s, "PodResizeInProgress").is_empty()).await;
     assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
-    assert_eq!(told(&scene, "ResizeCompleted").len(), 1);
+    assert_eq!(events_of(&scene, "ResizeCompleted").len(), 1);
     scene.tasks.stop().await;
 }

@@ -23,12 +23,12 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     assert_eq!((status.as_str(), reason.as_str()), ("False", "KubeletNotReady"));
     assert!(message.starts_with("PLEG is not healthy: pleg was last seen active 3m"), "{message}");
     assert!(message.ends_with("ago; threshold is 3m0s"), "{message}");
-    let told = |scene: &Scene| -> Vec<String> {
+    let reasons = |scene: &Scene| -> Vec<String> {
         let events = scene.api.list_as::<Event>(None);
         let about_node = events.iter().filter(|e| e.involved_object.kind.as_deref() == Some("Node"));
         about_node.map(|e| e.reason.clone().unwrap_or_default()).collect()
     };
-    assert!(told(&scene).contains(&"NodeNotReady".to_string()), "{:?}", told(&scene));
+    assert!(reasons(&scene).contains(&"NodeNotReady".to_string()), "{:?}", reasons(&scene));
 
     // A pod that is deleted meanwhile waits, and goes when the runtime is back.
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
@@ -37,7 +37,7 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     scene.runtime.faults().set_answering(true);
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(ready(&scene).0, "True");
-    assert!(told(&scene).contains(&"NodeReady".to_string()), "{:?}", told(&scene));
+    assert!(reasons(&scene).contains(&"NodeReady".to_string()), "{:?}", reasons(&scene));
     scene.until_gone(&key).await;
     scene.tasks.stop().await;
 }

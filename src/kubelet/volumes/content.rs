@@ -17,33 +17,33 @@ use object::quantity::ResourceList;
 
 /// Files by path within the volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Content {
+pub(crate) struct Content {
     /// Bytes and mode of each.
-    pub files: BTreeMap<String, (Vec<u8>, u32)>,
+    pub(crate) files: BTreeMap<String, (Vec<u8>, u32)>,
     /// Which of them are tokens.
-    pub tokens: BTreeSet<String>,
+    pub(crate) tokens: BTreeSet<String>,
 }
 
 /// Where contents come from.
-pub struct ContentSources<'a> {
+pub(crate) struct ContentSources<'a> {
     /// The pod.
-    pub pod: &'a Pod,
+    pub(crate) pod: &'a Pod,
     /// Its address.
-    pub pod_ip: Option<IpAddr>,
+    pub(crate) pod_ip: Option<IpAddr>,
     /// The node's address.
-    pub host_ip: Option<IpAddr>,
+    pub(crate) host_ip: Option<IpAddr>,
     /// What a container without a limit may use.
-    pub allocatable: &'a ResourceList,
+    pub(crate) allocatable: &'a ResourceList,
     /// A config map of the pod's namespace.
-    pub config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
+    pub(crate) config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
     /// A secret of the pod's namespace.
-    pub secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
+    pub(crate) secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
     /// A token of the pod's service account.
-    pub token: &'a dyn Fn(&ServiceAccountTokenProjection) -> Result<String, String>,
+    pub(crate) token: &'a dyn Fn(&ServiceAccountTokenProjection) -> Result<String, String>,
 }
 
 /// The files of a volume; none for one that is a plain directory.
-pub fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<Option<Content>, String> {
+pub(crate) fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<Option<Content>, String> {
     let mut content = Content::default();
     let mode = |mode: Option<i32>| mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(0o644);
     if let Some(source) = &volume.config_map {
@@ -131,7 +131,7 @@ fn secret(sources: &ContentSources<'_>, name: &str, optional: Option<bool>) -> R
 
 impl Content {
     /// Gives the files the modes that go with their owners: a token is its owner's alone, a group may read all.
-    pub fn belong_to(&mut self, owners: Owners) {
+    pub(crate) fn belong_to(&mut self, owners: Owners) {
         for (path, (_, mode)) in &mut self.files {
             if owners != Owners::default() && self.tokens.contains(path) {
                 *mode = 0o600;

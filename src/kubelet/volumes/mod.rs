@@ -29,12 +29,12 @@ use super::runtime::{Memory, Mount};
 use super::spec;
 pub use claims::user_of;
 use claims::{Backing, Check};
-pub use content::{Content, ContentSources, content};
+pub(crate) use content::{Content, ContentSources, content};
 pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
 use object::storage::{ClaimUse, claims_of};
 use object::{Key, Kind, Shared};
-pub use ownership::Owners;
-pub use paths::{is_inside, join_inside};
+pub(crate) use ownership::Owners;
+pub(crate) use paths::{is_inside, join_inside};
 pub(super) use tokens::Tokens;
 
 /// The longest path there is: the kernel's `PATH_MAX` without its end.
@@ -43,11 +43,11 @@ const PATH_BYTES: usize = 4095;
 /// A volume could not be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct VolumeError {
+pub(crate) struct VolumeError {
     /// The volume's name.
-    pub volume: String,
+    pub(crate) volume: String,
     /// What is wrong, as events tell it.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl VolumeError {

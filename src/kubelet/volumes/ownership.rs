@@ -1,5 +1,5 @@
 //! Whose a volume's files are (`fsGroup`): the group's, with the rights Kubernetes gives it. Only root can give
-//! files to a group; for others the pod is told (`security::ignored`).
+//! files to a group; for others the pod gets a warning (`security::ignored`).
 
 use std::io;
 use std::os::unix::fs::{PermissionsExt, lchown};
@@ -18,11 +18,11 @@ pub(super) const READABLE_FILE: u32 = 0o440;
 
 /// Whose the files of a pod's volumes are, beside root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Owners {
+pub(crate) struct Owners {
     /// The group of all files (`fsGroup`).
-    pub group: Option<u32>,
+    pub(crate) group: Option<u32>,
     /// The user of tokens: the one that all containers run as.
-    pub user: Option<u32>,
+    pub(crate) user: Option<u32>,
 }
 
 impl Owners {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// `root/relative`; none when `relative` is absolute or climbs (`..`) anywhere.
-pub fn join_inside(root: &Path, relative: &str) -> Option<PathBuf> {
+pub(crate) fn join_inside(root: &Path, relative: &str) -> Option<PathBuf> {
     let mut path = root.to_path_buf();
     for component in Path::new(relative).components() {
         match component {
@@ -17,7 +17,7 @@ pub fn join_inside(root: &Path, relative: &str) -> Option<PathBuf> {
 }
 
 /// Whether an existing `path`, all links followed, lies inside `root`.
-pub fn is_inside(root: &Path, path: &Path) -> io::Result<bool> {
+pub(crate) fn is_inside(root: &Path, path: &Path) -> io::Result<bool> {
     Ok(path.canonicalize()?.starts_with(root.canonicalize()?))
 }
 

@@ -20,7 +20,7 @@ const ALIASES: usize = 8;
 
 /// What there is to say.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// Records, and others that help with them.
     Records {
         /// The answer.
@@ -50,14 +50,14 @@ impl Answer {
 }
 
 /// The record that goes with an answer that there is nothing.
-pub fn authority(index: &Index) -> Option<Record> {
+pub(crate) fn authority(index: &Index) -> Option<Record> {
     let name = |label: &str| absolute(&format!("{label}{}", index.domain));
     let soa = SOA::new(name("ns.dns.")?, name("hostmaster.")?, 1, 7200, 1800, 86_400, FLEETING);
     Some(Record::from_rdata(name("")?, FLEETING, RData::SOA(soa)))
 }
 
 /// The answer to a question: where a name of the cluster stands for another, with that one's.
-pub fn answer(index: &Index, name: &Name, type_: RecordType) -> Answer {
+pub(crate) fn answer(index: &Index, name: &Name, type_: RecordType) -> Answer {
     let (mut aliases, mut name) = (Vec::new(), name.clone());
     // A chain may be a circle.
     while aliases.len() < ALIASES {

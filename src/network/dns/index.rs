@@ -14,38 +14,38 @@ use object::Key;
 
 /// A port as SRV records name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NamedPort {
+pub(crate) struct NamedPort {
     /// Its name; empty when it has none.
-    pub name: String,
+    pub(crate) name: String,
     /// `tcp` or `udp`.
-    pub protocol: String,
+    pub(crate) protocol: String,
     /// Its number.
-    pub number: u16,
+    pub(crate) number: u16,
 }
 
 /// An endpoint of a service under its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedEndpoint {
+pub(crate) struct NamedEndpoint {
     /// Its address.
-    pub ip: Ipv4Addr,
+    pub(crate) ip: Ipv4Addr,
     /// The name that records give it: its hostname, or its address with dashes.
-    pub name: String,
+    pub(crate) name: String,
     /// Its pod's name, by which it is found too.
-    pub pod: Option<String>,
+    pub(crate) pod: Option<String>,
     /// Its ports.
-    pub ports: Vec<NamedPort>,
+    pub(crate) ports: Vec<NamedPort>,
 }
 
 impl NamedEndpoint {
     /// Whether it is meant by `label.service.namespace.svc…`.
-    pub fn is_called(&self, label: &str) -> bool {
+    pub(crate) fn is_called(&self, label: &str) -> bool {
         self.name == label || self.pod.as_deref() == Some(label) || dashed(self.ip) == label
     }
 }
 
 /// What a service's own name means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub(crate) enum Meaning {
     /// A cluster address.
     Address(Ipv4Addr),
     /// All its endpoints.
@@ -56,22 +56,22 @@ pub enum Meaning {
 
 /// A service as names see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedService {
+pub(crate) struct NamedService {
     /// What its own name means.
-    pub meaning: Meaning,
+    pub(crate) meaning: Meaning,
     /// Its ports.
-    pub ports: Vec<NamedPort>,
+    pub(crate) ports: Vec<NamedPort>,
     /// Its ready endpoints; all where they are published unready.
-    pub endpoints: Vec<NamedEndpoint>,
+    pub(crate) endpoints: Vec<NamedEndpoint>,
 }
 
 /// All names of a cluster.
 #[derive(Debug)]
 pub struct Index {
     /// `cluster.local`, in lower case, without the last dot.
-    pub domain: String,
+    pub(crate) domain: String,
     /// Where the server itself answers: `ns.dns.cluster.local`.
-    pub server: Ipv4Addr,
+    pub(crate) server: Ipv4Addr,
     services: HashMap<Key, NamedService>,
     namespaces: HashSet<String>,
     by_address: HashMap<Ipv4Addr, BTreeSet<(Key, Option<String>)>>,
@@ -120,18 +120,18 @@ impl Index {
     }
 
     /// Whether there is such a namespace.
-    pub fn has_namespace(&self, name: &str) -> bool {
+    pub(crate) fn has_namespace(&self, name: &str) -> bool {
         self.namespaces.contains(name)
     }
 
     /// The service with this name.
-    pub fn service(&self, namespace: &str, name: &str) -> Option<&NamedService> {
+    pub(crate) fn service(&self, namespace: &str, name: &str) -> Option<&NamedService> {
         self.services.get(&Key::new(namespace, name))
     }
 
     /// The names of an address: services, and endpoints by their names in a service. A service's own address
     /// hides what else it may be.
-    pub fn names_of(&self, ip: Ipv4Addr) -> Vec<(&Key, Option<&str>)> {
+    pub(crate) fn names_of(&self, ip: Ipv4Addr) -> Vec<(&Key, Option<&str>)> {
         let all = || self.by_address.get(&ip).into_iter().flatten();
         let own: Vec<_> = all().filter(|(_, name)| name.is_none()).map(|(key, _)| (key, None)).collect();
         if own.is_empty() { all().map(|(key, name)| (key, name.as_deref())).collect() } else { own }
@@ -148,7 +148,7 @@ fn reverse(service: &NamedService) -> Vec<(Ipv4Addr, Option<String>)> {
 }
 
 /// `127-64-0-5`
-pub fn dashed(ip: Ipv4Addr) -> String {
+pub(crate) fn dashed(ip: Ipv4Addr) -> String {
     ip.to_string().replace('.', "-")
 }
 

@@ -88,7 +88,7 @@ fn malformed(packet: &[u8]) -> Reaction {
 }
 
 /// An empty answer to a question.
-pub fn reply_to(request: &Message) -> Message {
+pub(crate) fn reply_to(request: &Message) -> Message {
     let mut reply = Message::response(request.metadata.id, request.metadata.op_code);
     reply.metadata = Metadata::response_from_request(&request.metadata);
     reply.metadata.recursion_available = true;
@@ -102,14 +102,14 @@ pub fn reply_to(request: &Message) -> Message {
 }
 
 /// The answer that something went wrong here.
-pub fn failure(request: &Message) -> Message {
+pub(crate) fn failure(request: &Message) -> Message {
     let mut reply = reply_to(request);
     reply.metadata.response_code = ResponseCode::ServFail;
     reply
 }
 
 /// A question of our own.
-pub fn question(name: Name, like: &Query) -> Message {
+pub(crate) fn question(name: Name, like: &Query) -> Message {
     let mut message = Message::query();
     message.metadata.recursion_desired = true;
     message.queries = vec![Query::query(name, like.query_type())];
@@ -117,7 +117,7 @@ pub fn question(name: Name, like: &Query) -> Message {
 }
 
 /// What a client takes over UDP.
-pub fn udp_limit(request: &Message) -> usize {
+pub(crate) fn udp_limit(request: &Message) -> usize {
     usize::from(request.max_payload().clamp(512, 4096))
 }
 
@@ -154,7 +154,7 @@ fn emit(message: &Message) -> Option<Vec<u8>> {
 }
 
 /// Puts an endpoint set's records into another order, so that clients that take the first share the load.
-pub fn rotate(records: &mut [Record], by: usize) {
+pub(crate) fn rotate(records: &mut [Record], by: usize) {
     if records.len() > 1 {
         let by = by % records.len();
         records.rotate_left(by);

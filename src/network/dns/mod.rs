@@ -9,7 +9,7 @@
 //! answers of its own and keeps them, where a question for another name is passed on here as the packet that it was, and
 //! its answer too, with whatever the client and the resolver agree upon. The packets are `hickory-proto`'s.
 
-pub mod answer;
+pub(crate) mod answer;
 mod forward;
 mod framing;
 pub mod index;

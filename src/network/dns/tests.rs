@@ -74,7 +74,7 @@ fn index() -> Index {
 }
 
 /// An answer in one line.
-fn told(answer: &Answer) -> String {
+fn describe(answer: &Answer) -> String {
     let one = |record: &Record| format!("{} {} {}", record.ttl, record.record_type(), record.data);
     let all = |records: &[Record]| records.iter().map(one).collect::<Vec<_>>().join(", ");
     match answer {
@@ -163,7 +163,7 @@ fn names_mean_what_the_kubernetes_dns_specification_says_net_3() {
         (".", RecordType::NS, "not ours"),
     ] {
         let found = answer(&index, &Name::from_ascii(name).unwrap(), type_);
-        assert_eq!(told(&found), expected, "{name} {type_}");
+        assert_eq!(describe(&found), expected, "{name} {type_}");
     }
     let circle = answer(&index, &Name::from_ascii("self.default.svc.cluster.local").unwrap(), RecordType::A);
     assert!(matches!(circle, Answer::Records { answers, .. } if answers.len() == 8));

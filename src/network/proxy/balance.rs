@@ -13,7 +13,7 @@ const CLIENTS: usize = 8192;
 
 /// Deals out the endpoints of one place.
 #[derive(Debug)]
-pub struct Balancer {
+pub(crate) struct Balancer {
     balance: Balance,
     turn: usize,
     clients: HashMap<IpAddr, Client>,
@@ -28,12 +28,12 @@ struct Client {
 
 impl Balancer {
     /// Nobody has asked yet.
-    pub fn new(balance: Balance) -> Self {
+    pub(crate) fn new(balance: Balance) -> Self {
         Self { balance, turn: 0, clients: HashMap::new() }
     }
 
     /// The endpoints have changed; clients keep those that are still there.
-    pub fn replace(&mut self, balance: Balance) {
+    pub(crate) fn replace(&mut self, balance: Balance) {
         self.balance = balance;
         if self.balance.affinity.is_none() {
             self.clients.clear();
@@ -41,12 +41,12 @@ impl Balancer {
     }
 
     /// Whether a client's node matters.
-    pub fn asks_for_node(&self) -> bool {
+    pub(crate) fn asks_for_node(&self) -> bool {
         self.balance.of_clients_node
     }
 
     /// An endpoint for a client of this node, none of `tried`; none when there is no other.
-    pub fn pick(
+    pub(crate) fn pick(
         &mut self,
         client: IpAddr,
         node: Option<&str>,
@@ -72,7 +72,7 @@ impl Balancer {
     }
 
     /// Whether an endpoint may go on getting datagrams of a client it has.
-    pub fn is_usable(&self, backend: SocketAddr, node: Option<&str>) -> bool {
+    pub(crate) fn is_usable(&self, backend: SocketAddr, node: Option<&str>) -> bool {
         self.usable(node).any(|usable| usable == backend)
     }
 

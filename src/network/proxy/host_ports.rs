@@ -166,7 +166,7 @@ mod tests {
     use crate::machine::NodeFacts;
     use ipnet::Ipv4Net;
 
-    fn told(ports: &Value, status: &Value, low_ports: LowPorts) -> (Vec<String>, Vec<String>) {
+    fn describe_listeners(ports: &Value, status: &Value, low_ports: LowPorts) -> (Vec<String>, Vec<String>) {
         let node = NodeFacts { ip: Some([127, 16, 0, 1].into()), pods: None, low_ports };
         let services = Ipv4Net::new_assert([127, 32, 0, 0].into(), 16);
         let machine = Machine { nodes: [("n1".to_owned(), node)].into(), services };
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_host_port_is_served_at_its_address_or_its_nodes() {
         let runs = json!({"phase": "Running", "podIP": "127.64.1.7"});
-        let of = |ports: Value, status: &Value| told(&ports, status, LowPorts::default());
+        let of = |ports: Value, status: &Value| describe_listeners(&ports, status, LowPorts::default());
         let plain = json!([{"containerPort": 80, "hostPort": 8080}]);
         assert_eq!(
             of(plain.clone(), &runs).0,
@@ -212,7 +212,8 @@ mod tests {
         ] {
             assert_eq!(of(plain.clone(), &status).0, [""; 0], "{status}");
         }
-        let low = told(&json!([{"containerPort": 80, "hostPort": 81}]), &runs, LowPorts::below(1024));
+        let low =
+            describe_listeners(&json!([{"containerPort": 80, "hostPort": 81}]), &runs, LowPorts::below(1024));
         assert_eq!(low.0[0], "127.16.0.1:8081/TCP -> 127.64.1.7:8080");
     }
 }

@@ -164,7 +164,7 @@ impl Listening {
                     Ok((balancer, tasks)) => {
                         self.open.insert(place, Open { owner: owner.clone(), declared, balancer, tasks });
                         self.of_owner.entry(owner.clone()).or_default().insert(place);
-                        self.tell_if_moved(&object, place, declared);
+                        self.record_if_moved(&object, place, declared);
                     }
                     Err(error) => refusals.push(Refusal::Taken(place, reason(&error))),
                 },
@@ -185,8 +185,8 @@ impl Listening {
             Refusal::Spared | Refusal::NoProgram => None,
         });
         let mut texts = taken.chain(refused.iter().cloned()).peekable();
-        let tells = texts.peek().is_some();
-        if refusals.is_empty() && !tells {
+        let has_texts = texts.peek().is_some();
+        if refusals.is_empty() && !has_texts {
             self.failed.remove(&owner);
             return;
         }
@@ -195,7 +195,7 @@ impl Listening {
                 self.recorder.warning(object, "FailedToListen", text);
             }
         }
-        let reported = reported || tells;
+        let reported = reported || has_texts;
         // It may change while it waits; that is no further failure.
         if let Some(before) = before.filter(|before| before.retry_at > now) {
             self.failed.insert(owner, Failed { reported, ..before });
@@ -224,7 +224,7 @@ impl Listening {
         Ok((balancer, tasks))
     }
 
-    fn tell_if_moved(&self, object: &Object, place: Place, declared: u16) {
+    fn record_if_moved(&self, object: &Object, place: Place, declared: u16) {
         if place.address.port() != declared {
             let message = format!(
                 "Port {declared} is root's alone on this machine: it is served at {place} (sysctl \

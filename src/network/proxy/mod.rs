@@ -3,14 +3,14 @@
 //! [`table`] says where to listen and for whom, `host_ports` the same for pods with ports of their node,
 //! [`balance`] deals out endpoints; the rest opens and closes sockets. A change of endpoints replaces what an open
 //! listener deals out; connections that exist go on with the endpoint they have. A place that cannot be had
-//! (another program's port) is told in an event on the Service or Pod and tried again.
+//! (another program's port) is recorded in an event on the Service or Pod and tried again.
 
-pub mod balance;
+pub(crate) mod balance;
 mod host_ports;
 mod listening;
 mod owner;
 mod sockets;
-pub mod table;
+pub(crate) mod table;
 mod tcp;
 mod udp;
 

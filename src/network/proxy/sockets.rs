@@ -73,8 +73,8 @@ mod tests {
                      1: 0700407F:0050 0100007F:9C40 01 0\n   \
                      2: 00000000:0035 00000000:0000 07 0\n   \
                      3: 0000000000000000FFFF00000100007F:0051 00000000000000000000000000000000:0000 0A 0\n";
-        let told: Vec<String> = parse(table).iter().map(ToString::to_string).collect();
-        assert_eq!(told, ["127.0.0.1:8080", "0.0.0.0:53", "127.0.0.1:81"]);
+        let addresses: Vec<String> = parse(table).iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["127.0.0.1:8080", "0.0.0.0:53", "127.0.0.1:81"]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub enum Phase {
 
 impl Phase {
     /// As `status.phase` has it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "Unknown",
             Self::Pending => "Pending",

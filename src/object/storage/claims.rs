@@ -61,9 +61,9 @@ mod tests {
                 {"name": "data", "persistentVolumeClaim": {"claimName": "mine", "readOnly": true}},
                 {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}}))
             .unwrap();
-        let told: Vec<_> = claims_of(&pod).map(|u| (u.volume, u.claim, u.ephemeral, u.read_only)).collect();
+        let used: Vec<_> = claims_of(&pod).map(|u| (u.volume, u.claim, u.ephemeral, u.read_only)).collect();
         assert_eq!(
-            told,
+            used,
             [("data", "mine".to_string(), false, true), ("scratch", "p-scratch".to_string(), true, false)]
         );
         let claim = |namespace: &str, owner: &str| -> PersistentVolumeClaim {

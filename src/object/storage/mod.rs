@@ -34,7 +34,7 @@ pub const UNSET: &str = "<unset>";
 /// On a storage class: claims that name none get this one.
 pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 /// The same as older manifests write it.
-pub const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
+pub(crate) const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
 /// Keeps a claim while pods use it.
 pub const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
 /// Keeps a volume while a claim is bound to it.
@@ -57,7 +57,7 @@ pub fn has_finalizer(meta: &ObjectMeta, finalizer: &str) -> bool {
 }
 
 /// Whether this is the class of claims that name none.
-pub fn is_default(class: &StorageClass) -> bool {
+pub(crate) fn is_default(class: &StorageClass) -> bool {
     [DEFAULT_CLASS, BETA_DEFAULT_CLASS].iter().any(|key| annotation(&class.metadata, key) == Some("true"))
 }
 

@@ -157,8 +157,8 @@ impl Site {
         let trouble =
             format!("open() \"{}\" failed ({number}{text})", path.display().to_string().escape_debug());
         // httpd tells of missing pages in the access log alone.
-        let told = self.flavour.program == "nginx" || status != StatusCode::NOT_FOUND;
-        Answer { response: self.page(status), trouble: told.then_some(trouble) }
+        let logged = self.flavour.program == "nginx" || status != StatusCode::NOT_FOUND;
+        Answer { response: self.page(status), trouble: logged.then_some(trouble) }
     }
 
     /// The little page that stands for a status.
@@ -250,12 +250,12 @@ mod tests {
             ("/%2e%2e/secret", 400, None),
             ("/sub%20dir/%2e%2e/%2e%2e/secret", 400, None),
         ];
-        for (path, expect, told) in table {
+        for (path, expect, logged) in table {
             let (status, _, body, trouble) = scene.get(path).await;
             assert_eq!(status.as_u16(), expect, "{path}");
             assert!(body.contains(&format!("<h1>{status}</h1>")) && !body.contains("secret"), "{body}");
-            if told.is_some() {
-                assert_eq!(trouble, told, "{path}");
+            if logged.is_some() {
+                assert_eq!(trouble, logged, "{path}");
             }
         }
         let long = format!("/{}", "a".repeat(300));

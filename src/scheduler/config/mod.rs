@@ -23,9 +23,9 @@ use points::Points;
 #[error("{field}: {message}")]
 pub struct ConfigError {
     /// The field's path.
-    pub field: String,
+    pub(crate) field: String,
     /// What is wrong with it.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl ConfigError {

@@ -20,7 +20,7 @@ use object::{Key, Object, Shared};
 
 impl Core {
     /// A pod is new or has a new version.
-    pub fn pod_changed(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
+    pub(crate) fn pod_changed(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
         if is_terminal(&pod) {
             self.pod_gone(pod.uid(), now);
             return None;
@@ -45,8 +45,8 @@ impl Core {
         match there.map(|placed| (placed, placed.pod.difference(&pod))) {
             None | Some((_, PodDifference::Whole)) => {}
             Some((placed, difference)) => {
-                if difference == PodDifference::Told {
-                    self.pod_told(placed, pod.clone(), now);
+                if difference == PodDifference::Status {
+                    self.update_pod_status(placed, pod.clone(), now);
                 }
                 if placed.assumed {
                     self.snapshot.confirm(pod.uid());
@@ -64,10 +64,10 @@ impl Core {
         self.arrived(node, &pod, now);
     }
 
-    /// A pod stays as and where it is, and more is known of it.
-    fn pod_told(&mut self, before: &Placed, pod: Shared<Pod>, now: Duration) {
-        let pod = Arc::new(before.pod.retold(pod));
-        self.snapshot.retell(&pod);
+    /// A pod stays as and where it is, and its status was written.
+    fn update_pod_status(&mut self, before: &Placed, pod: Shared<Pod>, now: Duration) {
+        let pod = Arc::new(before.pod.with_status_of(pod));
+        self.snapshot.update_pod_status(&pod);
         if pod.requests != before.pod.requests {
             // It may hold less than before.
             self.left(&before.node, &before.pod, now);
@@ -76,8 +76,8 @@ impl Core {
 
     /// A pod is on its node for all to see.
     fn arrived(&mut self, node: &str, pod: &PodInfo, now: Duration) {
-        if let Some(info) = self.snapshot.node(node) {
-            let change = ClusterChange::PodPlaced(info, pod);
+        if self.snapshot.node(node).is_some() {
+            let change = ClusterChange::PodPlaced(pod);
             wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
         }
     }
@@ -116,7 +116,7 @@ impl Core {
     }
 
     /// A pod is gone.
-    pub fn pod_gone(&mut self, uid: &str, now: Duration) {
+    pub(crate) fn pod_gone(&mut self, uid: &str, now: Duration) {
         let kept = self.snapshot.nominated().node_of(uid).cloned().zip(self.queue.get(uid).cloned());
         self.stop_waiting(uid);
         self.waiting_pods.remove(uid);
@@ -143,7 +143,7 @@ impl Core {
     }
 
     /// A node is new or has a new version.
-    pub fn node_changed(&mut self, node: Shared<Node>, now: Duration) {
+    pub(crate) fn node_changed(&mut self, node: Shared<Node>, now: Duration) {
         let name = node.name().to_string();
         let change = self.snapshot.set_node(node);
         let Some(info) = self.snapshot.node(&name) else { return };
@@ -158,7 +158,7 @@ impl Core {
     }
 
     /// A node is gone.
-    pub fn node_gone(&mut self, name: &str, now: Duration) {
+    pub(crate) fn node_gone(&mut self, name: &str, now: Duration) {
         if let Some(info) = self.snapshot.remove_node(name) {
             let change = ClusterChange::NodeRemoved(&info);
             wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
@@ -167,20 +167,20 @@ impl Core {
     }
 
     /// A namespace is new or has other labels (none: it is gone).
-    pub fn namespace_changed(&mut self, name: &str, labels: Option<Labels>, now: Duration) {
+    pub(crate) fn namespace_changed(&mut self, name: &str, labels: Option<Labels>, now: Duration) {
         if self.snapshot.set_namespace(name, labels) {
             wake(&mut self.queue, &self.profiles, &self.snapshot, &ClusterChange::NamespaceChanged, now);
         }
     }
 
     /// A Service or workload is new or changed, or gone: what it selects may be spread by default.
-    pub fn workload_changed(&mut self, object: &Object, gone: bool, now: Duration) {
+    pub(crate) fn workload_changed(&mut self, object: &Object, gone: bool, now: Duration) {
         self.selectors.note(object, gone);
         self.queue.changed(now);
     }
 
     /// A claim is new or changed, or gone.
-    pub fn claim_changed(&mut self, claim: &Shared<PersistentVolumeClaim>, gone: bool, now: Duration) {
+    pub(crate) fn claim_changed(&mut self, claim: &Shared<PersistentVolumeClaim>, gone: bool, now: Duration) {
         let storage = self.snapshot.storage_mut();
         if gone {
             storage.remove_claim(&claim.key());
@@ -192,35 +192,35 @@ impl Core {
     }
 
     /// A volume is new or changed, or gone.
-    pub fn volume_changed(&mut self, volume: &Shared<PersistentVolume>, gone: bool, now: Duration) {
+    pub(crate) fn volume_changed(&mut self, volume: &Shared<PersistentVolume>, gone: bool, now: Duration) {
         if gone {
             self.queue.changed(now);
             return self.snapshot.storage_mut().remove_volume(volume.name());
         }
         self.snapshot.storage_mut().set_volume(volume.clone());
-        let change = ClusterChange::VolumeChanged(volume);
+        let change = ClusterChange::VolumeChanged;
         wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
     }
 
     /// A storage class is new or changed, or gone.
-    pub fn class_changed(&mut self, class: &Shared<StorageClass>, gone: bool, now: Duration) {
+    pub(crate) fn class_changed(&mut self, class: &Shared<StorageClass>, gone: bool, now: Duration) {
         if gone {
             self.queue.changed(now);
             return self.snapshot.storage_mut().remove_class(class.name());
         }
         self.snapshot.storage_mut().set_class(class.clone());
-        let change = ClusterChange::ClassChanged(class);
+        let change = ClusterChange::ClassChanged;
         wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
     }
 
     /// A budget is new or changed.
-    pub fn budget_changed(&mut self, budget: &Shared<PodDisruptionBudget>, now: Duration) {
+    pub(crate) fn budget_changed(&mut self, budget: &Shared<PodDisruptionBudget>, now: Duration) {
         self.snapshot.budgets_mut().set(budget);
         self.queue.changed(now);
     }
 
     /// A budget is gone.
-    pub fn budget_gone(&mut self, budget: &Key, now: Duration) {
+    pub(crate) fn budget_gone(&mut self, budget: &Key, now: Duration) {
         self.snapshot.budgets_mut().remove(budget);
         self.queue.changed(now);
     }

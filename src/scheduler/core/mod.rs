@@ -28,7 +28,7 @@ use base::task::panic_text;
 
 /// What is to be done with one pod.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// Bind it to the node; should that fail, give the attempt to [`Core::bind_failed`], should it have to
     /// wait, to [`Core::bind_later`].
     Bind {
@@ -59,15 +59,15 @@ pub enum Step {
 
 /// A pod that may not be tried yet, to be told so.
 #[derive(Debug)]
-pub struct Gated {
+pub(crate) struct Gated {
     /// The pod.
-    pub pod: Arc<PodInfo>,
+    pub(crate) pod: Arc<PodInfo>,
     /// Why.
-    pub message: &'static str,
+    pub(crate) message: &'static str,
 }
 
 /// See the file's head.
-pub struct Core {
+pub(crate) struct Core {
     snapshot: Snapshot,
     queue: Queue,
     waiting_pods: WaitingPods,
@@ -80,7 +80,7 @@ pub struct Core {
 
 impl Core {
     /// A scheduler that knows of no node and no pod.
-    pub fn new(
+    pub(crate) fn new(
         profiles: Arc<[Profile]>,
         times: QueueTimes,
         seed: u64,
@@ -101,12 +101,14 @@ impl Core {
     }
 
     /// How many times a pod was tried.
-    pub fn tried(&self) -> u64 {
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests count attempts"))]
+    pub(crate) fn tried(&self) -> u64 {
         self.tried
     }
 
     /// The nodes and what is placed on them.
-    pub fn snapshot(&self) -> &Snapshot {
+    #[cfg(test)]
+    pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
@@ -116,22 +118,22 @@ impl Core {
     }
 
     /// How many pods wait where.
-    pub fn waiting(&self) -> Waiting {
+    pub(crate) fn waiting(&self) -> Waiting {
         self.queue.waiting()
     }
 
     /// When to call [`Core::step`] again although nothing changed.
-    pub fn next_wake(&self) -> Option<Duration> {
+    pub(crate) fn next_wake(&self) -> Option<Duration> {
         self.queue.next_wake().into_iter().chain(self.waiting_pods.next_deadline()).min()
     }
 
     /// The cluster changed: decided pods that wait for what they need are to be bound, or tried to, again.
-    pub fn news(&mut self) {
+    pub(crate) fn news(&mut self) {
         self.waiting_pods.ask_again();
     }
 
     /// Tries the next pod; none when none is to be tried now.
-    pub fn step(&mut self, now: Duration) -> Option<Step> {
+    pub(crate) fn step(&mut self, now: Duration) -> Option<Step> {
         loop {
             if let Some((attempt, node, end)) = self.waiting_pods.next(now) {
                 return Some(self.let_go(attempt, node, end, now));
@@ -155,7 +157,8 @@ impl Core {
         // A plugin that panics costs its pod an attempt, and nobody else anything.
         let cycle = || schedule(asked, &self.snapshot, profile, &mut self.search);
         Some(match std::panic::catch_unwind(AssertUnwindSafe(cycle)) {
-            Ok(Decision::Place { node, .. }) => {
+            Ok(Decision::Place { node, evaluated, feasible }) => {
+                tracing::debug!(pod = pod.uid(), %node, evaluated, feasible, "a node is found");
                 self.verdicts.lock().forget(pod.uid());
                 self.snapshot.assume(pod, &node);
                 return self.settle_safely(attempt, node, now);

@@ -66,13 +66,19 @@ impl Core {
 
     /// A decided pod waits for what it needs on its node: it is given again whenever something changed, for
     /// so long at most since it was first to be bound.
-    pub fn bind_later(&mut self, mut attempt: Attempt, node: NodeName, timeout: Duration, now: Duration) {
+    pub(crate) fn bind_later(
+        &mut self,
+        mut attempt: Attempt,
+        node: NodeName,
+        timeout: Duration,
+        now: Duration,
+    ) {
         let until = *attempt.bind_by.get_or_insert(now + timeout);
         self.waiting_pods.wait_on_pre_bind(attempt, node, until);
     }
 
     /// A decided pod could not be bound: its room is free again, and it is tried again after its back-off.
-    pub fn bind_failed(&mut self, attempt: Attempt, now: Duration) {
+    pub(crate) fn bind_failed(&mut self, attempt: Attempt, now: Duration) {
         let uid: Uid = attempt.pod.uid().to_string();
         if self.snapshot.placed(&uid).is_some_and(|placed| placed.assumed) {
             self.give_room_back(&uid, now);

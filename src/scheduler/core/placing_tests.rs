@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::framework::LONGEST_PERMIT_WAIT;
+use crate::framework::waiting_pods::LONGEST_PERMIT_WAIT;
 use crate::framework::{ChangeType, Permit, Plugin, PluginId, Point};
 use crate::plugins;
 use crate::state::node_info::NodeInfo;
@@ -15,7 +15,7 @@ use crate::test_cluster::Cluster;
 use crate::test_objects::{asking, named_pod, sized_node};
 
 /// A plugin of the tests: pods called `gang-…` go together, three of them, or not at all; a pod called
-/// `never` may not go, one called `trouble` makes it panic.
+/// `never` may not go, one called `trouble` makes it panic, and for one called `last` those that wait are rejected.
 struct Gang {
     /// What was set aside and given back, in order.
     account: Arc<Mutex<Vec<String>>>,
@@ -44,10 +44,16 @@ impl Plugin for Gang {
         match pod.uid() {
             "never" => return Permit::Refuse("it may not".into()),
             "trouble" => panic!("on purpose"),
+            "last" => {
+                for uid in held(waiting) {
+                    waiting.reject(&uid, self.id(), "its gang is over");
+                }
+                return Permit::Allow;
+            }
             name if !name.starts_with("gang-") => return Permit::Allow,
             _ => {}
         }
-        let others: Vec<String> = waiting.waiting().map(|(pod, _)| pod.uid().to_string()).collect();
+        let others = held(waiting);
         if others.len() < 2 {
             return Permit::Wait(self.patience);
         }
@@ -60,6 +66,11 @@ impl Plugin for Gang {
     fn wakes_on(&self) -> &'static [ChangeType] {
         &[ChangeType::PodRemoved]
     }
+}
+
+/// The pods that a plugin of Permit holds back.
+fn held(waiting: &WaitingPods) -> Vec<String> {
+    waiting.waiting().map(|(pod, _)| pod.uid().to_string()).collect()
 }
 
 fn cluster(cpu: &str, patience: u64) -> (Cluster, Arc<Mutex<Vec<String>>>) {
@@ -80,9 +91,9 @@ fn pods_that_permit_holds_back_keep_their_room_and_go_when_it_lets_them_sch_2() 
     cluster.pod("big", asking("2"));
     assert!(cluster.step().starts_with("big: 0/1 nodes are available: 1 Insufficient cpu."), "their room");
     cluster.pod("gang-3", asking("1"));
-    let mut told = [cluster.step(), cluster.step(), cluster.step()];
-    told.sort();
-    assert_eq!(told, ["gang-1 -> a", "gang-2 -> a", "gang-3 -> a"]);
+    let mut outcomes = [cluster.step(), cluster.step(), cluster.step()];
+    outcomes.sort();
+    assert_eq!(outcomes, ["gang-1 -> a", "gang-2 -> a", "gang-3 -> a"]);
     assert_eq!(cluster.step(), "-");
     assert!(account.lock().iter().all(|entry| entry.starts_with('+')), "nothing was given back");
 }
@@ -113,15 +124,30 @@ fn who_waits_too_long_is_refused_and_tried_again_when_something_helps_sch_2() {
 }
 
 #[test]
+fn a_held_pod_that_its_plugin_rejects_gives_its_room_back_sch_2() {
+    let (mut cluster, account) = cluster("2", 10);
+    cluster.pod("gang-1", asking("1"));
+    assert_eq!(cluster.step(), "-");
+    cluster.pod("last", asking("1"));
+    let mut steps = [cluster.step(), cluster.step()];
+    steps.sort();
+    assert_eq!(steps, ["gang-1: 0/1 nodes are available: 1 its gang is over.", "last -> a"]);
+    assert_eq!(*account.lock(), ["+gang-1 a", "+last a", "-gang-1 a"]);
+    assert!(cluster.core.snapshot().placed("gang-1").is_none());
+    // The deadline of its wait is gone; as another pod was bound since, it is tried once more within five minutes.
+    assert_eq!(cluster.core.next_wake(), Some(Duration::from_mins(5)));
+}
+
+#[test]
 fn what_was_set_aside_is_given_back_whoever_refuses_sch_2() {
     let (mut cluster, account) = cluster("4", 10);
-    for (name, told) in [
+    for (name, expected) in [
         ("never", "never: 0/1 nodes are available: 1 it may not."),
         ("greedy", "greedy: 0/1 nodes are available: 1 there is not enough of it."),
         ("trouble", "trouble: a plugin panicked: on purpose"),
     ] {
         cluster.pod(name, asking("1"));
-        assert_eq!(cluster.step(), told);
+        assert_eq!(cluster.step(), expected);
         assert_eq!(
             account.lock().drain(..).collect::<Vec<_>>(),
             [format!("+{name} a"), format!("-{name} a")]
@@ -150,9 +176,9 @@ fn a_held_pod_whose_node_goes_is_told_and_tried_again_sch_1() {
     cluster.pod("gang-2", asking("1"));
     cluster.pod("gang-3", asking("1"));
     cluster.after(2);
-    let mut told = [cluster.step(), cluster.step(), cluster.step()];
-    told.sort();
-    assert_eq!(told, ["gang-1 -> b", "gang-2 -> b", "gang-3 -> b"]);
+    let mut outcomes = [cluster.step(), cluster.step(), cluster.step()];
+    outcomes.sort();
+    assert_eq!(outcomes, ["gang-1 -> b", "gang-2 -> b", "gang-3 -> b"]);
 }
 
 #[test]

@@ -111,9 +111,9 @@ fn pods_that_fit_nowhere_and_gated_ones_cost_nothing_while_nothing_changes_sch_1
             "message": format!("beat {n}")}]);
         beating.status.as_mut().unwrap().conditions = serde_json::from_value(ready).unwrap();
         cluster.core.node_changed(Shared::from_value(beating), cluster.now);
-        let mut told = (*named_pod("big-0", asking("4"))).clone();
-        told.status = serde_json::from_value(json!({"message": format!("{n}")})).unwrap();
-        cluster.core.pod_changed(Shared::from_value(told), cluster.now);
+        let mut updated = (*named_pod("big-0", asking("4"))).clone();
+        updated.status = serde_json::from_value(json!({"message": format!("{n}")})).unwrap();
+        cluster.core.pod_changed(Shared::from_value(updated), cluster.now);
         assert_eq!((cluster.step(), cluster.core.next_wake()), ("-".into(), None));
     }
     assert_eq!(cluster.core.tried(), 200);
@@ -191,18 +191,18 @@ fn verdicts_name_every_filter_on_every_node_con_9() {
     cluster.pod("p", asking("2"));
     cluster.step();
     let table = cluster.verdicts.lock().get("p").unwrap();
-    let mut told: Vec<String> = Vec::new();
+    let mut refusals: Vec<String> = Vec::new();
     for row in table.table.rows() {
         for (plugin, refusal) in row.verdicts() {
             let reasons: Vec<String> = refusal
                 .iter()
                 .flat_map(|refusal| refusal.reasons.as_slice().iter().map(ToString::to_string))
                 .collect();
-            told.push(format!("{} {}: {}", row.node(), plugin.name(), reasons.join(" and ")));
+            refusals.push(format!("{} {}: {}", row.node(), plugin.name(), reasons.join(" and ")));
         }
     }
     assert_eq!(
-        told,
+        refusals,
         [
             "u NodeUnschedulable: node(s) were unschedulable",
             "u TaintToleration: ",

@@ -22,7 +22,7 @@ const LEAST_PERCENTAGE: usize = 5;
 
 /// What a cycle found.
 #[derive(Clone, Debug)]
-pub enum Decision {
+pub(crate) enum Decision {
     /// The pod goes to this node.
     Place {
         /// The node.
@@ -38,20 +38,20 @@ pub enum Decision {
 
 /// Why no node takes a pod.
 #[derive(Clone, Debug)]
-pub struct Rejection {
+pub(crate) struct Rejection {
     /// For the event and the condition.
-    pub message: String,
+    pub(crate) message: String,
     /// The plugins whose refusals decided; none when there is no node.
-    pub rejected_by: PluginSet,
+    pub(crate) rejected_by: PluginSet,
     /// What every filter said of every node.
-    pub verdicts: VerdictTable,
+    pub(crate) verdicts: VerdictTable,
     /// What became of the room kept for the pod.
-    pub room: NominatingInfo,
+    pub(crate) room: NominatingInfo,
 }
 
 /// What an attempt that found no node means for the room kept for the pod.
 #[derive(Clone, Debug)]
-pub enum NominatingInfo {
+pub(crate) enum NominatingInfo {
     /// What is kept stays so.
     Unchanged,
     /// Nothing is kept any longer.
@@ -62,7 +62,7 @@ pub enum NominatingInfo {
 
 /// What one cycle leaves to the next: where to go on, and memory to reuse.
 #[derive(Clone, Debug, Default)]
-pub struct Search {
+pub(crate) struct Search {
     start: usize,
     turn: u64,
     feasible: Vec<usize>,
@@ -72,7 +72,7 @@ pub struct Search {
 
 impl Search {
     /// A search whose choices among equally good nodes follow from this seed.
-    pub fn seeded(seed: u64) -> Self {
+    pub(crate) fn seeded(seed: u64) -> Self {
         Self { turn: seed, ..Self::default() }
     }
 
@@ -95,7 +95,7 @@ impl Search {
 }
 
 /// How many nodes that take the pod are enough, of so many: Kubernetes' `percentageOfNodesToScore`.
-pub fn enough_nodes(nodes: usize, percentage: Option<u32>) -> usize {
+pub(crate) fn enough_nodes(nodes: usize, percentage: Option<u32>) -> usize {
     if nodes < FEWEST_FITTING {
         return nodes;
     }
@@ -107,7 +107,12 @@ pub fn enough_nodes(nodes: usize, percentage: Option<u32>) -> usize {
 }
 
 /// Finds a node for the pod, for which the snapshot is [prepared](Snapshot::prepare).
-pub fn schedule(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Search) -> Decision {
+pub(crate) fn schedule(
+    pod: &PodInfo,
+    snapshot: &Snapshot,
+    profile: &Profile,
+    search: &mut Search,
+) -> Decision {
     let mut filters = Filters::new(pod, snapshot, profile.at(Point::Filter));
     let evaluated = find_feasible(pod, &mut filters, snapshot, profile, search);
     if search.feasible.is_empty() {
@@ -251,15 +256,16 @@ fn rejection<'a>(
     };
     let rejected_by = rejected_by(table, filters);
     let mut unfit = Unfit { pod, snapshot, refusals: &refusals, filters, tie_break };
-    let (told, room) = match profile.at(Point::PostFilter).find_map(|plugin| plugin.post_filter(&mut unfit)) {
-        None => (None, NominatingInfo::Unchanged),
-        Some(PostFilter::Ineligible(told)) => (Some(told), NominatingInfo::Unchanged),
-        Some(PostFilter::Hopeless(told)) => (Some(told), NominatingInfo::None),
-        Some(PostFilter::Preempt(preemption)) => (None, NominatingInfo::Made(preemption)),
-    };
-    if let Some(told) = told {
+    let (post_filter_message, room) =
+        match profile.at(Point::PostFilter).find_map(|plugin| plugin.post_filter(&mut unfit)) {
+            None => (None, NominatingInfo::Unchanged),
+            Some(PostFilter::Ineligible(text)) => (Some(text), NominatingInfo::Unchanged),
+            Some(PostFilter::Hopeless(text)) => (Some(text), NominatingInfo::None),
+            Some(PostFilter::Preempt(preemption)) => (None, NominatingInfo::Made(preemption)),
+        };
+    if let Some(text) = post_filter_message {
         message.push(' ');
-        message.push_str(&told);
+        message.push_str(&text);
     }
     // Which node would be the best one says what is worth changing. Not when room was made: that is settled.
     if !matches!(room, NominatingInfo::Made(_)) {

@@ -35,9 +35,9 @@ fn node(row: Row<'_>) -> NodeVerdict {
 
 fn refusals(row: Row<'_>) -> Vec<FilterRefusal> {
     let refused = row.verdicts().filter_map(|(plugin, refusal)| Some((plugin, refusal?)));
-    let told = |(plugin, refusal): (PluginId, &Refusal)| FilterRefusal {
+    let to_refusal = |(plugin, refusal): (PluginId, &Refusal)| FilterRefusal {
         plugin: plugin.name(),
         reasons: refusal.reasons.as_slice().iter().map(ToString::to_string).collect(),
     };
-    refused.map(told).collect()
+    refused.map(to_refusal).collect()
 }

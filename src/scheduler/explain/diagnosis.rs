@@ -18,17 +18,17 @@ const ADVICE_KEPT: usize = 3;
 
 /// Everything that would have to change for one node to take the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnosis {
+pub(crate) struct Diagnosis {
     /// The node.
-    pub node: NodeName,
+    pub(crate) node: NodeName,
     /// What to change there: at least one thing.
-    pub changes: Vec<Hint>,
+    pub(crate) changes: Vec<Hint>,
     /// How many other nodes need the same.
-    pub alike: usize,
+    pub(crate) alike: usize,
 }
 
-/// The nodes that need the least, with what they need; nodes that need the same are told as one.
-pub fn diagnose(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Diagnosis> {
+/// The nodes that need the least, with what they need; nodes that need the same are listed as one.
+pub(crate) fn diagnose(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Diagnosis> {
     let needs = |(position, row): (usize, Row<'_>)| {
         let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);
         let effort: u32 = changes.iter().map(Hint::effort).sum();
@@ -161,12 +161,12 @@ mod tests {
         cluster.pod("p", spec);
         assert!(cluster.step().starts_with("p: 0/"));
         let verdict = cluster.verdicts.lock().get("p").unwrap();
-        let told = |diagnosis: &super::Diagnosis| {
+        let describe = |diagnosis: &super::Diagnosis| {
             let changes: Vec<String> = diagnosis.changes.iter().map(ToString::to_string).collect();
             let alike = if diagnosis.alike > 0 { format!(" +{}", diagnosis.alike) } else { String::new() };
             format!("{}{alike}: {}", diagnosis.node, changes.join(" and "))
         };
-        verdict.diagnoses.iter().map(told).collect()
+        verdict.diagnoses.iter().map(describe).collect()
     }
 
     #[test]

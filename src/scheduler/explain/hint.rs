@@ -6,7 +6,7 @@ use crate::reason::ResourceName;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hint {
+pub(crate) enum Hint {
     /// Take the cordon off.
     Uncordon,
     /// Remove the taint, or tolerate it.

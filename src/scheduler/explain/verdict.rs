@@ -10,15 +10,15 @@ use object::Uid;
 
 /// The last attempt at a pod that found no node.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// What every filter said of every node.
-    pub table: VerdictTable,
+    pub(crate) table: VerdictTable,
     /// What the pod's event says.
     pub message: String,
     /// What would make it fit, the least first.
-    pub diagnoses: Vec<Diagnosis>,
+    pub(crate) diagnoses: Vec<Diagnosis>,
     /// When it was, on the monotonic clock.
-    pub at: Duration,
+    pub(crate) at: Duration,
 }
 
 /// Cells kept over all tables: some ten megabytes.
@@ -26,7 +26,7 @@ const CELLS_KEPT: usize = 2_000_000;
 
 /// The last verdict of each pod that found no node; the oldest go when there are too many.
 #[derive(Debug, Default)]
-pub struct Verdicts {
+pub(crate) struct Verdicts {
     tables: HashMap<Uid, (u64, Arc<Verdict>)>,
     oldest: VecDeque<(u64, Uid)>,
     turn: u64,
@@ -35,7 +35,7 @@ pub struct Verdicts {
 
 impl Verdicts {
     /// Keeps a pod's table in place of its last.
-    pub fn keep(&mut self, pod: &str, verdict: Arc<Verdict>) {
+    pub(crate) fn keep(&mut self, pod: &str, verdict: Arc<Verdict>) {
         self.forget(pod);
         self.turn += 1;
         self.cells += verdict.table.cells();
@@ -53,14 +53,14 @@ impl Verdicts {
     }
 
     /// The pod found a node, or is gone.
-    pub fn forget(&mut self, pod: &str) {
+    pub(crate) fn forget(&mut self, pod: &str) {
         if let Some((_, verdict)) = self.tables.remove(pod) {
             self.cells -= verdict.table.cells();
         }
     }
 
     /// The last verdict of a pod.
-    pub fn get(&self, pod: &str) -> Option<Arc<Verdict>> {
+    pub(crate) fn get(&self, pod: &str) -> Option<Arc<Verdict>> {
         self.tables.get(pod).map(|(_, verdict)| verdict.clone())
     }
 }

@@ -11,7 +11,7 @@ use crate::state::node_info::NodeName;
 
 /// One attempt's node × plugin table.
 #[derive(Clone, Debug)]
-pub struct VerdictTable {
+pub(crate) struct VerdictTable {
     nodes: Arc<[NodeName]>,
     filters: Vec<PluginId>,
     /// The different refusals; few, however many nodes there are.
@@ -23,30 +23,30 @@ pub struct VerdictTable {
 
 /// One plugin's normalised, weighted scores.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScoreColumn {
+pub(crate) struct ScoreColumn {
     /// The plugin.
-    pub plugin: PluginId,
+    pub(crate) plugin: PluginId,
     /// How much its score counts.
-    pub weight: i64,
+    pub(crate) weight: i64,
     /// By node position, of 100.
-    pub scores: Vec<u8>,
+    pub(crate) scores: Vec<u8>,
 }
 
 /// One node's row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'t> {
+pub(crate) struct Row<'t> {
     table: &'t VerdictTable,
     position: usize,
 }
 
 impl<'t> Row<'t> {
     /// The node.
-    pub fn node(self) -> &'t NodeName {
+    pub(crate) fn node(self) -> &'t NodeName {
         &self.table.nodes[self.position]
     }
 
     /// Every filter that had something to say, in order, with its refusal or None.
-    pub fn verdicts(self) -> impl Iterator<Item = (PluginId, Option<&'t Refusal>)> {
+    pub(crate) fn verdicts(self) -> impl Iterator<Item = (PluginId, Option<&'t Refusal>)> {
         let table = self.table;
         let width = table.filters.len();
         let cells = &table.cells[self.position * width..(self.position + 1) * width];
@@ -57,12 +57,12 @@ impl<'t> Row<'t> {
     }
 
     /// The refusal that decided: the first.
-    pub fn refused(self) -> Option<(PluginId, &'t Refusal)> {
+    pub(crate) fn refused(self) -> Option<(PluginId, &'t Refusal)> {
         self.verdicts().find_map(|(plugin, refusal)| refusal.map(|r| (plugin, r)))
     }
 
     /// The scores of the node, column by column of [`VerdictTable::scored_by`].
-    pub fn scores(self) -> impl Iterator<Item = i64> {
+    pub(crate) fn scores(self) -> impl Iterator<Item = i64> {
         let position = self.position;
         self.table.scores.iter().map(move |column| i64::from(column.scores[position]))
     }
@@ -70,32 +70,28 @@ impl<'t> Row<'t> {
 
 impl VerdictTable {
     /// The filters that had something to say about the pod.
-    pub fn filters(&self) -> &[PluginId] {
+    pub(crate) fn filters(&self) -> &[PluginId] {
         &self.filters
     }
 
     /// The plugins that scored, with their weights.
-    pub fn scored_by(&self) -> impl Iterator<Item = (PluginId, i64)> {
+    pub(crate) fn scored_by(&self) -> impl Iterator<Item = (PluginId, i64)> {
         self.scores.iter().map(|column| (column.plugin, column.weight))
     }
 
     /// How many nodes there were.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there were none.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
     /// The nodes, one row each.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..self.nodes.len()).map(|position| Row { table: self, position })
     }
 
     /// The plugins whose refusals decided: only what turns one of these can help the pod.
-    pub fn rejected_by(&self) -> PluginSet {
+    pub(crate) fn rejected_by(&self) -> PluginSet {
         self.rows().filter_map(|row| row.refused().map(|(plugin, _)| plugin)).collect()
     }
 

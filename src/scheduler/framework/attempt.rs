@@ -8,9 +8,9 @@ use crate::state::pod_info::PodInfo;
 /// A pod taken from the queue to be tried; given back with `Queue::reject` or `Queue::fail` when it
 /// found no node.
 #[derive(Clone, Debug)]
-pub struct Attempt {
+pub(crate) struct Attempt {
     /// The pod.
-    pub pod: Arc<PodInfo>,
+    pub(crate) pod: Arc<PodInfo>,
     /// When its binding is given up, once it was begun.
     pub(crate) bind_by: Option<Duration>,
     /// Attempts that failed in a row.

@@ -7,7 +7,11 @@ use api::Api;
 
 /// What Permit says of a pod whose node is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Permit {
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the framework has this point; no plugin of ours waits there")
+)]
+pub(crate) enum Permit {
     /// It may go.
     Allow,
     /// It may not, and why: it is tried anew when something changes that helps.
@@ -19,7 +23,7 @@ pub enum Permit {
 
 /// Whether what a pod needs before it is bound is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PreBind {
+pub(crate) enum PreBind {
     /// It is.
     Ready,
     /// It is being made: asked again whenever something changes, and given up after so long.
@@ -28,8 +32,8 @@ pub enum PreBind {
 
 /// Why a decided pod could not be bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BindError {
-    /// The pod is gone, or somebody else bound it: its news are on their way and nobody need be told.
+pub(crate) enum BindError {
+    /// The pod is gone, or somebody else bound it: that change is on its way and nothing need be recorded.
     #[error("{0}")]
     Overtaken(String),
     /// Anything else: the node is gone, the API refused.
@@ -39,11 +43,11 @@ pub enum BindError {
 
 /// A decided pod about to be bound. Only here a plugin reaches the API.
 #[derive(Clone, Copy)]
-pub struct Binding<'a> {
+pub(crate) struct Binding<'a> {
     /// The API.
-    pub api: &'a Api,
+    pub(crate) api: &'a Api,
     /// The pod.
-    pub pod: &'a PodInfo,
+    pub(crate) pod: &'a PodInfo,
     /// Its node.
-    pub node: &'a str,
+    pub(crate) node: &'a str,
 }

@@ -1,7 +1,6 @@
 //! What happens in the cluster that may let a waiting pod fit.
 
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 use crate::state::node_info::{NodeDifference, NodeInfo};
 use crate::state::pod_info::PodInfo;
@@ -9,7 +8,7 @@ use object::Shared;
 
 /// Something changed in the cluster that may let a waiting pod fit.
 #[derive(Clone, Copy, Debug)]
-pub enum ClusterChange<'a> {
+pub(crate) enum ClusterChange<'a> {
     /// A node is new.
     NodeAdded(&'a NodeInfo),
     /// A node differs in this.
@@ -17,7 +16,7 @@ pub enum ClusterChange<'a> {
     /// A node is gone.
     NodeRemoved(&'a NodeInfo),
     /// A pod is on a node, or the labels of one that was there changed.
-    PodPlaced(&'a NodeInfo, &'a PodInfo),
+    PodPlaced(&'a PodInfo),
     /// A pod left a node, or takes less of it.
     PodRemoved(&'a NodeInfo, &'a PodInfo),
     /// Other pods may be selected by terms that select namespaces.
@@ -25,15 +24,14 @@ pub enum ClusterChange<'a> {
     /// A claim is new or changed, or gone.
     ClaimChanged(&'a Shared<PersistentVolumeClaim>),
     /// A volume is new or changed.
-    VolumeChanged(&'a Shared<PersistentVolume>),
+    VolumeChanged,
     /// A storage class is new or changed.
-    ClassChanged(&'a Shared<StorageClass>),
+    ClassChanged,
 }
 
 /// The kinds of [`ClusterChange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "named as there")]
-pub enum ChangeType {
+pub(crate) enum ChangeType {
     NodeAdded,
     NodeUpdated,
     NodeRemoved,
@@ -47,17 +45,17 @@ pub enum ChangeType {
 
 impl ClusterChange<'_> {
     /// Its kind.
-    pub fn change_type(&self) -> ChangeType {
+    pub(crate) fn change_type(&self) -> ChangeType {
         match self {
             Self::NodeAdded(_) => ChangeType::NodeAdded,
             Self::NodeUpdated(..) => ChangeType::NodeUpdated,
             Self::NodeRemoved(_) => ChangeType::NodeRemoved,
-            Self::PodPlaced(..) => ChangeType::PodPlaced,
+            Self::PodPlaced(_) => ChangeType::PodPlaced,
             Self::PodRemoved(..) => ChangeType::PodRemoved,
             Self::NamespaceChanged => ChangeType::NamespaceChanged,
             Self::ClaimChanged(_) => ChangeType::ClaimChanged,
-            Self::VolumeChanged(_) => ChangeType::VolumeChanged,
-            Self::ClassChanged(_) => ChangeType::ClassChanged,
+            Self::VolumeChanged => ChangeType::VolumeChanged,
+            Self::ClassChanged => ChangeType::ClassChanged,
         }
     }
 }

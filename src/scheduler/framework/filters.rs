@@ -12,7 +12,7 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 
 /// The filters that have something to say about a pod.
-pub struct Filters<'a> {
+pub(crate) struct Filters<'a> {
     pod: &'a PodInfo,
     snapshot: &'a Snapshot,
     checks: Vec<(PluginId, Box<dyn NodeCheck + 'a>)>,
@@ -22,7 +22,7 @@ pub struct Filters<'a> {
 
 impl<'a> Filters<'a> {
     /// Asks these plugins about the pod, in order.
-    pub fn new(
+    pub(crate) fn new(
         pod: &'a PodInfo,
         snapshot: &'a Snapshot,
         plugins: impl Iterator<Item = &'a dyn Plugin>,
@@ -57,33 +57,33 @@ impl<'a> Filters<'a> {
     }
 
     /// The pod is refused as a whole.
-    pub fn rejected(&self) -> Option<&(PluginId, Refusal)> {
+    pub(crate) fn rejected(&self) -> Option<&(PluginId, Refusal)> {
         self.rejected.as_ref()
     }
 
     /// The only nodes to look at, by position, and who said so.
-    pub fn only(&self) -> Option<&(PluginId, Vec<usize>)> {
+    pub(crate) fn only(&self) -> Option<&(PluginId, Vec<usize>)> {
         self.only.as_ref()
     }
 
     /// The plugins that have something to say of a node, in order.
-    pub fn plugins(&self) -> impl Iterator<Item = PluginId> {
+    pub(crate) fn plugins(&self) -> impl Iterator<Item = PluginId> {
         self.checks.iter().map(|(id, _)| *id)
     }
 
     /// Whether the node at this position takes the pod, and would take it beside those it is kept for.
-    pub fn accept(&mut self, position: usize) -> bool {
+    pub(crate) fn accept(&mut self, position: usize) -> bool {
         let node = &self.snapshot.nodes()[position];
         self.accept_on(node)
     }
 
     /// The same of a node that differs from the snapshot's.
-    pub fn accept_on(&mut self, node: &NodeInfo) -> bool {
+    pub(crate) fn accept_on(&mut self, node: &NodeInfo) -> bool {
         self.passes(node) && self.beside_rivals(node, Self::passes).unwrap_or(true)
     }
 
     /// What each check says of a node; of a node kept for others what it says when these are there, too.
-    pub fn refusals(&mut self, node: &NodeInfo) -> Vec<Option<Refusal>> {
+    pub(crate) fn refusals(&mut self, node: &NodeInfo) -> Vec<Option<Refusal>> {
         let mut alone = self.ask(node);
         if let Some(beside) = self.beside_rivals(node, Self::ask) {
             for (refusal, beside) in alone.iter_mut().zip(beside) {
@@ -123,7 +123,7 @@ impl<'a> Filters<'a> {
     }
 
     /// Supposes that a pod is on the node, too.
-    pub fn add(&mut self, pod: &Arc<PodInfo>, node: &mut NodeInfo) {
+    pub(crate) fn add(&mut self, pod: &Arc<PodInfo>, node: &mut NodeInfo) {
         node.add(pod.clone());
         for (_, check) in &mut self.checks {
             check.added(pod, node);
@@ -131,7 +131,7 @@ impl<'a> Filters<'a> {
     }
 
     /// Supposes that a pod is not on the node.
-    pub fn remove(&mut self, pod: &Arc<PodInfo>, node: &mut NodeInfo) {
+    pub(crate) fn remove(&mut self, pod: &Arc<PodInfo>, node: &mut NodeInfo) {
         node.remove(pod.uid());
         for (_, check) in &mut self.checks {
             check.removed(pod, node);

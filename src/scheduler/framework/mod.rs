@@ -14,7 +14,7 @@ mod change;
 mod filters;
 mod plugin_id;
 mod point;
-mod waiting_pods;
+pub(crate) mod waiting_pods;
 
 use std::cmp::Reverse;
 
@@ -27,20 +27,20 @@ use crate::state::node_info::{NodeInfo, NodeName};
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 
-pub use attempt::Attempt;
-pub use binding::{BindError, Binding, Permit, PreBind};
-pub use change::{ChangeType, ClusterChange};
-pub use filters::Filters;
-pub use plugin_id::{PluginId, PluginSet};
-pub use point::Point;
+pub(crate) use attempt::Attempt;
+pub(crate) use binding::{BindError, Binding, Permit, PreBind};
+pub(crate) use change::{ChangeType, ClusterChange};
+pub(crate) use filters::Filters;
+pub(crate) use plugin_id::{PluginId, PluginSet};
+pub(crate) use point::Point;
 pub(super) use waiting_pods::End;
-pub use waiting_pods::{LONGEST_PERMIT_WAIT, WaitingPods};
+pub(crate) use waiting_pods::WaitingPods;
 
 /// The best score a plugin gives a node; the worst is 0.
-pub const MAX_SCORE: i64 = 100;
+pub(crate) const MAX_SCORE: i64 = 100;
 
 /// What a plugin says of a pod before any node is looked at.
-pub enum PreFilter<'a> {
+pub(crate) enum PreFilter<'a> {
     /// Every node will do.
     Skip,
     /// No node will.
@@ -52,7 +52,7 @@ pub enum PreFilter<'a> {
 }
 
 /// A filter that knows its pod.
-pub trait NodeCheck {
+pub(crate) trait NodeCheck {
     /// Whether the node takes the pod. What a check needs of the node itself it reads from `node`, which
     /// may differ from the snapshot's: see [`NodeCheck::added`].
     fn check(&self, node: &NodeInfo) -> Result<(), Refusal>;
@@ -65,7 +65,7 @@ pub trait NodeCheck {
 }
 
 /// A score that knows its pod.
-pub trait NodeScore {
+pub(crate) trait NodeScore {
     /// How good the node is; more is better.
     fn score(&self, node: &NodeInfo) -> i64;
 
@@ -73,23 +73,23 @@ pub trait NodeScore {
     fn normalize(&self, _scores: &mut [i64]) {}
 }
 
-/// What PostFilter is told: a pod that fits nowhere, and the refusal of every node.
-pub struct Unfit<'u, 'a> {
+/// What PostFilter gets: a pod that fits nowhere, and the refusal of every node.
+pub(crate) struct Unfit<'u, 'a> {
     /// The pod.
-    pub pod: &'a PodInfo,
+    pub(crate) pod: &'a PodInfo,
     /// The cluster.
-    pub snapshot: &'a Snapshot,
+    pub(crate) snapshot: &'a Snapshot,
     /// By node position; None for nodes that were not looked at because the pod names others.
-    pub refusals: &'u [Option<Refusal>],
+    pub(crate) refusals: &'u [Option<Refusal>],
     /// What refused it, to be asked what would be without some pods.
-    pub filters: &'u mut Filters<'a>,
+    pub(crate) filters: &'u mut Filters<'a>,
     /// A number without pattern: where to start among nodes.
-    pub tie_break: u64,
+    pub(crate) tie_break: u64,
 }
 
 /// What PostFilter came to.
 #[derive(Clone, Debug)]
-pub enum PostFilter {
+pub(crate) enum PostFilter {
     /// Nothing was tried; text for the pod's message. A node kept for it stays so.
     Ineligible(String),
     /// Nothing helps; text for the pod's message. No node is kept for it any longer.
@@ -100,24 +100,24 @@ pub enum PostFilter {
 
 /// Pods to be evicted from a node, so that another fits there.
 #[derive(Clone, Debug)]
-pub struct Preemption {
+pub(crate) struct Preemption {
     /// The node, to be kept for the pod.
-    pub node: NodeName,
+    pub(crate) node: NodeName,
     /// Who goes, the most important first.
-    pub victims: Vec<Arc<PodInfo>>,
+    pub(crate) victims: Vec<Arc<PodInfo>>,
 }
 
 /// Where a pod stands among those to be tried: the least first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct QueueOrder {
+pub(crate) struct QueueOrder {
     /// The higher the sooner.
-    pub priority: Reverse<i32>,
+    pub(crate) priority: Reverse<i32>,
     /// The older the sooner.
-    pub since: Timestamp,
+    pub(crate) since: Timestamp,
 }
 
 /// A plugin: takes part at the extension points whose methods it has.
-pub trait Plugin: Send + Sync {
+pub(crate) trait Plugin: Send + Sync {
     /// Which one it is.
     fn id(&self) -> PluginId;
 
@@ -197,7 +197,7 @@ pub trait Plugin: Send + Sync {
 }
 
 /// Stretches scores so that the best is [`MAX_SCORE`]: Kubernetes' default normalisation.
-pub fn normalize(scores: &mut [i64]) {
+pub(crate) fn normalize(scores: &mut [i64]) {
     let best = scores.iter().copied().max().unwrap_or(0);
     if best > 0 {
         for score in scores {
@@ -207,7 +207,7 @@ pub fn normalize(scores: &mut [i64]) {
 }
 
 /// The same where less is better: nothing becomes [`MAX_SCORE`].
-pub fn normalize_reversed(scores: &mut [i64]) {
+pub(crate) fn normalize_reversed(scores: &mut [i64]) {
     normalize(scores);
     for score in scores {
         *score = MAX_SCORE - *score;

@@ -6,26 +6,26 @@ macro_rules! plugins {
     ($($(#[doc = $doc:literal])* $id:ident = $name:literal, weight $weight:literal, at [$($point:ident),*];)*) => {
         /// Every plugin there is.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum PluginId {
+        pub(crate) enum PluginId {
             $($(#[doc = $doc])* $id,)*
         }
 
         impl PluginId {
             /// All plugins, in the order in which filters are asked.
-            pub const ALL: &'static [Self] = &[$(Self::$id),*];
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$id),*];
 
             /// Its name in Kubernetes' configuration.
-            pub fn name(self) -> &'static str {
+            pub(crate) fn name(self) -> &'static str {
                 match self { $(Self::$id => $name,)* }
             }
 
             /// How much its score counts when the configuration does not say.
-            pub fn default_weight(self) -> i64 {
+            pub(crate) fn default_weight(self) -> i64 {
                 match self { $(Self::$id => $weight,)* }
             }
 
             /// Where it takes part.
-            pub fn points(self) -> &'static [Point] {
+            pub(crate) fn points(self) -> &'static [Point] {
                 match self { $(Self::$id => &[$(Point::$point),*],)* }
             }
         }
@@ -75,38 +75,38 @@ plugins! {
 
 /// A set of plugins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PluginSet(u32);
+pub(crate) struct PluginSet(u32);
 
 impl PluginSet {
     /// With one plugin more.
     #[must_use]
-    pub fn with(self, plugin: PluginId) -> Self {
+    pub(crate) fn with(self, plugin: PluginId) -> Self {
         Self(self.0 | 1 << plugin as u32)
     }
 
     /// Whether the plugin is in it.
-    pub fn contains(self, plugin: PluginId) -> bool {
+    pub(crate) fn contains(self, plugin: PluginId) -> bool {
         self.0 & 1 << plugin as u32 != 0
     }
 
     /// Whether both have a plugin in common.
-    pub fn intersects(self, other: Self) -> bool {
+    pub(crate) fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
     /// The plugins of both.
     #[must_use]
-    pub fn union(self, other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// Whether it has none.
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Its plugins.
-    pub fn iter(self) -> impl Iterator<Item = PluginId> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = PluginId> {
         PluginId::ALL.iter().copied().filter(move |plugin| self.contains(*plugin))
     }
 }

@@ -3,7 +3,7 @@
 /// An extension point. What prepares a point belongs to it: PreFilter to Filter, PreScore and
 /// NormalizeScore to Score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Point {
+pub(crate) enum Point {
     /// May a pod be tried at all.
     PreEnqueue,
     /// Which pod is tried first; just one plugin.
@@ -28,7 +28,7 @@ pub enum Point {
 
 impl Point {
     /// All of them, in the order in which a pod passes them.
-    pub const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::PreEnqueue,
         Self::QueueSort,
         Self::Filter,
@@ -42,7 +42,7 @@ impl Point {
     ];
 
     /// Its name in Kubernetes' configuration.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::PreEnqueue => "preEnqueue",
             Self::QueueSort => "queueSort",

@@ -15,7 +15,7 @@ use object::Uid;
 use object::time::go_duration;
 
 /// No plugin holds a pod back for longer than this.
-pub const LONGEST_PERMIT_WAIT: Duration = Duration::from_mins(15);
+pub(crate) const LONGEST_PERMIT_WAIT: Duration = Duration::from_mins(15);
 
 /// A plugin that has not allowed a pod yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,22 +57,26 @@ struct WaitingPod {
 
 /// See the file's head.
 #[derive(Debug, Default)]
-pub struct WaitingPods {
+pub(crate) struct WaitingPods {
     pods: HashMap<Uid, WaitingPod>,
     deadlines: BTreeSet<(Duration, Uid)>,
     /// Those that something became of.
     turns: VecDeque<Uid>,
 }
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the framework has this point; no plugin of ours waits there")
+)]
 impl WaitingPods {
     /// The pods that Permit plugins hold back, with their nodes, in no order.
-    pub fn waiting(&self) -> impl Iterator<Item = (&Arc<PodInfo>, &NodeName)> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (&Arc<PodInfo>, &NodeName)> {
         let at_permit = |waiting: &&WaitingPod| matches!(waiting.stage, Stage::Permit(_));
         self.pods.values().filter(at_permit).map(|waiting| (&waiting.attempt.pod, &waiting.node))
     }
 
     /// A plugin holds the pod back no longer; it goes when no other does.
-    pub fn allow(&mut self, uid: &str, plugin: PluginId) {
+    pub(crate) fn allow(&mut self, uid: &str, plugin: PluginId) {
         let Some(waiting) = self.pods.get_mut(uid) else { return };
         let Stage::Permit(holds) = &mut waiting.stage else { return };
         holds.retain(|hold| hold.by != plugin);
@@ -83,7 +87,7 @@ impl WaitingPods {
     }
 
     /// A plugin refuses the pod after all.
-    pub fn reject(&mut self, uid: &str, plugin: PluginId, why: impl Into<String>) {
+    pub(crate) fn reject(&mut self, uid: &str, plugin: PluginId, why: impl Into<String>) {
         if matches!(self.pods.get(uid), Some(WaitingPod { stage: Stage::Permit(_), .. })) {
             self.end(uid, End::Rejected(plugin, why.into()));
         }

@@ -22,7 +22,9 @@ use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
 use model::Model;
 use object::config::Timings;
-use objects::{Event, SHAPES, bound, budget, deleting, event, labelled, node_of, pod_of, untold};
+use objects::{
+    Event, SHAPES, bound, budget, deleting, event, labelled, node_of, pod_of, with_status, without_status,
+};
 
 /// Everything the snapshot knows of a node, in an order of its own.
 fn knows(info: &NodeInfo) -> String {
@@ -30,13 +32,13 @@ fn knows(info: &NodeInfo) -> String {
     requested.extended.sort();
     let mut ports = info.ports.clone();
     ports.sort();
-    let mut pods: Vec<String> = info.pods.iter().map(|pod| told(pod)).collect();
+    let mut pods: Vec<String> = info.pods.iter().map(|pod| describe_pod(pod)).collect();
     pods.sort_unstable();
     let has = (&info.allocatable, info.allowed_pods, &info.taints, info.unschedulable, info.zone());
     format!("{requested:?} {:?} {ports:?} {pods:?} {has:?}", info.assumed)
 }
 
-fn told(pod: &PodInfo) -> String {
+fn describe_pod(pod: &PodInfo) -> String {
     let labels = &pod.pod.metadata.labels;
     let (going, requests) = (pod.is_terminating(), &pod.requests);
     format!("{} {:?} {:?} {} {going} {labels:?}", pod.uid(), requests, pod.started, pod.preempted)
@@ -62,7 +64,7 @@ fn apply(event: &Event, core: &mut Core, model: &mut Model) {
             version = Some((bound(&pod_of(*name, *shape), &node), node));
         }
         Event::Bound { name, node, shape } => {
-            let (pod, node) = (untold(&pod_of(*name, *shape)), format!("n{node}"));
+            let (pod, node) = (without_status(&pod_of(*name, *shape)), format!("n{node}"));
             // It is another pod of the name: uids are not given twice.
             core.pod_gone(pod.uid(), now);
             core.pod_changed(pod.clone(), now);
@@ -73,8 +75,8 @@ fn apply(event: &Event, core: &mut Core, model: &mut Model) {
             model.pods.insert(format!("p{name}"), (pod.clone(), node.clone()));
             core.snapshot_mut().assume(Arc::new(PodInfo::new(pod)), &node);
         }
-        Event::Told { name, told } => {
-            version = known(*name).map(|(pod, node)| (objects::told(&bound(&pod, &node), *told), node));
+        Event::StatusWritten { name, status } => {
+            version = known(*name).map(|(pod, node)| (with_status(&bound(&pod, &node), *status), node));
         }
         Event::Labelled { name, app } => {
             version = known(*name).map(|(pod, node)| (labelled(&bound(&pod, &node), *app), node));

@@ -29,7 +29,7 @@ pub(super) enum Event {
         node: u8,
         shape: u8,
     },
-    /// A pod is created, and then bound; what its kubelet tells of it comes with a [`Event::Told`], if ever.
+    /// A pod is created, and then bound; its status comes with an [`Event::StatusWritten`], if ever.
     Bound {
         name: u8,
         node: u8,
@@ -41,9 +41,9 @@ pub(super) enum Event {
         shape: u8,
     },
     /// The status of a placed pod is written.
-    Told {
+    StatusWritten {
         name: u8,
-        told: Told,
+        status: Status,
     },
     /// Somebody changes a placed pod's labels.
     Labelled {
@@ -58,7 +58,7 @@ pub(super) enum Event {
 
 /// What a pod's status says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct Status {
     minute: u8,
     /// What its containers were given of cpu, in halves.
     given: Option<u8>,
@@ -85,14 +85,14 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
     );
     let node_event = (nodes.clone(), 1..4u8, 0..3u8, traits)
         .prop_map(|(name, size, zone, traits)| Event::Node { name, size, zone, traits });
-    let told = (0..60u8, prop::option::of(0..6u8), rare(), rare())
-        .prop_map(|(minute, given, infeasible, preempted)| Told { minute, given, infeasible, preempted });
+    let status = (0..60u8, prop::option::of(0..6u8), rare(), rare())
+        .prop_map(|(minute, given, infeasible, preempted)| Status { minute, given, infeasible, preempted });
     prop_oneof![
         4 => node_event,
         1 => nodes.clone().prop_map(Event::NodeGone),
         3 => (0..12u8, nodes.clone(), 0..SHAPES).prop_map(|(name, node, shape)| Event::Placed { name, node, shape }),
         4 => (0..12u8, nodes.clone(), 0..SHAPES).prop_map(|(name, node, shape)| Event::Bound { name, node, shape }),
-        5 => (0..12u8, told).prop_map(|(name, told)| Event::Told { name, told }),
+        5 => (0..12u8, status).prop_map(|(name, status)| Event::StatusWritten { name, status }),
         1 => (0..12u8, 0..2u8).prop_map(|(name, app)| Event::Labelled { name, app }),
         1 => (0..12u8).prop_map(Event::Deleting),
         3 => (0..12u8, nodes, 0..SHAPES).prop_map(|(name, node, shape)| Event::Assumed { name, node, shape }),
@@ -231,8 +231,8 @@ pub(super) fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
     Shared::from_value(pod)
 }
 
-/// The pod before anybody told anything of it.
-pub(super) fn untold(pod: &Shared<Pod>) -> Shared<Pod> {
+/// The pod before anybody wrote its status.
+pub(super) fn without_status(pod: &Shared<Pod>) -> Shared<Pod> {
     let mut pod = (**pod).clone();
     pod.status = None;
     Shared::from_value(pod)
@@ -246,20 +246,20 @@ pub(super) fn bound(pod: &Shared<Pod>, node: &str) -> Shared<Pod> {
 }
 
 /// The pod with this status.
-pub(super) fn told(pod: &Shared<Pod>, told: Told) -> Shared<Pod> {
+pub(super) fn with_status(pod: &Shared<Pod>, status: Status) -> Shared<Pod> {
     let mut pod = (**pod).clone();
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| {
-        let given = told.given.map(|halves| json!({"cpu": format!("{}m", 500 * u32::from(halves))}));
+        let given = status.given.map(|halves| json!({"cpu": format!("{}m", 500 * u32::from(halves))}));
         json!({"name": container.name, "image": "", "imageID": "", "ready": true, "restartCount": 0,
             "allocatedResources": given})
     });
     let holds = |is: bool| if is { "True" } else { "False" };
     let status = json!({
-        "phase": "Running", "startTime": format!("2026-11-21T00:{:02}:00Z", told.minute),
+        "phase": "Running", "startTime": format!("2026-11-21T00:{:02}:00Z", status.minute),
         "containerStatuses": containers.collect::<Vec<_>>(),
         "conditions": [
-            {"type": "PodResizePending", "status": holds(told.infeasible), "reason": "Infeasible"},
-            {"type": "DisruptionTarget", "status": holds(told.preempted), "reason": "PreemptionByScheduler"}]});
+            {"type": "PodResizePending", "status": holds(status.infeasible), "reason": "Infeasible"},
+            {"type": "DisruptionTarget", "status": holds(status.preempted), "reason": "PreemptionByScheduler"}]});
     pod.status = serde_json::from_value(status).expect("a status");
     Shared::from_value(pod)
 }

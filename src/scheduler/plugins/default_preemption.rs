@@ -175,8 +175,8 @@ impl Plugin for DefaultPreemption {
         let mut reasons = BTreeMap::new();
         let candidates = self.candidates(unfit, &mut reasons);
         let Some(least) = candidates.into_iter().min_by_key(Candidate::harm) else {
-            let told = node_reasons(unfit.refusals.len(), &reasons);
-            return Some(PostFilter::Hopeless(format!("preemption: {told}")));
+            let message = node_reasons(unfit.refusals.len(), &reasons);
+            return Some(PostFilter::Hopeless(format!("preemption: {message}")));
         };
         let node = unfit.snapshot.nodes()[least.position].name.clone();
         Some(PostFilter::Preempt(Preemption { node, victims: least.victims }))

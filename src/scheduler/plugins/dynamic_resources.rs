@@ -1,5 +1,5 @@
 //! DynamicResources: a pod that claims devices waits until its claims are there. The claims' group, resource.k8s.io,
-//! is not served, so that it waits for good: told, and not run without its devices (API-17).
+//! is not served, so that it waits for good: reported, and not run without its devices (API-17).
 
 use crate::framework::{Plugin, PluginId};
 use crate::state::pod_info::PodInfo;

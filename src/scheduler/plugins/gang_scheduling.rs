@@ -1,5 +1,5 @@
 //! GangScheduling: a pod of a group waits until its group is there. Pod groups are not served, so that it waits for
-//! good: told, and not run alone (API-17).
+//! good: reported, and not run alone (API-17).
 
 use crate::framework::{Plugin, PluginId};
 use crate::state::pod_info::PodInfo;

@@ -40,7 +40,7 @@ pub(super) use volume_binding::VolumeBinding;
 pub(super) use volume_zone::located;
 
 /// All plugins with their default settings, in the order in which they are asked.
-pub fn all() -> Vec<Arc<dyn Plugin>> {
+pub(crate) fn all() -> Vec<Arc<dyn Plugin>> {
     with(
         NodeResourcesFit::default(),
         BalancedAllocation::default(),

@@ -200,9 +200,9 @@ mod tests {
             (json!({"cpu": "1m"}), &over, vec!["Insufficient cpu"], true),
         ] {
             let refusal = refusal_of(&NodeResourcesFit::default(), &asking(pod.clone()), node);
-            let told: Vec<String> =
+            let found: Vec<String> =
                 refusal.iter().flat_map(|r| r.reasons.as_slice().iter().map(ToString::to_string)).collect();
-            assert_eq!(told, reasons, "{pod} on {}", node.name);
+            assert_eq!(found, reasons, "{pod} on {}", node.name);
             assert_eq!(refusal.is_none_or(|r| r.resolvable), resolvable, "{pod} on {}", node.name);
         }
     }

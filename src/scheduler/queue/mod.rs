@@ -21,16 +21,16 @@ use object::config::Timings;
 
 /// How long pods wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueTimes {
+pub(crate) struct QueueTimes {
     /// The delay after failures in a row.
-    pub back_off: BackoffPolicy,
+    pub(crate) back_off: BackoffPolicy,
     /// An unschedulable pod is tried again after this long.
-    pub flush: Duration,
+    pub(crate) flush: Duration,
 }
 
 impl QueueTimes {
     /// As the cluster is configured.
-    pub fn of(timings: &Timings) -> Self {
+    pub(crate) fn of(timings: &Timings) -> Self {
         let (initial, max) = (timings.scheduler_back_off_initial.0, timings.scheduler_back_off_max.0);
         Self { back_off: BackoffPolicy { initial, max }, flush: timings.scheduler_flush.0 }
     }
@@ -73,7 +73,7 @@ struct Entry {
 }
 
 /// The pods without a node.
-pub struct Queue {
+pub(crate) struct Queue {
     times: QueueTimes,
     sort: Arc<dyn Plugin>,
     entries: HashMap<Uid, Entry>,
@@ -92,20 +92,20 @@ pub struct Queue {
 
 /// How many pods wait where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     /// To be tried now.
-    pub active: usize,
+    pub(crate) active: usize,
     /// Failed a moment ago.
-    pub backing_off: usize,
+    pub(crate) backing_off: usize,
     /// Waiting for a change.
-    pub unschedulable: usize,
+    pub(crate) unschedulable: usize,
     /// Waiting for their gates.
-    pub gated: usize,
+    pub(crate) gated: usize,
 }
 
 impl Queue {
     /// No pod waits; those that will are sorted by this plugin.
-    pub fn new(times: QueueTimes, sort: Arc<dyn Plugin>) -> Self {
+    pub(crate) fn new(times: QueueTimes, sort: Arc<dyn Plugin>) -> Self {
         Self {
             times,
             sort,
@@ -122,7 +122,7 @@ impl Queue {
 
     /// A pod is new, or differs in something a decision about it depends on: it is tried at once, unless
     /// it is gated or failed a moment ago.
-    pub fn put(&mut self, pod: Arc<PodInfo>, gated: bool, now: Duration) {
+    pub(crate) fn put(&mut self, pod: Arc<PodInfo>, gated: bool, now: Duration) {
         let uid = pod.uid().to_string();
         let (arrival, failures, failed_at) = match self.entries.get(&uid) {
             Some(entry) => (entry.rank.arrival, entry.failures, entry.failed_at),
@@ -142,19 +142,19 @@ impl Queue {
     }
 
     /// The waiting pod with this uid.
-    pub fn get(&self, uid: &str) -> Option<&Arc<PodInfo>> {
+    pub(crate) fn get(&self, uid: &str) -> Option<&Arc<PodInfo>> {
         self.entries.get(uid).map(|entry| &entry.pod)
     }
 
     /// A waiting pod has a new version that changes nothing about where it waits.
-    pub fn replace(&mut self, pod: Arc<PodInfo>) {
+    pub(crate) fn replace(&mut self, pod: Arc<PodInfo>) {
         if let Some(entry) = self.entries.get_mut(pod.uid()) {
             entry.pod = pod;
         }
     }
 
     /// A pod waits no more.
-    pub fn remove(&mut self, uid: &str) -> bool {
+    pub(crate) fn remove(&mut self, uid: &str) -> bool {
         let Some(entry) = self.entries.remove(uid) else { return false };
         let uid = uid.to_string();
         match entry.place {
@@ -183,7 +183,7 @@ impl Queue {
     }
 
     /// Takes the pod that is to be tried next.
-    pub fn pop(&mut self, now: Duration) -> Option<Attempt> {
+    pub(crate) fn pop(&mut self, now: Duration) -> Option<Attempt> {
         self.release(now);
         let (_, uid) = self.active.first().or_else(|| self.helped.first()).cloned()?;
         let (pod, failures, arrival) = {
@@ -196,12 +196,12 @@ impl Queue {
 
     /// No node takes the pod: it waits for a change that can turn what these plugins said; none of them
     /// said anything when there was no node.
-    pub fn reject(&mut self, attempt: Attempt, rejected_by: PluginSet, now: Duration) {
+    pub(crate) fn reject(&mut self, attempt: Attempt, rejected_by: PluginSet, now: Duration) {
         self.give_back(attempt, now, |_| Place::Unschedulable { rejected_by, since: now });
     }
 
     /// Something went wrong that says nothing about the pod: it is tried again after its back-off.
-    pub fn fail(&mut self, attempt: Attempt, now: Duration) {
+    pub(crate) fn fail(&mut self, attempt: Attempt, now: Duration) {
         self.give_back(attempt, now, |delay| Place::BackingOff { until: now + delay, after: Failure::Error });
     }
 
@@ -216,7 +216,12 @@ impl Queue {
 
     /// Something changed that can turn refusals of `woken` plugins: pods that these refused, or that were
     /// refused for want of any node, and for which `helps` says so are tried again, after their back-off.
-    pub fn wake(&mut self, woken: PluginSet, now: Duration, helps: impl Fn(&PodInfo, PluginSet) -> bool) {
+    pub(crate) fn wake(
+        &mut self,
+        woken: PluginSet,
+        now: Duration,
+        helps: impl Fn(&PodInfo, PluginSet) -> bool,
+    ) {
         if self.by_rejection.is_empty() {
             return;
         }
@@ -235,7 +240,7 @@ impl Queue {
 
     /// Something changed that a decision may depend on, whether or not a plugin knows whom it helps: pods that
     /// settled are due again when their next five minutes are over.
-    pub fn changed(&mut self, now: Duration) {
+    pub(crate) fn changed(&mut self, now: Duration) {
         let flush = self.times.flush;
         for (mut since, uid) in std::mem::take(&mut self.settled) {
             let Some(entry) = self.entries.get_mut(&uid) else { continue };
@@ -249,14 +254,14 @@ impl Queue {
     }
 
     /// When the next pod becomes active by itself.
-    pub fn next_wake(&self) -> Option<Duration> {
+    pub(crate) fn next_wake(&self) -> Option<Duration> {
         let back_off = self.backing_off.first().map(|(until, _)| *until);
         let flush = self.unschedulable.first().map(|(since, _)| *since + self.times.flush);
         back_off.into_iter().chain(flush).min()
     }
 
     /// How many pods wait where.
-    pub fn waiting(&self) -> Waiting {
+    pub(crate) fn waiting(&self) -> Waiting {
         let (active, backing_off) = (self.active.len(), self.backing_off.len());
         let unschedulable = self.unschedulable.len() + self.settled.len();
         let gated = self.entries.len() - active - backing_off - unschedulable;

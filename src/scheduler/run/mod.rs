@@ -15,7 +15,9 @@ use tokio::sync::Notify;
 use crate::core::{Core, Step};
 use crate::cycle::NominatingInfo;
 use crate::explain::api_type::shown;
-use crate::explain::verdict::{Verdict, Verdicts};
+#[cfg(test)]
+use crate::explain::verdict::Verdict;
+use crate::explain::verdict::Verdicts;
 use crate::framework::{BindError, Binding};
 use crate::profile::Profile;
 use crate::queue::{QueueTimes, Waiting};
@@ -56,7 +58,7 @@ pub struct SchedulerConfig {
     /// The profiles; pods choose by `schedulerName`, and those that name none of them are left alone.
     pub profiles: Vec<Profile>,
     /// Choices among equally good nodes follow from this.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 impl Default for SchedulerConfig {
@@ -117,12 +119,14 @@ impl Scheduler {
     }
 
     /// The last attempt at a pod that has no node: what every filter said of every node, and what would help.
-    pub fn verdict(&self, pod_uid: &str) -> Option<Arc<Verdict>> {
+    #[cfg(test)]
+    pub(crate) fn verdict(&self, pod_uid: &str) -> Option<Arc<Verdict>> {
         self.inner.verdicts.lock().get(pod_uid)
     }
 
     /// How many pods wait where.
-    pub fn waiting(&self) -> Waiting {
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> Waiting {
         *self.inner.waiting.lock()
     }
 }

@@ -1,4 +1,4 @@
-//! Carries out a preemption: the victims are told and asked to go.
+//! Carries out a preemption: the victims get their condition and event, and are deleted.
 
 use k8s_openapi::api::core::v1::Pod;
 

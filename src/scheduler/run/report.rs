@@ -1,4 +1,4 @@
-//! What people are told of a pod's scheduling: the PodScheduled condition and the events.
+//! What is reported of a pod's scheduling: the PodScheduled condition and the events.
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -86,8 +86,8 @@ impl Cluster {
     }
 
     fn events(&self, pod: &str) -> Vec<(String, String, i32)> {
-        let told = self.api.list_as::<Event>(Some("default"));
-        let about = told.iter().filter(|e| e.involved_object.name.as_deref() == Some(pod));
+        let events = self.api.list_as::<Event>(Some("default"));
+        let about = events.iter().filter(|e| e.involved_object.name.as_deref() == Some(pod));
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         about.map(|e| (text(&e.reason), text(&e.message), e.count.unwrap_or(0))).collect()
     }
@@ -114,10 +114,13 @@ async fn pods_that_need_what_is_not_served_wait_with_the_reason_api_17() {
         ("claims", "waiting for resource claims, which this cluster does not serve (resource.k8s.io)"),
         ("gang", "waiting for a pod group, which this cluster does not serve (scheduling.k8s.io)"),
     ] {
-        cluster.until("it is told", |c| c.condition(name).is_some()).await;
-        let told = cluster.condition(name).unwrap();
-        assert_eq!((told.status.as_str(), told.reason.as_deref()), ("False", Some("Unschedulable")));
-        assert_eq!(told.message.as_deref(), Some(message));
+        cluster.until("its condition", |c| c.condition(name).is_some()).await;
+        let condition = cluster.condition(name).unwrap();
+        assert_eq!(
+            (condition.status.as_str(), condition.reason.as_deref()),
+            ("False", Some("Unschedulable"))
+        );
+        assert_eq!(condition.message.as_deref(), Some(message));
         assert_eq!(cluster.events(name), [("FailedScheduling".into(), message.into(), 1)]);
         assert_eq!(cluster.node_of(name), None);
     }
@@ -144,9 +147,9 @@ async fn pods_are_bound_and_told_why_not_sch_1_sch_9() {
     cluster.until("big was tried", |c| c.condition("big").is_some()).await;
     let message = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: \
                    3 Preemption is not helpful for scheduling.";
-    let told = cluster.condition("big").unwrap();
-    assert_eq!((told.status.as_str(), told.reason.as_deref()), ("False", Some("Unschedulable")));
-    assert_eq!(told.message.as_deref(), Some(message));
+    let condition = cluster.condition("big").unwrap();
+    assert_eq!((condition.status.as_str(), condition.reason.as_deref()), ("False", Some("Unschedulable")));
+    assert_eq!(condition.message.as_deref(), Some(message));
     assert_eq!(cluster.events("big"), [("FailedScheduling".into(), message.into(), 1)]);
     let verdict = cluster.scheduler.verdict(cluster.get("big").uid()).expect("the last attempt's verdict");
     assert_eq!(verdict.table.rows().filter(|row| row.refused().is_some()).count(), 3);
@@ -206,8 +209,8 @@ async fn victims_are_told_and_go_and_the_room_is_kept_sch_8() {
         target.message.as_deref(),
         Some("default-scheduler: preempting to accommodate a higher priority pod")
     );
-    let told = format!("Preempted by pod {} on node a", cluster.get("vip").uid());
-    assert!(cluster.events("victim").contains(&("Preempted".into(), told, 1)));
+    let message = format!("Preempted by pod {} on node a", cluster.get("vip").uid());
+    assert!(cluster.events("victim").contains(&("Preempted".into(), message, 1)));
     let failed = cluster.condition("vip").unwrap();
     assert_eq!(failed.message.as_deref(), Some("0/1 nodes are available: 1 Insufficient cpu."));
 
@@ -270,8 +273,8 @@ async fn a_node_that_goes_between_filter_and_bind_gets_no_pod_sch_1() {
     });
     let cluster = Cluster::with_profile(&[("a", "1")], profile);
     cluster.pod("p", "1", json!({}));
-    let told = "binding rejected: nodes \"a\" not found";
-    cluster.until("it is told", |c| c.events("p").iter().any(|(_, message, _)| message == told)).await;
+    let expected = "binding rejected: nodes \"a\" not found";
+    cluster.until("its event", |c| c.events("p").iter().any(|(_, message, _)| message == expected)).await;
     assert_eq!(cluster.node_of("p"), None, "no pod is bound to what is not there");
     assert_eq!(cluster.events("p")[0].0, "FailedScheduling");
     assert_eq!(cluster.condition("p").unwrap().reason.as_deref(), Some("SchedulerError"));
@@ -293,8 +296,8 @@ async fn a_pod_is_bound_when_what_it_needs_is_there_sch_2() {
     });
     let cluster = Cluster::with_profile(&[("a", "1")], profile);
     cluster.pod("p", "1", json!({}));
-    let told = "binding rejected: timed out waiting for what the pod needs";
-    cluster.until("it gives up", |c| c.events("p").iter().any(|(_, message, _)| message == told)).await;
+    let expected = "binding rejected: timed out waiting for what the pod needs";
+    cluster.until("it gives up", |c| c.events("p").iter().any(|(_, message, _)| message == expected)).await;
     assert_eq!(cluster.node_of("p"), None);
     cluster.create(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "ready",
         "namespace": "default"}, "spec": {"selector": {"app": "x"}, "ports": [{"port": 80}]}}));

@@ -19,13 +19,13 @@ struct Budget {
 
 /// All budgets.
 #[derive(Debug, Default)]
-pub struct Budgets {
+pub(crate) struct Budgets {
     by_namespace: HashMap<String, HashMap<String, Budget>>,
 }
 
 impl Budgets {
     /// A budget is new or changed.
-    pub fn set(&mut self, budget: &Shared<PodDisruptionBudget>) {
+    pub(crate) fn set(&mut self, budget: &Shared<PodDisruptionBudget>) {
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         let status = budget.status.as_ref();
         let read = Budget {
@@ -44,7 +44,7 @@ impl Budgets {
     }
 
     /// A budget is gone.
-    pub fn remove(&mut self, key: &Key) {
+    pub(crate) fn remove(&mut self, key: &Key) {
         if let Some(budgets) = self.by_namespace.get_mut(&key.namespace) {
             budgets.remove(&key.name);
             if budgets.is_empty() {
@@ -54,7 +54,7 @@ impl Budgets {
     }
 
     /// For each pod whether its eviction, after that of those before it, breaks a budget.
-    pub fn violated_by<'p>(&self, pods: impl Iterator<Item = &'p PodInfo>) -> Vec<bool> {
+    pub(crate) fn violated_by<'p>(&self, pods: impl Iterator<Item = &'p PodInfo>) -> Vec<bool> {
         if self.by_namespace.is_empty() {
             return pods.map(|_| false).collect();
         }

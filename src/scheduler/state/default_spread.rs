@@ -17,14 +17,14 @@ use object::{Body, Key, Kind, Object};
 
 /// The constraints of a profile (`PodTopologySpreadArgs`).
 #[derive(Clone, Debug, PartialEq)]
-pub struct DefaultConstraints {
+pub(crate) struct DefaultConstraints {
     constraints: Vec<TopologySpreadConstraint>,
     missing: MissingKeys,
 }
 
 impl DefaultConstraints {
     /// `defaultingType: System`: nodes, and more loosely zones, and only as wishes.
-    pub fn system() -> Self {
+    pub(crate) fn system() -> Self {
         let wish = |key: &str, max_skew: i32| TopologySpreadConstraint {
             max_skew,
             topology_key: key.into(),
@@ -35,12 +35,12 @@ impl DefaultConstraints {
     }
 
     /// `defaultingType: List`.
-    pub fn list(constraints: Vec<TopologySpreadConstraint>) -> Self {
+    pub(crate) fn list(constraints: Vec<TopologySpreadConstraint>) -> Self {
         Self { constraints, missing: MissingKeys::Exclude }
     }
 
     /// The pod with these constraints, when it has none of its own and somebody selects it.
-    pub fn apply(&self, pod: &Arc<PodInfo>, selectors: &Selectors) -> Option<Arc<PodInfo>> {
+    pub(crate) fn apply(&self, pod: &Arc<PodInfo>, selectors: &Selectors) -> Option<Arc<PodInfo>> {
         if !pod.spread.is_empty() || self.constraints.is_empty() {
             return None;
         }
@@ -52,14 +52,14 @@ impl DefaultConstraints {
 
 /// What Services and workloads select.
 #[derive(Debug, Default)]
-pub struct Selectors {
+pub(crate) struct Selectors {
     services: HashMap<String, HashMap<String, Labels>>,
     workloads: HashMap<(Kind, Key), Selector>,
 }
 
 impl Selectors {
     /// A Service or workload is new or changed (other objects are passed over), or gone.
-    pub fn note(&mut self, object: &Object, gone: bool) {
+    pub(crate) fn note(&mut self, object: &Object, gone: bool) {
         let key = object.key();
         if let Body::Service(service) = object.body() {
             let services = self.services.entry(key.namespace).or_default();

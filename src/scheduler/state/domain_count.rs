@@ -23,7 +23,7 @@ struct Count {
 
 /// The counts of one [`DomainCountKey`].
 #[derive(Debug)]
-pub struct DomainCount {
+pub(crate) struct DomainCount {
     key: Arc<DomainCountKey>,
     topology: TopologyId,
     domains: Vec<Count>,
@@ -35,7 +35,7 @@ pub struct DomainCount {
 
 /// What a domain_count would show if some pods came or went.
 #[derive(Clone, Debug)]
-pub struct Supposed<'t> {
+pub(crate) struct Supposed<'t> {
     domain_count: &'t DomainCount,
     /// Few: the domains where something differs.
     changed: Vec<(Domain, i64)>,
@@ -47,32 +47,33 @@ impl DomainCount {
     }
 
     /// The topology its domains are of.
-    pub fn topology(&self) -> TopologyId {
+    pub(crate) fn topology(&self) -> TopologyId {
         self.topology
     }
 
     /// What it counts.
-    pub fn key(&self) -> &DomainCountKey {
+    pub(crate) fn key(&self) -> &DomainCountKey {
         &self.key
     }
 
     /// How many of the pods are in a domain.
-    pub fn pods_in(&self, domain: Domain) -> i64 {
+    pub(crate) fn pods_in(&self, domain: Domain) -> i64 {
         self.domains.get(domain).map_or(0, |count| count.pods)
     }
 
     /// How many of the pods there are.
-    pub fn total(&self) -> i64 {
+    #[cfg(test)]
+    pub(crate) fn total(&self) -> i64 {
         self.total
     }
 
     /// How many domains have a node that counts.
-    pub fn domain_count(&self) -> i64 {
+    pub(crate) fn domain_count(&self) -> i64 {
         self.levels.values().sum::<usize>() as i64
     }
 
     /// The same with pods added and removed that are only supposed.
-    pub fn suppose(&self) -> Supposed<'_> {
+    pub(crate) fn suppose(&self) -> Supposed<'_> {
         Supposed { domain_count: self, changed: Vec::new() }
     }
 
@@ -117,7 +118,7 @@ impl DomainCount {
 
 impl Supposed<'_> {
     /// A pod is supposed to come to a node (1), or to leave it (-1).
-    pub fn suppose(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
+    pub(crate) fn suppose(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
         let Some(domain) = self.domain_count.domain_of(node) else { return };
         if !self.domain_count.key.pods.matches(&pod.pod, namespaces) {
             return;
@@ -126,23 +127,23 @@ impl Supposed<'_> {
     }
 
     /// The domain_count it starts from.
-    pub fn domain_count(&self) -> &DomainCount {
+    pub(crate) fn domain_count(&self) -> &DomainCount {
         self.domain_count
     }
 
     /// How many of the pods are in a domain.
-    pub fn pods_in(&self, domain: Domain) -> i64 {
+    pub(crate) fn pods_in(&self, domain: Domain) -> i64 {
         let more = self.changed.iter().find(|(d, _)| *d == domain).map_or(0, |(_, more)| *more);
         self.domain_count.pods_in(domain) + more
     }
 
     /// How many of the pods there are.
-    pub fn total(&self) -> i64 {
+    pub(crate) fn total(&self) -> i64 {
         self.domain_count.total + self.changed.iter().map(|(_, more)| more).sum::<i64>()
     }
 
     /// How many pods the emptiest domain has; 0 when there is no domain.
-    pub fn fewest(&self) -> i64 {
+    pub(crate) fn fewest(&self) -> i64 {
         let changed: Vec<i64> = self.changed.iter().map(|(domain, _)| self.pods_in(*domain)).collect();
         let untouched = self.domain_count.levels.iter().find_map(|(level, domains)| {
             let touched =
@@ -172,7 +173,7 @@ const DOMAINS_KEPT: usize = 4_000_000;
 
 /// The domain_counts in use.
 #[derive(Debug, Default)]
-pub struct DomainCounts {
+pub(crate) struct DomainCounts {
     slots: Vec<Option<DomainCount>>,
     free: Vec<usize>,
     by_key: HashMap<Arc<DomainCountKey>, usize>,
@@ -185,12 +186,12 @@ pub struct DomainCounts {
 
 impl DomainCounts {
     /// The counts for a key, if they are there.
-    pub fn get(&self, key: &DomainCountKey) -> Option<&DomainCount> {
+    pub(crate) fn get(&self, key: &DomainCountKey) -> Option<&DomainCount> {
         self.slots.get(*self.by_key.get(key)?)?.as_ref()
     }
 
     /// Notes that a domain_count is asked for; false when it has to be [made](Self::insert) first.
-    pub fn touch(&mut self, key: &DomainCountKey) -> bool {
+    pub(crate) fn touch(&mut self, key: &DomainCountKey) -> bool {
         let Some(slot) = self.by_key.get(key) else { return false };
         self.turn += 1;
         if let Some(domain_count) = &mut self.slots[*slot] {
@@ -200,7 +201,7 @@ impl DomainCounts {
     }
 
     /// Counts for a new key.
-    pub fn insert(
+    pub(crate) fn insert(
         &mut self,
         key: &Arc<DomainCountKey>,
         topology: TopologyId,
@@ -230,7 +231,7 @@ impl DomainCounts {
     }
 
     /// A pod came to a node (1), or left it (-1).
-    pub fn pod_counts(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
+    pub(crate) fn pod_counts(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
         if self.by_key.is_empty() {
             return;
         }
@@ -248,14 +249,14 @@ impl DomainCounts {
     }
 
     /// A node with its pods is there (1), or no more (-1).
-    pub fn node_counts(&mut self, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
+    pub(crate) fn node_counts(&mut self, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
         for domain_count in self.slots.iter_mut().flatten() {
             domain_count.node_counts(node, namespaces, sign);
         }
     }
 
     /// Drops the domain_counts for which this holds; answers their topologies.
-    pub fn drop_where(&mut self, mut stale: impl FnMut(&DomainCount) -> bool) -> Vec<TopologyId> {
+    pub(crate) fn drop_where(&mut self, mut stale: impl FnMut(&DomainCount) -> bool) -> Vec<TopologyId> {
         let mut topologies = Vec::new();
         for slot in 0..self.slots.len() {
             if self.slots[slot].as_ref().is_some_and(&mut stale)
@@ -277,13 +278,13 @@ impl DomainCounts {
     }
 
     /// Uses of domain_counts up to now.
-    pub fn turn(&self) -> u64 {
+    pub(crate) fn turn(&self) -> u64 {
         self.turn
     }
 
     /// Drops those not used for longest when there are too many, but none used after this turn; answers their
     /// topologies.
-    pub fn shrink(&mut self, turn: u64) -> Vec<TopologyId> {
+    pub(crate) fn shrink(&mut self, turn: u64) -> Vec<TopologyId> {
         let domains =
             || self.slots.iter().flatten().map(|domain_count| domain_count.domains.len()).sum::<usize>();
         if self.by_key.len() <= TALLIES_KEPT && (self.by_key.len() < 64 || domains() <= DOMAINS_KEPT) {

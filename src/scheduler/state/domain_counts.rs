@@ -12,7 +12,7 @@ use object::selector::Labels;
 
 /// See the file's head.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     topologies: Topologies,
     terms: DomainCounts,
     existing_terms: ExistingTerms,
@@ -21,17 +21,17 @@ pub struct Counts {
 
 impl Counts {
     /// The counts for a key of a pod that was [prepared](crate::state::snapshot::Snapshot::prepare).
-    pub fn domain_count(&self, key: &DomainCountKey) -> &DomainCount {
+    pub(crate) fn domain_count(&self, key: &DomainCountKey) -> &DomainCount {
         self.terms.get(key).expect("the snapshot is prepared for a pod before its cycle")
     }
 
     /// What the pods that are there ask of others.
-    pub fn existing_terms(&self) -> &ExistingTerms {
+    pub(crate) fn existing_terms(&self) -> &ExistingTerms {
         &self.existing_terms
     }
 
     /// The labels of every namespace.
-    pub fn namespaces(&self) -> &Namespaces {
+    pub(crate) fn namespaces(&self) -> &Namespaces {
         &self.namespaces
     }
 

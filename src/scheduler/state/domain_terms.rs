@@ -14,25 +14,25 @@ use object::selector::{Labels, Operator, Selector};
 use object::taint::untolerated;
 
 /// The labels of every namespace, for terms that select namespaces.
-pub type Namespaces = HashMap<String, Labels>;
+pub(crate) type Namespaces = HashMap<String, Labels>;
 
 /// The namespaces a term looks at: those named, and those selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct NamespaceSet {
+pub(crate) struct NamespaceSet {
     /// By name.
-    pub names: BTreeSet<String>,
+    pub(crate) names: BTreeSet<String>,
     /// By labels.
-    pub selector: Option<Selector>,
+    pub(crate) selector: Option<Selector>,
 }
 
 impl NamespaceSet {
     /// One namespace.
-    pub fn only(name: &str) -> Self {
+    pub(crate) fn only(name: &str) -> Self {
         Self { names: [name.to_string()].into(), selector: None }
     }
 
     /// Whether a namespace is one of them. One that is not known (yet) has no labels.
-    pub fn contains(&self, name: &str, namespaces: &Namespaces) -> bool {
+    pub(crate) fn contains(&self, name: &str, namespaces: &Namespaces) -> bool {
         self.names.contains(name)
             || self.selector.as_ref().is_some_and(|selector| selector.matches(namespaces.get(name)))
     }
@@ -40,16 +40,16 @@ impl NamespaceSet {
 
 /// Pods of some namespaces with some labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PodTerm {
+pub(crate) struct PodTerm {
     /// Where.
-    pub namespaces: NamespaceSet,
+    pub(crate) namespaces: NamespaceSet,
     /// Which.
-    pub selector: Selector,
+    pub(crate) selector: Selector,
 }
 
 impl PodTerm {
     /// Whether a pod is one of them.
-    pub fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
+    pub(crate) fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
         self.selector.matches(pod.metadata.labels.as_ref())
             && self.namespaces.contains(pod.namespace(), namespaces)
     }
@@ -57,27 +57,27 @@ impl PodTerm {
 
 /// The pods that are counted: those that every term matches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PodGroup {
+pub(crate) struct PodGroup {
     /// At least one.
-    pub terms: Vec<PodTerm>,
+    pub(crate) terms: Vec<PodTerm>,
     /// Whether pods that are being deleted count as well.
-    pub terminating: bool,
+    pub(crate) terminating: bool,
 }
 
 impl PodGroup {
     /// Whether a pod counts.
-    pub fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
+    pub(crate) fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
         (self.terminating || !is_terminating(&pod.metadata))
             && self.terms.iter().all(|term| term.matches(pod, namespaces))
     }
 
     /// Whether it depends on the labels of namespaces.
-    pub fn selects_namespaces(&self) -> bool {
+    pub(crate) fn selects_namespaces(&self) -> bool {
         self.terms.iter().any(|term| term.namespaces.selector.is_some())
     }
 
     /// A label and value that all of its pods have, if there is one.
-    pub fn common_label(&self) -> Option<(&str, &str)> {
+    pub(crate) fn common_label(&self) -> Option<(&str, &str)> {
         self.terms.iter().flat_map(|term| term.selector.requirements()).find_map(|requirement| {
             match &requirement.operator {
                 Operator::In(values) if values.len() == 1 => Some((&*requirement.key, &*values[0])),
@@ -89,18 +89,18 @@ impl PodGroup {
 
 /// The nodes whose pods are counted, and whose domains are.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NodeGroup {
+pub(crate) struct NodeGroup {
     /// Labels that a node must have, all of them.
-    pub keys: Arc<[String]>,
+    pub(crate) keys: Arc<[String]>,
     /// What a pod requires of its node.
-    pub required: RequiredNodes,
+    pub(crate) required: RequiredNodes,
     /// Taints that these do not tolerate exclude a node; none = taints do not matter.
-    pub tolerations: Option<Vec<Toleration>>,
+    pub(crate) tolerations: Option<Vec<Toleration>>,
 }
 
 impl NodeGroup {
     /// Whether a node with these taints is one of them.
-    pub fn contains(&self, node: &Node, taints: &[Taint]) -> bool {
+    pub(crate) fn contains(&self, node: &Node, taints: &[Taint]) -> bool {
         let labels = node.metadata.labels.as_ref();
         self.keys.iter().all(|key| labels.is_some_and(|labels| labels.contains_key(key)))
             && (self.required.is_any() || self.required.matches(node))
@@ -117,11 +117,11 @@ impl Hash for NodeGroup {
 
 /// A group that many keys of one pod share: a pod with thousands of terms has it once, and its hash is made once.
 #[derive(Debug)]
-pub struct Common<T>(Arc<(u64, T)>);
+pub(crate) struct Common<T>(Arc<(u64, T)>);
 
 impl<T: Hash> Common<T> {
     /// Makes its hash.
-    pub fn new(group: T) -> Self {
+    pub(crate) fn new(group: T) -> Self {
         let mut hasher = DefaultHasher::new();
         group.hash(&mut hasher);
         Self(Arc::new((hasher.finish(), group)))
@@ -158,19 +158,19 @@ impl<T> Hash for Common<T> {
 
 /// What a domain_count counts: pods, by the domains of a topology, on some nodes.
 #[derive(Debug)]
-pub struct DomainCountKey {
+pub(crate) struct DomainCountKey {
     /// The pods.
-    pub pods: Common<PodGroup>,
+    pub(crate) pods: Common<PodGroup>,
     /// The node label whose values are the domains, or [`crate::state::topology::BY_NODE`].
-    pub topology: String,
+    pub(crate) topology: String,
     /// The nodes.
-    pub nodes: Common<NodeGroup>,
+    pub(crate) nodes: Common<NodeGroup>,
     hash: u64,
 }
 
 impl DomainCountKey {
     /// A key; its hash is made once, since it is looked up in every cycle.
-    pub fn new(pods: Common<PodGroup>, topology: &str, nodes: Common<NodeGroup>) -> Self {
+    pub(crate) fn new(pods: Common<PodGroup>, topology: &str, nodes: Common<NodeGroup>) -> Self {
         let mut hasher = DefaultHasher::new();
         (&pods, topology, &nodes).hash(&mut hasher);
         Self { pods, topology: topology.into(), nodes, hash: hasher.finish() }

@@ -11,11 +11,11 @@ use crate::state::topology::{Domain, NodeDomains, TopologyId};
 
 /// The pods that carry one term, by domain.
 #[derive(Debug)]
-pub struct ExistingTermCounts {
+pub(crate) struct ExistingTermCounts {
     /// The term.
-    pub term: Arc<ExistingTerm>,
+    pub(crate) term: Arc<ExistingTerm>,
     /// Whose domains are counted.
-    pub topology: TopologyId,
+    pub(crate) topology: TopologyId,
     domains: Vec<u32>,
     /// Pods that carry it, those outside of every domain included.
     pods: usize,
@@ -23,7 +23,7 @@ pub struct ExistingTermCounts {
 
 impl ExistingTermCounts {
     /// How many carry it in a domain.
-    pub fn pods_in(&self, domain: Domain) -> i64 {
+    pub(crate) fn pods_in(&self, domain: Domain) -> i64 {
         self.domains.get(domain).copied().map_or(0, i64::from)
     }
 
@@ -38,28 +38,28 @@ impl ExistingTermCounts {
 
 /// Every term that some pod carries.
 #[derive(Debug, Default)]
-pub struct ExistingTerms {
+pub(crate) struct ExistingTerms {
     by_term: HashMap<Arc<ExistingTerm>, ExistingTermCounts>,
 }
 
 impl ExistingTerms {
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &ExistingTermCounts> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ExistingTermCounts> {
         self.by_term.values()
     }
 
     /// Whether nobody carries any.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.by_term.is_empty()
     }
 
     /// Whether the term is known; otherwise its topology must be acquired before [`Self::add`].
-    pub fn knows(&self, term: &ExistingTerm) -> bool {
+    pub(crate) fn knows(&self, term: &ExistingTerm) -> bool {
         self.by_term.contains_key(term)
     }
 
     /// A pod on a node in these domains carries the term.
-    pub fn add(&mut self, term: &Arc<ExistingTerm>, topology: TopologyId, node: &NodeDomains) {
+    pub(crate) fn add(&mut self, term: &Arc<ExistingTerm>, topology: TopologyId, node: &NodeDomains) {
         let counted = self.by_term.entry(term.clone()).or_insert_with(|| ExistingTermCounts {
             term: term.clone(),
             topology,
@@ -71,7 +71,7 @@ impl ExistingTerms {
     }
 
     /// It does so no more; answers the topology that nobody needs any longer.
-    pub fn remove(&mut self, term: &ExistingTerm, node: &NodeDomains) -> Option<TopologyId> {
+    pub(crate) fn remove(&mut self, term: &ExistingTerm, node: &NodeDomains) -> Option<TopologyId> {
         let counted = self.by_term.get_mut(term)?;
         counted.pods -= 1;
         let domain = node.get(counted.topology);

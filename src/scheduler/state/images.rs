@@ -8,13 +8,13 @@ use crate::state::node_info::images_of;
 
 /// For each name of an image the number of nodes that have it.
 #[derive(Debug, Default)]
-pub struct Images {
+pub(crate) struct Images {
     nodes: HashMap<String, usize>,
 }
 
 impl Images {
     /// How many nodes have an image of this name.
-    pub fn nodes_with(&self, name: &str) -> usize {
+    pub(crate) fn nodes_with(&self, name: &str) -> usize {
         self.nodes.get(name).copied().unwrap_or(0)
     }
 

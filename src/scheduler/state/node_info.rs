@@ -12,58 +12,58 @@ use object::host_ports::HostPort;
 use object::quantity::{Amount, ResourceList};
 
 /// A node's name, shared.
-pub type NodeName = Arc<str>;
+pub(crate) type NodeName = Arc<str>;
 
 /// A node with the totals of its pods.
 #[derive(Clone, Debug)]
-pub struct NodeInfo {
+pub(crate) struct NodeInfo {
     /// `metadata.name`.
-    pub name: NodeName,
+    pub(crate) name: NodeName,
     /// The node's version this was read from.
-    pub node: Shared<Node>,
+    pub(crate) node: Shared<Node>,
     /// What pods can have of it.
-    pub allocatable: Resources,
+    pub(crate) allocatable: Resources,
     /// How many pods it takes.
-    pub allowed_pods: i64,
+    pub(crate) allowed_pods: i64,
     /// What its pods requested.
-    pub requested: Resources,
+    pub(crate) requested: Resources,
     /// What its pods count as when nodes are scored.
-    pub assumed: Resources,
+    pub(crate) assumed: Resources,
     /// The ports its pods listen on.
-    pub ports: Vec<HostPort>,
+    pub(crate) ports: Vec<HostPort>,
     /// Its pods, assumed ones included, in no order.
-    pub pods: Vec<Arc<PodInfo>>,
+    pub(crate) pods: Vec<Arc<PodInfo>>,
     /// `spec.taints`.
-    pub taints: Vec<Taint>,
+    pub(crate) taints: Vec<Taint>,
     /// `spec.unschedulable`.
-    pub unschedulable: bool,
+    pub(crate) unschedulable: bool,
     /// The domains it is in, of the topologies that something is counted by.
-    pub domains: NodeDomains,
+    pub(crate) domains: NodeDomains,
 }
 
 /// What of a node changed that a decision can depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NodeDifference {
+pub(crate) struct NodeDifference {
     /// What it has to give.
-    pub allocatable: bool,
+    pub(crate) allocatable: bool,
     /// Its labels.
-    pub labels: bool,
+    pub(crate) labels: bool,
     /// Its taints, or whether it is unschedulable.
-    pub taints: bool,
+    pub(crate) taints: bool,
     /// The images it has: no filter reads these.
-    pub images: bool,
+    pub(crate) images: bool,
 }
 
 impl NodeDifference {
     /// Whether anything did that can let a pod fit.
-    pub fn any(self) -> bool {
+    pub(crate) fn any(self) -> bool {
         self.allocatable || self.labels || self.taints
     }
 }
 
 impl NodeInfo {
     /// A node without pods.
-    pub fn new(node: Shared<Node>) -> Self {
+    pub(crate) fn new(node: Shared<Node>) -> Self {
         let mut info = Self {
             name: node.name().into(),
             node: node.clone(),
@@ -82,7 +82,7 @@ impl NodeInfo {
     }
 
     /// What a new version of the node changes.
-    pub fn difference(&self, node: &Node) -> NodeDifference {
+    pub(crate) fn difference(&self, node: &Node) -> NodeDifference {
         let (spec, before) = (node.spec.as_ref(), self.node.spec.as_ref());
         let taints = spec.and_then(|s| s.taints.as_deref()).unwrap_or_default();
         NodeDifference {
@@ -95,7 +95,7 @@ impl NodeInfo {
     }
 
     /// Takes over a new version of the node.
-    pub fn set_node(&mut self, node: Shared<Node>) {
+    pub(crate) fn set_node(&mut self, node: Shared<Node>) {
         let spec = node.spec.as_ref();
         let list = resources_of(&node);
         self.allocatable = Resources::allocatable(list);
@@ -106,20 +106,20 @@ impl NodeInfo {
     }
 
     /// A label's value.
-    pub fn label(&self, key: &str) -> Option<&str> {
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
         self.node.metadata.labels.as_ref()?.get(key).map(String::as_str)
     }
 
     /// Counts a pod in.
-    pub fn add(&mut self, pod: Arc<PodInfo>) {
+    pub(crate) fn add(&mut self, pod: Arc<PodInfo>) {
         self.requested.add(&pod.requests);
         self.assumed.add(&pod.assumed);
         self.ports.extend_from_slice(&pod.ports);
         self.pods.push(pod);
     }
 
-    /// Takes over what another version of one of its pods tells.
-    pub fn retell(&mut self, pod: &Arc<PodInfo>) {
+    /// Takes over the new status of one of its pods.
+    pub(crate) fn update_pod_status(&mut self, pod: &Arc<PodInfo>) {
         let Some(known) = self.pods.iter_mut().find(|known| known.uid() == pod.uid()) else { return };
         let before = std::mem::replace(known, pod.clone());
         if (&before.requests, &before.assumed) != (&pod.requests, &pod.assumed) {
@@ -131,7 +131,7 @@ impl NodeInfo {
     }
 
     /// Takes a pod out again.
-    pub fn remove(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
+    pub(crate) fn remove(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
         let position = self.pods.iter().position(|pod| pod.uid() == uid)?;
         let pod = self.pods.swap_remove(position);
         self.requested.subtract(&pod.requests);
@@ -145,7 +145,7 @@ impl NodeInfo {
     }
 
     /// The zone it is in; empty when it does not say.
-    pub fn zone(&self) -> &str {
+    pub(crate) fn zone(&self) -> &str {
         self.label(object::well_known::label::ZONE).unwrap_or_default()
     }
 }

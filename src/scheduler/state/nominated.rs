@@ -9,35 +9,39 @@ use object::Uid;
 
 /// Pods without a node yet, by the node kept for them.
 #[derive(Debug, Default)]
-pub struct Nominated {
+pub(crate) struct Nominated {
     by_node: HashMap<NodeName, Vec<Arc<PodInfo>>>,
     node_of: HashMap<Uid, NodeName>,
 }
 
 impl Nominated {
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.node_of.is_empty()
     }
 
     /// The pods a node is kept for.
-    pub fn on(&self, node: &str) -> &[Arc<PodInfo>] {
+    pub(crate) fn on(&self, node: &str) -> &[Arc<PodInfo>] {
         self.by_node.get(node).map_or(&[], Vec::as_slice)
     }
 
     /// The node kept for a pod.
-    pub fn node_of(&self, uid: &str) -> Option<&NodeName> {
+    pub(crate) fn node_of(&self, uid: &str) -> Option<&NodeName> {
         self.node_of.get(uid)
     }
 
     /// The pods of the node whose room a pod must leave alone: its own priority or more.
-    pub fn rivals<'n>(&'n self, pod: &'n PodInfo, node: &str) -> impl Iterator<Item = &'n Arc<PodInfo>> {
+    pub(crate) fn rivals<'n>(
+        &'n self,
+        pod: &'n PodInfo,
+        node: &str,
+    ) -> impl Iterator<Item = &'n Arc<PodInfo>> {
         let (priority, uid) = (pod.priority, pod.uid());
         self.on(node).iter().filter(move |other| other.priority >= priority && other.uid() != uid)
     }
 
     /// The node is kept for the pod; none: no node is.
-    pub fn set(&mut self, pod: &Arc<PodInfo>, node: Option<&str>) {
+    pub(crate) fn set(&mut self, pod: &Arc<PodInfo>, node: Option<&str>) {
         self.remove(pod.uid());
         if let Some(node) = node {
             let name: NodeName = node.into();
@@ -47,7 +51,7 @@ impl Nominated {
     }
 
     /// No node is kept for the pod.
-    pub fn remove(&mut self, uid: &str) {
+    pub(crate) fn remove(&mut self, uid: &str) {
         if self.node_of.is_empty() {
             return;
         }

@@ -12,31 +12,31 @@ use object::selector::{Operator, Requirement, Selector};
 
 /// What a pod asks of the pods that are there.
 #[derive(Debug, Default)]
-pub struct PodAffinity {
+pub(crate) struct PodAffinity {
     /// Its domain must have a pod that all these terms match, term by term.
-    pub required: Vec<Arc<DomainCountKey>>,
+    pub(crate) required: Vec<Arc<DomainCountKey>>,
     /// Its domain must have no such pod.
-    pub forbidden: Vec<Arc<DomainCountKey>>,
+    pub(crate) forbidden: Vec<Arc<DomainCountKey>>,
     /// It would rather be where such pods are; where they are not, when the weight is negative.
-    pub preferred: Vec<(i64, Arc<DomainCountKey>)>,
+    pub(crate) preferred: Vec<(i64, Arc<DomainCountKey>)>,
     /// The terms of `required`: a pod that matches them itself may be the first.
-    pub required_terms: Vec<PodTerm>,
+    pub(crate) required_terms: Vec<PodTerm>,
 }
 
 /// What a pod that has its node asks of others.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct ExistingTerm {
+pub(crate) struct ExistingTerm {
     /// The pods it is about.
-    pub pods: PodTerm,
+    pub(crate) pods: PodTerm,
     /// The node label whose values are the domains.
-    pub topology: String,
+    pub(crate) topology: String,
     /// What about them.
-    pub demand: Demand,
+    pub(crate) demand: Demand,
 }
 
 /// What a [`ExistingTerm`] term asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Demand {
+pub(crate) enum Demand {
     /// They must not come into its domain.
     KeepOut,
     /// It requires them; they are welcome.
@@ -47,7 +47,7 @@ pub enum Demand {
 
 impl PodAffinity {
     /// Reads a pod.
-    pub fn of(pod: &Pod) -> Self {
+    pub(crate) fn of(pod: &Pod) -> Self {
         let Some(terms) = Terms::of(pod) else { return Self::default() };
         let required_terms: Vec<PodTerm> = terms.required.iter().map(|term| pod_term(term, pod)).collect();
         let all = Common::new(PodGroup { terms: required_terms.clone(), terminating: true });
@@ -68,20 +68,20 @@ impl PodAffinity {
     }
 
     /// Everything it counts.
-    pub fn domain_counts(&self) -> impl Iterator<Item = &Arc<DomainCountKey>> {
+    pub(crate) fn domain_counts(&self) -> impl Iterator<Item = &Arc<DomainCountKey>> {
         let preferred = self.preferred.iter().map(|(_, key)| key);
         self.required.iter().chain(&self.forbidden).chain(preferred)
     }
 
     /// Whether a node must meet any of it.
-    pub fn is_required(&self) -> bool {
+    pub(crate) fn is_required(&self) -> bool {
         !self.required.is_empty() || !self.forbidden.is_empty()
     }
 }
 
 impl ExistingTerm {
     /// The terms of a pod.
-    pub fn of(pod: &Pod) -> Vec<Arc<Self>> {
+    pub(crate) fn of(pod: &Pod) -> Vec<Arc<Self>> {
         let Some(terms) = Terms::of(pod) else { return Vec::new() };
         let existing = |term: &PodAffinityTerm, demand: Demand| {
             Arc::new(Self { pods: pod_term(term, pod), topology: term.topology_key.clone(), demand })

@@ -20,62 +20,62 @@ use object::storage::claims_of;
 use object::{Key, Shared};
 
 /// The scheduler that a pod which names none belongs to.
-pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
+pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// A pod with what scheduling reads of it.
 #[derive(Clone)]
-pub struct PodInfo {
+pub(crate) struct PodInfo {
     /// The pod's version this was read from.
-    pub pod: Shared<Pod>,
+    pub(crate) pod: Shared<Pod>,
     /// `spec.priority`; 0 when it has none.
-    pub priority: i32,
+    pub(crate) priority: i32,
     /// What it requests of a node.
-    pub requests: Resources,
+    pub(crate) requests: Resources,
     /// What it counts as when nodes are scored.
-    pub assumed: Resources,
+    pub(crate) assumed: Resources,
     /// The node's ports it listens on.
-    pub ports: Vec<HostPort>,
+    pub(crate) ports: Vec<HostPort>,
     /// The nodes it must run on one of.
-    pub required_nodes: RequiredNodes,
+    pub(crate) required_nodes: RequiredNodes,
     /// The nodes it would rather run on, with the weight of each wish.
-    pub preferred_nodes: Vec<(i64, NodeTerm)>,
+    pub(crate) preferred_nodes: Vec<(i64, NodeTerm)>,
     /// How it spreads with others over domains.
-    pub spread: Vec<Spread>,
+    pub(crate) spread: Vec<Spread>,
     /// What it asks of the pods that are there.
-    pub affinity: Arc<PodAffinity>,
+    pub(crate) affinity: Arc<PodAffinity>,
     /// What it asks, once it is there, of the pods that come.
-    pub existing_terms: Vec<Arc<ExistingTerm>>,
+    pub(crate) existing_terms: Vec<Arc<ExistingTerm>>,
     /// The claims it uses.
-    pub claims: Vec<PodClaim>,
+    pub(crate) claims: Vec<PodClaim>,
     /// `status.startTime`: when its node took it up.
-    pub started: Option<Timestamp>,
+    pub(crate) started: Option<Timestamp>,
     /// It was asked to go so that another gets its room.
-    pub preempted: bool,
+    pub(crate) preempted: bool,
 }
 
 /// What of a pod another version of it changes for decisions, its node aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PodDifference {
+pub(crate) enum PodDifference {
     /// Nothing.
     None,
-    /// What its kubelet and others tell of it: when it started, what it was given, why it goes.
-    Told,
-    /// What it is.
+    /// Its status alone: when it started, what it was given, why it goes.
+    Status,
+    /// Its spec or metadata.
     Whole,
 }
 
 /// A claim that a pod uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodClaim {
+pub(crate) struct PodClaim {
     /// Its name, in the pod's namespace.
-    pub name: String,
+    pub(crate) name: String,
     /// It is made for the pod.
-    pub ephemeral: bool,
+    pub(crate) ephemeral: bool,
 }
 
 impl PodInfo {
     /// Reads a pod.
-    pub fn new(pod: Shared<Pod>) -> Self {
+    pub(crate) fn new(pod: Shared<Pod>) -> Self {
         let spec = pod.spec.as_ref();
         Self {
             priority: spec.and_then(|s| s.priority).unwrap_or(0),
@@ -96,9 +96,9 @@ impl PodInfo {
         }
     }
 
-    /// The same with what another version of the pod [tells](PodDifference::Told).
+    /// The same pod with the [status](PodDifference::Status) of another version of it.
     #[must_use]
-    pub fn retold(&self, pod: Shared<Pod>) -> Self {
+    pub(crate) fn with_status_of(&self, pod: Shared<Pod>) -> Self {
         let (mut requests, mut assumed) = (self.requests.clone(), self.assumed.clone());
         if !count_alike(self.pod.status.as_ref(), pod.status.as_ref()) {
             (requests, assumed) = (Resources::requested_by(&pod), Resources::assumed_for(&pod));
@@ -108,70 +108,70 @@ impl PodInfo {
     }
 
     /// Everything that has to be counted to decide about it.
-    pub fn domain_counts(&self) -> impl Iterator<Item = &Arc<DomainCountKey>> {
+    pub(crate) fn domain_counts(&self) -> impl Iterator<Item = &Arc<DomainCountKey>> {
         self.spread.iter().map(|spread| &spread.domain_count).chain(self.affinity.domain_counts())
     }
 
     /// The node that pods were evicted from to make room for it.
-    pub fn nominated_node(&self) -> Option<&str> {
+    pub(crate) fn nominated_node(&self) -> Option<&str> {
         nominated_node_name(&self.pod)
     }
 
     /// `metadata.uid`.
-    pub fn uid(&self) -> &str {
+    pub(crate) fn uid(&self) -> &str {
         self.pod.uid()
     }
 
     /// The key of one of its claims.
-    pub fn claim_key(&self, claim: &PodClaim) -> Key {
+    pub(crate) fn claim_key(&self, claim: &PodClaim) -> Key {
         Key::new(self.pod.namespace(), claim.name.as_str())
     }
 
     /// Whether it uses this claim.
-    pub fn uses_claim(&self, claim: &Key) -> bool {
+    pub(crate) fn uses_claim(&self, claim: &Key) -> bool {
         self.pod.namespace() == claim.namespace && self.claims.iter().any(|used| used.name == claim.name)
     }
 
     /// `namespace/name`.
-    pub fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> Key {
         self.pod.key()
     }
 
     /// The node it was assigned to.
-    pub fn node_name(&self) -> Option<&str> {
+    pub(crate) fn node_name(&self) -> Option<&str> {
         node_name(&self.pod)
     }
 
     /// The scheduler that is to place it.
-    pub fn scheduler_name(&self) -> &str {
+    pub(crate) fn scheduler_name(&self) -> &str {
         let name = self.pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
         name.filter(|n| !n.is_empty()).unwrap_or(DEFAULT_SCHEDULER)
     }
 
     /// Its tolerations.
-    pub fn tolerations(&self) -> Option<&Vec<Toleration>> {
+    pub(crate) fn tolerations(&self) -> Option<&Vec<Toleration>> {
         self.pod.spec.as_ref()?.tolerations.as_ref()
     }
 
     /// Whether it waits for something before it may be placed.
-    pub fn is_gated(&self) -> bool {
+    pub(crate) fn is_gated(&self) -> bool {
         self.pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_ref()).is_some_and(|g| !g.is_empty())
     }
 
     /// Whether its deletion was asked for.
-    pub fn is_terminating(&self) -> bool {
+    pub(crate) fn is_terminating(&self) -> bool {
         is_terminating(&self.pod.metadata)
     }
 
     /// What another version of the pod changes. Whatever a decision reads of a pod must be compared here.
-    pub fn difference(&self, version: &Pod) -> PodDifference {
+    pub(crate) fn difference(&self, version: &Pod) -> PodDifference {
         if !self.is_same_pod(version) {
             PodDifference::Whole
         } else if self.started != started(version)
             || self.preempted != was_preempted(version)
             || !count_alike(self.pod.status.as_ref(), version.status.as_ref())
         {
-            PodDifference::Told
+            PodDifference::Status
         } else {
             PodDifference::None
         }

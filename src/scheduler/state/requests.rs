@@ -17,26 +17,26 @@ const LARGEST: i64 = 1 << 52;
 
 /// Amounts of resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resources {
+pub(crate) struct Resources {
     /// Cpu, in thousandths.
-    pub milli_cpu: i64,
+    pub(crate) milli_cpu: i64,
     /// Memory, in bytes.
-    pub memory: i64,
+    pub(crate) memory: i64,
     /// Ephemeral storage, in bytes.
-    pub ephemeral_storage: i64,
+    pub(crate) ephemeral_storage: i64,
     /// Extended resources and huge pages, by name; never zero, in no order that means anything.
-    pub extended: Vec<(Arc<str>, i64)>,
+    pub(crate) extended: Vec<(Arc<str>, i64)>,
 }
 
 impl Resources {
     /// What the pod requests of its node.
-    pub fn requested_by(pod: &Pod) -> Self {
+    pub(crate) fn requested_by(pod: &Pod) -> Self {
         Self::new(&pod_requests(pod))
     }
 
     /// The same, where a container without a request counts as a small one: for scores, so that many
     /// such pods do not all go to one node.
-    pub fn assumed_for(pod: &Pod) -> Self {
+    pub(crate) fn assumed_for(pod: &Pod) -> Self {
         Self::new(&pod_requests_or(
             pod,
             &[
@@ -47,7 +47,7 @@ impl Resources {
     }
 
     /// What a node has to give; the number of pods is the node's own affair.
-    pub fn allocatable(list: Option<&ResourceList>) -> Self {
+    pub(crate) fn allocatable(list: Option<&ResourceList>) -> Self {
         let amounts: Amounts =
             list.into_iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect();
         Self::new(&amounts)
@@ -70,12 +70,12 @@ impl Resources {
     }
 
     /// The amount of an extended resource.
-    pub fn extended(&self, name: &str) -> i64 {
+    pub(crate) fn extended(&self, name: &str) -> i64 {
         self.extended.iter().find(|(known, _)| **known == *name).map_or(0, |(_, amount)| *amount)
     }
 
     /// The amount of a resource; cpu in thousandths.
-    pub fn amount(&self, resource: &ResourceName) -> i64 {
+    pub(crate) fn amount(&self, resource: &ResourceName) -> i64 {
         match resource {
             ResourceName::Cpu => self.milli_cpu,
             ResourceName::Memory => self.memory,
@@ -85,12 +85,12 @@ impl Resources {
     }
 
     /// Nothing at all.
-    pub fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
     /// Adds what a pod requests.
-    pub fn add(&mut self, more: &Self) {
+    pub(crate) fn add(&mut self, more: &Self) {
         self.milli_cpu += more.milli_cpu;
         self.memory += more.memory;
         self.ephemeral_storage += more.ephemeral_storage;
@@ -103,7 +103,7 @@ impl Resources {
     }
 
     /// Takes away what was added before.
-    pub fn subtract(&mut self, less: &Self) {
+    pub(crate) fn subtract(&mut self, less: &Self) {
         self.milli_cpu -= less.milli_cpu;
         self.memory -= less.memory;
         self.ephemeral_storage -= less.ephemeral_storage;

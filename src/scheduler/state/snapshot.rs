@@ -20,18 +20,18 @@ use object::{Shared, Uid};
 
 /// A pod that holds room on a node.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub(crate) struct Placed {
     /// The pod.
-    pub pod: Arc<PodInfo>,
+    pub(crate) pod: Arc<PodInfo>,
     /// Its node, which need not exist (any more, or yet).
-    pub node: NodeName,
+    pub(crate) node: NodeName,
     /// Decided here, and not seen bound yet.
-    pub assumed: bool,
+    pub(crate) assumed: bool,
 }
 
 /// What became of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeChange {
+pub(crate) enum NodeChange {
     /// It is new.
     Added,
     /// It differs in this.
@@ -40,7 +40,7 @@ pub enum NodeChange {
 
 /// All nodes with the totals of their pods.
 #[derive(Debug, Default)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     nodes: Vec<NodeInfo>,
     index: HashMap<NodeName, usize>,
     placed: HashMap<Uid, Placed>,
@@ -60,105 +60,105 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// No nodes, no pods.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// The nodes, by position.
-    pub fn nodes(&self) -> &[NodeInfo] {
+    pub(crate) fn nodes(&self) -> &[NodeInfo] {
         &self.nodes
     }
 
     /// The positions of all nodes in the order they are searched: zones take turns, so that the first
     /// nodes that fit are in all of them.
-    pub fn order(&self) -> &[usize] {
+    pub(crate) fn order(&self) -> &[usize] {
         &self.order
     }
 
     /// The names of all nodes, by position.
-    pub fn names(&self) -> &Arc<[NodeName]> {
+    pub(crate) fn names(&self) -> &Arc<[NodeName]> {
         &self.names
     }
 
     /// A node.
-    pub fn node(&self, name: &str) -> Option<&NodeInfo> {
+    pub(crate) fn node(&self, name: &str) -> Option<&NodeInfo> {
         self.position(name).map(|position| &self.nodes[position])
     }
 
     /// A node's position.
-    pub fn position(&self, name: &str) -> Option<usize> {
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }
 
     /// What is known of a pod's place.
-    pub fn placed(&self, uid: &str) -> Option<&Placed> {
+    pub(crate) fn placed(&self, uid: &str) -> Option<&Placed> {
         self.placed.get(uid)
     }
 
     /// How many pods hold room somewhere.
     #[cfg(test)]
-    pub fn placed_count(&self) -> usize {
+    pub(crate) fn placed_count(&self) -> usize {
         self.placed.len()
     }
 
     /// What is counted by domain.
-    pub fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// The pods that others were evicted for, and that have not come yet.
-    pub fn nominated(&self) -> &Nominated {
+    pub(crate) fn nominated(&self) -> &Nominated {
         &self.nominated
     }
 
     /// Notes for which node a waiting pod is nominated, or that it is for none.
-    pub fn nominate(&mut self, pod: &Arc<PodInfo>, node: Option<&str>) {
+    pub(crate) fn nominate(&mut self, pod: &Arc<PodInfo>, node: Option<&str>) {
         self.nominated.set(pod, node);
     }
 
     /// A pod waits no more: no node is kept for it.
-    pub fn drop_nomination(&mut self, uid: &str) {
+    pub(crate) fn drop_nomination(&mut self, uid: &str) {
         self.nominated.remove(uid);
     }
 
     /// The budgets that say how many pods may be evicted.
-    pub fn budgets(&self) -> &Budgets {
+    pub(crate) fn budgets(&self) -> &Budgets {
         &self.budgets
     }
 
     /// The same, to be changed.
-    pub fn budgets_mut(&mut self) -> &mut Budgets {
+    pub(crate) fn budgets_mut(&mut self) -> &mut Budgets {
         &mut self.budgets
     }
 
     /// Claims, volumes and classes.
-    pub fn storage(&self) -> &Storage {
+    pub(crate) fn storage(&self) -> &Storage {
         &self.storage
     }
 
     /// The same, to be changed.
-    pub fn storage_mut(&mut self) -> &mut Storage {
+    pub(crate) fn storage_mut(&mut self) -> &mut Storage {
         &mut self.storage
     }
 
     /// Which nodes have which images.
-    pub fn images(&self) -> &Images {
+    pub(crate) fn images(&self) -> &Images {
         &self.images
     }
 
     /// A namespace is new or changed, or gone (no labels); true when terms may select it differently.
-    pub fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
+    pub(crate) fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
         self.counts.set_namespace(name, labels)
     }
 
     /// To be called before a cycle for this pod: sees to it that everything is counted that it asks for.
-    pub fn prepare(&mut self, pod: &PodInfo) {
+    pub(crate) fn prepare(&mut self, pod: &PodInfo) {
         self.refresh();
         self.counts.prepare(pod, &mut self.nodes);
     }
 
     /// Takes over a node's new version.
-    pub fn set_node(&mut self, node: Shared<Node>) -> NodeChange {
+    pub(crate) fn set_node(&mut self, node: Shared<Node>) -> NodeChange {
         if let Some(position) = self.position(node.name()) {
             let difference = self.nodes[position].difference(&node);
             if difference.images {
@@ -192,7 +192,7 @@ impl Snapshot {
     }
 
     /// A node is gone; its pods stay known until they go as well.
-    pub fn remove_node(&mut self, name: &str) -> Option<NodeInfo> {
+    pub(crate) fn remove_node(&mut self, name: &str) -> Option<NodeInfo> {
         let position = self.index.remove(name)?;
         let info = self.nodes.swap_remove(position);
         self.counts.node_removed(&info);
@@ -209,28 +209,29 @@ impl Snapshot {
     }
 
     /// A pod is on a node, whoever put it there.
-    pub fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
+    pub(crate) fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.put(pod, node, false);
     }
 
     /// A pod is to go to a node; its room is taken from now on.
-    pub fn assume(&mut self, pod: Arc<PodInfo>, node: &str) {
+    pub(crate) fn assume(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.put(pod, node, true);
     }
 
     /// A pod that was assumed has been seen bound.
-    pub fn confirm(&mut self, uid: &str) {
+    pub(crate) fn confirm(&mut self, uid: &str) {
         if let Some(placed) = self.placed.get_mut(uid) {
             placed.assumed = false;
         }
     }
 
-    /// A placed pod [tells](crate::state::pod_info::PodDifference::Told) something else; what is counted of it is not that.
-    pub fn retell(&mut self, pod: &Arc<PodInfo>) {
+    /// Takes over the new [status](crate::state::pod_info::PodDifference::Status) of a placed pod; domain counts do
+    /// not depend on it.
+    pub(crate) fn update_pod_status(&mut self, pod: &Arc<PodInfo>) {
         let Some(placed) = self.placed.get_mut(pod.uid()) else { return };
         placed.pod = pod.clone();
         if let Some(position) = self.index.get(&placed.node) {
-            self.nodes[*position].retell(pod);
+            self.nodes[*position].update_pod_status(pod);
         }
     }
 
@@ -252,7 +253,7 @@ impl Snapshot {
     }
 
     /// A pod holds no room any more.
-    pub fn remove_pod(&mut self, uid: &Uid) -> Option<Placed> {
+    pub(crate) fn remove_pod(&mut self, uid: &Uid) -> Option<Placed> {
         let placed = self.placed.remove(uid)?;
         self.storage.pod_left(&placed.pod);
         if let Some(position) = self.position(&placed.node) {
@@ -268,7 +269,7 @@ impl Snapshot {
     }
 
     /// Brings the search order up to date; to be called before a cycle, free when no node came or went.
-    pub fn refresh(&mut self) {
+    pub(crate) fn refresh(&mut self) {
         if !std::mem::take(&mut self.order_is_stale) {
             return;
         }

@@ -16,26 +16,26 @@ use object::well_known::label::HOSTNAME;
 
 /// One constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// The node label whose values are the domains.
-    pub topology_key: String,
+    pub(crate) topology_key: String,
     /// How much fuller a domain may be than the emptiest.
-    pub max_skew: i64,
+    pub(crate) max_skew: i64,
     /// With fewer domains than this the emptiest counts as empty.
-    pub min_domains: i64,
+    pub(crate) min_domains: i64,
     /// `DoNotSchedule` rather than `ScheduleAnyway`.
-    pub required: bool,
+    pub(crate) required: bool,
     /// Whether the pod itself is one of those that count.
-    pub counts_itself: bool,
+    pub(crate) counts_itself: bool,
     /// The labels without which a node is neither target nor domain.
-    pub keys: Arc<[String]>,
+    pub(crate) keys: Arc<[String]>,
     /// The pods that count, by domain.
-    pub domain_count: Arc<DomainCountKey>,
+    pub(crate) domain_count: Arc<DomainCountKey>,
 }
 
 impl Spread {
     /// The constraints of a pod.
-    pub fn of(pod: &Pod) -> Vec<Self> {
+    pub(crate) fn of(pod: &Pod) -> Vec<Self> {
         let spec = pod.spec.as_ref();
         let constraints = spec.and_then(|s| s.topology_spread_constraints.as_deref()).unwrap_or_default();
         let selectors: Vec<Selector> = constraints.iter().map(|c| selector_of(c, pod)).collect();
@@ -43,7 +43,7 @@ impl Spread {
     }
 
     /// The cluster's constraints for a pod that has none of its own, with the selector of its owners.
-    pub fn by_default(
+    pub(crate) fn by_default(
         constraints: &[TopologySpreadConstraint],
         selector: &Selector,
         pod: &Pod,
@@ -101,14 +101,14 @@ impl Spread {
     }
 
     /// Whether another pod is one of those that count, its deletion aside.
-    pub fn selects(&self, other: &Shared<Pod>, namespaces: &Namespaces) -> bool {
+    pub(crate) fn selects(&self, other: &Shared<Pod>, namespaces: &Namespaces) -> bool {
         self.domain_count.pods.terms.iter().all(|term| term.matches(other, namespaces))
     }
 }
 
 /// What becomes of nodes that lack a label which a wish names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissingKeys {
+pub(crate) enum MissingKeys {
     /// They are no domains and the worst targets.
     Exclude,
     /// Each wish counts only where there is the label: for the constraints Kubernetes has built in.

@@ -11,7 +11,7 @@ use object::{Key, Shared};
 
 /// See the file's head.
 #[derive(Debug, Default)]
-pub struct Storage {
+pub(crate) struct Storage {
     claims: HashMap<Key, Shared<PersistentVolumeClaim>>,
     volumes: HashMap<String, Shared<PersistentVolume>>,
     /// The names of volumes by class, in order, so that choices among them are reproducible.
@@ -23,42 +23,45 @@ pub struct Storage {
 
 impl Storage {
     /// A claim.
-    pub fn claim(&self, key: &Key) -> Option<&Shared<PersistentVolumeClaim>> {
+    pub(crate) fn claim(&self, key: &Key) -> Option<&Shared<PersistentVolumeClaim>> {
         self.claims.get(key)
     }
 
     /// A volume.
-    pub fn volume(&self, name: &str) -> Option<&Shared<PersistentVolume>> {
+    pub(crate) fn volume(&self, name: &str) -> Option<&Shared<PersistentVolume>> {
         self.volumes.get(name)
     }
 
     /// The volumes of a class, by name.
-    pub fn volumes_of<'a>(&'a self, class: &str) -> impl Iterator<Item = &'a Shared<PersistentVolume>> {
+    pub(crate) fn volumes_of<'a>(
+        &'a self,
+        class: &str,
+    ) -> impl Iterator<Item = &'a Shared<PersistentVolume>> {
         self.by_class.get(class).into_iter().flatten().filter_map(|name| self.volumes.get(name))
     }
 
     /// A class.
-    pub fn class(&self, name: &str) -> Option<&Shared<StorageClass>> {
+    pub(crate) fn class(&self, name: &str) -> Option<&Shared<StorageClass>> {
         self.classes.get(name)
     }
 
     /// How many placed pods use a claim.
-    pub fn users(&self, claim: &Key) -> usize {
+    pub(crate) fn users(&self, claim: &Key) -> usize {
         self.users.get(claim).copied().unwrap_or(0)
     }
 
     /// A claim is new or changed.
-    pub fn set_claim(&mut self, claim: Shared<PersistentVolumeClaim>) {
+    pub(crate) fn set_claim(&mut self, claim: Shared<PersistentVolumeClaim>) {
         self.claims.insert(claim.key(), claim);
     }
 
     /// A claim is gone.
-    pub fn remove_claim(&mut self, key: &Key) {
+    pub(crate) fn remove_claim(&mut self, key: &Key) {
         self.claims.remove(key);
     }
 
     /// A volume is new or changed.
-    pub fn set_volume(&mut self, volume: Shared<PersistentVolume>) {
+    pub(crate) fn set_volume(&mut self, volume: Shared<PersistentVolume>) {
         self.remove_volume(volume.name());
         let names = self.by_class.entry(volume_class(&volume).to_string()).or_default();
         names.insert(volume.name().to_string());
@@ -66,7 +69,7 @@ impl Storage {
     }
 
     /// A volume is gone.
-    pub fn remove_volume(&mut self, name: &str) {
+    pub(crate) fn remove_volume(&mut self, name: &str) {
         let Some(known) = self.volumes.remove(name) else { return };
         let class = volume_class(&known);
         if let Some(names) = self.by_class.get_mut(class) {
@@ -78,12 +81,12 @@ impl Storage {
     }
 
     /// A class is new or changed.
-    pub fn set_class(&mut self, class: Shared<StorageClass>) {
+    pub(crate) fn set_class(&mut self, class: Shared<StorageClass>) {
         self.classes.insert(class.name().to_string(), class);
     }
 
     /// A class is gone.
-    pub fn remove_class(&mut self, name: &str) {
+    pub(crate) fn remove_class(&mut self, name: &str) {
         self.classes.remove(name);
     }
 

@@ -6,24 +6,24 @@
 use std::collections::HashMap;
 
 /// The topology in which every node is a domain of its own, whatever its labels say.
-pub const BY_NODE: &str = "";
+pub(crate) const BY_NODE: &str = "";
 
 /// A domain of a topology.
-pub type Domain = usize;
+pub(crate) type Domain = usize;
 
 /// A topology in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TopologyId(usize);
+pub(crate) struct TopologyId(usize);
 
 /// The domains one node is in, by topology.
 #[derive(Clone, Debug, Default)]
-pub struct NodeDomains(Vec<u32>);
+pub(crate) struct NodeDomains(Vec<u32>);
 
 const NONE: u32 = u32::MAX;
 
 impl NodeDomains {
     /// The node's domain; none when it lacks the label.
-    pub fn get(&self, topology: TopologyId) -> Option<Domain> {
+    pub(crate) fn get(&self, topology: TopologyId) -> Option<Domain> {
         self.0.get(topology.0).copied().filter(|domain| *domain != NONE).map(|domain| domain as usize)
     }
 
@@ -44,7 +44,7 @@ struct Slot {
 
 /// The topologies that something is counted by.
 #[derive(Debug, Default)]
-pub struct Topologies {
+pub(crate) struct Topologies {
     slots: Vec<Slot>,
     by_key: HashMap<String, TopologyId>,
     free: Vec<TopologyId>,
@@ -52,13 +52,13 @@ pub struct Topologies {
 
 impl Topologies {
     /// The topology of this label, if it is in use.
-    pub fn id(&self, key: &str) -> Option<TopologyId> {
+    pub(crate) fn id(&self, key: &str) -> Option<TopologyId> {
         self.by_key.get(key).copied()
     }
 
     /// One user more. True when the topology was not in use before: every node must then be
     /// [placed](Self::place) in it.
-    pub fn acquire(&mut self, key: &str) -> (TopologyId, bool) {
+    pub(crate) fn acquire(&mut self, key: &str) -> (TopologyId, bool) {
         if let Some(id) = self.id(key) {
             self.slots[id.0].users += 1;
             return (id, false);
@@ -76,7 +76,7 @@ impl Topologies {
     }
 
     /// One user less.
-    pub fn release(&mut self, id: TopologyId) {
+    pub(crate) fn release(&mut self, id: TopologyId) {
         let slot = &mut self.slots[id.0];
         slot.users -= 1;
         if slot.users == 0 {
@@ -87,7 +87,7 @@ impl Topologies {
     }
 
     /// Notes which domain of the topology a node of this name and these labels is in.
-    pub fn place<'l>(
+    pub(crate) fn place<'l>(
         &mut self,
         id: TopologyId,
         domains: &mut NodeDomains,
@@ -108,12 +108,12 @@ impl Topologies {
     }
 
     /// All topologies in use.
-    pub fn in_use(&self) -> Vec<TopologyId> {
+    pub(crate) fn in_use(&self) -> Vec<TopologyId> {
         self.by_key.values().copied().collect()
     }
 
     /// The most domains that a topology has ever had; more than there are nodes when nodes came and went.
-    pub fn widest(&self) -> usize {
+    pub(crate) fn widest(&self) -> usize {
         self.slots.iter().map(|slot| slot.domains.len()).max().unwrap_or(0)
     }
 }

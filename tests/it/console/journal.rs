@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use podium::console::action::{Mutation, Outcome};
-use podium::console::ask::scale;
 use podium::console::builtin;
 use podium::console::changes::merge;
 use podium::console::context::ScreenId;
@@ -10,6 +9,7 @@ use podium::console::effect::Outbox;
 use podium::console::journal::{Journal, UndoPreview, preview_undo};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
+use podium::console::operations::scale;
 use podium::console::resource::ObjectRef;
 use podium::console::screen::edit;
 use podium::console::screen::journal::JournalData;
@@ -271,18 +271,18 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     let inverse = entry.inverse().unwrap();
     let client = out.client();
     let asked = || preview_undo(&client, &inverse, entry.outcome.after.as_ref());
-    let told = |changes: &[merge::Change]| -> Vec<String> {
+    let describe = |changes: &[merge::Change]| -> Vec<String> {
         let plain = |value: &Option<Value>| value.as_ref().map(merge::plain).unwrap_or_default();
         changes.iter().map(|c| format!("{} {} → {}", c.path, plain(&c.from), plain(&c.to))).collect()
     };
 
     let seen = asked().await.unwrap();
-    assert_eq!(told(seen.changes.as_deref().unwrap()), ["spec.replicas 3 → 1"]);
+    assert_eq!(describe(seen.changes.as_deref().unwrap()), ["spec.replicas 3 → 1"]);
     assert!(seen.since.is_empty(), "{seen:?}");
     server.kubectl(&["scale", "deploy/web", "--replicas=5"]);
     let seen = asked().await.unwrap();
-    assert_eq!(told(seen.changes.as_deref().unwrap()), ["spec.replicas 5 → 1"]);
-    assert_eq!(told(&seen.since), ["spec.replicas 3 → 5"]);
+    assert_eq!(describe(seen.changes.as_deref().unwrap()), ["spec.replicas 5 → 1"]);
+    assert_eq!(describe(&seen.since), ["spec.replicas 3 → 5"]);
     server.kubectl(&["scale", "deploy/web", "--replicas=1"]);
     assert_eq!(asked().await.unwrap().changes, Some(Vec::new()), "it is so already");
     assert_eq!(api.get("web").await.unwrap().spec.replicas, Some(1), "looking changes nothing");

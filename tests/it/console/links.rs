@@ -46,7 +46,7 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
             down(&mut stage, resource, 1);
         }
         assert_eq!(stage.screen(), before, "a stumble is nobody's business");
-        let wake = stage.model.shared.wake.get().expect("it is told when it is more");
+        let wake = stage.model.shared.wake.get().expect("it is shown when it is more");
         assert_eq!(wake.duration_since(stage.now), SignedDuration::from_secs(1));
         pass(&mut stage, 12);
         for resource in builtin::resources() {

@@ -1,7 +1,7 @@
 //! The console without a server: fabricated stores, keys as scripts, the screen as text.
 
-mod asking;
 mod custom;
+mod dialogs;
 mod edit;
 mod journal;
 mod links;

@@ -150,7 +150,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     let jobs = stage.press("D");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the drain runs");
     let screen = stage.model.top().0;
-    let context = stage.model.shared.context(screen, now());
+    let context = stage.model.shared.context(now());
     let rows = plan(
         context.stores.pods_on("node-2"),
         &mut BudgetTracker::new(context.stores.budgets().iter().map(|(_, budget)| budget)),
@@ -158,8 +158,8 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
         &std::collections::BTreeSet::new(),
         None,
     );
-    let tell = |stage: &mut Stage, told| {
-        stage.send(Message::Data(screen, Data::new(told)));
+    let tell = |stage: &mut Stage, progress| {
+        stage.send(Message::Data(screen, Data::new(progress)));
     };
     tell(&mut stage, Progress::Began { node: 0, rows });
     let blocked = EvictionState::Waiting {
@@ -199,9 +199,9 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     stage.feed(vec![Delta::of::<Pod>(vec![ready("scratch")])]);
     stage.press("n space space r D");
     let screen = stage.model.top().0;
-    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::new(told)));
+    let tell = |stage: &mut Stage, progress| stage.send(Message::Data(screen, Data::new(progress)));
     for (node, name) in ["node-1", "node-2"].into_iter().enumerate() {
-        let context = stage.model.shared.context(screen, now());
+        let context = stage.model.shared.context(now());
         let pods: Vec<_> = context.stores.pods_on(name).cloned().collect();
         let none = std::collections::BTreeSet::new();
         let rows = plan(pods.iter(), &mut BudgetTracker::new([]), &Options::default(), &none, None);
@@ -257,9 +257,9 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     let mut stage = drain(120, 36);
     stage.press("D");
     let screen = stage.model.top().0;
-    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::new(told)));
+    let tell = |stage: &mut Stage, progress| stage.send(Message::Data(screen, Data::new(progress)));
     let plan_now = |stage: &Stage| {
-        let context = stage.model.shared.context(screen, now());
+        let context = stage.model.shared.context(now());
         let budgets = context.stores.budgets().iter().map(|(_, budget)| budget);
         let pods = context.stores.pods_on("node-2");
         plan(

@@ -153,11 +153,12 @@ fn another_attempt_is_seen_at_once_con_9() {
     stage.press("W");
     answer(&mut stage, three_nodes());
     let asks = |jobs: &[Job]| jobs.iter().filter(|job| matches!(job, Job::Start(_))).count();
-    let mut told = event(9, "Warning", "Pod/waiting", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
-    told["involvedObject"]["namespace"] = json!("shop");
+    let mut failed =
+        event(9, "Warning", "Pod/waiting", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
+    failed["involvedObject"]["namespace"] = json!("shop");
     let delta =
         |event: Value| Message::Feed(Delta::of::<Event>(vec![Change::Applied(objects([event]).remove(0))]));
-    assert_eq!(asks(&stage.send(delta(told))), 1);
+    assert_eq!(asks(&stage.send(delta(failed))), 1);
     let other = event(10, "Warning", "Pod/other", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
     assert_eq!(asks(&stage.send(delta(other))), 0, "another pod's attempt");
     // It got its node: what was found before stays readable.
@@ -184,7 +185,7 @@ fn room_that_is_kept_and_gates_are_said_con_9() {
 #[test]
 fn another_cluster_tells_what_its_event_says_and_the_console_says_so_con_14() {
     let mut stage = stage(80, 24);
-    let mut told = event(
+    let mut failed = event(
         9,
         "Warning",
         "Pod/waiting",
@@ -194,8 +195,8 @@ fn another_cluster_tells_what_its_event_says_and_the_console_says_so_con_14() {
         90,
         7,
     );
-    told["involvedObject"]["namespace"] = json!("shop");
-    stage.feed(vec![Delta::of::<Event>(vec![Change::Applied(objects([told]).remove(0))])]);
+    failed["involvedObject"]["namespace"] = json!("shop");
+    stage.feed(vec![Delta::of::<Event>(vec![Change::Applied(objects([failed]).remove(0))])]);
     stage.press("W");
     answer(&mut stage, VerdictResponse::NotServed);
     shows(

@@ -98,8 +98,8 @@ fn news_covers_neither_hints_nor_buttons_con_15() {
         assert!(screen.lines().any(|line| line == buttons), "{screen}");
         stage.press("esc");
         let screen = stage.screen();
-        let told = screen.matches("the server said:").count() + screen.matches("the server\n").count();
-        assert!(told >= 30, "told whole: {told}\n{screen}");
+        let count = screen.matches("the server said:").count() + screen.matches("the server\n").count();
+        assert!(count >= 30, "shown whole: {count}\n{screen}");
         assert_eq!(screen.lines().last(), Some(hints.as_str()));
     }
     // Where the last lines hold hints or the newest text, it stands at the top.

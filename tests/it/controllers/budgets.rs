@@ -90,13 +90,13 @@ async fn a_budget_that_cannot_be_counted_allows_nothing_and_says_why_pdb_1() {
         cluster.create::<PodDisruptionBudget>(budget("b", json!({"minAvailable": "50%"})));
         cluster.create::<PodDisruptionBudget>(budget("counted", json!({"minAvailable": 0})));
         cluster.settle().await;
-        let told = cluster.get::<PodDisruptionBudget>("b").status.clone().unwrap();
-        let condition = &told.conditions.as_ref().unwrap()[0];
+        let status = cluster.get::<PodDisruptionBudget>("b").status.clone().unwrap();
+        let condition = &status.conditions.as_ref().unwrap()[0];
         assert_eq!(
             (condition.type_.as_str(), condition.status.as_str(), condition.reason.as_str()),
             ("DisruptionAllowed", "False", "SyncFailed")
         );
-        assert_eq!((condition.message.as_str(), told.disruptions_allowed), (why, Some(0)));
+        assert_eq!((condition.message.as_str(), status.disruptions_allowed), (why, Some(0)));
         let event = format!("Failed to calculate the number of expected pods: {why}");
         assert_eq!(cluster.events("CalculateExpectedPodCountFailed"), [event]);
         assert_eq!(counts(&cluster, "counted"), (1, 0, 1, 1), "a number needs no owner");
@@ -147,12 +147,12 @@ async fn an_eviction_that_comes_to_nothing_is_given_back_pdb_1() {
     cluster.pass(6).await;
     assert_eq!(counts(&cluster, "b"), (3, 2, 3, 1), "after two minutes it is there again");
     let events = cluster.api.list_as::<Event>(Some("default"));
-    let told = events.iter().find(|e| e.reason.as_deref() == Some("NotDeleted")).unwrap();
+    let event = events.iter().find(|e| e.reason.as_deref() == Some("NotDeleted")).unwrap();
     assert_eq!(
-        told.message.as_deref(),
+        event.message.as_deref(),
         Some("Pod was expected by PDB default/b to be deleted but it wasn't")
     );
-    assert_eq!(told.involved_object.name.as_deref(), Some(pod.name()));
+    assert_eq!(event.involved_object.name.as_deref(), Some(pod.name()));
     cluster.stop().await;
 }
 

@@ -120,17 +120,17 @@ impl Cluster {
                 .unwrap_or(0)
         };
         sets.sort_by_key(|set| revision(set));
-        let told = sets.iter().map(|set| {
+        let described = sets.iter().map(|set| {
             let available = set.status.as_ref().and_then(|s| s.available_replicas).unwrap_or(0);
             format!("{}:{}/{available}", revision(set), set.spec.replicas.unwrap_or(1))
         });
-        told.collect::<Vec<_>>().join(" ")
+        described.collect::<Vec<_>>().join(" ")
     }
 
     /// `type=status reason` of a Deployment's conditions.
     pub(crate) fn conditions(&self, deployment: &str) -> Vec<String> {
         let deployment = self.get::<Deployment>(deployment);
-        let mut told: Vec<String> = deployment
+        let mut conditions: Vec<String> = deployment
             .status
             .iter()
             .flat_map(|s| s.conditions.iter().flatten())
@@ -139,8 +139,8 @@ impl Cluster {
                 format!("{}={} {}", text(&c.type_), text(&c.status), text(&c.reason))
             })
             .collect();
-        told.sort();
-        told
+        conditions.sort();
+        conditions
     }
 
     /// The messages of events with this reason, oldest first.

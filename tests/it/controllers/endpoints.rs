@@ -33,7 +33,7 @@ fn slices(cluster: &Cluster) -> Vec<Shared<EndpointSlice>> {
 }
 
 /// `name:port,…=pods` of each slice, `!` behind a pod that takes no requests.
-fn told(cluster: &Cluster) -> Vec<String> {
+fn describe_slices(cluster: &Cluster) -> Vec<String> {
     let mut all: Vec<String> = slices(cluster)
         .iter()
         .map(|slice| {
@@ -82,7 +82,10 @@ async fn one_name_may_mean_another_port_on_each_pod_svc_1() {
     pod(&cluster, "new", &[("web", 9090)], true);
     pod(&cluster, "none", &[], true);
     cluster.settle().await;
-    assert_eq!(told(&cluster), ["admin:9000,http:8080=a,b", "admin:9000,http:9090=new", "admin:9000=none"]);
+    assert_eq!(
+        describe_slices(&cluster),
+        ["admin:9000,http:8080=a,b", "admin:9000,http:9090=new", "admin:9000=none"]
+    );
     let legacy = cluster.get::<Endpoints>("web");
     let mut subsets: Vec<(usize, usize)> = legacy
         .subsets
@@ -107,7 +110,7 @@ async fn pods_are_published_before_they_are_ready_on_request_svc_1() {
     pod(&cluster, "b", &[], true);
     cluster.api.delete(Kind::Pod, &key("b"), &DeleteOptions::default()).unwrap();
     cluster.settle().await;
-    assert_eq!((told(&cluster), addresses(&cluster)), (vec![":80=a,b".to_string()], (2, 0)));
+    assert_eq!((describe_slices(&cluster), addresses(&cluster)), (vec![":80=a,b".to_string()], (2, 0)));
     let conditions: BTreeMap<String, (bool, bool)> = slices(&cluster)[0]
         .endpoints
         .iter()
@@ -118,13 +121,17 @@ async fn pods_are_published_before_they_are_ready_on_request_svc_1() {
             (name, (conditions.serving.unwrap(), conditions.terminating.unwrap()))
         })
         .collect();
-    assert_eq!((conditions["a"], conditions["b"]), ((false, false), (true, true)), "what is so is told");
+    assert_eq!(
+        (conditions["a"], conditions["b"]),
+        ((false, false), (true, true)),
+        "conditions say what is so"
+    );
     let headless =
         slices(&cluster)[0].metadata.labels.as_ref().unwrap().contains_key("service.kubernetes.io/headless");
     assert!(headless);
     cluster.change::<Service>("web", |s| s.spec.as_mut().unwrap().publish_not_ready_addresses = None);
     cluster.settle().await;
-    assert_eq!((told(&cluster), addresses(&cluster)), (vec![":80=a!,b!".to_string()], (0, 1)));
+    assert_eq!((describe_slices(&cluster), addresses(&cluster)), (vec![":80=a!,b!".to_string()], (0, 1)));
     cluster.stop().await;
 }
 
@@ -139,7 +146,7 @@ async fn endpoints_by_hand_are_mirrored_until_the_service_selects_pods_svc_1() {
         "subsets": [{"addresses": [{"ip": "192.0.2.42"}], "ports": [{"port": 9376}]}]});
     cluster.create::<Endpoints>(by_hand.clone());
     cluster.settle().await;
-    assert_eq!(told(&cluster), [":9376=192.0.2.42"]);
+    assert_eq!(describe_slices(&cluster), [":9376=192.0.2.42"]);
     let slice = slices(&cluster).remove(0);
     assert!(slice.name().starts_with("web-"), "{}", slice.name());
     let owner = &slice.metadata.owner_references.as_ref().unwrap()[0];
@@ -153,23 +160,23 @@ async fn endpoints_by_hand_are_mirrored_until_the_service_selects_pods_svc_1() {
         "ports": [{"port": 9376, "protocol": "TCP"}]}]);
     cluster.change::<Endpoints>("web", |e| e.subsets = serde_json::from_value(more.clone()).unwrap());
     cluster.settle().await;
-    assert_eq!(told(&cluster), [":9376=192.0.2.42,192.0.2.43!"]);
+    assert_eq!(describe_slices(&cluster), [":9376=192.0.2.42,192.0.2.43!"]);
     cluster.change::<EndpointSlice>(slices(&cluster)[0].name(), |s| s.endpoints = None);
     cluster.settle().await;
-    assert_eq!(told(&cluster), [":9376=192.0.2.42,192.0.2.43!"]);
+    assert_eq!(describe_slices(&cluster), [":9376=192.0.2.42,192.0.2.43!"]);
     // With a selector the service has endpoints of its own.
     pod(&cluster, "a", &[], true);
     cluster.change::<Service>("web", |s| {
         s.spec.as_mut().unwrap().selector = Some([("app".to_string(), "web".to_string())].into());
     });
     cluster.settle().await;
-    assert_eq!(told(&cluster), [":9376=a"]);
+    assert_eq!(describe_slices(&cluster), [":9376=a"]);
     let by = slices(&cluster)[0].metadata.labels.as_ref().unwrap()[MANAGED_BY].clone();
     assert_eq!(by, "endpointslice-controller.k8s.io");
-    // What is more than a thousand is left out, and told of.
+    // What is more than a thousand is left out, with an event.
     cluster.api.delete(Kind::Service, &key("web"), &DeleteOptions::default()).unwrap();
     cluster.settle().await;
-    assert_eq!(told(&cluster), [""; 0]);
+    assert_eq!(describe_slices(&cluster), [""; 0]);
     let many: Vec<Value> =
         (0..1002).map(|n| json!({"ip": format!("192.0.{}.{}", n / 250, n % 250)})).collect();
     by_hand["subsets"][0]["addresses"] = json!(many);
@@ -182,7 +189,7 @@ async fn endpoints_by_hand_are_mirrored_until_the_service_selects_pods_svc_1() {
     assert_eq!(cluster.events("TooManyAddressesToMirror"), [skipped]);
     cluster.api.delete(Kind::Endpoints, &key("web"), &DeleteOptions::default()).unwrap();
     cluster.settle().await;
-    assert_eq!(told(&cluster), [""; 0], "they go with what they mirror");
+    assert_eq!(describe_slices(&cluster), [""; 0], "they go with what they mirror");
     cluster.stop().await;
 }
 
@@ -240,7 +247,7 @@ async fn a_name_elsewhere_has_no_endpoints_and_clients_may_be_kept_together_svc_
         spec.session_affinity = Some("ClientIP".into());
     });
     cluster.settle().await;
-    assert_eq!((told(&cluster), addresses(&cluster)), (vec![":80=a".to_string()], (1, 0)));
+    assert_eq!((describe_slices(&cluster), addresses(&cluster)), (vec![":80=a".to_string()], (1, 0)));
     let sticky = cluster.get::<Service>("web");
     assert!(!ip(&sticky).is_empty());
     let config = sticky.spec.as_ref().unwrap().session_affinity_config.clone().unwrap();
@@ -260,7 +267,7 @@ async fn slices_of_others_stay_and_near_ones_are_hinted_at_svc_1() {
     cluster.create::<EndpointSlice>(by_hand);
     service(&cluster, &json!({"ports": [{"port": 80}]}));
     cluster.settle().await;
-    assert_eq!(told(&cluster), [":9376=192.0.2.7"]);
+    assert_eq!(describe_slices(&cluster), [":9376=192.0.2.7"]);
     // With a selector the service has slices of its own beside it.
     pod(&cluster, "a", &[], true);
     pod(&cluster, "b", &[], false);
@@ -269,7 +276,7 @@ async fn slices_of_others_stay_and_near_ones_are_hinted_at_svc_1() {
         spec.selector = Some([("app".to_string(), "web".to_string())].into());
     });
     cluster.settle().await;
-    assert_eq!(told(&cluster), [":80=a,b!", ":9376=192.0.2.7"]);
+    assert_eq!(describe_slices(&cluster), [":80=a,b!", ":9376=192.0.2.7"]);
     let hints = || -> Vec<Value> {
         let own = slices(&cluster).into_iter().find(|s| s.name() != "web-1").unwrap();
         let mut members: Vec<_> = own.endpoints.clone().unwrap();

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::budgets::{budget, counts, owner, pod};
 use super::cluster::{Cluster, NO_NODES, deployment, key};
 
-/// What an eviction that must wait is told, and after how many seconds to ask again.
+/// The message for an eviction that must wait, and after how many seconds to ask again.
 fn refusal(cluster: &Cluster, pod: &str) -> (String, i32) {
     match cluster.api.evict(&key(pod), &DeleteOptions::default()) {
         Err(ApiError::TooManyRequests { message, causes, retry_after_seconds }) => {
@@ -225,7 +225,7 @@ async fn a_disruption_that_comes_to_nothing_is_taken_back_pdb_1() {
             Ok(())
         })
         .unwrap();
-    let told = || {
+    let conditions = || {
         ["preempted", "by-node", "goes", "ended"].map(|name| {
             let pod = cluster.get::<Pod>(name);
             let target = condition(&pod, "DisruptionTarget").unwrap();
@@ -234,8 +234,12 @@ async fn a_disruption_that_comes_to_nothing_is_taken_back_pdb_1() {
     };
     let stands = || ("True".to_string(), true);
     cluster.pass(115).await;
-    assert_eq!(told(), [stands(), stands(), stands(), stands()]);
+    assert_eq!(conditions(), [stands(), stands(), stands(), stands()]);
     cluster.pass(6).await;
-    assert_eq!(told(), [("False".to_string(), false), stands(), stands(), stands()], "two minutes later");
+    assert_eq!(
+        conditions(),
+        [("False".to_string(), false), stands(), stands(), stands()],
+        "two minutes later"
+    );
     cluster.stop().await;
 }

@@ -23,9 +23,10 @@ fn map(cluster: &Cluster, name: &str, owners: &[Value], finalizers: &[&str]) -> 
 /// The maps there are, those that go with `-` behind.
 fn maps(cluster: &Cluster) -> String {
     let all = cluster.api.list_as::<ConfigMap>(Some("default"));
-    let told = all.iter().filter(|m| m.name() != "kube-root-ca.crt");
-    let told = told.map(|m| format!("{}{}", m.name(), if is_terminating(&m.metadata) { "-" } else { "" }));
-    told.collect::<Vec<_>>().join(" ")
+    let own = all.iter().filter(|m| m.name() != "kube-root-ca.crt");
+    let described =
+        own.map(|m| format!("{}{}", m.name(), if is_terminating(&m.metadata) { "-" } else { "" }));
+    described.collect::<Vec<_>>().join(" ")
 }
 
 async fn delete(cluster: &Cluster, name: &str, propagation: Propagation) {

@@ -171,7 +171,7 @@ async fn a_budget_follows_its_pods_and_their_owner_pdb_1() {
     cluster.create::<Deployment>(deployment("web", 4, 1, 0));
     cluster.create::<PodDisruptionBudget>(json!({"metadata": {"name": "b", "namespace": "default"},
         "spec": {"maxUnavailable": "25%", "selector": {"matchLabels": {"app": "web"}}}}));
-    let told = || {
+    let counts = || {
         let status = cluster.get::<PodDisruptionBudget>("b").status.clone().unwrap();
         (
             status.expected_pods.unwrap(),
@@ -181,20 +181,20 @@ async fn a_budget_follows_its_pods_and_their_owner_pdb_1() {
         )
     };
     cluster.settle().await;
-    assert_eq!(told(), (4, 3, 0, 0));
+    assert_eq!(counts(), (4, 3, 0, 0));
     cluster.run().await;
-    assert_eq!(told(), (4, 3, 4, 1));
+    assert_eq!(counts(), (4, 3, 4, 1));
     let pods = cluster.pods();
     cluster.api.evict(&pods[0].key(), &DeleteOptions::default()).unwrap();
     let refused = cluster.api.evict(&pods[1].key(), &DeleteOptions::default()).unwrap_err();
     assert_eq!(refused.code(), 429);
     cluster.settle().await;
-    assert_eq!(told(), (4, 3, 3, 0));
+    assert_eq!(counts(), (4, 3, 3, 0));
     cluster.run().await;
-    assert_eq!(told(), (4, 3, 4, 1));
+    assert_eq!(counts(), (4, 3, 4, 1));
     cluster.change::<Deployment>("web", |d| d.spec.replicas = Some(8));
     cluster.run().await;
-    assert_eq!(told(), (8, 6, 8, 2));
+    assert_eq!(counts(), (8, 6, 8, 2));
     cluster.stop().await;
 }
 
@@ -219,12 +219,12 @@ async fn endpoints_follow_readiness_and_leave_at_once_svc_1() {
     let slices = || -> Vec<(bool, bool, bool)> {
         let slices = cluster.api.list_as::<EndpointSlice>(Some("default"));
         let endpoints = slices.iter().flat_map(|s| s.endpoints.clone().unwrap_or_default());
-        let mut told: Vec<_> = endpoints
+        let mut conditions: Vec<_> = endpoints
             .map(|e| e.conditions.unwrap())
             .map(|c| (c.ready.unwrap(), c.serving.unwrap(), c.terminating.unwrap()))
             .collect();
-        told.sort_unstable();
-        told
+        conditions.sort_unstable();
+        conditions
     };
     assert_eq!((legacy(), slices()), ((2, 0), vec![(true, true, false); 2]));
     let pods = cluster.pods();

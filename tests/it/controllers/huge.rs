@@ -1,4 +1,4 @@
-//! Numbers as large as their type (RELIABILITY-FOUND 3): what a user asks for costs what there is, is told, and
+//! Numbers as large as their type (RELIABILITY-FOUND 3): what a user asks for costs what there is, is reported, and
 //! starves nobody.
 
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
@@ -21,7 +21,7 @@ use super::nodes::node;
 /// Pods that the namespace may have.
 const QUOTA: usize = 20;
 
-/// Refusals until the back-off is so long that the cluster counts as at rest. Each is told as an event.
+/// Refusals until the back-off is so long that the cluster counts as at rest. Each is recorded as an event.
 const FEW_TRIES: i32 = 12;
 
 fn template(restart_policy: &str) -> Value {
@@ -96,7 +96,7 @@ async fn is_bounded(
     cluster.stop().await;
 }
 
-fn told_by_event(cluster: &Cluster) -> bool {
+fn quota_event_recorded(cluster: &Cluster) -> bool {
     cluster.events("FailedCreate").iter().any(|message| message.contains("exceeded quota: q"))
 }
 
@@ -166,7 +166,7 @@ async fn ordinals_without_bounds_are_held_by_a_quota_sts_1() {
             policy,
             |cluster| drop(cluster.create::<StatefulSet>(stateful(policy, 7))),
             |cluster| cluster.change::<StatefulSet>("huge", |s| s.spec.replicas = Some(1)),
-            told_by_event,
+            quota_event_recorded,
         )
         .await;
     }
@@ -190,7 +190,7 @@ async fn completions_without_bounds_are_held_by_a_quota_job_1() {
             |cluster| {
                 cluster.change::<Job>("huge", |job| job.spec.as_mut().unwrap().parallelism = Some(1));
             },
-            told_by_event,
+            quota_event_recorded,
         )
         .await;
     }

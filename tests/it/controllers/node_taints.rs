@@ -72,8 +72,8 @@ async fn a_users_taint_drives_away_by_its_effect_and_by_what_pods_tolerate_node_
     assert_eq!(staying(&cluster), "all ever hour minute");
     pass(&cluster, 60, &["n1", "n2"]).await;
     assert_eq!(staying(&cluster), "all ever hour");
-    let told = condition(&cluster.get::<Pod>("minute"), "DisruptionTarget").unwrap().reason.clone();
-    assert_eq!(told.as_deref(), Some("DeletionByTaintManager"));
+    let reason = condition(&cluster.get::<Pod>("minute"), "DisruptionTarget").unwrap().reason.clone();
+    assert_eq!(reason.as_deref(), Some("DeletionByTaintManager"));
     // A second taint is not covered by what tolerates the first.
     taint(&cluster, "n1", &["team:NoExecute", "night:NoExecute"]);
     pass(&cluster, 1, &["n1", "n2"]).await;
@@ -204,9 +204,9 @@ async fn a_silent_nodes_set_waits_until_the_node_is_deleted_node_5_safe_4() {
     pass(&cluster, 400, &["n2"]).await;
     let after = cluster.get::<Pod>("db-0");
     assert!(is_going(&after) && after.uid() == before.uid(), "nobody knows whether it still runs");
-    let told = cluster.events("NodeNotReady");
-    assert!(told.contains(&"Node is not ready".to_string()), "{told:?}");
-    assert!(told.contains(&"Node n1 status is now: NodeNotReady".to_string()), "{told:?}");
+    let events = cluster.events("NodeNotReady");
+    assert!(events.contains(&"Node is not ready".to_string()), "{events:?}");
+    assert!(events.contains(&"Node n1 status is now: NodeNotReady".to_string()), "{events:?}");
     cluster.api.delete(Kind::Node, &Key::new("", "n1"), &DeleteOptions::default()).unwrap();
     pass(&cluster, 39, &["n2"]).await;
     assert_eq!(cluster.get::<Pod>("db-0").uid(), before.uid(), "the node may only have been mislaid");

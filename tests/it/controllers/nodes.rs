@@ -138,9 +138,9 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
     pass(&cluster, 12, &["n2"]).await;
     let gone = cluster.get::<Pod>(pod.name());
     assert!(is_going(&gone), "only its kubelet can remove it");
-    let told = condition(&gone, "DisruptionTarget").unwrap();
-    assert_eq!(told.reason.as_deref(), Some("DeletionByTaintManager"));
-    assert_eq!(told.message.as_deref(), Some("Taint manager: deleting due to NoExecute taint"));
+    let disruption = condition(&gone, "DisruptionTarget").unwrap();
+    assert_eq!(disruption.reason.as_deref(), Some("DeletionByTaintManager"));
+    assert_eq!(disruption.message.as_deref(), Some("Taint manager: deleting due to NoExecute taint"));
     assert_eq!(printed(&gone), ("Running".into(), "Terminating".into()));
     assert_eq!(cluster.pods().len(), 2, "and it has been replaced");
 
@@ -305,8 +305,8 @@ async fn a_node_that_is_deleted_and_comes_back_starts_anew_node_5_node_6() {
     cluster.api.delete(Kind::Node, &Key::new("", "n1"), &DeleteOptions::default()).unwrap();
     cluster.settle().await;
     let registered = |name: &str| {
-        let told = format!("Node {name} event: Registered Node {name} in Controller");
-        cluster.events("RegisteredNode").iter().filter(|message| **message == told).count()
+        let expected = format!("Node {name} event: Registered Node {name} in Controller");
+        cluster.events("RegisteredNode").iter().filter(|message| **message == expected).count()
     };
     assert_eq!(cluster.events("RemovingNode"), ["Node n1 event: Removing Node n1 from Controller"]);
     assert_eq!((registered("n1"), registered("n2")), (1, 1));

@@ -19,7 +19,7 @@ fn frontend(name: &str, replicas: i32, image: &str) -> Value {
 
 /// `owner/image` of every pod, sorted.
 fn owned(cluster: &Cluster) -> String {
-    let mut told: Vec<String> = cluster
+    let mut described: Vec<String> = cluster
         .pods()
         .iter()
         .map(|pod| {
@@ -27,8 +27,8 @@ fn owned(cluster: &Cluster) -> String {
             format!("{owner}/{}", pod.spec.as_ref().unwrap().containers[0].image.as_deref().unwrap())
         })
         .collect();
-    told.sort();
-    told.join(" ")
+    described.sort();
+    described.join(" ")
 }
 
 #[tokio::test(start_paused = true)]

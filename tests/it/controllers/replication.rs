@@ -55,8 +55,8 @@ async fn a_replication_controller_keeps_its_pods_rc_1() {
     );
     let owner = controller_of(&cluster.pods()[0].metadata).cloned().unwrap();
     assert_eq!((owner.kind.as_str(), owner.api_version.as_str()), ("ReplicationController", "v1"));
-    let told = cluster.events("SuccessfulCreate");
-    assert!(told.len() == 3 && told[0].starts_with("Created pod: nginx-"), "{told:?}");
+    let events = cluster.events("SuccessfulCreate");
+    assert!(events.len() == 3 && events[0].starts_with("Created pod: nginx-"), "{events:?}");
 
     cluster.fail(&cluster.pods()[0]);
     cluster.run().await;
@@ -138,12 +138,12 @@ async fn what_cannot_be_made_fails_once_a_turn_and_stands_in_the_status_rs_1() {
         } else {
             cluster.create::<ReplicationController>(manifest).name().to_string()
         };
-        let told = || {
+        let first_condition = || {
             let object = cluster.api.get(kind, &key(&name)).unwrap();
             object.to_value()["status"]["conditions"][0].clone()
         };
         cluster.settle().await;
-        let condition = told();
+        let condition = first_condition();
         assert_eq!((&condition["type"], &condition["status"]), (&json!("ReplicaFailure"), &json!("True")));
         assert_eq!(condition["reason"], "FailedCreate");
         let message = condition["message"].as_str().unwrap();
@@ -157,7 +157,7 @@ async fn what_cannot_be_made_fails_once_a_turn_and_stands_in_the_status_rs_1() {
         );
         cluster.pass(1000).await;
         cluster.run().await;
-        assert_eq!((cluster.pods().len(), told()), (50, Value::Null));
+        assert_eq!((cluster.pods().len(), first_condition()), (50, Value::Null));
         cluster.stop().await;
     }
 }
@@ -264,8 +264,8 @@ async fn two_controllers_roll_an_application_by_hand_rc_1() {
         cluster.run().await;
         size("v1", 3 - step);
         cluster.run().await;
-        let told = usize::try_from(step).unwrap();
-        assert_eq!((count("v1"), count("v2")), (3 - told, told));
+        let replaced = usize::try_from(step).unwrap();
+        assert_eq!((count("v1"), count("v2")), (3 - replaced, replaced));
     }
     // A template that changes concerns pods to come and no others.
     cluster.change::<ReplicationController>("v2", |c| {

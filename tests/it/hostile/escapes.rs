@@ -1,8 +1,9 @@
 //! Ways out of a container that somebody has thought of: no process outlives its container, its pod or its host,
 //! whatever it does, in every mode that the machine allows (POD-10, SAFE-3).
 
-use podium::kubelet::runtime::{ContainerSpec, Runtime};
+use podium::kubelet::runtime::{ContainerRecord, ContainerSpec, Runtime};
 
+use crate::instance::seconds_of_its_own;
 use crate::runtime::node::{Node, modes, sandbox, shell, sleeping, until};
 
 /// A way out: its name, and a script in which `SLEEP` is a sleeper that nobody else has.
@@ -29,24 +30,41 @@ const WAYS: [(&str, &str); 12] = [
     ),
 ];
 
-/// A number of seconds that nothing else on the machine sleeps.
-fn seconds(way: usize) -> u32 {
-    7_000_000 + (std::process::id() % 10_000) * 100 + way as u32
+/// A way out, and how long what gets out by it sleeps: that is what it is known by.
+struct Way {
+    name: &'static str,
+    script: String,
+    seconds: u32,
 }
 
-/// A container that gets out by this way.
-fn escape(way: usize, pod: &str) -> ContainerSpec {
-    let script = WAYS[way].1.replace("SLEEP", &format!("sleep {}", seconds(way)));
-    let mut spec = ContainerSpec { pod_uid: pod.to_owned(), ..shell(&format!("way-{way}"), &script) };
-    // `exec -a` is bash's.
-    spec.command[0] = "bash".into();
-    spec.image = "host".into();
-    spec
-}
+impl Way {
+    fn all() -> Vec<Self> {
+        let way = |(name, script): &(&'static str, &str)| {
+            let seconds = seconds_of_its_own();
+            Self { name, script: script.replace("SLEEP", &format!("sleep {seconds}")), seconds }
+        };
+        WAYS.iter().map(way).collect()
+    }
 
-async fn out(node: &Node, way: usize, pod: &str) {
-    node.start(escape(way, pod)).await;
-    until(WAYS[way].0, || sleeping(seconds(way)) > 0).await;
+    /// A container that gets out by it.
+    fn container(&self, pod: &str) -> ContainerSpec {
+        let id = format!("way-{}", self.seconds);
+        let mut spec = ContainerSpec { pod_uid: pod.to_owned(), ..shell(&id, &self.script) };
+        // `exec -a` is bash's.
+        spec.command[0] = "bash".into();
+        spec.image = "host".into();
+        spec
+    }
+
+    async fn out(&self, node: &Node, pod: &str) -> ContainerRecord {
+        let record = node.start(self.container(pod)).await;
+        until(self.name, || self.survivors() > 0).await;
+        record
+    }
+
+    fn survivors(&self) -> usize {
+        sleeping(self.seconds)
+    }
 }
 
 /// RELIABILITY-FOUND "Tests run" 3: killed, each with its container.
@@ -54,12 +72,11 @@ async fn out(node: &Node, way: usize, pod: &str) {
 async fn no_way_out_survives_its_container_pod_10() {
     for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
-        for (way, (name, _)) in WAYS.iter().enumerate() {
-            let record = node.start(escape(way, "pod")).await;
-            until(name, || sleeping(seconds(way)) > 0).await;
+        for way in Way::all() {
+            let record = way.out(&node, "pod").await;
             node.runtime.kill_container(&record.id).await.unwrap();
             node.exit(&record.id).await;
-            until(&format!("{name}, namespaces: {namespaces}"), || sleeping(seconds(way)) == 0).await;
+            until(&format!("{}, namespaces: {namespaces}", way.name), || way.survivors() == 0).await;
         }
         node.shutdown().await;
     }
@@ -70,16 +87,17 @@ async fn no_way_out_survives_its_container_pod_10() {
 async fn no_way_out_survives_its_pod_or_its_host_pod_10_safe_3() {
     for namespaces in modes().await {
         let node = Node::new(namespaces).await;
-        let all = || (0..WAYS.len()).map(|way| sleeping(seconds(way))).sum::<usize>();
-        for way in 0..WAYS.len() {
-            out(&node, way, "pod").await;
+        let ways = Way::all();
+        let all = || ways.iter().map(Way::survivors).sum::<usize>();
+        for way in &ways {
+            way.out(&node, "pod").await;
         }
         node.runtime.stop_sandbox(&"pod".to_owned()).await.unwrap();
         assert_eq!(all(), 0, "of a stopped pod, namespaces: {namespaces}");
 
         node.runtime.run_sandbox(sandbox("other")).await.unwrap();
-        for way in 0..WAYS.len() {
-            out(&node, way, "other").await;
+        for way in &ways {
+            way.out(&node, "other").await;
         }
         let host = rustix::process::Pid::from_raw(node.host_pid()).unwrap();
         rustix::process::kill_process(host, rustix::process::Signal::KILL).unwrap();

@@ -44,8 +44,8 @@ fn images(instance: &Instance) -> String {
 }
 
 fn rolled_out(instance: &Instance) {
-    let told = instance.kubectl(&["rollout", "status", "sts/web", "--timeout=60s"]);
-    assert!(told.contains("roll out complete: 3 new pods have been updated"), "{told}");
+    let output = instance.kubectl(&["rollout", "status", "sts/web", "--timeout=60s"]);
+    assert!(output.contains("roll out complete: 3 new pods have been updated"), "{output}");
 }
 
 #[test]

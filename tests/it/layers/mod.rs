@@ -25,14 +25,18 @@ pub(crate) fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
+/// Where the sources of all our crates are.
+fn source_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
 /// Our crates, read once for all tests.
-static CRATE: LazyLock<Modules> =
-    LazyLock::new(|| Modules::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")));
+static CRATE: LazyLock<Modules> = LazyLock::new(|| Modules::read(&source_root()));
 
 /// The layers' table in the crate documentation: layer → the layers it may name. Rows of modules of the program's own
 /// crate, which may name all, are left out.
 fn documented() -> BTreeMap<String, BTreeSet<String>> {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
+    let text = std::fs::read_to_string(source_root().join("lib.rs")).unwrap();
     let layer = regex::Regex::new(r"\[`(\w+)`\]").unwrap();
     let mut table = BTreeMap::new();
     let rows = text.lines().filter(|line| line.starts_with("//! | [`"));
@@ -51,7 +55,7 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
 
 /// Layer → the layers among the dependencies of its crate. What its tests use besides does not count.
 fn linked() -> BTreeMap<String, BTreeSet<String>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = source_root();
     let layers = modules::layers(&root);
     let dependencies = |layer: &String| {
         let text = std::fs::read_to_string(root.join(layer).join("Cargo.toml")).unwrap();
@@ -93,7 +97,7 @@ fn no_modules_of_one_parent_name_each_other_in_a_circle() {
 
 #[test]
 fn no_path_climbs_twice() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = source_root();
     let mut files = Vec::new();
     sources(&root, &mut files);
     let mut climbing = Vec::new();
@@ -110,7 +114,7 @@ fn no_path_climbs_twice() {
 
 /// The files below `src` with this pattern in a line that is no comment, by their paths inside.
 fn files_with(pattern: &str) -> Vec<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = source_root();
     let pattern = regex::Regex::new(pattern).unwrap();
     let mut files = Vec::new();
     sources(&root, &mut files);

@@ -116,7 +116,7 @@ async fn a_pod_is_served_at_its_host_port() {
     net.tasks.stop().await;
 }
 
-/// NET-2: as TCP and as UDP, at one address only; and what cannot be had is told.
+/// NET-2: as TCP and as UDP, at one address only; and what cannot be had is reported.
 #[tokio::test]
 async fn a_host_port_is_one_addresss_and_one_protocols() {
     let net = proxied();

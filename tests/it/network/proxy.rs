@@ -218,15 +218,15 @@ async fn a_port_that_another_program_has_is_told_and_tried_again_net_2() {
     let service = net.service("web", &json!({"ports": [{"port": PORT}]}));
     let squatter = TcpListener::bind((service, PORT)).await.unwrap();
     net.endpoints("web", &ports("TCP"), &json!([endpoint(ip, 'r')]));
-    let told = until("the event", || async {
+    let event = until("the event", || async {
         let events = net.api.list_as::<Event>(Some("default"));
         events.iter().find(|e| e.reason.as_deref() == Some("FailedToListen")).cloned()
     })
     .await;
-    assert_eq!(told.involved_object.kind.as_deref(), Some("Service"));
+    assert_eq!(event.involved_object.kind.as_deref(), Some("Service"));
     let place = SocketAddr::from((service, PORT));
     let expected = format!("cannot listen on {place}/TCP: another program has the port; trying again");
-    assert_eq!(told.message.as_deref(), Some(expected.as_str()));
+    assert_eq!(event.message.as_deref(), Some(expected.as_str()));
     drop(squatter);
     assert_eq!(until("an answer", || who(service)).await, ip.to_string());
     net.tasks.stop().await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use podium::kubelet::runtime::{ContainerSpec, Runtime, RuntimeEvent, SandboxSpec};
 
 use super::node::{Node, alive, left_in, modes, sandbox, shell, sleeping, soon, until, words};
+use crate::instance::seconds_of_its_own;
 
 /// POD-10: no process survives its container, not even one that called setsid.
 #[tokio::test]
@@ -84,17 +85,12 @@ fn hide(seconds: u32) -> String {
     )
 }
 
-/// Numbers of seconds that nothing else on the machine sleeps.
-fn seconds(test: u32) -> u32 {
-    6_000_000 + (std::process::id() % 100_000) * 10 + test
-}
-
 /// POD-10: neither descent, session, environment nor name lead to these; what holds the container does.
 #[tokio::test]
 async fn nothing_escapes_that_hides_from_its_container() {
     for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
-        let (killed, left, exec) = (seconds(1), seconds(2), seconds(3));
+        let (killed, left, exec) = (seconds_of_its_own(), seconds_of_its_own(), seconds_of_its_own());
         let record = node.start(shell("killed", &format!("{} sleep 1000", hide(killed)))).await;
         until("hidden", || sleeping(killed) == 3).await;
         let command = words(&["sh", "-c", &hide(exec)]);
@@ -115,7 +111,7 @@ async fn nothing_escapes_that_hides_from_its_container() {
 async fn nothing_that_hides_outlives_its_host() {
     for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
-        let hidden = seconds(4);
+        let hidden = seconds_of_its_own();
         node.start(shell("main", &format!("{} sleep 1000", hide(hidden)))).await;
         until("hidden", || sleeping(hidden) == 3).await;
         let host = rustix::process::Pid::from_raw(node.host_pid()).unwrap();
@@ -130,7 +126,7 @@ async fn nothing_that_hides_outlives_its_host() {
 #[tokio::test]
 async fn a_container_that_kills_its_keeper_dies_with_it() {
     let mut node = Node::new(false).await;
-    let hidden = seconds(5);
+    let hidden = seconds_of_its_own();
     let script = format!("{} until kill -9 $PPID; do :; done; sleep 1000", hide(hidden));
     let record = node.start(shell("main", &script)).await;
     let exit = node.exit(&record.id).await;
@@ -147,7 +143,7 @@ async fn a_container_among_shared_processes_takes_only_its_own() {
         .run_sandbox(SandboxSpec { share_process_namespace: true, ..sandbox("shared") })
         .await
         .unwrap();
-    let (one, other) = (seconds(6), seconds(7));
+    let (one, other) = (seconds_of_its_own(), seconds_of_its_own());
     let shared =
         |name: &str, script: String| ContainerSpec { pod_uid: "shared".to_owned(), ..shell(name, &script) };
     let killed = node.start(shared("killed", format!("{} sleep 1000", hide(one)))).await;

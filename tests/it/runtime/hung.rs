@@ -12,7 +12,7 @@ use podium::kubelet::runtime::{
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::node::{Node, config, left_in, modes, sandbox, shell, soon, until, words};
-use crate::instance::HostDirectory;
+use crate::instance::{HostDirectory, seconds_of_its_own};
 
 impl Node {
     /// A node whose host may take only so long to answer.
@@ -126,8 +126,7 @@ async fn a_command_ends_with_the_control_plane_that_asked() {
     for namespaces in modes().await {
         let node = Node::with_life(HostLife::Own, namespaces).await;
         let container = node.sh("sleep 1000").await;
-        // A number of seconds that no other test sleeps.
-        let mark = format!("{}", 7_000_000 + u64::from(std::process::id()) * 10 + 9);
+        let mark = seconds_of_its_own().to_string();
         let hook = node.runtime.exec_sync(&container.id, words(&["sleep", &mark]), Duration::from_hours(1));
         tokio::select! {
             _ = hook => panic!("the hook ended"),

@@ -179,15 +179,15 @@ async fn processes_have_the_capabilities_that_containerd_gives_them() {
             let beside =
                 node.runtime.exec_sync(&record.id, words(&["sh", "-c", look]), Duration::from_mins(1));
             let beside = String::from_utf8(beside.await.unwrap().output).unwrap();
-            for told in [main, beside] {
+            for status in [main, beside] {
                 let expect = [("CapEff", effective), ("CapPrm", effective), ("CapBnd", bounding)];
                 for (set, expect) in expect {
                     let line = format!("{set}:\t{expect:016x}\n");
-                    assert!(told.contains(&line), "{name}, namespaces {namespaces}: no {line} in {told}");
+                    assert!(status.contains(&line), "{name}, namespaces {namespaces}: no {line} in {status}");
                 }
                 let ambient = if user.is_some() { effective } else { 0 };
                 let line = format!("CapAmb:\t{ambient:016x}\n");
-                assert!(told.contains(&line), "{name}, namespaces {namespaces}: no {line} in {told}");
+                assert!(status.contains(&line), "{name}, namespaces {namespaces}: no {line} in {status}");
             }
             node.runtime.kill_container(&record.id).await.unwrap();
             node.exit(&record.id).await;

@@ -85,7 +85,7 @@ async fn a_volume_in_memory_counts_as_memory() {
     let exit = node.exit(&record.id).await;
     assert!(exit.oom_killed || exit.exit_code == 137, "{exit:?}");
 
-    // Without a limit it is only told.
+    // Without a limit it is only reported.
     node.runtime.exec_sync(&record.id, words(&["true"]), Duration::from_secs(9)).await.unwrap_err();
     spec.memory_limit_bytes = None;
     spec.attempt = 1;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -72,6 +72,14 @@ impl Terminal {
     pub(super) fn resize(&self, columns: u16, rows: u16) {
         self.screen.lock().unwrap().screen_mut().set_size(rows, columns);
         resize(self.master(), (columns, rows));
+    }
+
+    /// Stops the program that was run with `exec`, as a busy machine does, for as long as `meanwhile` takes.
+    pub(super) fn while_stopped(&self, meanwhile: impl FnOnce()) {
+        let program = Pid::from_child(&self.shell.0);
+        kill_process(program, Signal::STOP).unwrap();
+        meanwhile();
+        kill_process(program, Signal::CONT).unwrap();
     }
 
     /// Waits until the screen shows this.

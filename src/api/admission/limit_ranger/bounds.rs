@@ -68,11 +68,11 @@ fn broken_by_claim(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
         broken.extend(below(name, &item.type_, bound, asked));
     }
     for (name, bound) in item.max.iter().flatten() {
-        let told = format!("maximum {name} usage per {} is {}", item.type_, bound.0);
+        let rule = format!("maximum {name} usage per {} is {}", item.type_, bound.0);
         match asked.requests.get(name) {
-            None => broken.push(format!("{told}.  No request is specified")),
+            None => broken.push(format!("{rule}.  No request is specified")),
             Some(request) if Amount::of(request) > Amount::of(bound) => {
-                broken.push(format!("{told}, but request is {}", request.0));
+                broken.push(format!("{rule}, but request is {}", request.0));
             }
             Some(_) => {}
         }
@@ -81,36 +81,36 @@ fn broken_by_claim(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
 }
 
 fn below(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
-    let told = format!("minimum {name} usage per {type_} is {}", bound.0);
+    let rule = format!("minimum {name} usage per {type_} is {}", bound.0);
     let less = |quantity: &&Quantity| Amount::of(quantity) < Amount::of(bound);
     match (asked.requests.get(name), asked.limits.get(name).filter(less)) {
-        (None, _) => Some(format!("{told}.  No request is specified")),
-        (Some(request), _) if less(&request) => Some(format!("{told}, but request is {}", request.0)),
-        (_, Some(limit)) => Some(format!("{told}, but limit is {}", limit.0)),
+        (None, _) => Some(format!("{rule}.  No request is specified")),
+        (Some(request), _) if less(&request) => Some(format!("{rule}, but request is {}", request.0)),
+        (_, Some(limit)) => Some(format!("{rule}, but limit is {}", limit.0)),
         _ => None,
     }
 }
 
 fn above(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
-    let told = format!("maximum {name} usage per {type_} is {}", bound.0);
+    let rule = format!("maximum {name} usage per {type_} is {}", bound.0);
     let more = |quantity: &&Quantity| Amount::of(quantity) > Amount::of(bound);
     match (asked.limits.get(name), asked.requests.get(name).filter(more)) {
-        (None, _) => Some(format!("{told}.  No limit is specified")),
-        (Some(limit), _) if more(&limit) => Some(format!("{told}, but limit is {}", limit.0)),
-        (_, Some(request)) => Some(format!("{told}, but request is {}", request.0)),
+        (None, _) => Some(format!("{rule}.  No limit is specified")),
+        (Some(limit), _) if more(&limit) => Some(format!("{rule}, but limit is {}", limit.0)),
+        (_, Some(request)) => Some(format!("{rule}, but request is {}", request.0)),
         _ => None,
     }
 }
 
 fn too_wide(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
-    let told = format!("{name} max limit to request ratio per {type_} is {}", bound.0);
+    let rule = format!("{name} max limit to request ratio per {type_} is {}", bound.0);
     let some = |list: &ResourceList| list.get(name).map(Amount::of).filter(|amount| !amount.is_zero());
     match (some(&asked.requests), some(&asked.limits)) {
-        (None, _) => Some(format!("{told}, but no request is specified or request is 0")),
-        (_, None) => Some(format!("{told}, but no limit is specified or limit is 0")),
+        (None, _) => Some(format!("{rule}, but no request is specified or request is 0")),
+        (_, None) => Some(format!("{rule}, but no limit is specified or limit is 0")),
         (Some(request), Some(limit)) => {
             let ratio = limit.as_f64() / request.as_f64();
-            (ratio > Amount::of(bound).as_f64()).then(|| format!("{told}, but provided ratio is {ratio:.6}"))
+            (ratio > Amount::of(bound).as_f64()).then(|| format!("{rule}, but provided ratio is {ratio:.6}"))
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use object::Kind;
 
-    fn told(item: Value, kind: Kind, object: Value) -> Vec<String> {
+    fn violations(item: Value, kind: Kind, object: Value) -> Vec<String> {
         broken(&serde_json::from_value(item).unwrap(), &Object::from_value(kind, object).unwrap())
     }
 
@@ -172,24 +172,26 @@ mod tests {
                 "cpu max limit to request ratio per Container is 2, but no request is specified or request is 0",
             ),
         ] {
-            let told = told(item.clone(), Kind::Pod, pod(requests, limits));
-            assert_eq!(told, [expected, expected], "{item}: once a container");
+            let found = violations(item.clone(), Kind::Pod, pod(requests, limits));
+            assert_eq!(found, [expected, expected], "{item}: once a container");
         }
         let two = pod(json!({"memory": "600Mi"}), json!({"memory": "600Mi"}));
         assert_eq!(
-            told(item("Pod", "max", "memory", "1Gi"), Kind::Pod, two.clone()),
+            violations(item("Pod", "max", "memory", "1Gi"), Kind::Pod, two.clone()),
             ["maximum memory usage per Pod is 1Gi, but limit is 1200Mi"]
         );
-        assert!(told(item("Pod", "min", "memory", "1Gi"), Kind::Pod, two.clone()).is_empty());
-        assert!(told(item("PersistentVolumeClaim", "max", "storage", "1Gi"), Kind::Pod, two).is_empty());
+        assert!(violations(item("Pod", "min", "memory", "1Gi"), Kind::Pod, two.clone()).is_empty());
+        assert!(
+            violations(item("PersistentVolumeClaim", "max", "storage", "1Gi"), Kind::Pod, two).is_empty()
+        );
         let claim = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
         for (field, size, expected) in [
             ("max", "3Gi", "maximum storage usage per PersistentVolumeClaim is 2Gi, but request is 3Gi"),
             ("min", "1Gi", "minimum storage usage per PersistentVolumeClaim is 2Gi, but request is 1Gi"),
         ] {
             let item = item("PersistentVolumeClaim", field, "storage", "2Gi");
-            assert_eq!(told(item.clone(), Kind::PersistentVolumeClaim, claim(size)), [expected]);
-            assert!(told(item, Kind::PersistentVolumeClaim, claim("2Gi")).is_empty());
+            assert_eq!(violations(item.clone(), Kind::PersistentVolumeClaim, claim(size)), [expected]);
+            assert!(violations(item, Kind::PersistentVolumeClaim, claim("2Gi")).is_empty());
         }
     }
 }

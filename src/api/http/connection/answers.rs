@@ -253,16 +253,16 @@ mod tests {
             assert_eq!(answers.verdict(Instant::now()), None, "the server works");
             answer.ready(taken);
             tokio::time::sleep(Duration::from_secs(61)).await;
-            let told = |answers: &Answers| answers.verdict(Instant::now()).is_some();
-            assert_eq!(told(&answers), cut, "nothing was asked for: {taken:?} {multiplexed}");
+            let is_cut = |answers: &Answers| answers.verdict(Instant::now()).is_some();
+            assert_eq!(is_cut(&answers), cut, "nothing was asked for: {taken:?} {multiplexed}");
             answer.made(10);
-            assert!(!told(&answers), "it moves");
+            assert!(!is_cut(&answers), "it moves");
             answer.waits_for_server();
             tokio::time::sleep(Duration::from_secs(61)).await;
-            assert_eq!(told(&answers), cut, "what was made is not taken: {taken:?} {multiplexed}");
+            assert_eq!(is_cut(&answers), cut, "what was made is not taken: {taken:?} {multiplexed}");
             answer.taken(10);
             tokio::time::sleep(Duration::from_secs(1000)).await;
-            assert!(!told(&answers), "there is nothing to take");
+            assert!(!is_cut(&answers), "there is nothing to take");
         }
     }
 

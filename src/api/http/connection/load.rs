@@ -40,7 +40,7 @@ pub(in crate::http) struct Load {
     limits: Limits,
     free: Arc<Semaphore>,
     unread: AtomicUsize,
-    /// Told when there is room for more unread bytes.
+    /// Notified when there is room for more unread bytes.
     room: Arc<Notify>,
 }
 
@@ -53,11 +53,6 @@ impl Load {
     /// Waits until there may be one more connection, and counts it.
     pub(in crate::http) async fn connection(&self) -> Option<OwnedSemaphorePermit> {
         self.free.clone().acquire_owned().await.ok()
-    }
-
-    /// Connections now.
-    pub(in crate::http) fn connections(&self) -> usize {
-        self.limits.connections - self.free.available_permits()
     }
 
     /// Bytes made and not taken now.

@@ -35,8 +35,8 @@ impl Outgoing {
     /// Ready when all clients together have taken enough.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.answer.load().has_room() {
-            let told = self.answer.load().room().clone();
-            let room = self.room.get_or_insert_with(|| Box::pin(told.notified_owned()));
+            let notify = self.answer.load().room().clone();
+            let room = self.room.get_or_insert_with(|| Box::pin(notify.notified_owned()));
             if room.as_mut().poll(cx).is_pending() {
                 // Looked at again, as it may have come before the wait began.
                 if self.answer.load().has_room() {

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 pub(super) use served::{Resource, Served, served};
 
 /// The Kubernetes version whose behaviour and types the API has.
-pub const KUBERNETES_VERSION: &str = "v1.37.0";
+pub(crate) const KUBERNETES_VERSION: &str = "v1.37.0";
 
 /// A finished document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub(crate) struct Document {
     /// Its `Content-Type`.
-    pub content_type: &'static str,
+    pub(crate) content_type: &'static str,
     /// Its JSON.
-    pub body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl Document {
@@ -90,7 +90,7 @@ pub(super) fn document(served: &[Served], path: &str, accept: &str, server: &str
 }
 
 /// The body of `/version`.
-pub fn version() -> Value {
+pub(crate) fn version() -> Value {
     let (major, minor) = KUBERNETES_VERSION
         .trim_start_matches('v')
         .split_once('.')

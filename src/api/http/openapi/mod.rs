@@ -24,7 +24,7 @@ use super::discovery::{KUBERNETES_VERSION, Served, served};
 use crate::kinds::Kinds;
 
 /// The documents of all that is served at one time. Each is made when it is first asked for.
-pub struct Documents {
+pub(crate) struct Documents {
     served: Vec<Served>,
     /// Nothing else is: those of others share what is the same.
     is_built_in: bool,
@@ -36,11 +36,11 @@ pub struct Documents {
 
 /// An encoded document, and the hash under which clients keep it.
 #[derive(Clone)]
-pub struct Hashed {
+pub(crate) struct Hashed {
     /// The document.
-    pub body: Bytes,
+    pub(crate) body: Bytes,
     /// Its hash.
-    pub hash: String,
+    pub(crate) hash: String,
 }
 
 impl Hashed {
@@ -76,7 +76,7 @@ impl Documents {
     }
 
     /// `/openapi/v3`: which documents there are.
-    pub fn index(&self) -> &Hashed {
+    pub(crate) fn index(&self) -> &Hashed {
         self.index.get_or_init(|| {
             let url = |path: &str, hash: &str| json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")});
             let documents = self.all_of_version_3().iter();
@@ -87,7 +87,7 @@ impl Documents {
     }
 
     /// The document of one group and version, named like its path (`api/v1`, `apis/apps/v1`).
-    pub fn version_3(&self, path: &str) -> Option<&Hashed> {
+    pub(crate) fn version_3(&self, path: &str) -> Option<&Hashed> {
         self.all_of_version_3().get(path.trim_matches('/'))
     }
 
@@ -107,12 +107,12 @@ impl Documents {
     }
 
     /// `/openapi/v2` as JSON.
-    pub fn version_2(&self) -> &Hashed {
+    pub(crate) fn version_2(&self) -> &Hashed {
         self.version_2.get_or_init(|| Hashed::of(&swagger::of(self.served.iter().map(document))))
     }
 
     /// `/openapi/v2` as the protobuf that kubectl up to 1.29 reads.
-    pub fn version_2_protobuf(&self) -> &Bytes {
+    pub(crate) fn version_2_protobuf(&self) -> &Bytes {
         let made = || gnostic::encode(&swagger::of(self.served.iter().map(document))).into();
         self.version_2_protobuf.get_or_init(made)
     }

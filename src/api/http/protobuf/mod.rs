@@ -1,7 +1,7 @@
 //! Bodies in Kubernetes' protobuf encoding, read into JSON values.
 //!
 //! kubectl sends them for most `create` commands and takes no refusal. The field numbers stand in one table
-//! (`fields.txt`), what a field holds is told by the schema graph, so no generated code is needed.
+//! (`fields.txt`), the schema graph knows what a field holds, so no generated code is needed.
 //!
 //! Answers are always JSON, so nothing here encodes.
 
@@ -17,7 +17,7 @@ use message::read_message;
 use wire::{Payload, Reader};
 
 /// The media type of such bodies.
-pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
 /// What every body begins with; a `runtime.Unknown` message follows.
 const MAGIC: &[u8] = b"k8s\0";

@@ -167,8 +167,8 @@ mod tests {
                 Ok(())
             })
             .unwrap();
-            let told = of_pod(&api, &key, "80").map_err(|error| error.to_string());
-            assert_eq!(told.is_ok(), reached, "{phase}: {told:?}");
+            let result = of_pod(&api, &key, "80").map_err(|error| error.to_string());
+            assert_eq!(result.is_ok(), reached, "{phase}: {result:?}");
         }
     }
 

@@ -64,7 +64,7 @@ pub(super) async fn answer(
     query: &Query,
 ) -> Result<Response, ApiError> {
     let streams = wanted_streams(query)?;
-    let tells = if part == Subresource::Attach { Tells::Success } else { Tells::ExitCode };
+    let exit_report = if part == Subresource::Attach { ExitReport::Success } else { ExitReport::ExitCode };
     match Upgrade::of(request).await? {
         Upgrade::WebSocket(mut upgrade) => {
             let dialect = web_socket::Dialect::choose(&mut upgrade)?;
@@ -74,7 +74,7 @@ pub(super) async fn answer(
             };
             Ok(upgrade.switch(server, move |socket| {
                 let (inward, outward) = web_socket::faces(socket, dialect);
-                carry(inward, outward, session, tells)
+                carry(inward, outward, session, exit_report)
             }))
         }
         Upgrade::Spdy(upgrade) => {
@@ -86,7 +86,7 @@ pub(super) async fn answer(
                 Ok(session) => session,
                 Err(error) => return upgrade::refusal(error),
             };
-            let speak = move |socket| spdy::speak(socket, protocol, streams, session, tells);
+            let speak = move |socket| spdy::speak(socket, protocol, streams, session, exit_report);
             Ok(upgrade.switch(server, protocol, speak))
         }
     }
@@ -105,10 +105,10 @@ trait Inward: Send {
 
 /// Where a session's output goes.
 trait Outward: Send {
-    /// Tells the client; after `Exited` or `Failed` the end too. False when the client has left.
-    fn tell(&mut self, output: SessionOutput) -> impl Future<Output = bool> + Send;
+    /// Sends it to the client; after `Exited` or `Failed` the end too. False when the client has left.
+    fn send_output(&mut self, output: SessionOutput) -> impl Future<Output = bool> + Send;
 
-    /// What is to be done while there is nothing to tell; ends when the client has left.
+    /// What is to be done while there is nothing to send; ends when the client has left.
     fn idle(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
@@ -118,9 +118,9 @@ fn ends(output: &SessionOutput) -> bool {
     matches!(output, SessionOutput::Exited(_) | SessionOutput::Failed(_))
 }
 
-/// What a client is told of the process' end.
+/// What is reported to a client when the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tells {
+enum ExitReport {
     /// Its exit code.
     ExitCode,
     /// That its streams have ended in order: those who are attached read the code in the pod's status.
@@ -133,7 +133,12 @@ const LINGER: Duration = Duration::from_secs(10);
 
 /// Carries a session until either side ends. Input waits for the process and output for the client: nothing
 /// piles up here.
-async fn carry(mut inward: impl Inward, mut outward: impl Outward, session: Session, tells: Tells) {
+async fn carry(
+    mut inward: impl Inward,
+    mut outward: impl Outward,
+    session: Session,
+    exit_report: ExitReport,
+) {
     let Session { input, mut output } = session;
     let inbound = async {
         let mut taken = true;
@@ -154,12 +159,14 @@ async fn carry(mut inward: impl Inward, mut outward: impl Outward, session: Sess
                 () = outward.idle() => return,
             };
             let message = match message {
-                Some(SessionOutput::Exited(_)) if tells == Tells::Success => SessionOutput::Exited(0),
+                Some(SessionOutput::Exited(_)) if exit_report == ExitReport::Success => {
+                    SessionOutput::Exited(0)
+                }
                 Some(message) => message,
                 None => SessionOutput::Failed("the session was cut off".into()),
             };
             let last = ends(&message);
-            if !outward.tell(message).await || last {
+            if !outward.send_output(message).await || last {
                 return;
             }
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use base::session::{SessionOutput, TerminalSize};
 
-/// How a session's end is told.
+/// How a session's end is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusForm {
     /// A `Status`, always (the fourth version of the protocol on).

@@ -85,7 +85,7 @@ pub(super) fn faces(socket: WebSocket, dialect: Dialect) -> (impl Inward, impl O
 struct In {
     stream: SplitStream<WebSocket>,
     framing: Framing,
-    /// Told of the first pong.
+    /// Notified of the first pong.
     answered: Option<oneshot::Sender<()>>,
 }
 
@@ -134,7 +134,7 @@ impl Out {
 }
 
 impl Outward for Out {
-    async fn tell(&mut self, output: SessionOutput) -> bool {
+    async fn send_output(&mut self, output: SessionOutput) -> bool {
         self.settle().await;
         let Dialect { framing, status } = self.dialect;
         let message = match &output {

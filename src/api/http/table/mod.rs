@@ -15,7 +15,7 @@ use object::{Object, ServedKind};
 
 /// What a row carries of its object: the `includeObject` parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IncludeObject {
+pub(crate) enum IncludeObject {
     /// Nothing.
     None,
     /// A `PartialObjectMetadata`.
@@ -27,7 +27,7 @@ pub enum IncludeObject {
 
 impl IncludeObject {
     /// Reads the query parameter; `None` when it is neither of the three.
-    pub fn from_parameter(text: &str) -> Option<Self> {
+    pub(crate) fn from_parameter(text: &str) -> Option<Self> {
         match text {
             "None" => Some(Self::None),
             "" | "Metadata" => Some(Self::Metadata),
@@ -40,16 +40,16 @@ impl IncludeObject {
 /// The metadata of the list the table stands for.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TableMeta {
+pub(crate) struct TableMeta {
     /// The list's revision, or the object's.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub resource_version: String,
+    pub(crate) resource_version: String,
     /// Where the next page begins.
     #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
-    pub continue_token: String,
+    pub(crate) continue_token: String,
     /// How many more there are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub remaining_item_count: Option<i64>,
+    pub(crate) remaining_item_count: Option<i64>,
 }
 
 #[derive(Serialize)]

@@ -362,13 +362,13 @@ fn where_a_suspended_job_runs_may_be_changed_until_it_starts_job_1_api_5() {
         format!("spec: {{suspend: {suspend}, template: {{spec: {{restartPolicy: Never, {pod}}}}}}}")
     };
     let old = "containers: [{name: c, image: i}]";
-    let told = |suspend: bool, status: &str, pod: &str| {
+    let errors = |suspend: bool, status: &str, pod: &str| {
         let mut before = job(&spec(suspend, old));
         before.get_mut::<k8s_openapi::api::batch::v1::Job>().unwrap().status =
             serde_json::from_value(from_yaml(status).unwrap()).unwrap();
         shown(&validate_update(&job(&spec(suspend, pod)), &before))
     };
-    let change = |suspend: bool, status: &str, pod: &str| told(suspend, status, pod).len();
+    let change = |suspend: bool, status: &str, pod: &str| errors(suspend, status, pod).len();
     let node = "nodeSelector: {a: b}, tolerations: [{operator: Exists}], affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: z, operator: Exists}]}]}}}, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]";
     let image = "containers: [{name: c, image: other}]";
     let spread = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}]}}, containers: [{name: c, image: i}]";
@@ -376,7 +376,7 @@ fn where_a_suspended_job_runs_may_be_changed_until_it_starts_job_1_api_5() {
     assert_eq!(change(true, "{startTime: '2026-11-21T00:00:00Z'}", node), 1, "it has started");
     assert_eq!(change(false, "{}", node), 1);
     assert_eq!(
-        told(true, "{}", image),
+        errors(true, "{}", image),
         [
             r#"spec.template: Invalid value: {"spec":{"containers":[{"name":"c","image":"other"}]}}: field is immutable"#
         ],

@@ -154,13 +154,13 @@ fn a_container_that_ended_stays_ended_pod_4() {
             ),
         )
     };
-    let told =
+    let forbidden =
         ["status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state"];
     for (policy, exit_code, allowed) in
         [("Always", 0, true), ("OnFailure", 1, true), ("OnFailure", 0, false), ("Never", 1, false)]
     {
         let old = pod(policy, &format!("terminated: {{exitCode: {exit_code}}}"));
         let errors = shown(&validate_status_update(&pod(policy, "running: {}"), &old));
-        assert_eq!(errors, if allowed { &[][..] } else { &told[..] }, "{policy} {exit_code}");
+        assert_eq!(errors, if allowed { &[][..] } else { &forbidden[..] }, "{policy} {exit_code}");
     }
 }

@@ -126,10 +126,10 @@ fn metric_text(metric: &MetricSpec, current: Option<&MetricStatus>) -> String {
         return UNKNOWN.into();
     };
     match &target.average_value {
-        // Pods' metrics are averages anyway; of the others it is told.
+        // Pods' metrics are averages anyway; the others' are marked.
         Some(average) => {
-            let told = if metric.pods.is_some() { "" } else { " (avg)" };
-            format!("{}/{}{told}", amount(current.and_then(|c| c.average_value.as_ref())), average.0)
+            let suffix = if metric.pods.is_some() { "" } else { " (avg)" };
+            format!("{}/{}{suffix}", amount(current.and_then(|c| c.average_value.as_ref())), average.0)
         }
         None => format!(
             "{}/{}",

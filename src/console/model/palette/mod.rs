@@ -8,26 +8,26 @@ use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-use crate::ask::add_node::{self, NewNode};
 use crate::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
 use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, TableRoute};
 use crate::model::Model;
+use crate::operations::add_node::{self, NewNode};
 use crate::scope::Scope;
 use crate::screen::View;
 use crate::theme::library;
 use base::nearest::nearest;
 
 /// What a text does.
-pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
+pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
     let word = WORDS
         .iter()
-        .find(|known| known.word == first || known.aliases.split(' ').any(|alias| alias == first))
-        .map(|known| known.word);
+        .find(|known| known.name == first || known.aliases.split(' ').any(|alias| alias == first))
+        .map(|known| known.name);
     match word {
         Some("quit") => return Ok(vec![Effect::Command(Command::Quit)]),
         Some("theme") => {
@@ -46,7 +46,7 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("add-node") => {
             if rest.is_empty() {
                 add_node::allowed(&model.shared.catalogue)?;
-                return Ok(vec![Effect::ShowDialog(Box::new(add_node::ask()))]);
+                return Ok(vec![Effect::ShowDialog(Box::new(add_node::dialog()))]);
             }
             return add_node(&rest.join(" "), model);
         }
@@ -102,10 +102,10 @@ fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
 fn candidates(model: &Model) -> Vec<String> {
     let mut all: Vec<String> =
         model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect();
-    all.extend(WORDS.iter().map(|known| known.word.to_owned()));
+    all.extend(WORDS.iter().map(|known| known.name.to_owned()));
     // Commands that need no screen of their own are better known by their keys.
-    let (id, screen) = model.top();
-    let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+    let (_, screen) = model.top();
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     let contexts = screen.key_contexts(&cx);
     let named = |place: KeyContext| {
         contexts.contains(&place) && !matches!(place, KeyContext::List | KeyContext::Everywhere)
@@ -118,7 +118,7 @@ fn candidates(model: &Model) -> Vec<String> {
 
 /// What Enter means when the text is not whole by itself: the best completion, unless that would change the
 /// cluster; such a word is typed whole.
-pub fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'a String> {
+pub(crate) fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'a String> {
     let harmless = |whole: &&String| {
         Command::named(whole).is_none_or(|command| command.entry().touches == Touches::Nothing)
     };
@@ -132,7 +132,7 @@ fn takes_namespace(first: &str, model: &Model) -> bool {
 }
 
 /// Texts that complete what is typed, best first.
-pub fn suggest(text: &str, model: &Model) -> Vec<String> {
+pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
     let (head, last) = match text.rsplit_once(' ') {
         Some((head, last)) => (Some(head), last),
         None => (None, text),
@@ -185,7 +185,7 @@ fn rank(typed: &str, words: Vec<String>) -> Vec<String> {
 }
 
 /// The index of a namespace key, from zero.
-pub fn namespace_key(command: Command) -> Option<usize> {
+pub(crate) fn namespace_key(command: Command) -> Option<usize> {
     Some(match command {
         Command::Namespace1 => 0,
         Command::Namespace2 => 1,
@@ -207,7 +207,7 @@ fn background_dialog(model: &Model) -> Dialog {
         .into_iter()
         .enumerate()
         .map(|(at, (id, screen))| {
-            let cx = model.shared.context(id, jiff::Timestamp::UNIX_EPOCH);
+            let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
             let title = screen.background(&cx).unwrap_or_else(|| format!("{}: over", screen.title(&cx)));
             (id, format!("{} {title}", at + 1))
         })
@@ -223,7 +223,7 @@ fn background_dialog(model: &Model) -> Dialog {
 }
 
 /// Picks a theme; each is shown at once, Cancel takes the old one back.
-pub fn theme_dialog(model: &Model) -> Dialog {
+pub(crate) fn theme_dialog(model: &Model) -> Dialog {
     let names = library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect();
     let before = model.shared.theme.name.clone();
     let mut fields = Fields::default();

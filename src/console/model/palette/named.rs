@@ -2,13 +2,13 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::ask;
 use crate::builtin;
 use crate::command::{Command, KeyContext, Touches};
 use crate::effect::Effect;
 use crate::kind_view;
 use crate::model::Model;
 use crate::offers;
+use crate::operations;
 use crate::resource::{Kind, ObjectRef};
 use crate::scope::Scope;
 use crate::screen::View;
@@ -50,9 +50,9 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     if let Some(why) = offers::refuses(&model.shared.catalogue, &object.kind, command, 0) {
         return Err(why);
     }
-    let cx = model.shared.context(model.top().0, jiff::Timestamp::UNIX_EPOCH);
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     if let Some(count) = count {
-        return Ok(vec![Effect::ShowDialog(Box::new(ask::scale::ask_for(&cx, object, count)))]);
+        return Ok(vec![Effect::ShowDialog(Box::new(operations::scale::dialog_for(&cx, object, count)))]);
     }
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }
@@ -60,8 +60,8 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
 /// Where the command is a key, it is done; elsewhere it says where that is.
 fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, String> {
     let entry = command.entry();
-    let (id, screen) = model.top();
-    let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+    let (_, screen) = model.top();
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     let here = entry.context == KeyContext::Everywhere || screen.key_contexts(&cx).contains(&entry.context);
     if here || command == Command::AddNode {
         return Ok(vec![Effect::Command(command)]);

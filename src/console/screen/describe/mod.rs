@@ -65,7 +65,7 @@ pub struct Describe {
 
 impl Describe {
     /// Of this object.
-    pub fn new(target: ObjectRef) -> Self {
+    pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
             object: None,

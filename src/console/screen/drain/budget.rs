@@ -57,7 +57,7 @@ impl<'a> BudgetTracker<'a> {
     }
 
     /// Rules on one pod; what is allowed is taken from the budget.
-    pub fn rule(&mut self, pod: &Pod) -> BudgetDecision {
+    pub(crate) fn rule(&mut self, pod: &Pod) -> BudgetDecision {
         let namespace = pod.metadata.namespace.as_deref();
         let mut covering: Vec<&mut Account<'a>> = self
             .accounts

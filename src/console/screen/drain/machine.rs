@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::resource::Uid;
 
 /// Pause between two tries while a budget blocks, as kubectl's.
-pub const RETRY: SignedDuration = SignedDuration::from_secs(5);
+pub(crate) const RETRY: SignedDuration = SignedDuration::from_secs(5);
 
 /// How far a pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,14 +43,14 @@ pub enum EvictionState {
 
 impl EvictionState {
     /// Whether nothing more will happen.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Gone { .. } | Self::Failed(_))
     }
 }
 
 /// What the server said to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EvictionResponse {
+pub(crate) enum EvictionResponse {
     /// Done; the pod is ending.
     Accepted,
     /// 429: a budget blocks it for now.
@@ -77,7 +77,7 @@ struct Course {
 impl Machine {
     /// A drain of these pods; those already going are only waited for. The requests for the others are
     /// to be made at once, all of them.
-    pub fn start(
+    pub(crate) fn start(
         ask: impl IntoIterator<Item = Uid>,
         wait: impl IntoIterator<Item = Uid>,
         timeout: Option<Duration>,
@@ -98,17 +98,17 @@ impl Machine {
     }
 
     /// How far a pod is.
-    pub fn fate(&self, uid: &Uid) -> Option<&EvictionState> {
+    pub(crate) fn fate(&self, uid: &Uid) -> Option<&EvictionState> {
         self.pods.get(uid).map(|course| &course.fate)
     }
 
     /// Every pod with its fate.
-    pub fn fates(&self) -> impl Iterator<Item = (&Uid, &EvictionState)> {
+    pub(crate) fn fates(&self) -> impl Iterator<Item = (&Uid, &EvictionState)> {
         self.pods.iter().map(|(uid, course)| (uid, &course.fate))
     }
 
     /// Takes an answer; true if the pod's fate changed.
-    pub fn answered(&mut self, uid: &Uid, answer: EvictionResponse, now: Timestamp) -> bool {
+    pub(crate) fn answered(&mut self, uid: &Uid, answer: EvictionResponse, now: Timestamp) -> bool {
         let Some(course) = self.pods.get_mut(uid) else { return false };
         // The object may have gone before the answer came.
         if course.fate.is_over() {
@@ -128,7 +128,7 @@ impl Machine {
     }
 
     /// The pod's object is gone; true if that is news.
-    pub fn gone(&mut self, uid: &Uid, now: Timestamp) -> bool {
+    pub(crate) fn gone(&mut self, uid: &Uid, now: Timestamp) -> bool {
         match self.pods.get_mut(uid) {
             Some(course) if !matches!(course.fate, EvictionState::Gone { .. }) => {
                 course.fate = EvictionState::Gone { after: now.duration_since(course.started) };
@@ -139,7 +139,7 @@ impl Machine {
     }
 
     /// Lets time pass: the pods to ask for again. At the deadline the rest fails.
-    pub fn tick(&mut self, now: Timestamp) -> Vec<Uid> {
+    pub(crate) fn tick(&mut self, now: Timestamp) -> Vec<Uid> {
         if let Some((at, timeout)) = self.deadline
             && now >= at
         {
@@ -160,7 +160,7 @@ impl Machine {
     }
 
     /// When [`Machine::tick`] has something to do next.
-    pub fn wake_at(&self) -> Option<Timestamp> {
+    pub(crate) fn wake_at(&self) -> Option<Timestamp> {
         let retries = self.pods.values().filter_map(|course| match course.fate {
             EvictionState::Waiting { retry_at, .. } => Some(retry_at),
             _ => None,
@@ -169,7 +169,7 @@ impl Machine {
     }
 
     /// Whether every pod is gone or has failed.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.pods.values().all(|course| course.fate.is_over())
     }
 }

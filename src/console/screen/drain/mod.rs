@@ -7,13 +7,13 @@
 //! happens; all three are pure, and so is [`replacement`]. [`driver`] carries it out. A drain never deletes a pod
 //! that the plan refuses, and never forces: what is left is said.
 
-pub mod budget;
+pub(crate) mod budget;
 pub mod driver;
-pub mod machine;
-pub mod options;
+pub(crate) mod machine;
+pub(crate) mod options;
 pub mod plan;
-pub mod remove;
-pub mod replacement;
+pub(crate) mod remove;
+pub(crate) mod replacement;
 mod view;
 
 use std::cell::Cell;
@@ -25,12 +25,12 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::ask::node::cordon;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::offers;
+use crate::operations::node::cordon;
 use crate::resource::{ObjectRef, Uid};
 use crate::toast::Toast;
 
@@ -137,7 +137,7 @@ pub struct Drain {
 
 impl Drain {
     /// Of these nodes, one after another.
-    pub fn new(nodes: Vec<ObjectRef>) -> Self {
+    pub(crate) fn new(nodes: Vec<ObjectRef>) -> Self {
         let states = nodes.iter().map(|_| NodeState::default()).collect();
         Self {
             nodes,

@@ -11,7 +11,7 @@ const TIMEOUTS: [Option<u64>; 6] = [None, Some(30), Some(60), Some(300), Some(90
 
 /// One switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
+pub(crate) enum Switch {
     /// Seconds each pod gets to end.
     Grace,
     /// When to give up on a node.
@@ -27,12 +27,12 @@ pub enum Switch {
 }
 
 /// The switches, in the order they are shown.
-pub const SWITCHES: [Switch; 6] =
+pub(crate) const SWITCHES: [Switch; 6] =
     [Switch::Grace, Switch::Timeout, Switch::DaemonSets, Switch::Force, Switch::Data, Switch::Bypass];
 
 impl Switch {
     /// What it says.
-    pub fn text(self, options: &Options) -> String {
+    pub(crate) fn text(self, options: &Options) -> String {
         let tick = |on: bool| if on { "[x]" } else { "[ ]" };
         match self {
             Self::Grace => match options.grace_seconds {
@@ -51,7 +51,7 @@ impl Switch {
     }
 
     /// Turns it on or off, or to its next value.
-    pub fn press(self, options: &mut Options) {
+    pub(crate) fn press(self, options: &mut Options) {
         match self {
             Self::Grace => options.grace_seconds = following(&GRACES, options.grace_seconds),
             Self::Timeout => {
@@ -66,7 +66,7 @@ impl Switch {
     }
 
     /// Whether it puts at risk what is being protected, as it stands.
-    pub fn is_risky(self, options: &Options) -> bool {
+    pub(crate) fn is_risky(self, options: &Options) -> bool {
         match self {
             Self::Bypass => options.disable_eviction,
             Self::Force => options.force,

@@ -73,17 +73,17 @@ impl Verdict {
     }
 
     /// Whether the user has to decide about it.
-    pub fn refuses(self) -> bool {
+    pub(crate) fn refuses(self) -> bool {
         matches!(self, Self::RefuseDaemonSet | Self::RefuseUnmanaged | Self::RefuseData)
     }
 
     /// Whether the user made an exception, or could make one, for this pod alone.
-    pub fn is_exceptional(self) -> bool {
+    pub(crate) fn is_exceptional(self) -> bool {
         matches!(self, Self::EvictLost | Self::EvictData | Self::RefuseUnmanaged | Self::RefuseData)
     }
 
     /// One word for the row.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Evict | Self::EvictLost | Self::EvictData | Self::Finished => "evict",
             Self::Going => "going",
@@ -93,7 +93,7 @@ impl Verdict {
     }
 
     /// Why.
-    pub fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Evict => "",
             Self::EvictLost => "no controller: will be lost",
@@ -115,15 +115,15 @@ pub struct Row {
     /// The pod.
     pub uid: Uid,
     /// Its namespace.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its controller, which replaces it.
-    pub owner: Option<Uid>,
+    pub(crate) owner: Option<Uid>,
     /// What becomes of it.
     pub verdict: Verdict,
     /// What budgets say; `Free` where they are not asked.
-    pub ruling: BudgetDecision,
+    pub(crate) ruling: BudgetDecision,
 }
 
 /// What a drain would do with these pods of a node, in the order it is shown: first those that leave.

@@ -1,4 +1,4 @@
-//! Asks before nodes are removed for good, with what a drain would still have to do.
+//! The dialog before nodes are removed for good, with what a drain would still have to do.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,14 +7,14 @@ use kube::api::PropagationPolicy;
 
 use super::budget::BudgetTracker;
 use super::plan::{Options, Verdict, plan};
-use crate::ask::delete;
 use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
+use crate::operations::delete;
 use crate::resource::ObjectRef;
 
 /// Their name must be typed, and what is not drained is listed.
-pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
+pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let (title, wanted) = match targets.as_slice() {
         [one] => (format!("Remove {}", one.describe()), one.name.clone()),
         many => (format!("Remove {} nodes", many.len()), format!("{} nodes", many.len())),

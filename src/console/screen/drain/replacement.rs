@@ -13,17 +13,17 @@ use crate::resource::Uid;
 
 /// A pod that came in the place of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replacement {
+pub(crate) struct Replacement {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Where it is; none before it is scheduled.
-    pub node: Option<String>,
+    pub(crate) node: Option<String>,
     /// Whether it is ready.
-    pub ready: bool,
+    pub(crate) ready: bool,
 }
 
 /// The replacement of each of these rows, where there is one. `pods_of` gives the pods of a controller.
-pub fn replacements<'a>(
+pub(crate) fn replacements<'a>(
     gone: impl IntoIterator<Item = &'a Row>,
     since: Timestamp,
     pods_of: impl Fn(&Uid) -> Vec<&'a Pod>,

@@ -13,7 +13,7 @@ use crate::resource::ObjectRef;
 use crate::yaml_text;
 
 /// How long nothing must be typed before the server is asked.
-pub const PAUSE: Duration = Duration::from_millis(350);
+pub(crate) const PAUSE: Duration = Duration::from_millis(350);
 
 /// What the tasks send the screen.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub enum CheckResult {
 }
 
 /// Fetches the object.
-pub fn load(target: &ObjectRef) -> Effect {
+pub(crate) fn load(target: &ObjectRef) -> Effect {
     let target = target.clone();
     Effect::task("load", move |out| async move {
         let loaded = match out.fetch(&target).await {
@@ -56,7 +56,7 @@ pub fn load(target: &ObjectRef) -> Effect {
 }
 
 /// Asks the server what it would say to this text, after a pause; a later check ends this one.
-pub fn check(target: &ObjectRef, text: String, base: Value, number: u64, pause: Duration) -> Effect {
+pub(crate) fn check(target: &ObjectRef, text: String, base: Value, number: u64, pause: Duration) -> Effect {
     let target = target.clone();
     Effect::task("check", move |out| async move {
         tokio::time::sleep(pause).await;
@@ -73,7 +73,7 @@ pub fn check(target: &ObjectRef, text: String, base: Value, number: u64, pause: 
 }
 
 /// Saves the text.
-pub fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
+pub(crate) fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
     let target = target.clone();
     Effect::task("save", move |out| async move {
         let loaded = match typed(&target, &text) {
@@ -97,7 +97,7 @@ pub fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
 }
 
 /// The typed text as an object, or what is wrong with it before anybody is asked.
-pub fn typed(target: &ObjectRef, text: &str) -> Result<Value, Problem> {
+pub(crate) fn typed(target: &ObjectRef, text: &str) -> Result<Value, Problem> {
     let value = yaml_text::read(text).map_err(|(line, text)| Problem { line, text })?;
     let name = value.pointer("/metadata/name").and_then(Value::as_str);
     if name != Some(&target.name) {

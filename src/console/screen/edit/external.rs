@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Runs the editor on the text, in a file that only we can read, and returns what was saved.
-pub async fn run(text: String) -> Result<String, String> {
+pub(crate) async fn run(text: String) -> Result<String, String> {
     let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR")).unwrap_or_else(|_| "vi".into());
     let name = format!("podium-edit-{}.yaml", uuid::Uuid::new_v4());
     let path = std::env::temp_dir().join(name);

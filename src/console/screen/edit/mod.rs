@@ -5,9 +5,9 @@
 //! anew; where both changed the same field, the user picks. What was typed is never lost.
 
 pub mod action;
-pub mod exchange;
-pub mod external;
-pub mod problem;
+pub(crate) mod exchange;
+pub(crate) mod external;
+pub(crate) mod problem;
 mod view;
 
 pub use exchange::{CheckResult, EditData};
@@ -98,7 +98,7 @@ pub struct Edit {
 
 impl Edit {
     /// Of this object.
-    pub fn new(target: ObjectRef) -> Self {
+    pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
             stage: Stage::Loading,

@@ -19,7 +19,7 @@ impl Problem {
 }
 
 /// The server's complaint, each of its causes at the line of its field.
-pub fn of_status(status: &Status, text: &str) -> Vec<Problem> {
+pub(crate) fn of_status(status: &Status, text: &str) -> Vec<Problem> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let at_fields: Vec<Problem> = causes
         .filter(|cause| !cause.field.is_empty())
@@ -36,7 +36,7 @@ pub fn of_status(status: &Status, text: &str) -> Vec<Problem> {
 }
 
 /// The line of a field, or of the nearest part of its path that is there.
-pub fn line_of(text: &str, field: &str) -> Option<usize> {
+pub(crate) fn line_of(text: &str, field: &str) -> Option<usize> {
     let document = manifest::parse(text, "edit").into_iter().next()?.ok()?;
     Some(document.position(field).line)
 }

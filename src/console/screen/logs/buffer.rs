@@ -16,7 +16,7 @@ const CAPACITY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Lines with their query.
 #[derive(Debug)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     lines: VecDeque<LogLine>,
     /// Number of the first line kept: how many were dropped since the last [`Buffer::clear`].
     first: u64,
@@ -43,7 +43,7 @@ impl Default for Buffer {
 
 impl Buffer {
     /// An empty buffer for so many lines of so many bytes together.
-    pub fn new(capacity: usize, capacity_bytes: usize) -> Self {
+    pub(crate) fn new(capacity: usize, capacity_bytes: usize) -> Self {
         Self {
             lines: VecDeque::new(),
             first: 0,
@@ -59,7 +59,7 @@ impl Buffer {
     }
 
     /// Appends lines; the oldest make room.
-    pub fn extend(&mut self, lines: Vec<LogLine>) {
+    pub(crate) fn extend(&mut self, lines: Vec<LogLine>) {
         for line in lines {
             self.bytes += size(&line);
             self.outputs += usize::from(line.sort == Sort::Output);
@@ -88,7 +88,7 @@ impl Buffer {
     }
 
     /// Forgets all lines; their numbers are not used again.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.first += self.lines.len() as u64;
         self.lines.clear();
         self.found.clear();
@@ -98,7 +98,7 @@ impl Buffer {
     }
 
     /// Searches for something else, or for nothing.
-    pub fn search(&mut self, query: Option<Search>) {
+    pub(crate) fn search(&mut self, query: Option<Search>) {
         self.query = query;
         let first = self.first;
         self.found = match &self.query {
@@ -112,64 +112,59 @@ impl Buffer {
     }
 
     /// Shows only what matches, or everything.
-    pub fn filter(&mut self, on: bool) {
+    pub(crate) fn filter(&mut self, on: bool) {
         self.filtering = on;
     }
 
     /// Whether only what matches is shown; without a query everything is.
-    pub fn filtering(&self) -> bool {
+    pub(crate) fn filtering(&self) -> bool {
         self.filtering && self.query.is_some()
     }
 
     /// What is searched for.
-    pub fn query(&self) -> Option<&Search> {
+    pub(crate) fn query(&self) -> Option<&Search> {
         self.query.as_ref()
     }
 
     /// How many lines match.
-    pub fn found(&self) -> usize {
+    pub(crate) fn found(&self) -> usize {
         self.found.len()
     }
 
     /// Lines dropped for room, before the first one kept.
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// How many lines are kept.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether no line is kept.
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
     /// Whether the next batches would make the oldest lines go.
-    pub fn is_nearly_full(&self) -> bool {
+    pub(crate) fn is_nearly_full(&self) -> bool {
         self.lines.len() >= self.capacity / 10 * 9 || self.bytes >= self.capacity_bytes / 10 * 9
     }
 
     /// Whether a container wrote any of them.
-    pub fn has_output(&self) -> bool {
+    pub(crate) fn has_output(&self) -> bool {
         self.outputs > 0
     }
 
     /// How many lines are shown.
-    pub fn shown(&self) -> usize {
+    pub(crate) fn shown(&self) -> usize {
         if self.filtering() { self.found.len() } else { self.lines.len() }
     }
 
     /// The line at a place among those shown, with its number.
-    pub fn shown_at(&self, place: usize) -> Option<(u64, &LogLine)> {
+    pub(crate) fn shown_at(&self, place: usize) -> Option<(u64, &LogLine)> {
         let number = if self.filtering() { *self.found.get(place)? } else { self.first + place as u64 };
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some((number, self.lines.get(index)?))
     }
 
     /// The place among those shown of the first line with this number or a later one.
-    pub fn place_of(&self, number: u64) -> usize {
+    pub(crate) fn place_of(&self, number: u64) -> usize {
         if self.filtering() {
             return self.found.partition_point(|found| *found < number);
         }
@@ -177,24 +172,24 @@ impl Buffer {
     }
 
     /// The next line that matches, after a number; around the end.
-    pub fn next_found(&self, after: u64) -> Option<u64> {
+    pub(crate) fn next_found(&self, after: u64) -> Option<u64> {
         let place = self.found.partition_point(|found| *found <= after);
         self.found.get(place).or_else(|| self.found.front()).copied()
     }
 
     /// The line before a number that matches; around the start.
-    pub fn previous_found(&self, before: u64) -> Option<u64> {
+    pub(crate) fn previous_found(&self, before: u64) -> Option<u64> {
         let place = self.found.partition_point(|found| *found < before);
         place.checked_sub(1).and_then(|place| self.found.get(place)).or_else(|| self.found.back()).copied()
     }
 
     /// Which match this line is, counted from one.
-    pub fn match_index(&self, number: u64) -> Option<usize> {
+    pub(crate) fn match_index(&self, number: u64) -> Option<usize> {
         self.found.binary_search(&number).ok().map(|place| place + 1)
     }
 
     /// Everything shown, as a file: with sources and timestamps, so that it can be used elsewhere.
-    pub fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
         if self.dropped > 0 {
             text = format!("… {} lines dropped here\n", self.dropped);
@@ -248,7 +243,7 @@ mod tests {
         assert_eq!(buffer.place_of(0), 0, "a dropped line's view moves to the oldest");
         assert!(buffer.to_text().starts_with("… 2 lines dropped here\np/c line 2\n"));
         buffer.clear();
-        assert!(buffer.is_empty() && buffer.dropped() == 0);
+        assert!(buffer.len() == 0 && buffer.dropped() == 0);
         buffer.extend(lines(5..6));
         assert_eq!(buffer.shown_at(0).unwrap().0, 5);
     }

@@ -2,7 +2,7 @@
 
 /// Where to start reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub(crate) enum Start {
     /// The last so many lines of each container.
     Tail(i64),
     /// The first line there is.
@@ -13,7 +13,7 @@ pub enum Start {
 
 /// Which containers of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
+pub(crate) enum Which {
     /// All of them, init and ephemeral ones too.
     All,
     /// The one of this name.
@@ -22,7 +22,7 @@ pub enum Which {
 
 /// Which pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pods {
+pub(crate) enum Pods {
     /// The one of this name.
     Named(String),
     /// Those with these labels (query form).
@@ -31,15 +31,15 @@ pub enum Pods {
 
 /// What to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Follow {
+pub(crate) struct Follow {
     /// In this namespace.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// These pods.
-    pub pods: Pods,
+    pub(crate) pods: Pods,
     /// These containers.
-    pub which: Which,
+    pub(crate) which: Which,
     /// From here on.
-    pub start: Start,
+    pub(crate) start: Start,
     /// The run before the last restart, instead of the current one.
-    pub previous: bool,
+    pub(crate) previous: bool,
 }

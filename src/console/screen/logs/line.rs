@@ -22,7 +22,7 @@ pub enum Level {
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sort {
+pub(crate) enum Sort {
     /// Written by a container.
     #[default]
     Output,
@@ -36,17 +36,17 @@ pub enum Sort {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogLine {
     /// `pod/container`, shared by all lines of a stream.
-    pub source: Arc<str>,
+    pub(crate) source: Arc<str>,
     /// The server's timestamp, as it wrote it; empty where there is none.
-    pub at: String,
+    pub(crate) at: String,
     /// The text, without control characters.
-    pub text: String,
+    pub(crate) text: String,
     /// Which bytes of the text the container coloured.
-    pub styles: Vec<(Range<usize>, Style)>,
+    pub(crate) styles: Vec<(Range<usize>, Style)>,
     /// What it says about itself.
-    pub level: Level,
+    pub(crate) level: Level,
     /// What it is.
-    pub sort: Sort,
+    pub(crate) sort: Sort,
 }
 
 impl LogLine {
@@ -73,7 +73,7 @@ impl LogLine {
     }
 
     /// The user's line.
-    pub fn mark(text: impl Into<String>) -> Self {
+    pub(crate) fn mark(text: impl Into<String>) -> Self {
         Self { text: text.into(), sort: Sort::Mark, ..Self::default() }
     }
 }

@@ -13,15 +13,15 @@
 
 mod buffer;
 mod follow;
-pub mod line;
+pub(crate) mod line;
 mod run;
 mod selector;
 mod source;
 mod stream;
 mod view;
 
-pub use buffer::Buffer;
-pub use follow::{Follow, Pods, Start, Which};
+pub(crate) use buffer::Buffer;
+pub(crate) use follow::{Follow, Pods, Start, Which};
 pub use line::{Level, LogLine};
 
 use std::cell::Cell;
@@ -106,7 +106,7 @@ pub struct Logs {
 
 impl Logs {
     /// Of a pod, or of all pods of a workload.
-    pub fn new(target: ObjectRef, run: LogRun) -> Self {
+    pub(crate) fn new(target: ObjectRef, run: LogRun) -> Self {
         let is_pod = target.kind.kind == "Pod";
         Self {
             target,

@@ -37,7 +37,7 @@ use crate::store::{Object, Touched};
 
 /// The part with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// Deployments.
     #[default]
     Deployments,

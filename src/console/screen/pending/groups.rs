@@ -14,7 +14,7 @@ const GROUPED_FROM: usize = 16;
 
 /// What a row is known by, whatever the next verdict brings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Name {
+pub(crate) enum Name {
     /// A group, by its reasons.
     Group(String),
     /// A node.
@@ -23,16 +23,16 @@ pub enum Name {
 
 /// Nodes with the same refusals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub(crate) struct Group {
     /// What sets it apart.
-    pub name: Name,
+    pub(crate) name: Name,
     /// Positions in the verdict, the best score first.
-    pub nodes: Vec<usize>,
+    pub(crate) nodes: Vec<usize>,
 }
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Row<'g> {
+pub(crate) enum Row<'g> {
     /// Several nodes; whether they are shown below it.
     Group(&'g Group, Opened),
     /// One node, by position; whether it is one of a group above it.
@@ -41,7 +41,7 @@ pub enum Row<'g> {
 
 /// Whether a group shows its nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opened {
+pub(crate) enum Opened {
     /// They are listed below.
     Yes,
     /// They are not.
@@ -50,7 +50,7 @@ pub enum Opened {
 
 /// Whether a node's row belongs to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nested {
+pub(crate) enum Nested {
     /// To the group above.
     Yes,
     /// It stands alone.
@@ -59,7 +59,7 @@ pub enum Nested {
 
 impl Row<'_> {
     /// What it is known by.
-    pub fn name(&self, verdict: &Verdict) -> Name {
+    pub(crate) fn name(&self, verdict: &Verdict) -> Name {
         match self {
             Self::Group(group, _) => group.name.clone(),
             Self::Node(position, _) => Name::Node(verdict.nodes[*position].name.clone()),
@@ -67,7 +67,7 @@ impl Row<'_> {
     }
 
     /// A node it stands for: any one of a group has the group's refusals.
-    pub fn example<'v>(&self, verdict: &'v Verdict) -> &'v NodeVerdict {
+    pub(crate) fn example<'v>(&self, verdict: &'v Verdict) -> &'v NodeVerdict {
         match self {
             Self::Group(group, _) => &verdict.nodes[group.nodes[0]],
             Self::Node(position, _) => &verdict.nodes[*position],
@@ -76,7 +76,7 @@ impl Row<'_> {
 }
 
 /// The nodes in groups: those that the least stands against first, then the best score.
-pub fn groups(verdict: &Verdict) -> Vec<Group> {
+pub(crate) fn groups(verdict: &Verdict) -> Vec<Group> {
     let together = verdict.nodes.len() >= GROUPED_FROM;
     let mut by_reasons: HashMap<&[Refusal], Vec<usize>> = HashMap::new();
     for (position, node) in verdict.nodes.iter().enumerate() {
@@ -104,14 +104,14 @@ fn order(verdict: &Verdict, position: usize) -> (usize, std::cmp::Reverse<Option
 }
 
 /// Every reason against a node, in one line.
-pub fn reasons(node: &NodeVerdict) -> String {
+pub(crate) fn reasons(node: &NodeVerdict) -> String {
     let all: Vec<&str> =
         node.refusals.iter().flat_map(|refusal| &refusal.reasons).map(String::as_str).collect();
     if all.is_empty() { "takes the pod".to_owned() } else { all.join(", ") }
 }
 
 /// The rows to show: groups that are open with their nodes; of a search only what it finds, by node or reason.
-pub fn rows<'g>(
+pub(crate) fn rows<'g>(
     verdict: &Verdict,
     groups: &'g [Group],
     open: &BTreeSet<Name>,

@@ -5,8 +5,8 @@
 //! event and condition tell, and says so.
 
 mod event_view;
-pub mod groups;
-pub mod scheduler_event;
+pub(crate) mod groups;
+pub(crate) mod scheduler_event;
 pub mod verdict;
 mod view;
 
@@ -30,7 +30,7 @@ use crate::resource::{ObjectRef, ResourceKey};
 use crate::store::Touched;
 use crate::toast::Toast;
 use groups::{Group, Name, Row, groups, rows};
-use verdict::{Verdict, VerdictResponse, ask};
+use verdict::{Verdict, VerdictResponse, fetch};
 
 /// What its task sends it.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub struct Pending {
 
 impl Pending {
     /// Of this pod.
-    pub fn new(target: ObjectRef) -> Self {
+    pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
             answer: None,
@@ -112,7 +112,7 @@ impl Pending {
     fn load(&self) -> Effect {
         let target = self.target.clone();
         Effect::task("verdict", move |out| async move {
-            let answer = ask(out.client(), &target).await;
+            let answer = fetch(out.client(), &target).await;
             out.data(PendingData::VerdictResponse(answer)).await;
         })
     }

@@ -7,30 +7,30 @@ use crate::rows::event::{count, last_seen};
 
 /// A message of the scheduler, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchedulerMessage {
+pub(crate) struct SchedulerMessage {
     /// Its text.
-    pub message: String,
+    pub(crate) message: String,
     /// `FailedScheduling event`, or `PodScheduled condition`.
-    pub source: &'static str,
+    pub(crate) source: &'static str,
     /// When it was last reported.
-    pub at: Option<Timestamp>,
+    pub(crate) at: Option<Timestamp>,
     /// How often.
-    pub times: i32,
+    pub(crate) times: i32,
 }
 
 /// A message taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reasons {
+pub(crate) struct Reasons {
     /// How many nodes there are, as the message has it.
-    pub nodes: Option<u64>,
+    pub(crate) nodes: Option<u64>,
     /// How many nodes each reason is against, most first; no number where the pod as a whole was refused.
-    pub against: Vec<(Option<u64>, String)>,
+    pub(crate) against: Vec<(Option<u64>, String)>,
     /// What was said of preemption.
-    pub preemption: String,
+    pub(crate) preemption: String,
 }
 
 /// The newest of what the events and the condition tell of the pod.
-pub fn scheduler_message(pod: &Pod, events: &[&Event]) -> Option<SchedulerMessage> {
+pub(crate) fn scheduler_message(pod: &Pod, events: &[&Event]) -> Option<SchedulerMessage> {
     let event = events.iter().find(|event| event.reason.as_deref() == Some("FailedScheduling"));
     let event = event.map(|event| SchedulerMessage {
         message: event.message.clone().unwrap_or_default(),
@@ -53,7 +53,7 @@ pub fn scheduler_message(pod: &Pod, events: &[&Event]) -> Option<SchedulerMessag
 
 /// Takes a message apart: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.
 /// preemption: …`.
-pub fn reasons(message: &str) -> Reasons {
+pub(crate) fn reasons(message: &str) -> Reasons {
     let (head, preemption) = message.split_once(" preemption: ").unwrap_or((message, ""));
     let preemption = preemption.trim().to_owned();
     let Some((available, list)) = head.split_once(" nodes are available: ") else {

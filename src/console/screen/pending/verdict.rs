@@ -16,7 +16,7 @@ const PLURAL: &str = "schedulingverdicts";
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// When it was.
-    pub attempted_at: Time,
+    pub(crate) attempted_at: Time,
     /// What the pod's event says.
     pub message: String,
     /// What would make it fit, the least first.
@@ -37,7 +37,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Hint {
     /// The node.
-    pub node: String,
+    pub(crate) node: String,
     /// What to change.
     pub changes: Vec<String>,
     /// How many other nodes need the same.
@@ -49,9 +49,9 @@ pub struct Hint {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Scorer {
     /// Its name.
-    pub plugin: String,
+    pub(crate) plugin: String,
     /// How much its score counts.
-    pub weight: i64,
+    pub(crate) weight: i64,
 }
 
 /// What was found of one node.
@@ -97,8 +97,8 @@ pub enum VerdictResponse {
     Failed(String),
 }
 
-/// Asks for the verdict on a pod.
-pub async fn ask(client: Client, pod: &ObjectRef) -> VerdictResponse {
+/// Gets the verdict on a pod.
+pub async fn fetch(client: Client, pod: &ObjectRef) -> VerdictResponse {
     let resource = ApiResource {
         group: "podium.dev".into(),
         version: "v1alpha1".into(),

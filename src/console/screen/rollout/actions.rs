@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::{REVISION, without_hash};
 use crate::action::{Action, Mutation, PatchKind};
-use crate::ask::restart::is_paused;
+use crate::operations::restart::is_paused;
 use crate::resource::ObjectRef;
 
 /// Annotations that are the system's and stay the Deployment's own (kubectl's `annotationsToSkip`).
@@ -21,7 +21,7 @@ const KEPT: [&str; 7] = [
 
 /// The JSON patch that gives a Deployment the template of a ReplicaSet, as `kubectl rollout undo` does;
 /// kubectl's own words where it refuses.
-pub fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Value, String> {
+pub(crate) fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Value, String> {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
     if is_paused(deployment) {
         return Err(format!(
@@ -52,7 +52,7 @@ pub fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Value, St
 
 /// Goes back to a revision. The inverse goes back to the one it has now, which the server will have as a
 /// ReplicaSet then.
-pub fn undo(
+pub(crate) fn undo(
     target: &ObjectRef,
     deployment: &Deployment,
     set: &ReplicaSet,
@@ -87,7 +87,7 @@ pub fn undo(
 }
 
 /// Pauses, or resumes.
-pub fn pause(target: &ObjectRef, paused: bool) -> Action {
+pub(crate) fn pause(target: &ObjectRef, paused: bool) -> Action {
     let one = |paused: bool| {
         let verb = if paused { "pause" } else { "resume" };
         Action {

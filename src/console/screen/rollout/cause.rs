@@ -4,22 +4,22 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 /// Why a pod is not ready, and how sure it is that waiting alone does not help.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cause {
+pub(crate) struct Cause {
     /// Higher is worse: the worst one is shown when pods differ.
-    pub weight: u8,
+    pub(crate) weight: u8,
     /// `ImagePullBackOff`, `CrashLoopBackOff`, `Unschedulable` …
     pub reason: String,
     /// The image or the exit code, and what the server says.
-    pub detail: String,
+    pub(crate) detail: String,
 }
 
 /// The worst cause among pods.
-pub fn worst<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Option<Cause> {
+pub(crate) fn worst<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Option<Cause> {
     pods.into_iter().filter_map(of).max()
 }
 
 /// What holds this pod up; none while nothing is known to.
-pub fn of(pod: &Pod) -> Option<Cause> {
+pub(crate) fn of(pod: &Pod) -> Option<Cause> {
     let status = pod.status.as_ref()?;
     let conditions = status.conditions.iter().flatten();
     let unscheduled = conditions

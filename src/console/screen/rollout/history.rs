@@ -11,29 +11,29 @@ use jiff::Timestamp;
 use manifest::to_yaml;
 
 /// Where the revision of a Deployment or ReplicaSet is kept.
-pub const REVISION: &str = "deployment.kubernetes.io/revision";
+pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 const HASH: &str = "pod-template-hash";
 
 /// One revision: a ReplicaSet that can be gone back to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Revision {
+pub(crate) struct Revision {
     /// Its number.
-    pub number: i64,
+    pub(crate) number: i64,
     /// The ReplicaSet's name.
-    pub set: String,
+    pub(crate) set: String,
     /// When the ReplicaSet was made.
-    pub created: Option<Timestamp>,
+    pub(crate) created: Option<Timestamp>,
     /// `kubernetes.io/change-cause`, if given.
-    pub change_cause: Option<String>,
+    pub(crate) change_cause: Option<String>,
     /// The images of its containers.
-    pub images: Vec<String>,
+    pub(crate) images: Vec<String>,
     /// Whether the Deployment has its template now.
-    pub current: bool,
+    pub(crate) current: bool,
 }
 
 /// The revisions of a Deployment, newest first.
-pub fn revisions<'a>(
+pub(crate) fn revisions<'a>(
     deployment: &Deployment,
     sets: impl IntoIterator<Item = &'a ReplicaSet>,
 ) -> Vec<Revision> {
@@ -57,7 +57,7 @@ pub fn revisions<'a>(
 }
 
 /// The revision number of a ReplicaSet.
-pub fn revision_of(set: &ReplicaSet) -> Option<i64> {
+pub(crate) fn revision_of(set: &ReplicaSet) -> Option<i64> {
     annotation(set, REVISION)?.parse().ok()
 }
 
@@ -66,13 +66,13 @@ fn annotation(set: &ReplicaSet, key: &str) -> Option<String> {
 }
 
 /// Whether this is the Deployment's new ReplicaSet: its template is the Deployment's, without the hash.
-pub fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
+pub(crate) fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
     let wanted = without_hash(deployment.spec.template.clone());
     set.spec.template.clone().map(without_hash) == Some(wanted)
 }
 
 /// A template without the label the controller adds to tell ReplicaSets apart.
-pub fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
+pub(crate) fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
     if let Some(labels) = template.metadata.as_mut().and_then(|metadata| metadata.labels.as_mut()) {
         labels.remove(HASH);
     }
@@ -85,7 +85,7 @@ pub fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
 }
 
 /// The images of a template's containers, init containers first.
-pub fn images(template: &PodTemplateSpec) -> Vec<String> {
+pub(crate) fn images(template: &PodTemplateSpec) -> Vec<String> {
     let Some(spec) = &template.spec else { return Vec::new() };
     spec.init_containers
         .iter()
@@ -97,7 +97,7 @@ pub fn images(template: &PodTemplateSpec) -> Vec<String> {
 
 /// How a line of a diff is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
+pub(crate) enum Sign {
     /// In both.
     Same,
     /// Only in the first.
@@ -109,7 +109,10 @@ pub enum Sign {
 }
 
 /// The difference of two templates as YAML, with three lines around each change.
-pub fn template_diff(from: Option<&PodTemplateSpec>, to: Option<&PodTemplateSpec>) -> Vec<(Sign, String)> {
+pub(crate) fn template_diff(
+    from: Option<&PodTemplateSpec>,
+    to: Option<&PodTemplateSpec>,
+) -> Vec<(Sign, String)> {
     let text = |template: Option<&PodTemplateSpec>| {
         let value = template.map(|template| without_hash(template.clone()));
         let value = value.and_then(|template| serde_json::to_value(template).ok()).unwrap_or(Value::Null);

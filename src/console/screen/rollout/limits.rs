@@ -5,25 +5,25 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// How far a rollout may go above and below the wanted count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Wanted pods.
-    pub desired: i32,
+    pub(crate) desired: i32,
     /// Pods above it, at most.
-    pub surge: i32,
+    pub(crate) surge: i32,
     /// Pods below it that may be missing, at most.
-    pub unavailable: i32,
+    pub(crate) unavailable: i32,
     /// As written: `25%`.
-    pub surge_text: String,
+    pub(crate) surge_text: String,
     /// As written: `25%`.
-    pub unavailable_text: String,
+    pub(crate) unavailable_text: String,
     /// `RollingUpdate` or `Recreate`.
-    pub strategy: String,
+    pub(crate) strategy: String,
 }
 
 impl Limits {
     /// Those of a Deployment. A percentage of surge rounds up, one of unavailability down; where both
     /// come to nothing one pod may be missing (`ResolveFenceposts`).
-    pub fn of(deployment: &Deployment) -> Self {
+    pub(crate) fn of(deployment: &Deployment) -> Self {
         let desired = deployment.spec.replicas.unwrap_or(1);
         let strategy = deployment.spec.strategy.as_ref();
         let kind = strategy.and_then(|strategy| strategy.type_.clone());
@@ -58,12 +58,12 @@ impl Limits {
     }
 
     /// Pods there may be in all.
-    pub fn most(&self) -> i32 {
+    pub(crate) fn most(&self) -> i32 {
         self.desired + self.surge
     }
 
     /// Pods that must be available.
-    pub fn least_available(&self) -> i32 {
+    pub(crate) fn least_available(&self) -> i32 {
         (self.desired - self.unavailable).max(0)
     }
 }

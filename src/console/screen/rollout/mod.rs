@@ -4,12 +4,12 @@
 //! [`progress`] reads a Deployment with its ReplicaSets and Pods, [`actions`] says what an undo or a pause would
 //! change; both are pure.
 
-pub mod actions;
-pub mod cause;
-pub mod history;
-pub mod limits;
+pub(crate) mod actions;
+pub(crate) mod cause;
+pub(crate) mod history;
+pub(crate) mod limits;
 mod panels;
-pub mod progress;
+pub(crate) mod progress;
 mod view;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -20,26 +20,25 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::action::{self, Action, Mutation, error_text};
-use crate::ask;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Dialog, Effect, Only, TableRoute};
 use crate::message::ScreenMessage;
 use crate::offers;
+use crate::operations;
 use crate::resource::{ObjectRef, Uid};
 use crate::store::uid_of;
 use crate::text::clean;
 use crate::toast::Toast;
 
-pub use history::{Revision, revisions, template_diff};
-pub use limits::Limits;
-pub use progress::{Progress, RolloutView, Side};
+pub(crate) use history::{Revision, revisions, template_diff};
+pub(crate) use progress::{Progress, RolloutView, Side};
 
 use history::{Sign, revision_of};
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum RolloutData {
+pub(crate) enum RolloutData {
     /// The server was asked whether it would take the undo to this revision; what it said.
     Tried(i64, Result<(), String>),
 }
@@ -64,7 +63,7 @@ pub(super) struct Objects<'a> {
 
 impl Rollout {
     /// Of this object.
-    pub fn new(target: ObjectRef) -> Self {
+    pub(crate) fn new(target: ObjectRef) -> Self {
         Self { target, picked: None, scrolled: 0, tried: None }
     }
 
@@ -144,7 +143,7 @@ impl Rollout {
 
     fn pause(&self, cx: &Context<'_>) -> Vec<Effect> {
         let Some(objects) = self.objects(cx) else { return Vec::new() };
-        let paused = ask::restart::is_paused(objects.deployment);
+        let paused = operations::restart::is_paused(objects.deployment);
         vec![Effect::Act(Box::new(actions::pause(&self.target, !paused)))]
     }
 
@@ -172,14 +171,16 @@ impl View for Rollout {
             ScreenMessage::Command(command) => match command {
                 Command::RolloutUndo | Command::Enter => return self.ask_undo(cx),
                 Command::RolloutPause => return self.pause(cx),
-                Command::RolloutRestart => return ask::restart::ask(cx, std::slice::from_ref(&self.target)),
+                Command::RolloutRestart => {
+                    return operations::restart::show_dialog(cx, std::slice::from_ref(&self.target));
+                }
                 Command::RolloutScale => {
-                    return vec![Effect::ShowDialog(Box::new(ask::scale::ask(
+                    return vec![Effect::ShowDialog(Box::new(operations::scale::dialog(
                         cx,
                         vec![self.target.clone()],
                     )))];
                 }
-                Command::RolloutSetImage => return ask::set_image::ask(cx, &self.target),
+                Command::RolloutSetImage => return operations::set_image::show_dialog(cx, &self.target),
                 Command::RolloutPods => return self.pods(cx),
                 Command::Back | Command::Leave => return vec![Effect::Back],
                 Command::Up => self.step(cx, -1),

@@ -12,38 +12,38 @@ use crate::pod_status;
 
 /// One ReplicaSet of the rollout.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Side {
+pub(crate) struct Side {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its revision.
-    pub revision: Option<i64>,
+    pub(crate) revision: Option<i64>,
     /// The images of its template.
-    pub images: Vec<String>,
+    pub(crate) images: Vec<String>,
     /// Pods it is to have.
-    pub wanted: i32,
+    pub(crate) wanted: i32,
     /// Its pods: ready ones first, those on their way out last.
-    pub pods: Vec<PodMark>,
+    pub(crate) pods: Vec<PodMark>,
 }
 
 /// One pod of a side.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PodMark {
+pub(crate) struct PodMark {
     /// How it is.
-    pub health: Health,
+    pub(crate) health: Health,
     /// Whether all its containers are ready.
-    pub ready: bool,
+    pub(crate) ready: bool,
     /// When it will be gone at the latest, if it is being deleted.
-    pub gone_by: Option<Timestamp>,
+    pub(crate) gone_by: Option<Timestamp>,
 }
 
 impl Side {
     /// Ready pods that stay.
-    pub fn ready(&self) -> usize {
+    pub(crate) fn ready(&self) -> usize {
         self.pods.iter().filter(|pod| pod.ready && pod.gone_by.is_none()).count()
     }
 
     /// `6 ready, 2 starting, 1 terminating (27s left)`.
-    pub fn words(&self, now: Timestamp) -> String {
+    pub(crate) fn words(&self, now: Timestamp) -> String {
         let going: Vec<&PodMark> = self.pods.iter().filter(|pod| pod.gone_by.is_some()).collect();
         let staying = self.pods.len() - going.len();
         let ready = self.ready();
@@ -72,7 +72,7 @@ impl Side {
 
 /// How a rollout goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// The controller has not seen the last change yet.
     Unobserved,
     /// It moves, since the condition changed last.
@@ -87,38 +87,38 @@ pub enum Progress {
 
 /// The whole picture.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RolloutView {
+pub(crate) struct RolloutView {
     /// The revision the Deployment has.
-    pub revision: Option<i64>,
+    pub(crate) revision: Option<i64>,
     /// The limits it keeps.
-    pub limits: Limits,
+    pub(crate) limits: Limits,
     /// Pods in all.
-    pub total: i32,
+    pub(crate) total: i32,
     /// Pods of the new template.
-    pub updated: i32,
+    pub(crate) updated: i32,
     /// Available pods.
-    pub available: i32,
+    pub(crate) available: i32,
     /// The new side; none before its ReplicaSet exists.
-    pub new: Option<Side>,
+    pub(crate) new: Option<Side>,
     /// Old sides that still have or want pods, newest first.
-    pub old: Vec<Side>,
+    pub(crate) old: Vec<Side>,
     /// How it goes.
-    pub progress: Progress,
+    pub(crate) progress: Progress,
     /// When progress was seen last.
-    pub since: Option<Timestamp>,
+    pub(crate) since: Option<Timestamp>,
     /// When the deadline passes, while there is one.
-    pub deadline: Option<Timestamp>,
+    pub(crate) deadline: Option<Timestamp>,
     /// Seconds of the deadline.
-    pub deadline_seconds: i64,
+    pub(crate) deadline_seconds: i64,
     /// What holds the new pods up.
-    pub cause: Option<Cause>,
+    pub(crate) cause: Option<Cause>,
     /// A condition of the Deployment that says what the pods cannot: quota, a failing create.
-    pub failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 impl RolloutView {
     /// Reads it from the objects. The pods are those of the ReplicaSets given.
-    pub fn of(deployment: &Deployment, sets: &[(&ReplicaSet, Vec<&Pod>)]) -> Self {
+    pub(crate) fn of(deployment: &Deployment, sets: &[(&ReplicaSet, Vec<&Pod>)]) -> Self {
         let limits = Limits::of(deployment);
         let status = deployment.status.as_ref();
         let count = |value: Option<i32>| value.unwrap_or(0);

@@ -71,7 +71,7 @@ pub struct Table {
 
 impl Table {
     /// As the way there says.
-    pub fn new(route: TableRoute) -> Self {
+    pub(crate) fn new(route: TableRoute) -> Self {
         let TableRoute { kind, only, at, filter } = route;
         // The newest event first: its age is the least.
         let column = kind.is::<Event>().then_some(0);
@@ -127,12 +127,12 @@ impl Table {
     }
 
     /// The object under the cursor.
-    pub fn selected(&self) -> Option<ObjectRef> {
+    pub(crate) fn selected(&self) -> Option<ObjectRef> {
         self.index.at(self.cursor_place()).map(|row| self.object(row))
     }
 
     /// The marked objects, hidden ones too; without marks the one under the cursor.
-    pub fn targets(&self) -> Vec<ObjectRef> {
+    pub(crate) fn targets(&self) -> Vec<ObjectRef> {
         if self.marks.is_empty() {
             return self.selected().into_iter().collect();
         }
@@ -142,7 +142,7 @@ impl Table {
     }
 
     /// How many marked objects the filter hides.
-    pub fn hidden_marks(&self) -> usize {
+    pub(crate) fn hidden_marks(&self) -> usize {
         self.marks
             .iter()
             .filter(|uid| self.index.get(uid).is_some() && self.index.place(uid).is_none())

@@ -3,7 +3,7 @@
 //! Asks which container first where there are several. The only screen whose state changes while it is
 //! drawn: the pane's size is known only then, and is sent to the container at once.
 
-mod ask;
+mod dialogs;
 pub mod pane;
 mod view;
 
@@ -21,7 +21,7 @@ use crate::effect::{Effect, Outbox, TerminalPurpose};
 use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
-use ask::{ask_container, ask_debug, containers, opening};
+use dialogs::{container_dialog, containers, debug_dialog, opening};
 use pane::{
     DebugPlan, Emulator, Opening, Outcome, PaneEvent, PaneInput, PaneSize, Session, StartProgress, keys,
 };
@@ -96,7 +96,7 @@ impl std::fmt::Debug for Terminal {
 
 impl Terminal {
     /// In this pod; asks which container where there are several.
-    pub fn new(pod: ObjectRef, purpose: TerminalPurpose) -> Self {
+    pub(crate) fn new(pod: ObjectRef, purpose: TerminalPurpose) -> Self {
         let emulator = Emulator::new(FIRST_SIZE.rows, FIRST_SIZE.columns);
         Self {
             pod,
@@ -116,7 +116,7 @@ impl Terminal {
             return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
         };
         match self.purpose {
-            TerminalPurpose::Debug => vec![Effect::ShowDialog(Box::new(ask_debug(&self.pod, pod)))],
+            TerminalPurpose::Debug => vec![Effect::ShowDialog(Box::new(debug_dialog(&self.pod, pod)))],
             purpose => {
                 let running = containers(pod);
                 match running.as_slice() {
@@ -131,7 +131,9 @@ impl Terminal {
                         let plan = Plan { opening: opening(purpose, only), debug: None };
                         self.start(plan)
                     }
-                    _ => vec![Effect::ShowDialog(Box::new(ask_container(&self.pod, pod, purpose, running)))],
+                    _ => {
+                        vec![Effect::ShowDialog(Box::new(container_dialog(&self.pod, pod, purpose, running)))]
+                    }
                 }
             }
         }

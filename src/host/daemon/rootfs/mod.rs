@@ -85,7 +85,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     rustix::process::chdir("/").map_err(at("chdir"))
 }
 
-/// Does something about showing a thing, with a failure told as runc does.
+/// Does something about showing a thing, with a failure worded as runc does.
 fn place(show: &Show, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>) -> Result<(), String> {
     fs::metadata(link(source)).and_then(|about| act(about.is_dir())).map_err(|error| {
         format!(

@@ -30,31 +30,31 @@ use host::{DEFAULT_PATH, Program, RuntimeError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedImage {
     /// The reference that was resolved.
-    pub reference: ImageReference,
+    pub(crate) reference: ImageReference,
     /// The identity, `sha256:HEX`: changes when the program behind it does.
-    pub image_id: String,
+    pub(crate) image_id: String,
     /// What its program takes on disk.
-    pub size_bytes: u64,
+    pub(crate) size_bytes: u64,
     /// The program and its fixed arguments.
     pub entrypoint: Vec<String>,
     /// The default arguments.
     pub cmd: Vec<String>,
     /// The image's environment.
-    pub env: Vec<(String, String)>,
+    pub(crate) env: Vec<(String, String)>,
     /// The working directory.
-    pub working_dir: PathBuf,
+    pub(crate) working_dir: PathBuf,
     /// `user[:group]` to run as.
-    pub user: Option<String>,
+    pub(crate) user: Option<String>,
     /// The signal that asks its main process to end.
-    pub stop_signal: i32,
+    pub(crate) stop_signal: i32,
     /// Names that its containers call and what they mean.
-    pub programs: Vec<(String, Program)>,
+    pub(crate) programs: Vec<(String, Program)>,
     /// Directories it brings along, private to each container.
-    pub directories: Vec<PathBuf>,
+    pub(crate) directories: Vec<PathBuf>,
     /// Its containers see the machine's files as they are.
-    pub host_view: bool,
+    pub(crate) host_view: bool,
     /// Its own root file system, which containers see instead of the machine's files and never write.
-    pub root: Option<PathBuf>,
+    pub(crate) root: Option<PathBuf>,
 }
 
 /// Why a reference resolves to nothing.
@@ -158,7 +158,7 @@ impl Catalogue {
     }
 
     /// The loaded image behind a reference, unless the user has declared another for it.
-    pub fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
+    pub(crate) fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
         let parsed = ImageReference::parse(reference).ok()?;
         let user = self.user.current();
         let declared = fitting(&candidates(&user.entries, &parsed), &parsed).is_some();
@@ -166,7 +166,7 @@ impl Catalogue {
     }
 
     /// Every loaded image with its names.
-    pub fn all_loaded(&self) -> Vec<(StoredImage, Vec<String>)> {
+    pub(crate) fn all_loaded(&self) -> Vec<(StoredImage, Vec<String>)> {
         self.store.as_ref().map(ImageStore::list).unwrap_or_default()
     }
 

@@ -1,4 +1,4 @@
-//! Taking off what an archive or a layer is compressed with: gzip or zstd, told by the first bytes.
+//! Taking off what an archive or a layer is compressed with: gzip or zstd, recognised by the first bytes.
 //!
 //! Nothing here bounds what comes out: whoever reads does. What it takes to read is bounded: a zstd frame that wants
 //! to look back further than 128 MiB is refused.

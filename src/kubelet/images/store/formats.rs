@@ -15,28 +15,28 @@ use super::platform::Platform;
 /// What a container of the image runs, as its configuration says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all(serialize = "camelCase", deserialize = "PascalCase"), default)]
-pub struct RunConfig {
+pub(crate) struct RunConfig {
     /// The program and its fixed arguments.
     #[serde(deserialize_with = "or_default", alias = "entrypoint")]
-    pub entrypoint: Vec<String>,
+    pub(crate) entrypoint: Vec<String>,
     /// The default arguments.
     #[serde(deserialize_with = "or_default", alias = "cmd")]
-    pub cmd: Vec<String>,
+    pub(crate) cmd: Vec<String>,
     /// `NAME=value`.
     #[serde(deserialize_with = "or_default", alias = "env")]
-    pub env: Vec<String>,
+    pub(crate) env: Vec<String>,
     /// The working directory.
     #[serde(deserialize_with = "or_default", alias = "workingDir")]
-    pub working_dir: String,
+    pub(crate) working_dir: String,
     /// `user[:group]`, names or numbers.
     #[serde(deserialize_with = "or_default", alias = "user")]
-    pub user: String,
+    pub(crate) user: String,
     /// The signal that asks it to end.
     #[serde(deserialize_with = "or_default", alias = "stopSignal")]
-    pub stop_signal: String,
+    pub(crate) stop_signal: String,
     /// `80/tcp` and the like: kept with the image, and nothing acts on it.
     #[serde(deserialize_with = "or_default", alias = "exposedPorts")]
-    pub exposed_ports: BTreeMap<String, serde_json::Value>,
+    pub(crate) exposed_ports: BTreeMap<String, serde_json::Value>,
 }
 
 /// `null` is as good as nothing.

@@ -269,10 +269,10 @@ enum Refused {
 }
 
 impl Refused {
-    fn unwrap_or_else(self, told: impl FnOnce(io::Error) -> LoadError) -> LoadError {
+    fn unwrap_or_else(self, wrap: impl FnOnce(io::Error) -> LoadError) -> LoadError {
         match self {
             Self::Load(error) => error,
-            Self::Io(error) => told(error),
+            Self::Io(error) => wrap(error),
         }
     }
 }

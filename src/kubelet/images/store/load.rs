@@ -30,12 +30,12 @@ pub struct Loaded {
 }
 
 impl ImageStore {
-    /// Loads every image of an archive that this machine can run; tells of each as it is there.
+    /// Loads every image of an archive that this machine can run, and calls `on_loaded` with each as soon as it is there.
     pub fn load(
         &self,
         input: Input,
         options: &LoadOptions,
-        mut told: impl FnMut(&Loaded),
+        mut on_loaded: impl FnMut(&Loaded),
     ) -> Result<(), LoadError> {
         let tag = options.tag.as_deref().map(name_of).transpose()?;
         let at = |path: &Path| LoadError::io(path.display().to_string());
@@ -50,7 +50,7 @@ impl ImageStore {
         // All names first: nothing is unpacked for an archive that cannot be loaded.
         let names = names(&images, tag.as_ref())?;
         for (image, names) in images.into_iter().zip(names) {
-            told(&self.load_one(&archive, image, &names, options, &scratch.0)?);
+            on_loaded(&self.load_one(&archive, image, &names, options, &scratch.0)?);
         }
         Ok(())
     }

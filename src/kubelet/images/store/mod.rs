@@ -34,10 +34,8 @@ use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-pub use formats::RunConfig;
-pub use load::Loaded;
+pub(crate) use formats::RunConfig;
 pub use options::{Input, Limits, LoadError, LoadOptions};
-pub use remove::RemoveError;
 
 use super::ImageReference;
 
@@ -48,13 +46,13 @@ pub struct StoredImage {
     /// The digest of its configuration: `sha256:HEX`.
     pub id: String,
     /// The digest of its manifest, when the archive had one.
-    pub manifest_digest: Option<String>,
+    pub(crate) manifest_digest: Option<String>,
     /// `linux/amd64`.
-    pub platform: String,
+    pub(crate) platform: String,
     /// What its files take.
-    pub size_bytes: u64,
+    pub(crate) size_bytes: u64,
     /// What it runs.
-    pub run: RunConfig,
+    pub(crate) run: RunConfig,
 }
 
 /// What the store holds at one moment.
@@ -82,7 +80,7 @@ impl ImageStore {
     }
 
     /// The loaded image that a reference means: by its tag, or by its manifest's or configuration's digest.
-    pub fn find(&self, reference: &ImageReference) -> Option<StoredImage> {
+    pub(crate) fn find(&self, reference: &ImageReference) -> Option<StoredImage> {
         let index = self.index();
         let found = if let Some(digest) = &reference.digest {
             index.images.values().find(|image| {
@@ -100,7 +98,7 @@ impl ImageStore {
     }
 
     /// Every image with its names.
-    pub fn list(&self) -> Vec<(StoredImage, Vec<String>)> {
+    pub(crate) fn list(&self) -> Vec<(StoredImage, Vec<String>)> {
         let index = self.index();
         let with_names = |image: &StoredImage| {
             let names = index.names(&image.id).map(|name| name.to_string()).collect();

@@ -12,6 +12,8 @@ use tar::{Builder, EntryType, Header};
 
 use super::*;
 use crate::images::store::formats::digest_of;
+use crate::images::store::load::Loaded;
+use crate::images::store::remove::RemoveError;
 
 /// What a layer's entry is.
 enum Is<'a> {

@@ -103,7 +103,7 @@ struct World {
     ended: bool,
     /// The host has something to tell: the container ended by itself.
     may_exit: bool,
-    told_exit: bool,
+    exit_reported: bool,
     trace: Vec<&'static str>,
 }
 
@@ -124,7 +124,7 @@ impl World {
             shown: None,
             ended: false,
             may_exit: true,
-            told_exit: false,
+            exit_reported: false,
             trace: Vec::new(),
         }
     }
@@ -139,7 +139,7 @@ impl World {
         });
         let rest = format!(
             "{pending:?} {pass:?} {:?} {:?} {} {} {}",
-            self.container, self.shown, self.may_exit, self.told_exit, self.ended
+            self.container, self.shown, self.may_exit, self.exit_reported, self.ended
         );
         (self.object, self.acts.len(), self.watch.clone(), rest)
     }
@@ -204,12 +204,12 @@ impl World {
         if self.may_exit && self.container.is_some() {
             step("exit", &|world| {
                 // The host restarts it here, so that only the telling matters.
-                (world.may_exit, world.told_exit) = (false, true);
+                (world.may_exit, world.exit_reported) = (false, true);
             });
         }
-        if self.told_exit && self.pending.is_some() {
+        if self.exit_reported && self.pending.is_some() {
             step("host tells", &|world| {
-                world.told_exit = false;
+                world.exit_reported = false;
                 world.pending.as_mut().unwrap().push(PodEvent::Resync);
             });
         }
@@ -259,19 +259,24 @@ impl World {
 
     /// Nobody has anything to do any more: what was asked for must be so.
     fn check(&self) {
-        let told = || format!("{:#?}", self.trace);
+        let trace = || format!("{:#?}", self.trace);
         let Some(object) = self.object else {
-            assert!(self.container.is_none(), "the object is gone and its container runs: {}", told());
-            assert!(self.pending.is_none(), "the object is gone and its slot is left: {}", told());
+            assert!(self.container.is_none(), "the object is gone and its container runs: {}", trace());
+            assert!(self.pending.is_none(), "the object is gone and its slot is left: {}", trace());
             return;
         };
-        assert!(!object.deleted, "it was deleted and nobody ends it: {}", told());
+        assert!(!object.deleted, "it was deleted and nobody ends it: {}", trace());
         let known = Object::read(self.pending.as_ref().expect("a pod that lives is in the table").pod());
-        assert_eq!(known.asks(), object.asks(), "the newest version is not known: {}", told());
+        assert_eq!(known.asks(), object.asks(), "the newest version is not known: {}", trace());
         let expected = (!object.failed).then_some(object.image);
-        assert_eq!(self.container, expected, "the newest version was not planned for: {}", told());
+        assert_eq!(self.container, expected, "the newest version was not planned for: {}", trace());
         if !object.failed {
-            assert_eq!(self.shown, Some(object.annotation), "the volume shows an old annotation: {}", told());
+            assert_eq!(
+                self.shown,
+                Some(object.annotation),
+                "the volume shows an old annotation: {}",
+                trace()
+            );
         }
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn url(place: Place, container: &Container, get: &HTTPGetAction) -> S
 }
 
 /// Gets and answers the status code; errors are as Go's HTTP client tells them.
-pub async fn http_get(
+pub(crate) async fn http_get(
     place: Place,
     container: &Container,
     get: &HTTPGetAction,

@@ -14,29 +14,29 @@ use super::ProbeOutcome;
 use crate::runtime::{ContainerId, Runtime, RuntimeError};
 use crate::spec;
 use base::dial_error::dial_error;
-pub use http::http_get;
+pub(crate) use http::http_get;
 use object::low_ports::LowPorts;
 
 /// Whom to ask.
 #[derive(Clone)]
-pub struct Target {
+pub(crate) struct Target {
     /// The node's runtime, for commands.
-    pub runtime: Arc<dyn Runtime>,
+    pub(crate) runtime: Arc<dyn Runtime>,
     /// The container attempt.
-    pub id: ContainerId,
+    pub(crate) id: ContainerId,
     /// Where ports are asked.
-    pub place: Place,
+    pub(crate) place: Place,
     /// There is no process behind the address: asking over the network counts as answered.
-    pub hollow: bool,
+    pub(crate) hollow: bool,
 }
 
 /// Where a pod's ports are asked, unless a probe or hook names another host.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     /// The pod's address.
-    pub ip: IpAddr,
+    pub(crate) ip: IpAddr,
     /// Which of its ports are served elsewhere.
-    pub low_ports: LowPorts,
+    pub(crate) low_ports: LowPorts,
 }
 
 impl Place {
@@ -53,7 +53,7 @@ impl Place {
 const SHOWN_OUTPUT: usize = 1024;
 
 /// Asks once.
-pub async fn ask(target: &Target, container: &Container, probe: &Probe) -> ProbeOutcome {
+pub(crate) async fn ask(target: &Target, container: &Container, probe: &Probe) -> ProbeOutcome {
     let limit = Duration::from_secs(
         probe.timeout_seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0).unwrap_or(1),
     );
@@ -121,7 +121,7 @@ fn tcp_address(place: Place, container: &Container, socket: &TCPSocketAction) ->
 }
 
 /// Opens a connection and closes it.
-pub async fn tcp_connect(
+pub(crate) async fn tcp_connect(
     place: Place,
     container: &Container,
     socket: &TCPSocketAction,

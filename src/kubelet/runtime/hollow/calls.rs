@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::HollowRuntime;
 use super::state::Pod;
 use crate::runtime::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, ResourceLimits, Runtime,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Image, PodUid, ResourceLimits, Runtime,
     RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use base::session::{Session, SessionStreams};
@@ -56,13 +56,13 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
-    fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>> {
+    fn image_status<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Image, RuntimeError>> {
         async {
-            let pulled = self.image_id(reference);
-            if pulled.is_err() {
+            let image = self.resolve_image(reference);
+            if image.is_err() {
                 self.faults.count_failed_pull();
             }
-            pulled
+            image
         }
         .boxed()
     }
@@ -123,7 +123,7 @@ impl Runtime for HollowRuntime {
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
         async {
             self.faults.answering().await?;
-            let image = self.image_id(&spec.image)?;
+            let image = self.resolve_image(&spec.image)?;
             if !self.config.start_delay.is_zero() {
                 tokio::time::sleep(self.config.start_delay).await;
             }

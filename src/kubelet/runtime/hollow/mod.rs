@@ -23,13 +23,13 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use super::{ContainerId, ContainerRecord, ContainerSpec, PodUid, PulledImage, RuntimeError, RuntimeEvent};
+use super::{ContainerId, ContainerRecord, ContainerSpec, Image, PodUid, RuntimeError, RuntimeEvent};
 use crate::images::{Catalogue, ImageReference, ResolveError};
 pub use faults::Faults;
 use state::State;
 
 /// Where a runtime reads the wall clock.
-pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub(crate) type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// How hollow containers behave.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,11 +62,11 @@ impl Default for HollowConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HollowLoad {
     /// Thousandths of a core.
-    pub cpu_millicores: u64,
+    pub(crate) cpu_millicores: u64,
     /// Bytes of memory.
-    pub memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     /// Processes and threads.
-    pub processes: u32,
+    pub(crate) processes: u32,
 }
 
 /// The runtime of one hollow node.
@@ -125,15 +125,15 @@ impl HollowRuntime {
 
     /// Unknown images are fine here: simulated clusters run other people's manifests. Tags known to be
     /// wrong, and texts that are no reference, fail as everywhere.
-    fn image_id(&self, reference: &str) -> Result<PulledImage, RuntimeError> {
+    fn resolve_image(&self, reference: &str) -> Result<Image, RuntimeError> {
         match self.catalogue.resolve(reference) {
-            Ok(image) => Ok(PulledImage { image_id: image.image_id, size_bytes: image.size_bytes }),
+            Ok(image) => Ok(Image { image_id: image.image_id, size_bytes: image.size_bytes }),
             Err(error @ (ResolveError::Invalid(_) | ResolveError::UnknownTag(_))) => Err(error.into()),
             Err(ResolveError::UnknownName(_) | ResolveError::ProgramMissing(_)) => {
                 let name = ImageReference::parse(reference)
                     .map_or_else(|_| reference.to_owned(), |parsed| parsed.to_string());
                 let image_id = format!("sha256:{:x}", Sha256::digest(name));
-                Ok(PulledImage { image_id, size_bytes: 0 })
+                Ok(Image { image_id, size_bytes: 0 })
             }
         }
     }

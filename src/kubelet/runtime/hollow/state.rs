@@ -50,7 +50,7 @@ impl Pod {
 }
 
 impl State {
-    pub(super) fn tell(&mut self, event: RuntimeEvent) {
+    pub(super) fn emit(&mut self, event: RuntimeEvent) {
         let event = if self.lost_events { RuntimeEvent::Relist } else { event };
         self.lost_events = self.events.try_send(event).is_err();
     }
@@ -91,7 +91,7 @@ impl State {
             container.exit =
                 Some(ContainerExit { exit_code, signal, oom_killed, finished_at: now, message: None });
             if let Some(pod) = self.containers.get(id).cloned() {
-                self.tell(RuntimeEvent::PodChanged(pod));
+                self.emit(RuntimeEvent::PodChanged(pod));
             }
         }
     }

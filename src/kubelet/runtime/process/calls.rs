@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 use super::{ProcessRuntime, host_error};
 use crate::images::StoredImage;
 use crate::runtime::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Memory, PodUid, PulledImage, ResourceLimits,
-    Runtime, RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Image, Memory, PodUid, ResourceLimits, Runtime,
+    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use base::session::{Session, SessionStreams};
 use host::journal;
@@ -66,22 +66,22 @@ impl Runtime for ProcessRuntime {
         .boxed()
     }
 
-    fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>> {
+    fn image_status<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Image, RuntimeError>> {
         async {
             let image = self.catalogue.resolve(reference)?;
-            Ok(PulledImage { image_id: image.image_id, size_bytes: image.size_bytes })
+            Ok(Image { image_id: image.image_id, size_bytes: image.size_bytes })
         }
         .boxed()
     }
 
-    fn has_image(&self, reference: &str) -> bool {
+    fn is_image_loaded(&self, reference: &str) -> bool {
         self.catalogue.find_loaded(reference).is_some()
     }
 
-    fn loaded_images(&self) -> Vec<(Vec<String>, PulledImage)> {
-        let pulled = |image: StoredImage| PulledImage { image_id: image.id, size_bytes: image.size_bytes };
+    fn loaded_images(&self) -> Vec<(Vec<String>, Image)> {
+        let image_of = |image: StoredImage| Image { image_id: image.id, size_bytes: image.size_bytes };
         let loaded = self.catalogue.all_loaded().into_iter();
-        loaded.filter(|(_, names)| !names.is_empty()).map(|(image, names)| (names, pulled(image))).collect()
+        loaded.filter(|(_, names)| !names.is_empty()).map(|(image, names)| (names, image_of(image))).collect()
     }
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {

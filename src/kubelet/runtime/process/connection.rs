@@ -213,8 +213,8 @@ impl Shared {
         // It told why; make sure it is gone.
         let _ = child.kill();
         let _ = child.wait();
-        let told = if line.trim().is_empty() { "it ended at once; see host.log" } else { line.trim() };
-        Err(host_error(told))
+        let message = if line.trim().is_empty() { "it ended at once; see host.log" } else { line.trim() };
+        Err(host_error(message))
     }
 
     /// Serves the connection; when it breaks, finds or starts the host again.

@@ -26,7 +26,7 @@ const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// A transport protocol; SCTP is not offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Protocol {
+pub(crate) enum Protocol {
     /// Connections.
     Tcp,
     /// Datagrams.
@@ -45,11 +45,11 @@ impl Protocol {
 
 /// Where the proxy listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub(crate) struct Place {
     /// The address and port as bound.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// For connections or datagrams.
-    pub protocol: Protocol,
+    pub(crate) protocol: Protocol,
 }
 
 /// `127.32.1.0:80/TCP`
@@ -65,24 +65,24 @@ impl fmt::Display for Place {
 
 /// One endpoint as it is connected to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Backend {
+pub(crate) struct Backend {
     /// Where it is really served.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// Its node.
-    pub node: Option<String>,
+    pub(crate) node: Option<String>,
 }
 
 /// Which endpoints a client gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Balance {
+pub(crate) struct Balance {
     /// Those for new connections.
-    pub ready: Vec<Backend>,
+    pub(crate) ready: Vec<Backend>,
     /// Those that serve while they terminate: only when none is ready.
-    pub draining: Vec<Backend>,
+    pub(crate) draining: Vec<Backend>,
     /// A client of a node gets only that node's endpoints (internalTrafficPolicy Local).
-    pub of_clients_node: bool,
+    pub(crate) of_clients_node: bool,
     /// How long a client keeps its endpoint after its last connection (sessionAffinity ClientIP).
-    pub affinity: Option<Duration>,
+    pub(crate) affinity: Option<Duration>,
 }
 
 impl Balance {
@@ -99,21 +99,21 @@ impl Balance {
 
 /// A place with what is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listener {
+pub(crate) struct Listener {
     /// Where.
-    pub place: Place,
+    pub(crate) place: Place,
     /// The port as the service declares it; another than the place's where low ports are moved.
-    pub declared: u16,
+    pub(crate) declared: u16,
     /// What is behind it.
-    pub balance: Balance,
+    pub(crate) balance: Balance,
     /// Only once the program behind it listens: one that binds every address would find its port taken.
-    pub program_first: bool,
+    pub(crate) program_first: bool,
     /// It may be another's instead, and that is nothing to tell.
-    pub spare: bool,
+    pub(crate) spare: bool,
 }
 
 /// Every place where a service must be served now; places on declared ports before moved ones.
-pub fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts) -> Vec<Listener> {
+pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts) -> Vec<Listener> {
     let Some(spec) =
         joined.service.as_ref().filter(|service| !is_left_alone(service)).and_then(|s| s.spec.as_ref())
     else {

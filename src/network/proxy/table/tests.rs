@@ -49,7 +49,7 @@ fn joined(spec: &Value, slices: &[(Value, Vec<Value>)]) -> Joined {
 }
 
 /// `place -> ready | draining`, a line each.
-fn told(joined: &Joined, low_ports: LowPorts) -> Vec<String> {
+fn describe_listeners(joined: &Joined, low_ports: LowPorts) -> Vec<String> {
     let list = |all: &[Backend]| all.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(",");
     let line = |l: Listener| {
         let (ready, draining) = (list(&l.balance.ready), list(&l.balance.draining));
@@ -151,9 +151,9 @@ fn a_service_is_served_where_and_by_whom_kube_proxy_would_svc_1_net_2() {
         ),
     ];
     for (rule, spec, slices, expected) in cases {
-        assert_eq!(told(&joined(&spec, &slices), LowPorts::default()), expected, "{rule}");
+        assert_eq!(describe_listeners(&joined(&spec, &slices), LowPorts::default()), expected, "{rule}");
     }
-    assert_eq!(told(&Joined::default(), LowPorts::default()), [""; 0], "gone");
+    assert_eq!(describe_listeners(&Joined::default(), LowPorts::default()), [""; 0], "gone");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_declared_port_comes_before_one_that_moved_net_1() {
     let targets = json!([{"name": "a", "port": 9001, "protocol": "TCP"}, {"name": "b", "port": 9002, "protocol": "TCP"}]);
     let joined = joined(&json!({"ports": ports}), &[(targets, vec![endpoint(1, 2, 'r')])]);
     assert_eq!(
-        told(&joined, LowPorts::below(1024)),
+        describe_listeners(&joined, LowPorts::below(1024)),
         ["127.32.1.5:8080/TCP -> 127.64.1.2:9002", "127.32.1.5:8080/TCP -> 127.64.1.2:9001",]
     );
 }

@@ -217,7 +217,7 @@ impl Plugin for InterPodAffinity {
         let namespaces = snapshot.counts().namespaces();
         let affinity = &pod.affinity;
         match change {
-            ClusterChange::PodPlaced(_, other) => {
+            ClusterChange::PodPlaced(other) => {
                 let terms = &affinity.required_terms;
                 !terms.is_empty() && terms.iter().all(|term| term.matches(&other.pod, namespaces))
             }

@@ -179,7 +179,7 @@ impl Plugin for PodTopologySpread {
     fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, snapshot: &Snapshot) -> bool {
         let mut required = pod.spread.iter().filter(|spread| spread.required);
         match change {
-            ClusterChange::PodPlaced(_, other) | ClusterChange::PodRemoved(_, other) => {
+            ClusterChange::PodPlaced(other) | ClusterChange::PodRemoved(_, other) => {
                 required.any(|spread| spread.selects(&other.pod, snapshot.counts().namespaces()))
             }
             // A domain more or less moves the emptiest one.

@@ -22,7 +22,7 @@ pub(super) struct Choice {
 pub(super) struct Reserved {
     pub(super) node: NodeName,
     pub(super) choice: Choice,
-    /// The API has been told.
+    /// It has been written to the API.
     pub(super) written: bool,
 }
 

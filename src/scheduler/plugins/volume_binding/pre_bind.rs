@@ -15,9 +15,9 @@ use object::{Key, Kind, Shared};
 
 /// Marks the volumes for their claims, and the claims for the node their volumes are to be made for.
 pub(super) fn write(binding: &Binding<'_>, choice: &Choice) -> Result<(), String> {
-    let told = |error: ApiError| error.to_string();
+    let describe = |error: ApiError| error.to_string();
     for (claim, volume) in &choice.bind {
-        let claim = binding.api.get_as::<PersistentVolumeClaim>(claim).map_err(told)?;
+        let claim = binding.api.get_as::<PersistentVolumeClaim>(claim).map_err(describe)?;
         let marked = binding.api.modify::<PersistentVolume>(&Key::new("", volume.as_str()), |fresh| {
             if claim_ref(fresh).is_some() && !is_kept_for(fresh, &claim) {
                 return Err(ApiError::modified(Kind::PersistentVolume, volume));
@@ -25,7 +25,7 @@ pub(super) fn write(binding: &Binding<'_>, choice: &Choice) -> Result<(), String
             keep_for(fresh, &claim);
             Ok(())
         });
-        marked.map_err(told)?;
+        marked.map_err(describe)?;
     }
     for claim in &choice.provision {
         let marked = binding.api.modify::<PersistentVolumeClaim>(claim, |fresh| {
@@ -33,7 +33,7 @@ pub(super) fn write(binding: &Binding<'_>, choice: &Choice) -> Result<(), String
             annotations.insert(SELECTED_NODE.into(), binding.node.into());
             Ok(())
         });
-        marked.map_err(told)?;
+        marked.map_err(describe)?;
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ fn a_claim_that_cannot_be_used_keeps_its_pod_waiting_sch_3() {
     let bound = |volume: &str| claim("c", &json!({"spec": {"volumeName": volume}}));
     let mut lost = bound("gone");
     lost["status"]["phase"] = json!("Lost");
-    for (given, told) in [
+    for (given, reason) in [
         (None, "persistentvolumeclaim \"c\" not found"),
         (Some(claim("c", &going)), "persistentvolumeclaim \"c\" is being deleted"),
         (Some(lost), "persistentvolumeclaim \"c\" bound to non-existent persistentvolume \"gone\""),
@@ -66,7 +66,7 @@ fn a_claim_that_cannot_be_used_keeps_its_pod_waiting_sch_3() {
             cluster.claim(claim);
         }
         cluster.pod("p", with_claim("c"));
-        assert_eq!(cluster.step(), format!("p: 0/2 nodes are available: {told}. {NOT_HELPFUL}"));
+        assert_eq!(cluster.step(), format!("p: 0/2 nodes are available: {reason}. {NOT_HELPFUL}"));
     }
     let mut cluster = cluster();
     let own = json!({"volumes": [{"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]});
@@ -74,10 +74,10 @@ fn a_claim_that_cannot_be_used_keeps_its_pod_waiting_sch_3() {
     let waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim \"p-own\"";
     assert_eq!(cluster.step(), format!("p: 0/2 nodes are available: {waiting}. {NOT_HELPFUL}"));
     cluster.after(60).claim(&of_class("p-own", "late"));
-    let told = cluster.step();
+    let outcome = cluster.step();
     assert!(
-        told.contains("PVC default/p-own was not created for pod default/p (pod is not owner)"),
-        "{told}"
+        outcome.contains("PVC default/p-own was not created for pod default/p (pod is not owner)"),
+        "{outcome}"
     );
 }
 
@@ -116,8 +116,11 @@ fn a_waiting_claim_gets_the_smallest_volume_of_its_pods_node_vol_2() {
     // What the first was promised is nobody else's, although no volume says so yet.
     let Some(Step::Bind { attempt, node }) = cluster.core.step(cluster.now) else { panic!("big is left") };
     assert_eq!((attempt.pod.uid(), &*node), ("pod-d", "b"));
-    let told = cluster.step();
-    assert!(told.starts_with("pod-e: 0/2 nodes are available: 2 node(s) didn't find available"), "{told}");
+    let outcome = cluster.step();
+    assert!(
+        outcome.starts_with("pod-e: 0/2 nodes are available: 2 node(s) didn't find available"),
+        "{outcome}"
+    );
     // A pod that does not go after all gives its volume back, and so does one that is deleted.
     cluster.core.bind_failed(attempt, cluster.now);
     cluster.after(60).volume(&volume("big", "9Gi", "hand", "b"));

@@ -1,5 +1,5 @@
 //! CronJobs when the clock, the schedule or somebody's wishes change: the part "CronJob limitations" of the
-//! CronJob page, and what a schedule that cannot be read is told.
+//! CronJob page, and the event for a schedule that cannot be read.
 
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use podium::api::{DeleteOptions, Part, WriteOptions};

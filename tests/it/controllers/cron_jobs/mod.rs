@@ -166,10 +166,10 @@ async fn over_a_hundred_missed_times_are_a_warning_unless_there_is_a_window_cj_1
         cluster.controllers.start_one("cronjob");
         cluster.settle().await;
         assert_eq!(cluster.times(), "01:42*", "{window:?}");
-        let told = cluster.events("TooManyMissedTimes");
+        let events = cluster.events("TooManyMissedTimes");
         let text =
             "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-        assert_eq!(told, vec![text; warnings], "{window:?}");
+        assert_eq!(events, vec![text; warnings], "{window:?}");
         cluster.stop().await;
     }
 }

@@ -60,10 +60,10 @@ fn place(pod: &Pod) -> String {
 /// `node=image` of the set's pods that count, by node.
 fn pods(cluster: &Cluster) -> String {
     let all = cluster.pods();
-    let mut told: Vec<String> =
+    let mut described: Vec<String> =
         all.iter().filter(|p| is_active(p)).map(|p| format!("{}={}", place(p), image(p))).collect();
-    told.sort();
-    told.join(" ")
+    described.sort();
+    described.join(" ")
 }
 
 fn status(cluster: &Cluster) -> DaemonSetStatus {

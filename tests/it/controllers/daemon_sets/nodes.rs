@@ -141,8 +141,9 @@ async fn failed_daemons_are_replaced_more_slowly_each_time_ds_1() {
     };
     let first = refused();
     cluster.settle().await;
-    let told = format!("Found failed daemon pod default/{} on node n1, will try to kill it", first.name());
-    assert_eq!(cluster.events("FailedDaemonPod"), [told]);
+    let expected =
+        format!("Found failed daemon pod default/{} on node n1, will try to kill it", first.name());
+    assert_eq!(cluster.events("FailedDaemonPod"), [expected]);
     cluster.run().await;
     assert_ne!(cluster.pods()[0].uid(), first.uid());
     // 1, 2 and 4 seconds from the removal before.
@@ -166,9 +167,9 @@ async fn failed_daemons_are_replaced_more_slowly_each_time_ds_1() {
         })
         .unwrap();
     cluster.run().await;
-    let told =
+    let expected =
         format!("Found succeeded daemon pod default/{} on node n1, will try to delete it", ended.name());
-    assert_eq!(cluster.events("SucceededDaemonPod"), [told]);
+    assert_eq!(cluster.events("SucceededDaemonPod"), [expected]);
     assert_eq!(pods(&cluster), "n1=one");
     cluster.stop().await;
 }

@@ -107,9 +107,9 @@ async fn roll_out(cluster: &Cluster, image: &str) -> (Vec<String>, usize) {
         .run_seen_by(|| {
             let pods = cluster.pods();
             for pod in pods.iter().filter(|p| super::image(p) == image) {
-                let told = place(pod);
-                if !order.contains(&told) {
-                    order.push(told);
+                let node = place(pod);
+                if !order.contains(&node) {
+                    order.push(node);
                 }
             }
             let served = pods.iter().filter(|p| is_active(p) && is_ready(p)).map(|p| place(p));

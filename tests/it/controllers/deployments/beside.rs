@@ -38,14 +38,14 @@ async fn a_canary_shares_the_load_and_is_promoted_dep_2_svc_1() {
     cluster.create::<Deployment>(track("stable", 3, "v3"));
     cluster.create::<Deployment>(track("canary", 1, "v4"));
     cluster.run().await;
-    let told = |pairs: &[(&str, usize)]| pairs.iter().map(|(k, n)| ((*k).to_string(), *n)).collect();
-    assert_eq!(reached(&cluster), told(&[("canary", 1), ("stable", 3)]));
+    let counts = |pairs: &[(&str, usize)]| pairs.iter().map(|(k, n)| ((*k).to_string(), *n)).collect();
+    assert_eq!(reached(&cluster), counts(&[("canary", 1), ("stable", 3)]));
     // Promoted: the stable track gets the image, the canary goes.
     cluster.change::<Deployment>("stable", |d| set_image(d, "v4"));
     cluster.run().await;
     cluster.change::<Deployment>("canary", |d| d.spec.replicas = Some(0));
     cluster.run().await;
-    assert_eq!(reached(&cluster), told(&[("stable", 3)]));
+    assert_eq!(reached(&cluster), counts(&[("stable", 3)]));
     assert_eq!(cluster.pods().len(), 3);
     cluster.stop().await;
 }

@@ -58,8 +58,8 @@ async fn an_annotation_brings_back_the_revision_before_or_any_other_dep_4() {
         // The cause comes back with the template, on both.
         assert_eq!(annotation(&web.metadata, CAUSE).as_deref(), Some(cause));
         assert_eq!(annotation(&set_of(&cluster, newest).metadata, CAUSE).as_deref(), Some(cause));
-        let told = cluster.events("DeploymentRollback");
-        assert_eq!(told.last().unwrap(), &format!("Rolled back deployment \"web\" {event}"));
+        let events = cluster.events("DeploymentRollback");
+        assert_eq!(events.last().unwrap(), &format!("Rolled back deployment \"web\" {event}"));
     }
     assert_eq!(annotation(&set_of(&cluster, "3").metadata, CAUSE).as_deref(), Some("third"));
 

@@ -16,10 +16,10 @@ use super::cluster::{Cluster, NO_NODES, deployment, key, set_image};
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// What `ScalingReplicaSet` told, as `a:0>3` words; `a` is the ReplicaSet that was told of first.
+/// The `ScalingReplicaSet` events, as `a:0>3` words; `a` is the ReplicaSet of the first one.
 fn scalings(cluster: &Cluster) -> String {
     let mut known: Vec<String> = Vec::new();
-    let told = cluster.events("ScalingReplicaSet").into_iter().map(|message| {
+    let described = cluster.events("ScalingReplicaSet").into_iter().map(|message| {
         let words: Vec<&str> = message.split(' ').collect();
         let ["Scaled", direction, "replica", "set", name, "from", from, "to", to] = words[..] else {
             panic!("{message}")
@@ -32,7 +32,7 @@ fn scalings(cluster: &Cluster) -> String {
         let letter = char::from(b'a' + u8::try_from(place).unwrap());
         format!("{letter}:{from}>{to}")
     });
-    told.collect::<Vec<_>>().join(" ")
+    described.collect::<Vec<_>>().join(" ")
 }
 
 fn annotation(meta: &ObjectMeta, name: &str) -> Option<String> {

@@ -65,7 +65,7 @@ async fn every_bit_of_progress_moves_the_deadline_dep_5() {
     assert_eq!(progressing(&cluster), UPDATED);
     cluster.pass(15).await;
     assert_eq!(progressing(&cluster), TIMED_OUT);
-    // It is only told: nothing is undone, and when it goes on after all, it is complete.
+    // It is only reported: nothing is undone, and when it goes on after all, it is complete.
     assert_eq!(cluster.sets(), "1:2/1");
     cluster.set_ready(&pods[1], true);
     cluster.settle().await;
@@ -80,8 +80,8 @@ async fn a_full_quota_fails_a_rollout_and_room_completes_it_dep_5() {
     cluster.create::<ResourceQuota>(quota("2"));
     cluster.create::<Deployment>(deployment("web", 3, 1, 0));
     cluster.run().await;
-    let told = ["Available=False MinimumReplicasUnavailable", "Progressing=True ReplicaSetUpdated"];
-    assert_eq!(cluster.conditions("web"), [told[0], told[1], "ReplicaFailure=True FailedCreate"]);
+    let conditions = ["Available=False MinimumReplicasUnavailable", "Progressing=True ReplicaSetUpdated"];
+    assert_eq!(cluster.conditions("web"), [conditions[0], conditions[1], "ReplicaFailure=True FailedCreate"]);
     let message = condition(&cluster, "ReplicaFailure").unwrap().message.unwrap();
     let expected = "is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2";
     assert!(message.starts_with("pods \"web-") && message.ends_with(expected), "{message}");

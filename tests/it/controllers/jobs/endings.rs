@@ -6,7 +6,7 @@ use podium::api::{DeleteOptions, Propagation};
 use podium::object::Kind;
 use serde_json::json;
 
-use super::{COMPLETE, Cluster, NO_NODES, job, key, told};
+use super::{COMPLETE, Cluster, NO_NODES, describe, job, key};
 
 #[tokio::test(start_paused = true)]
 async fn of_an_end_well_and_an_end_badly_the_first_decides_job_1() {
@@ -33,7 +33,7 @@ async fn of_an_end_well_and_an_end_badly_the_first_decides_job_1() {
             cluster.settle().await;
         }
         cluster.run().await;
-        assert_eq!(told(&cluster, "both"), expected, "{ends:?}");
+        assert_eq!(describe(&cluster, "both"), expected, "{ends:?}");
         assert_eq!(cluster.held(), 0);
         cluster.stop().await;
     }
@@ -47,7 +47,7 @@ async fn an_end_is_told_only_when_every_pod_has_ended_job_1() {
     cluster.end(&cluster.active()[0], 1);
     cluster.pass(300).await;
     let status = || cluster.get::<Job>("slow").status.clone().unwrap();
-    assert_eq!(told(&cluster, "slow"), "0/0/0/3 FailureTarget(BackoffLimitExceeded)");
+    assert_eq!(describe(&cluster, "slow"), "0/0/0/3 FailureTarget(BackoffLimitExceeded)");
     assert_eq!((status().terminating, cluster.events("BackoffLimitExceeded").len()), (Some(2), 0));
     // The first of the two that are left goes.
     let going: Vec<_> =
@@ -55,11 +55,11 @@ async fn an_end_is_told_only_when_every_pod_has_ended_job_1() {
     cluster.act_on(&going[0]);
     cluster.settle().await;
     assert_eq!(status().terminating, Some(1));
-    assert_eq!(told(&cluster, "slow"), "0/0/0/3 FailureTarget(BackoffLimitExceeded)");
+    assert_eq!(describe(&cluster, "slow"), "0/0/0/3 FailureTarget(BackoffLimitExceeded)");
     cluster.act_on(&going[1]);
     cluster.settle().await;
     assert_eq!(
-        told(&cluster, "slow"),
+        describe(&cluster, "slow"),
         "0/0/0/3 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)"
     );
     assert_eq!((status().terminating, status().completion_time), (Some(0), None), "only success completes");
@@ -105,12 +105,12 @@ async fn more_pods_than_one_turn_makes_or_notes_are_all_counted_job_1() {
         let many = json!({"completions": 1100, "parallelism": 1100, "completionMode": mode});
         cluster.create::<Job>(job("many", &many));
         cluster.settle().await;
-        assert_eq!(told(&cluster, "many"), "1100/0/0/0", "{mode}");
+        assert_eq!(describe(&cluster, "many"), "1100/0/0/0", "{mode}");
         for pod in cluster.pods() {
             cluster.end(&pod, 0);
         }
         cluster.settle().await;
-        assert_eq!(told(&cluster, "many"), format!("0/0/1100/0 {COMPLETE}"), "{mode}");
+        assert_eq!(describe(&cluster, "many"), format!("0/0/1100/0 {COMPLETE}"), "{mode}");
         assert_eq!((cluster.pods().len(), cluster.held()), (1100, 0));
         let completed = cluster.get::<Job>("many").status.clone().unwrap().completed_indexes;
         assert_eq!(completed.as_deref(), (mode == "Indexed").then_some("0-1099"));
@@ -127,13 +127,17 @@ async fn a_success_policy_ends_a_job_early_job_1() {
     cluster.run().await;
     for (index, expected) in [(1, "3/3/1/0"), (0, "2/2/2/0")] {
         cluster.end_index(index, 0).await;
-        assert_eq!(told(&cluster, "simulation"), expected);
+        assert_eq!(describe(&cluster, "simulation"), expected);
     }
     cluster.end_index(2, 0).await;
-    assert_eq!(told(&cluster, "simulation"), "0/0/3/0 SuccessCriteriaMet(SuccessPolicy)", "a pod still goes");
+    assert_eq!(
+        describe(&cluster, "simulation"),
+        "0/0/3/0 SuccessCriteriaMet(SuccessPolicy)",
+        "a pod still goes"
+    );
     cluster.run().await;
     assert_eq!(
-        told(&cluster, "simulation"),
+        describe(&cluster, "simulation"),
         "0/0/3/0 SuccessCriteriaMet(SuccessPolicy) Complete(SuccessPolicy)"
     );
     let status = cluster.get::<Job>("simulation").status.clone().unwrap();
@@ -151,15 +155,18 @@ async fn a_deadline_beats_the_back_off_limit_job_1() {
     cluster.end(&cluster.active()[0], 1);
     cluster.pass(50).await;
     cluster.run().await;
-    assert_eq!(told(&cluster, "timed"), "2/2/0/1");
+    assert_eq!(describe(&cluster, "timed"), "2/2/0/1");
     cluster.pass(51).await;
     assert_eq!(
-        told(&cluster, "timed"),
+        describe(&cluster, "timed"),
         "0/0/0/3 FailureTarget(DeadlineExceeded)",
         "its pods get their grace"
     );
     cluster.run().await;
-    assert_eq!(told(&cluster, "timed"), "0/0/0/3 FailureTarget(DeadlineExceeded) Failed(DeadlineExceeded)");
+    assert_eq!(
+        describe(&cluster, "timed"),
+        "0/0/0/3 FailureTarget(DeadlineExceeded) Failed(DeadlineExceeded)"
+    );
     assert_eq!(cluster.events("DeadlineExceeded"), ["Job was active longer than specified deadline"]);
     cluster.stop().await;
 }

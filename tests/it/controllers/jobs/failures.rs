@@ -8,7 +8,7 @@ use podium::object::Kind;
 use podium::object::pod::phase;
 use serde_json::json;
 
-use super::{Cluster, NO_NODES, job, told};
+use super::{Cluster, NO_NODES, describe, job};
 
 #[tokio::test(start_paused = true)]
 async fn failures_are_retried_after_growing_delays_up_to_the_limit_job_1() {
@@ -19,13 +19,13 @@ async fn failures_are_retried_after_growing_delays_up_to_the_limit_job_1() {
         cluster.run().await;
         cluster.end_all(1).await;
         cluster.pass(wait - 2).await;
-        assert_eq!(told(&cluster, "broken"), format!("0/0/0/{}", failures + 1), "not before {wait} s");
+        assert_eq!(describe(&cluster, "broken"), format!("0/0/0/{}", failures + 1), "not before {wait} s");
         cluster.pass(2).await;
     }
     cluster.run().await;
     cluster.end_all(1).await;
     assert_eq!(
-        told(&cluster, "broken"),
+        describe(&cluster, "broken"),
         "0/0/0/9 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)"
     );
     assert_eq!(cluster.events("BackoffLimitExceeded"), ["Job has reached the specified backoff limit"]);
@@ -45,9 +45,9 @@ async fn the_delay_outlives_the_controller_job_1_safe_6() {
     cluster.controllers.stop_one("job").await;
     cluster.controllers.start_one("job");
     cluster.pass(18).await;
-    assert_eq!(told(&cluster, "broken"), "0/0/0/2", "20 s after the second failure");
+    assert_eq!(describe(&cluster, "broken"), "0/0/0/2", "20 s after the second failure");
     cluster.pass(3).await;
-    assert_eq!(told(&cluster, "broken"), "1/0/0/2");
+    assert_eq!(describe(&cluster, "broken"), "1/0/0/2");
     cluster.stop().await;
 }
 
@@ -71,11 +71,11 @@ async fn containers_restarted_in_place_count_as_failures_job_1() {
     };
     restarted(1);
     cluster.settle().await;
-    assert_eq!(told(&cluster, "flaky"), "1/1/0/0");
+    assert_eq!(describe(&cluster, "flaky"), "1/1/0/0");
     restarted(2);
     cluster.run().await;
     assert_eq!(
-        told(&cluster, "flaky"),
+        describe(&cluster, "flaky"),
         "0/0/0/1 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)"
     );
     cluster.stop().await;
@@ -90,7 +90,7 @@ async fn pods_that_go_are_replaced_at_once_or_once_they_are_gone_job_1() {
         let pod = cluster.active()[0].clone();
         cluster.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::default()).unwrap();
         cluster.pass(15).await;
-        assert_eq!(told(&cluster, "one"), counts, "{policy}");
+        assert_eq!(describe(&cluster, "one"), counts, "{policy}");
         let status = cluster.get::<Job>("one").status.clone().unwrap();
         assert_eq!(status.terminating, Some(terminating), "{policy}");
         // The kubelet ends the pod, and only then lets its object go.
@@ -99,7 +99,7 @@ async fn pods_that_go_are_replaced_at_once_or_once_they_are_gone_job_1() {
         }
         cluster.act_on(&cluster.api.get_as::<Pod>(&pod.key()).unwrap());
         cluster.pass(15).await;
-        assert_eq!(told(&cluster, "one"), "1/0/0/1", "{policy}");
+        assert_eq!(describe(&cluster, "one"), "1/0/0/1", "{policy}");
         assert!(cluster.api.get_as::<Pod>(&pod.key()).is_err(), "nothing holds it any more");
         cluster.stop().await;
     }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use podium::object::Shared;
 use serde_json::json;
 
-use super::{Cluster, NO_NODES, job, told};
+use super::{Cluster, NO_NODES, describe, job};
 
 /// A pod is disrupted: it fails, and says so.
 fn disrupt(cluster: &Cluster, pod: &Shared<Pod>) {
@@ -51,7 +51,7 @@ async fn a_failure_counts_fails_its_index_or_is_ignored_by_policy_job_1() {
     assert_eq!(counts(&cluster, 0), "0/");
     // One look at 42 and the index is given up, whatever its limit says.
     cluster.end_index(0, 42).await;
-    assert_eq!((indexes(&cluster).as_str(), told(&cluster, "each").as_str()), ("/0", "3/3/0/1"));
+    assert_eq!((indexes(&cluster).as_str(), describe(&cluster, "each").as_str()), ("/0", "3/3/0/1"));
     // A disruption is tried again as often as it takes, and counts for nothing.
     for (wait, expected) in [(10, "0/1"), (20, "0/2"), (40, "0/3")] {
         disrupt(&cluster, &cluster.of_index(1));
@@ -59,17 +59,17 @@ async fn a_failure_counts_fails_its_index_or_is_ignored_by_policy_job_1() {
         cluster.run().await;
         assert_eq!(counts(&cluster, 1), expected);
     }
-    assert_eq!(told(&cluster, "each"), "3/3/0/1");
+    assert_eq!(describe(&cluster, "each"), "3/3/0/1");
     // Anything else is counted: the second time is the last.
     cluster.end_index(2, 1).await;
     cluster.pass(10).await;
     cluster.run().await;
     assert_eq!((counts(&cluster, 2), indexes(&cluster)), ("1/".into(), "/0".into()));
     cluster.end_index(2, 1).await;
-    assert_eq!((indexes(&cluster).as_str(), told(&cluster, "each").as_str()), ("/0,2", "2/2/0/3"));
+    assert_eq!((indexes(&cluster).as_str(), describe(&cluster, "each").as_str()), ("/0,2", "2/2/0/3"));
     cluster.end_all(0).await;
     assert_eq!(indexes(&cluster), "1,3/0,2");
-    assert_eq!(told(&cluster, "each"), "0/0/2/3 FailureTarget(FailedIndexes) Failed(FailedIndexes)");
+    assert_eq!(describe(&cluster, "each"), "0/0/2/3 FailureTarget(FailedIndexes) Failed(FailedIndexes)");
     assert_eq!(cluster.held(), 0);
     cluster.stop().await;
 }
@@ -83,21 +83,21 @@ async fn each_index_waits_for_itself_job_1() {
     ));
     cluster.run().await;
     cluster.end_index(0, 1).await;
-    assert_eq!(told(&cluster, "each"), "1/1/0/0", "its failure is counted with its replacement");
+    assert_eq!(describe(&cluster, "each"), "1/1/0/0", "its failure is counted with its replacement");
     cluster.end_index(1, 0).await;
     cluster.run().await;
-    assert_eq!(told(&cluster, "each"), "1/1/1/0", "index 2 takes the room of 1, while 0 waits");
+    assert_eq!(describe(&cluster, "each"), "1/1/1/0", "index 2 takes the room of 1, while 0 waits");
     cluster.pass(10).await;
     cluster.run().await;
-    assert_eq!(told(&cluster, "each"), "2/2/1/1");
+    assert_eq!(describe(&cluster, "each"), "2/2/1/1");
     cluster.end_index(0, 1).await;
     cluster.pass(18).await;
-    assert_eq!(told(&cluster, "each"), "1/1/1/1", "20 seconds after the second failure");
+    assert_eq!(describe(&cluster, "each"), "1/1/1/1", "20 seconds after the second failure");
     cluster.pass(2).await;
     cluster.run().await;
-    assert_eq!((counts(&cluster, 0).as_str(), told(&cluster, "each").as_str()), ("2/", "2/2/1/2"));
+    assert_eq!((counts(&cluster, 0).as_str(), describe(&cluster, "each").as_str()), ("2/", "2/2/1/2"));
     cluster.end_all(0).await;
-    assert!(told(&cluster, "each").ends_with("Complete(CompletionsReached)"));
+    assert!(describe(&cluster, "each").ends_with("Complete(CompletionsReached)"));
     cluster.stop().await;
 }
 
@@ -111,14 +111,14 @@ async fn a_policy_replaces_pods_only_once_they_have_ended_job_1() {
     let evicted = cluster.active()[0].clone();
     cluster.api.evict(&evicted.key(), &podium::api::DeleteOptions::default()).unwrap();
     cluster.pass(60).await;
-    assert_eq!(told(&cluster, "each"), "0/0/0/0", "how it ends is not known yet");
+    assert_eq!(describe(&cluster, "each"), "0/0/0/0", "how it ends is not known yet");
     assert_eq!(cluster.get::<Job>("each").status.as_ref().unwrap().terminating, Some(1));
     disrupt(&cluster, &evicted);
     cluster.pass(15).await;
     cluster.run().await;
-    assert_eq!(told(&cluster, "each"), "1/1/0/0", "ignored, though no failure is allowed");
+    assert_eq!(describe(&cluster, "each"), "1/1/0/0", "ignored, though no failure is allowed");
     cluster.end_all(0).await;
-    assert!(told(&cluster, "each").ends_with("Complete(CompletionsReached)"));
+    assert!(describe(&cluster, "each").ends_with("Complete(CompletionsReached)"));
     cluster.stop().await;
 }
 
@@ -136,14 +136,14 @@ async fn indexes_fail_one_by_one_where_each_has_a_limit_job_1() {
     let again = cluster.of_index(1);
     let count = &again.metadata.annotations.as_ref().unwrap()["batch.kubernetes.io/job-index-failure-count"];
     assert_eq!(count, "1");
-    assert_eq!(told(&cluster, "each"), "3/3/1/1");
+    assert_eq!(describe(&cluster, "each"), "3/3/1/1");
     cluster.end_index(1, 1).await;
     let failed = || cluster.get::<Job>("each").status.clone().unwrap().failed_indexes.unwrap();
-    assert_eq!((failed().as_str(), told(&cluster, "each").as_str()), ("1", "2/2/1/2"));
+    assert_eq!((failed().as_str(), describe(&cluster, "each").as_str()), ("1", "2/2/1/2"));
     cluster.pass(600).await;
-    assert_eq!(told(&cluster, "each"), "2/2/1/2", "it is not tried a third time");
+    assert_eq!(describe(&cluster, "each"), "2/2/1/2", "it is not tried a third time");
     cluster.end_all(0).await;
-    assert_eq!(told(&cluster, "each"), "0/0/3/2 FailureTarget(FailedIndexes) Failed(FailedIndexes)");
+    assert_eq!(describe(&cluster, "each"), "0/0/3/2 FailureTarget(FailedIndexes) Failed(FailedIndexes)");
     assert_eq!(cluster.events("FailedIndexes"), ["Job has failed indexes"]);
     assert_eq!(cluster.held(), 0);
     cluster.stop().await;
@@ -157,11 +157,11 @@ async fn too_many_failed_indexes_end_the_job_job_1() {
     cluster.create::<Job>(job("few", &limited));
     cluster.run().await;
     cluster.end_index(0, 1).await;
-    assert_eq!(told(&cluster, "few"), "4/4/0/1");
+    assert_eq!(describe(&cluster, "few"), "4/4/0/1");
     cluster.end_index(3, 1).await;
     cluster.run().await;
     assert_eq!(
-        told(&cluster, "few"),
+        describe(&cluster, "few"),
         "0/0/0/5 FailureTarget(MaxFailedIndexesExceeded) Failed(MaxFailedIndexesExceeded)"
     );
     assert_eq!(
@@ -192,11 +192,14 @@ async fn a_failure_policy_tells_bugs_from_disruptions_job_1() {
         .unwrap();
     cluster.pass(15).await;
     cluster.run().await;
-    assert_eq!(told(&cluster, "policy"), "3/3/0/0", "ignored, and replaced");
+    assert_eq!(describe(&cluster, "policy"), "3/3/0/0", "ignored, and replaced");
     let bug = cluster.active()[1].clone();
     cluster.end(&bug, 42);
     cluster.run().await;
-    assert_eq!(told(&cluster, "policy"), "0/0/0/3 FailureTarget(PodFailurePolicy) Failed(PodFailurePolicy)");
+    assert_eq!(
+        describe(&cluster, "policy"),
+        "0/0/0/3 FailureTarget(PodFailurePolicy) Failed(PodFailurePolicy)"
+    );
     let message = format!(
         "Container c for pod default/{} failed with exit code 42 matching FailJob rule at index 0",
         bug.name()

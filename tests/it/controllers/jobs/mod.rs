@@ -26,7 +26,7 @@ pub(super) fn job(name: &str, fields: &Value) -> Value {
 }
 
 /// `active/ready/succeeded/failed`, and the conditions that hold.
-pub(super) fn told(cluster: &Cluster, name: &str) -> String {
+pub(super) fn describe(cluster: &Cluster, name: &str) -> String {
     let status = cluster.get::<Job>(name).status.clone().unwrap_or_default();
     let counts = [status.active, status.ready, status.succeeded, status.failed];
     let counts = counts.map(|c| c.unwrap_or(0).to_string()).join("/");
@@ -83,15 +83,15 @@ async fn a_job_runs_one_pod_to_its_end_and_keeps_it_job_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Job>(job("pi", &json!({})));
     cluster.settle().await;
-    assert_eq!(told(&cluster, "pi"), "1/0/0/0");
+    assert_eq!(describe(&cluster, "pi"), "1/0/0/0");
     cluster.run().await;
-    assert_eq!(told(&cluster, "pi"), "1/1/0/0");
+    assert_eq!(describe(&cluster, "pi"), "1/1/0/0");
     let pod = cluster.pods()[0].clone();
     assert!(pod.name().starts_with("pi-") && cluster.held() == 1, "{}", pod.name());
     cluster.pass(60).await;
     cluster.end(&pod, 0);
     cluster.settle().await;
-    assert_eq!(told(&cluster, "pi"), format!("0/0/1/0 {COMPLETE}"));
+    assert_eq!(describe(&cluster, "pi"), format!("0/0/1/0 {COMPLETE}"));
     let status = cluster.get::<Job>("pi").status.clone().unwrap();
     let lasted = status.completion_time.unwrap().0.duration_since(status.start_time.unwrap().0);
     assert!((60..62).contains(&lasted.as_secs()), "{lasted}");
@@ -111,11 +111,11 @@ async fn as_many_pods_run_as_are_still_wanted_job_1() {
     let mut seen = Vec::new();
     for _ in 0..3 {
         cluster.run().await;
-        seen.push(told(&cluster, "five"));
+        seen.push(describe(&cluster, "five"));
         cluster.end_all(0).await;
     }
     assert_eq!(seen, ["2/2/0/0", "2/2/2/0", "1/1/4/0"]);
-    assert_eq!(told(&cluster, "five"), format!("0/0/5/0 {COMPLETE}"));
+    assert_eq!(describe(&cluster, "five"), format!("0/0/5/0 {COMPLETE}"));
     assert_eq!(cluster.pods().len(), 5);
     cluster.stop().await;
 }
@@ -125,17 +125,17 @@ async fn a_work_queue_is_empty_when_one_worker_says_so_job_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Job>(job("queue", &json!({"parallelism": 3})));
     cluster.run().await;
-    assert_eq!(told(&cluster, "queue"), "3/3/0/0");
+    assert_eq!(describe(&cluster, "queue"), "3/3/0/0");
     let workers = cluster.active();
     cluster.end(&workers[0], 0);
     cluster.run().await;
-    assert_eq!(told(&cluster, "queue"), "2/2/1/0", "no new worker is started");
+    assert_eq!(describe(&cluster, "queue"), "2/2/1/0", "no new worker is started");
     cluster.end(&workers[1], 1);
     cluster.pass(60).await;
-    assert_eq!(told(&cluster, "queue"), "1/1/1/1", "not even for one that failed");
+    assert_eq!(describe(&cluster, "queue"), "1/1/1/1", "not even for one that failed");
     cluster.end(&workers[2], 0);
     cluster.settle().await;
-    assert_eq!(told(&cluster, "queue"), format!("0/0/2/1 {COMPLETE}"));
+    assert_eq!(describe(&cluster, "queue"), format!("0/0/2/1 {COMPLETE}"));
     cluster.stop().await;
 }
 
@@ -144,11 +144,11 @@ async fn parallelism_can_be_changed_and_zero_stops_job_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Job>(job("wide", &json!({"completions": 6, "parallelism": 0})));
     cluster.run().await;
-    assert_eq!(told(&cluster, "wide"), "0/0/0/0");
+    assert_eq!(describe(&cluster, "wide"), "0/0/0/0");
     for (parallelism, expected) in [(4, "4/4/0/0"), (1, "1/1/0/0"), (0, "0/0/0/0"), (2, "2/2/0/0")] {
         cluster.change::<Job>("wide", |j| j.spec.as_mut().unwrap().parallelism = Some(parallelism));
         cluster.run().await;
-        assert_eq!(told(&cluster, "wide"), expected, "{parallelism}");
+        assert_eq!(describe(&cluster, "wide"), expected, "{parallelism}");
     }
     assert_eq!(cluster.events("SuccessfulDelete").len(), 4);
     cluster.stop().await;
@@ -170,16 +170,16 @@ async fn each_index_is_done_once_job_1() {
         cluster.end_index(index, 0).await;
         cluster.run().await;
     }
-    assert_eq!((done().as_str(), told(&cluster, "sweep").as_str()), ("0-2", "3/3/3/0"));
+    assert_eq!((done().as_str(), describe(&cluster, "sweep").as_str()), ("0-2", "3/3/3/0"));
     cluster.end_index(5, 0).await;
     assert_eq!(done(), "0-2,5");
     cluster.end_index(4, 1).await;
-    assert_eq!(told(&cluster, "sweep"), "1/1/4/1");
+    assert_eq!(describe(&cluster, "sweep"), "1/1/4/1");
     cluster.pass(10).await;
     cluster.run().await;
-    assert_eq!(told(&cluster, "sweep"), "2/2/4/1", "index 4 is tried again");
+    assert_eq!(describe(&cluster, "sweep"), "2/2/4/1", "index 4 is tried again");
     cluster.end_all(0).await;
-    assert_eq!((done(), told(&cluster, "sweep")), ("0-5".into(), format!("0/0/6/1 {COMPLETE}")));
+    assert_eq!((done(), describe(&cluster, "sweep")), ("0-5".into(), format!("0/0/6/1 {COMPLETE}")));
     cluster.stop().await;
 }
 
@@ -200,12 +200,12 @@ async fn an_indexed_job_grows_and_shrinks_job_1() {
     cluster.end_index(2, 0).await;
     resize(5);
     cluster.run().await;
-    assert_eq!(told(&cluster, "elastic"), "4/4/1/0");
+    assert_eq!(describe(&cluster, "elastic"), "4/4/1/0");
     resize(2);
     cluster.run().await;
-    assert_eq!(told(&cluster, "elastic"), "2/2/0/0", "what index 2 did counts no more");
+    assert_eq!(describe(&cluster, "elastic"), "2/2/0/0", "what index 2 did counts no more");
     cluster.end_all(0).await;
-    assert_eq!(told(&cluster, "elastic"), format!("0/0/2/0 {COMPLETE}"));
+    assert_eq!(describe(&cluster, "elastic"), format!("0/0/2/0 {COMPLETE}"));
     cluster.stop().await;
 }
 
@@ -227,11 +227,11 @@ async fn a_job_with_a_selector_of_its_own_takes_over_pods_job_1() {
     new["spec"]["template"]["metadata"] = json!({"labels": selector["matchLabels"]});
     cluster.create::<Job>(new);
     cluster.run().await;
-    assert_eq!((told(&cluster, "new").as_str(), cluster.pods().len(), cluster.held()), ("1/1/0/0", 1, 1));
+    assert_eq!((describe(&cluster, "new").as_str(), cluster.pods().len(), cluster.held()), ("1/1/0/0", 1, 1));
     cluster.end_all(0).await;
     cluster.run().await;
     cluster.end_all(0).await;
-    assert_eq!(told(&cluster, "new"), format!("0/0/2/0 {COMPLETE}"));
+    assert_eq!(describe(&cluster, "new"), format!("0/0/2/0 {COMPLETE}"));
     cluster.stop().await;
 }
 
@@ -242,6 +242,6 @@ async fn a_job_of_another_controller_is_left_alone_job_1() {
     cluster.create::<Job>(job("ours", &json!({"managedBy": "kubernetes.io/job-controller"})));
     cluster.run().await;
     assert!(cluster.get::<Job>("theirs").status.is_none());
-    assert_eq!((cluster.pods().len(), told(&cluster, "ours").as_str()), (1, "1/1/0/0"));
+    assert_eq!((cluster.pods().len(), describe(&cluster, "ours").as_str()), (1, "1/1/0/0"));
     cluster.stop().await;
 }

@@ -4,7 +4,7 @@ use k8s_openapi::api::batch::v1::Job;
 use podium::object::Kind;
 use serde_json::json;
 
-use super::{COMPLETE, Cluster, NO_NODES, job, key, told};
+use super::{COMPLETE, Cluster, NO_NODES, describe, job, key};
 
 fn suspend(cluster: &Cluster, suspend: bool) {
     cluster.change::<Job>("later", |j| j.spec.as_mut().unwrap().suspend = Some(suspend));
@@ -59,7 +59,7 @@ async fn a_queue_says_where_a_suspended_job_is_to_run_job_1() {
     cluster.run().await;
     assert_eq!(zones(&cluster), ["b", "b"]);
     cluster.end_all(0).await;
-    assert_eq!(told(&cluster, "later"), format!("0/0/2/0 {COMPLETE}"));
+    assert_eq!(describe(&cluster, "later"), format!("0/0/2/0 {COMPLETE}"));
     cluster.stop().await;
 }
 
@@ -74,14 +74,14 @@ async fn suspending_costs_no_failure_and_resuming_says_so_job_1() {
     assert_eq!((status().active, status().terminating, status().ready), (None, Some(1), Some(0)));
     cluster.run().await;
     assert_eq!(
-        told(&cluster, "later"),
+        describe(&cluster, "later"),
         "0/0/0/0 Suspended(JobSuspended)",
         "its pod was taken, it did not fail"
     );
     assert_eq!(status().terminating, Some(0));
     suspend(&cluster, false);
     cluster.run().await;
-    assert_eq!(told(&cluster, "later"), "1/1/0/0");
+    assert_eq!(describe(&cluster, "later"), "1/1/0/0");
     let resumed = status().conditions.unwrap().remove(0);
     assert_eq!(
         (
@@ -96,7 +96,7 @@ async fn suspending_costs_no_failure_and_resuming_says_so_job_1() {
     cluster.end_all(0).await;
     suspend(&cluster, true);
     cluster.settle().await;
-    assert_eq!(told(&cluster, "later"), format!("0/0/1/0 {COMPLETE}"));
+    assert_eq!(describe(&cluster, "later"), format!("0/0/1/0 {COMPLETE}"));
     assert_eq!(cluster.api.count(Kind::Pod), 1);
     cluster.stop().await;
 }
@@ -112,12 +112,15 @@ async fn a_deadline_counts_from_the_start_and_may_be_moved_job_1() {
     };
     deadline(600);
     cluster.pass(95).await;
-    assert_eq!(told(&cluster, "later"), "1/0/0/0");
+    assert_eq!(describe(&cluster, "later"), "1/0/0/0");
     deadline(700);
     cluster.pass(100).await;
-    assert_eq!(told(&cluster, "later"), "1/0/0/0", "longer again");
+    assert_eq!(describe(&cluster, "later"), "1/0/0/0", "longer again");
     cluster.pass(6).await;
-    assert_eq!(told(&cluster, "later"), "0/0/0/1 FailureTarget(DeadlineExceeded) Failed(DeadlineExceeded)");
+    assert_eq!(
+        describe(&cluster, "later"),
+        "0/0/0/1 FailureTarget(DeadlineExceeded) Failed(DeadlineExceeded)"
+    );
     cluster.stop().await;
 }
 
@@ -133,25 +136,25 @@ async fn a_suspended_job_has_no_pods_and_its_clock_stands_job_1() {
     };
     let start = || cluster.get::<Job>("later").status.clone().unwrap().start_time.map(|t| t.0);
     cluster.pass(200).await;
-    assert_eq!((told(&cluster, "later").as_str(), start()), ("0/0/0/0 Suspended(JobSuspended)", None));
+    assert_eq!((describe(&cluster, "later").as_str(), start()), ("0/0/0/0 Suspended(JobSuspended)", None));
     suspend(false);
     cluster.run().await;
-    assert_eq!(told(&cluster, "later"), "1/1/0/0");
+    assert_eq!(describe(&cluster, "later"), "1/1/0/0");
     let first_start = start().unwrap();
     cluster.end_all(0).await;
     cluster.pass(80).await;
     suspend(true);
     cluster.run().await;
-    assert_eq!((told(&cluster, "later").as_str(), start()), ("0/0/1/0 Suspended(JobSuspended)", None));
+    assert_eq!((describe(&cluster, "later").as_str(), start()), ("0/0/1/0 Suspended(JobSuspended)", None));
     assert_eq!(cluster.pods().len(), 1, "what has ended is kept");
     cluster.pass(80).await;
     suspend(false);
     cluster.run().await;
     assert!(start().unwrap() > first_start);
     cluster.pass(80).await;
-    assert_eq!(told(&cluster, "later"), "1/1/1/0", "80 seconds since it was resumed");
+    assert_eq!(describe(&cluster, "later"), "1/1/1/0", "80 seconds since it was resumed");
     cluster.end_all(0).await;
-    assert_eq!(told(&cluster, "later"), format!("0/0/2/0 {COMPLETE}"));
+    assert_eq!(describe(&cluster, "later"), format!("0/0/2/0 {COMPLETE}"));
     assert_eq!(cluster.events("Suspended"), ["Job suspended"], "counted twice");
     assert_eq!(cluster.events("Resumed"), ["Job resumed"]);
     cluster.stop().await;

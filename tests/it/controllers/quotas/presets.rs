@@ -123,16 +123,16 @@ async fn presets_reach_pods_that_a_controller_makes_and_only_those_to_come_pp_1(
     cluster.settle().await;
     assert_eq!(variables("torn"), ["DB_PORT"]);
     let events = cluster.api.list_as::<Event>(Some("default"));
-    let told = events.iter().find(|e| e.reason.as_deref() == Some("PodPresetConflict")).unwrap();
+    let event = events.iter().find(|e| e.reason.as_deref() == Some("PodPresetConflict")).unwrap();
     assert_eq!(
-        told.message.as_deref(),
+        event.message.as_deref(),
         Some(
             "conflict occurred while applying podpresets: database,proxy on pod: merging env for database has a \
               conflict on DB_PORT"
         )
     );
-    let about = cluster.get::<Pod>(told.involved_object.name.as_deref().unwrap());
-    assert_eq!(told.involved_object.uid.as_deref(), Some(about.uid()));
+    let about = cluster.get::<Pod>(event.involved_object.name.as_deref().unwrap());
+    assert_eq!(event.involved_object.uid.as_deref(), Some(about.uid()));
     // A preset that goes leaves what it gave.
     let gone = podium::api::DeleteOptions::default();
     cluster.api.delete(Kind::PodPreset, &super::key("proxy"), &gone).unwrap();

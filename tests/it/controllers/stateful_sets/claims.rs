@@ -16,11 +16,11 @@ fn policy(scaled: &str, deleted: &str) -> Value {
 /// `kind/name controller` of a claim's owners.
 fn owners(cluster: &Cluster, claim: &str) -> String {
     let claim = cluster.get::<PersistentVolumeClaim>(claim);
-    let told = claim.metadata.owner_references.iter().flatten().map(|r| {
+    let described = claim.metadata.owner_references.iter().flatten().map(|r| {
         assert_eq!((r.controller, r.block_owner_deletion), (Some(true), Some(true)));
         format!("{}/{}", r.kind, r.name)
     });
-    told.collect::<Vec<_>>().join(" ")
+    described.collect::<Vec<_>>().join(" ")
 }
 
 #[tokio::test(start_paused = true)]

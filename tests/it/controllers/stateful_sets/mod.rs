@@ -34,10 +34,10 @@ fn web(replicas: i32, differences: Value) -> Value {
 fn pods(cluster: &Cluster) -> String {
     let mut pods = cluster.pods();
     pods.sort_by_key(ordinal);
-    pods.iter().map(told).collect::<Vec<_>>().join(" ")
+    pods.iter().map(describe).collect::<Vec<_>>().join(" ")
 }
 
-fn told(pod: &Shared<Pod>) -> String {
+fn describe(pod: &Shared<Pod>) -> String {
     let image = pod.spec.as_ref().unwrap().containers[0].image.clone().unwrap();
     let mark = match (pod.metadata.deletion_timestamp.is_some(), phase(pod), is_ready(pod)) {
         (true, ..) => "-",
@@ -61,11 +61,11 @@ fn claims(cluster: &Cluster) -> String {
 fn revisions(cluster: &Cluster) -> String {
     let mut all = cluster.api.list_as::<ControllerRevision>(Some("default"));
     all.sort_by_key(|r| r.revision);
-    let told = all.iter().map(|r| {
+    let described = all.iter().map(|r| {
         let image = r.data.0["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
         format!("{}:{image}", r.revision.unwrap())
     });
-    told.collect::<Vec<_>>().join(" ")
+    described.collect::<Vec<_>>().join(" ")
 }
 
 /// The image of the revision with this name.

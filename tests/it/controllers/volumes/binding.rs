@@ -11,22 +11,22 @@ async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
     let stage = Stage::new().await;
     stage.create::<PersistentVolumeClaim>(claim("c", "5Gi", &json!({"storageClassName": ""})));
     stage.settle().await;
-    assert_eq!(stage.claim_told("c"), "Pending");
+    assert_eq!(stage.describe_claim("c"), "Pending");
     let unset = "FailedBinding: no persistent volumes available for this claim and no storage class is set";
-    assert_eq!(stage.told_of("PersistentVolumeClaim", "c"), [unset]);
+    assert_eq!(stage.events_of("PersistentVolumeClaim", "c"), [unset]);
     for (name, size) in [("big", "50Gi"), ("small", "4Gi"), ("mid", "8Gi")] {
         stage.create::<PersistentVolume>(volume(name, size, &json!({})));
     }
     stage.settle().await;
     // Whichever came first was taken: the claim had waited.
-    assert_eq!(stage.claim_told("c"), "Bound big 50Gi");
+    assert_eq!(stage.describe_claim("c"), "Bound big 50Gi");
     assert_eq!(
-        (stage.volume_told("big").as_str(), stage.volume_told("mid").as_str()),
+        (stage.describe_volume("big").as_str(), stage.describe_volume("mid").as_str()),
         ("Bound c", "Available")
     );
     stage.create::<PersistentVolumeClaim>(claim("d", "5Gi", &json!({"storageClassName": ""})));
     stage.settle().await;
-    assert_eq!(stage.claim_told("d"), "Bound mid 8Gi");
+    assert_eq!(stage.describe_claim("d"), "Bound mid 8Gi");
     let bound = stage.claim("d").unwrap();
     let annotations = bound.metadata.annotations.clone().unwrap();
     assert_eq!(annotations["pv.kubernetes.io/bind-completed"], "yes");
@@ -40,12 +40,15 @@ async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
 
     stage.delete(Kind::PersistentVolumeClaim, "d");
     stage.settle().await;
-    assert_eq!((stage.claim_told("d").as_str(), stage.volume_told("mid").as_str()), ("gone", "Released d"));
+    assert_eq!(
+        (stage.describe_claim("d").as_str(), stage.describe_volume("mid").as_str()),
+        ("gone", "Released d")
+    );
     // A claim of the same name is another claim; the volume is free when an administrator says so.
     stage.create::<PersistentVolumeClaim>(claim("d", "5Gi", &json!({"storageClassName": ""})));
     stage.settle().await;
     assert_eq!(
-        (stage.claim_told("d").as_str(), stage.volume_told("mid").as_str()),
+        (stage.describe_claim("d").as_str(), stage.describe_volume("mid").as_str()),
         ("Pending", "Released d")
     );
     stage
@@ -57,7 +60,7 @@ async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
         .unwrap();
     stage.settle().await;
     assert_eq!(
-        (stage.claim_told("d").as_str(), stage.volume_told("mid").as_str()),
+        (stage.describe_claim("d").as_str(), stage.describe_volume("mid").as_str()),
         ("Bound mid 8Gi", "Bound d")
     );
     stage.stop().await;
@@ -76,19 +79,19 @@ async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
     stage.settle().await;
     stage.create::<PersistentVolume>(volume("v", "1Gi", &json!({})));
     stage.settle().await;
-    assert_eq!(stage.claim_told("picky"), "Bound v 1Gi");
+    assert_eq!(stage.describe_claim("picky"), "Bound v 1Gi");
     // The volume names the claim, and keeps for it although another asks first.
     let kept = json!({"claimRef": {"namespace": "default", "name": "late"}});
     stage.create::<PersistentVolume>(volume("reserved", "1Gi", &kept));
     stage.create::<PersistentVolumeClaim>(claim("early", "1Gi", &none));
     stage.settle().await;
     assert_eq!(
-        (stage.claim_told("early").as_str(), stage.volume_told("reserved").as_str()),
+        (stage.describe_claim("early").as_str(), stage.describe_volume("reserved").as_str()),
         ("Pending", "Available late")
     );
     stage.create::<PersistentVolumeClaim>(claim("late", "1Gi", &none));
     stage.settle().await;
-    assert_eq!(stage.claim_told("late"), "Bound reserved 1Gi");
+    assert_eq!(stage.describe_claim("late"), "Bound reserved 1Gi");
     let of_user = stage.volume("reserved").unwrap().metadata.annotations.clone().unwrap_or_default();
     assert!(!of_user.contains_key("pv.kubernetes.io/bound-by-controller"));
     // Asking for a volume that cannot serve, or that another has.
@@ -98,11 +101,11 @@ async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
     stage.create::<PersistentVolumeClaim>(claim("second", "1Gi", &named("v")));
     stage.settle().await;
     assert_eq!(
-        (stage.claim_told("wrong").as_str(), stage.claim_told("second").as_str()),
+        (stage.describe_claim("wrong").as_str(), stage.describe_claim("second").as_str()),
         ("Pending slow", "Pending v")
     );
     assert_eq!(
-        stage.told_of("PersistentVolumeClaim", "wrong"),
+        stage.events_of("PersistentVolumeClaim", "wrong"),
         ["VolumeMismatch: Cannot bind to requested volume \"slow\": storageClassName does not match"]
     );
     // Labels.
@@ -119,7 +122,7 @@ async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
     stage.settle().await;
     stage.create::<PersistentVolume>(ssd);
     stage.settle().await;
-    assert_eq!(stage.claim_told("choosy"), "Bound ssd 3Gi");
+    assert_eq!(stage.describe_claim("choosy"), "Bound ssd 3Gi");
     stage.stop().await;
 }
 
@@ -133,7 +136,7 @@ async fn a_claim_that_loses_its_volume_is_lost_vol_2() {
     stage.delete(Kind::PersistentVolume, "v");
     stage.settle().await;
     assert_eq!(
-        (stage.claim_told("c").as_str(), stage.volume_told("v").as_str()),
+        (stage.describe_claim("c").as_str(), stage.describe_volume("v").as_str()),
         ("Bound v 1Gi", "Bound c going")
     );
     // By force it is gone.
@@ -145,17 +148,17 @@ async fn a_claim_that_loses_its_volume_is_lost_vol_2() {
         })
         .unwrap();
     stage.settle().await;
-    assert_eq!((stage.claim_told("c").as_str(), stage.volume_told("v").as_str()), ("Lost v", "gone"));
+    assert_eq!((stage.describe_claim("c").as_str(), stage.describe_volume("v").as_str()), ("Lost v", "gone"));
     assert_eq!(
-        stage.told_of("PersistentVolumeClaim", "c"),
+        stage.events_of("PersistentVolumeClaim", "c"),
         ["ClaimLost: Bound claim has lost its PersistentVolume. Data on the volume is lost!"]
     );
     stage.create::<Pod>(pod("p", "c"));
     stage.settle().await;
-    let told = stage.told_of("Pod", "p").join("\n");
+    let events = stage.events_of("Pod", "p").join("\n");
     assert!(
-        told.contains("persistentvolumeclaim \"c\" bound to non-existent persistentvolume \"v\""),
-        "{told}"
+        events.contains("persistentvolumeclaim \"c\" bound to non-existent persistentvolume \"v\""),
+        "{events}"
     );
     stage.stop().await;
 }

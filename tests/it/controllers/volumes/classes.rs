@@ -33,14 +33,14 @@ async fn a_claim_grows_where_its_class_lets_it_vol_2() {
     resize("grows", "3Gi").unwrap();
     stage.settle().await;
     let made = stage.made_for("grows");
-    assert_eq!(stage.claim_told("grows"), format!("Bound {made} 3Gi"));
+    assert_eq!(stage.describe_claim("grows"), format!("Bound {made} 3Gi"));
     assert_eq!(
         stage.volume(&made).unwrap().spec.as_ref().unwrap().capacity.as_ref().unwrap()["storage"].0,
         "3Gi"
     );
-    let told = stage.told_of("PersistentVolumeClaim", "grows");
-    assert!(told.contains(&format!("Resizing: External resizer is resizing volume {made}")), "{told:?}");
-    assert!(told.contains(&"VolumeResizeSuccessful: Resize volume succeeded".to_string()), "{told:?}");
+    let events = stage.events_of("PersistentVolumeClaim", "grows");
+    assert!(events.contains(&format!("Resizing: External resizer is resizing volume {made}")), "{events:?}");
+    assert!(events.contains(&"VolumeResizeSuccessful: Resize volume succeeded".to_string()), "{events:?}");
     assert!(
         resize("grows", "2Gi")
             .unwrap_err()
@@ -65,8 +65,8 @@ async fn claims_without_a_class_get_the_default_even_late_vol_2() {
     stage.class("first", &default("first"));
     stage.pass(2).await;
     assert_eq!(class_of("early").as_deref(), Some("first"));
-    assert!(stage.claim_told("early").starts_with("Bound pvc-"));
-    assert_eq!((class_of("none").as_deref(), stage.claim_told("none").as_str()), (Some(""), "Pending"));
+    assert!(stage.describe_claim("early").starts_with("Bound pvc-"));
+    assert_eq!((class_of("none").as_deref(), stage.describe_claim("none").as_str()), (Some(""), "Pending"));
     // The youngest of two defaults counts.
     stage.class("second", &default("second"));
     stage.create::<PersistentVolumeClaim>(claim("later", "1Gi", &json!({})));
@@ -89,20 +89,23 @@ async fn a_pods_own_claim_comes_and_goes_with_it_vol_2() {
     stage.create::<PersistentVolumeClaim>(claim("p-scratch", "1Gi", &json!({"storageClassName": "late"})));
     stage.create::<Pod>(own);
     stage.settle().await;
-    let told = stage.told_of("Pod", "p").join("\n");
+    let events = stage.events_of("Pod", "p").join("\n");
     let refused = "ephemeral volume scratch: PVC default/p-scratch was not created for pod default/p (pod is not owner)";
-    assert!(told.contains(refused), "{told}");
+    assert!(events.contains(refused), "{events}");
     assert_eq!(stage.node_of("p"), None);
     stage.delete(Kind::PersistentVolumeClaim, "p-scratch");
     stage.pass(15).await;
     let made = stage.made_for("p-scratch");
-    assert_eq!(stage.claim_told("p-scratch"), format!("Bound {made} 1Gi"));
+    assert_eq!(stage.describe_claim("p-scratch"), format!("Bound {made} 1Gi"));
     assert!(stage.node_of("p").is_some());
     let labels = stage.claim("p-scratch").unwrap().metadata.labels.clone().unwrap();
     assert_eq!(labels["for"], "p");
     stage.end("p").await;
     stage.pass(2).await;
-    assert_eq!((stage.claim_told("p-scratch").as_str(), stage.volume_told(&made).as_str()), ("gone", "gone"));
+    assert_eq!(
+        (stage.describe_claim("p-scratch").as_str(), stage.describe_volume(&made).as_str()),
+        ("gone", "gone")
+    );
     assert!(!stage.directory(&made).exists());
     stage.stop().await;
 }

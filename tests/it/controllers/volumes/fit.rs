@@ -30,7 +30,7 @@ async fn a_volume_must_allow_what_the_claim_will_do_vol_2() {
     ] {
         stage.create::<PersistentVolumeClaim>(claim(name, "1Gi", &none(more)));
         stage.settle().await;
-        assert_eq!(stage.claim_told(name), expected, "{name}");
+        assert_eq!(stage.describe_claim(name), expected, "{name}");
     }
     stage.stop().await;
 }
@@ -78,15 +78,15 @@ async fn what_a_directory_cannot_be_is_refused_with_the_reason_vol_2() {
     ] {
         stage.create::<PersistentVolumeClaim>(claim(name, "1Gi", &spec));
         stage.settle().await;
-        let told = stage.told_of("PersistentVolumeClaim", name);
-        assert!(told.contains(&expected), "{name}: {told:?}");
-        assert_eq!(stage.claim_told(name), "Pending");
+        let events = stage.events_of("PersistentVolumeClaim", name);
+        assert!(events.contains(&expected), "{name}: {events:?}");
+        assert_eq!(stage.describe_claim(name), "Pending");
     }
     // An administrator makes one by hand.
     let by_hand = json!({"storageClassName": "foreign"});
     stage.create::<PersistentVolume>(volume("by-hand", "1Gi", &by_hand));
     stage.settle().await;
-    assert_eq!(stage.claim_told("cloud"), "Bound by-hand 1Gi");
+    assert_eq!(stage.describe_claim("cloud"), "Bound by-hand 1Gi");
     stage.stop().await;
 }
 
@@ -102,12 +102,12 @@ async fn a_claim_for_one_pod_is_used_by_one_pod_at_a_time_vol_2() {
     stage.create::<Pod>(pod("second", "mine"));
     stage.settle().await;
     assert_eq!(stage.node_of("second"), None);
-    let told = stage.told_of("Pod", "second").join("\n");
+    let events = stage.events_of("Pod", "second").join("\n");
     let why = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode";
-    assert!(told.contains(why), "{told}");
+    assert!(events.contains(why), "{events}");
     stage.end("first").await;
     stage.pass(15).await;
-    assert!(stage.node_of("second").is_some(), "{:?}", stage.told_of("Pod", "second"));
+    assert!(stage.node_of("second").is_some(), "{:?}", stage.events_of("Pod", "second"));
     // Shared on one node is what ReadWriteOnce means: a second pod is no conflict.
     stage.create::<PersistentVolumeClaim>(claim("node", "1Gi", &json!({"storageClassName": "late"})));
     stage.create::<Pod>(pod("third", "node"));
@@ -125,16 +125,16 @@ async fn a_pod_follows_its_volume_or_stays_pending_vol_2() {
     stage.create::<PersistentVolume>(volume("local", "1Gi", &on_n2));
     stage.create::<PersistentVolumeClaim>(claim("c", "1Gi", &json!({"storageClassName": ""})));
     stage.settle().await;
-    assert_eq!(stage.claim_told("c"), "Bound local 1Gi", "bound at once, wherever the pods will be");
+    assert_eq!(stage.describe_claim("c"), "Bound local 1Gi", "bound at once, wherever the pods will be");
     stage.create::<Pod>(pod("p", "c"));
     let mut elsewhere = pod("q", "c");
     elsewhere["spec"]["nodeSelector"] = json!({"host": "n1"});
     stage.create::<Pod>(elsewhere);
     stage.settle().await;
     assert_eq!((stage.node_of("p").as_deref(), stage.node_of("q")), (Some("n2"), None));
-    let told = stage.told_of("Pod", "q").join("\n");
-    assert!(told.contains("1 node(s) had volume node affinity conflict"), "{told}");
-    assert!(told.contains("1 node(s) didn't match Pod's node affinity/selector"), "{told}");
+    let events = stage.events_of("Pod", "q").join("\n");
+    assert!(events.contains("1 node(s) had volume node affinity conflict"), "{events}");
+    assert!(events.contains("1 node(s) didn't match Pod's node affinity/selector"), "{events}");
     stage.stop().await;
 }
 
@@ -150,25 +150,28 @@ async fn a_claim_that_waits_says_for_whom_and_a_class_that_goes_takes_nothing_al
     stage.create::<Pod>(nowhere);
     stage.create::<Pod>(pod("q", "d"));
     stage.pass(20).await;
-    let told = stage.told_of("PersistentVolumeClaim", "c");
-    assert!(told.contains(&"WaitForPodScheduled: waiting for pod p to be scheduled".to_string()), "{told:?}");
+    let events = stage.events_of("PersistentVolumeClaim", "c");
+    assert!(
+        events.contains(&"WaitForPodScheduled: waiting for pod p to be scheduled".to_string()),
+        "{events:?}"
+    );
     let made = stage.made_for("d");
-    assert_eq!(stage.claim_told("d"), format!("Bound {made} 1Gi"));
+    assert_eq!(stage.describe_claim("d"), format!("Bound {made} 1Gi"));
 
     stage.delete(Kind::StorageClass, "late");
     stage.pass(60).await;
-    assert_eq!(stage.claim_told("d"), format!("Bound {made} 1Gi"));
+    assert_eq!(stage.describe_claim("d"), format!("Bound {made} 1Gi"));
     // A pod that nobody could place does not hold the claim it waits with; one that runs does.
     stage.delete(Kind::PersistentVolumeClaim, "c");
     stage.delete(Kind::PersistentVolumeClaim, "d");
     stage.settle().await;
     assert_eq!(
-        (stage.claim_told("c").as_str(), stage.claim_told("d")),
+        (stage.describe_claim("c").as_str(), stage.describe_claim("d")),
         ("gone", format!("Bound {made} 1Gi going"))
     );
     stage.end("q").await;
     stage.pass(2).await;
-    assert_eq!((stage.claim_told("d").as_str(), stage.volume_told(&made).as_str()), ("gone", "gone"));
+    assert_eq!((stage.describe_claim("d").as_str(), stage.describe_volume(&made).as_str()), ("gone", "gone"));
     assert!(!stage.directory(&made).exists(), "the volume's policy outlives its class");
     stage.stop().await;
 }
@@ -182,7 +185,7 @@ async fn the_default_class_can_change_and_counts_for_claims_without_one_vol_2() 
     stage.create::<PersistentVolume>(volume("by-hand", "1Gi", &json!({})));
     stage.create::<PersistentVolumeClaim>(claim("first", "1Gi", &json!({})));
     stage.settle().await;
-    assert_eq!((stage.claim_told("first").as_str(), class_of("first")), ("Bound by-hand 1Gi", None));
+    assert_eq!((stage.describe_claim("first").as_str(), class_of("first")), ("Bound by-hand 1Gi", None));
 
     stage.class("old", &annotated("old", "true"));
     stage.class("new", &annotated("new", "false"));

@@ -75,7 +75,7 @@ impl Stage {
     }
 
     /// `phase` or `phase claim`, and `going` when it is.
-    fn volume_told(&self, name: &str) -> String {
+    fn describe_volume(&self, name: &str) -> String {
         let Some(volume) = self.volume(name) else { return "gone".into() };
         let claim = volume.spec.as_ref().unwrap().claim_ref.as_ref().and_then(|r| r.name.clone());
         let phase = volume.status.as_ref().and_then(|s| s.phase.clone()).unwrap_or_default();
@@ -83,7 +83,7 @@ impl Stage {
         format!("{phase} {}{going}", claim.unwrap_or_default()).trim_end().to_string()
     }
 
-    fn claim_told(&self, name: &str) -> String {
+    fn describe_claim(&self, name: &str) -> String {
         let Some(claim) = self.claim(name) else { return "gone".into() };
         let volume = claim.spec.as_ref().unwrap().volume_name.clone().unwrap_or_default();
         let status = claim.status.clone().unwrap_or_default();
@@ -119,7 +119,7 @@ impl Stage {
     }
 
     /// `reason: message` of the events about an object, in order.
-    fn told_of(&self, kind: &str, name: &str) -> Vec<String> {
+    fn events_of(&self, kind: &str, name: &str) -> Vec<String> {
         let mut events = self.api.list_as::<Event>(None);
         let about = |e: &Shared<Event>| {
             e.involved_object.kind.as_deref() == Some(kind) && e.involved_object.name.as_deref() == Some(name)

@@ -13,10 +13,10 @@ async fn an_immediate_class_provides_at_once_and_takes_back_vol_2() {
     stage.create::<PersistentVolumeClaim>(claim("c", "2Gi", &json!({"storageClassName": "fast"})));
     stage.settle().await;
     let made = stage.made_for("c");
-    assert_eq!(stage.claim_told("c"), format!("Bound {made} 2Gi"));
+    assert_eq!(stage.describe_claim("c"), format!("Bound {made} 2Gi"));
     assert!(stage.directory(&made).is_dir());
     assert_eq!(
-        stage.told_of("PersistentVolumeClaim", "c"),
+        stage.events_of("PersistentVolumeClaim", "c"),
         [
             "ExternalProvisioning: Waiting for a volume to be created either by the external provisioner \
              'podium.dev/directory' or manually by the system administrator. If volume creation is delayed, please \
@@ -31,15 +31,15 @@ async fn an_immediate_class_provides_at_once_and_takes_back_vol_2() {
     std::fs::write(stage.place.path().join("held"), "").unwrap();
     stage.delete(Kind::PersistentVolumeClaim, "c");
     stage.pass(30).await;
-    assert_eq!(stage.volume_told(&made), "Released c");
+    assert_eq!(stage.describe_volume(&made), "Released c");
     assert!(stage.directory(&made).join("data").exists());
     assert_eq!(
-        stage.told_of("PersistentVolume", &made),
+        stage.events_of("PersistentVolume", &made),
         [format!("VolumeDelete: volume {made} is still used by pod the-last-one")]
     );
     std::fs::remove_file(stage.place.path().join("held")).unwrap();
     stage.pass(2).await;
-    assert_eq!((stage.volume_told(&made).as_str(), stage.directory(&made).exists()), ("gone", false));
+    assert_eq!((stage.describe_volume(&made).as_str(), stage.directory(&made).exists()), ("gone", false));
     stage.stop().await;
 }
 
@@ -54,7 +54,7 @@ async fn the_first_consumer_decides_where_vol_2() {
     stage.settle().await;
     let waiting = "WaitForFirstConsumer: waiting for first consumer to be created before binding";
     assert_eq!(
-        (stage.claim_told("c").as_str(), stage.told_of("PersistentVolumeClaim", "c")),
+        (stage.describe_claim("c").as_str(), stage.events_of("PersistentVolumeClaim", "c")),
         ("Pending", vec![waiting.to_string()])
     );
     let mut there = pod("p", "c");
@@ -62,7 +62,7 @@ async fn the_first_consumer_decides_where_vol_2() {
     stage.create::<Pod>(there);
     stage.settle().await;
     let made = stage.made_for("c");
-    assert_eq!(stage.claim_told("c"), format!("Bound {made} 1Gi"));
+    assert_eq!(stage.describe_claim("c"), format!("Bound {made} 1Gi"));
     assert_eq!(stage.node_of("p").as_deref(), Some("n2"));
     let annotations = stage.claim("c").unwrap().metadata.annotations.clone().unwrap();
     assert_eq!(annotations["volume.kubernetes.io/selected-node"], "n2");
@@ -75,25 +75,26 @@ async fn the_first_consumer_decides_where_vol_2() {
     stage.create::<PersistentVolumeClaim>(claim("d", "1Gi", &json!({"storageClassName": "hand"})));
     stage.create::<PersistentVolumeClaim>(claim("e", "1Gi", &json!({"storageClassName": "hand"})));
     stage.settle().await;
-    assert_eq!(stage.claim_told("d"), "Pending");
+    assert_eq!(stage.describe_claim("d"), "Pending");
     stage.create::<Pod>(pod("q", "d"));
     stage.settle().await;
     assert_eq!(
-        (stage.claim_told("d").as_str(), stage.node_of("q").as_deref()),
+        (stage.describe_claim("d").as_str(), stage.node_of("q").as_deref()),
         ("Bound local 1Gi", Some("n1"))
     );
     stage.create::<Pod>(pod("r", "e"));
     stage.settle().await;
     assert_eq!(stage.node_of("r"), None);
-    let told = stage.told_of("Pod", "r").join("\n");
+    let events = stage.events_of("Pod", "r").join("\n");
     assert!(
-        told.contains("0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."),
-        "{told}"
+        events
+            .contains("0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."),
+        "{events}"
     );
     // What it waits for comes.
     stage.create::<PersistentVolume>(volume("another", "1Gi", &json!({"storageClassName": "hand"})));
     stage.pass(15).await;
-    assert_eq!(stage.claim_told("e"), "Bound another 1Gi");
+    assert_eq!(stage.describe_claim("e"), "Bound another 1Gi");
     assert!(stage.node_of("r").is_some());
     stage.stop().await;
 }
@@ -103,21 +104,21 @@ async fn a_pod_waits_for_its_immediate_claim_and_for_a_claim_at_all_vol_2() {
     let stage = Stage::new().await;
     stage.create::<Pod>(pod("p", "c"));
     stage.settle().await;
-    let told = stage.told_of("Pod", "p").join("\n");
-    assert!(told.contains("0/2 nodes are available: persistentvolumeclaim \"c\" not found."), "{told}");
+    let events = stage.events_of("Pod", "p").join("\n");
+    assert!(events.contains("0/2 nodes are available: persistentvolumeclaim \"c\" not found."), "{events}");
     stage.create::<PersistentVolumeClaim>(claim("c", "1Gi", &json!({"storageClassName": "soon"})));
     stage.pass(15).await;
-    let told = stage.told_of("Pod", "p").join("\n");
+    let events = stage.events_of("Pod", "p").join("\n");
     assert!(
-        told.contains("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
-        "{told}"
+        events.contains("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
+        "{events}"
     );
     assert_eq!(
-        stage.told_of("PersistentVolumeClaim", "c"),
+        stage.events_of("PersistentVolumeClaim", "c"),
         ["ProvisioningFailed: storageclass.storage.k8s.io \"soon\" not found"]
     );
     stage.class("soon", &json!({}));
     stage.pass(15).await;
-    assert!(stage.node_of("p").is_some(), "{:?}", stage.told_of("Pod", "p"));
+    assert!(stage.node_of("p").is_some(), "{:?}", stage.events_of("Pod", "p"));
     stage.stop().await;
 }

@@ -22,18 +22,18 @@ async fn what_is_in_use_is_protected_in_either_order_vol_2() {
     stage.delete(Kind::PersistentVolume, "v");
     stage.delete(Kind::PersistentVolumeClaim, "c");
     stage.settle().await;
-    assert_eq!(stage.claim_told("c"), "Bound v 1Gi going");
-    assert_eq!(stage.volume_told("v"), "Bound c going");
+    assert_eq!(stage.describe_claim("c"), "Bound v 1Gi going");
+    assert_eq!(stage.describe_volume("v"), "Bound c going");
     // A pod that comes now does not get it.
     stage.create::<Pod>(pod("q", "c"));
     stage.settle().await;
     assert_eq!(stage.node_of("q"), None);
-    let told = stage.told_of("Pod", "q").join("\n");
-    assert!(told.contains("persistentvolumeclaim \"c\" is being deleted"), "{told}");
+    let events = stage.events_of("Pod", "q").join("\n");
+    assert!(events.contains("persistentvolumeclaim \"c\" is being deleted"), "{events}");
     stage.end("q").await;
-    assert_eq!(stage.claim_told("c"), "Bound v 1Gi going");
+    assert_eq!(stage.describe_claim("c"), "Bound v 1Gi going");
     stage.end("p").await;
-    assert_eq!((stage.claim_told("c").as_str(), stage.volume_told("v").as_str()), ("gone", "gone"));
+    assert_eq!((stage.describe_claim("c").as_str(), stage.describe_volume("v").as_str()), ("gone", "gone"));
     stage.stop().await;
 }
 
@@ -47,10 +47,10 @@ async fn retained_volumes_and_unfit_ones_stay_vol_2() {
     std::fs::write(stage.directory(&made).join("data"), "x").unwrap();
     stage.delete(Kind::PersistentVolumeClaim, "c");
     stage.settle().await;
-    assert_eq!(stage.volume_told(&made), "Released c");
+    assert_eq!(stage.describe_volume(&made), "Released c");
     stage.delete(Kind::PersistentVolume, &made);
     stage.settle().await;
-    assert_eq!(stage.volume_told(&made), "gone");
+    assert_eq!(stage.describe_volume(&made), "gone");
     assert!(stage.directory(&made).join("data").exists(), "the data is the user's to remove");
 
     // Whoever writes a volume by hand cannot have something else removed by it.
@@ -70,11 +70,11 @@ async fn retained_volumes_and_unfit_ones_stay_vol_2() {
         stage.settle().await;
     }
     assert!(outside.is_dir());
-    assert_eq!(stage.volume_told("forged"), "Released d");
-    assert!(stage.told_of("PersistentVolume", "forged")[0].starts_with("VolumeFailedDelete: "));
-    assert_eq!(stage.volume_told("plain"), "Failed e");
+    assert_eq!(stage.describe_volume("forged"), "Released d");
+    assert!(stage.events_of("PersistentVolume", "forged")[0].starts_with("VolumeFailedDelete: "));
+    assert_eq!(stage.describe_volume("plain"), "Failed e");
     assert_eq!(
-        stage.told_of("PersistentVolume", "plain"),
+        stage.events_of("PersistentVolume", "plain"),
         ["VolumeFailedDelete: host_path deleter only supports /tmp/.+ but received provided /srv/plain"]
     );
     stage.stop().await;
@@ -89,11 +89,11 @@ async fn a_volume_deleted_before_its_claim_takes_its_directory_along_vol_2() {
     let made = stage.made_for("c");
     stage.delete(Kind::PersistentVolume, &made);
     stage.settle().await;
-    assert_eq!(stage.volume_told(&made), "Bound c going");
+    assert_eq!(stage.describe_volume(&made), "Bound c going");
     assert!(stage.directory(&made).is_dir());
     stage.delete(Kind::PersistentVolumeClaim, "c");
     stage.settle().await;
-    assert_eq!((stage.volume_told(&made).as_str(), stage.directory(&made).exists()), ("gone", false));
+    assert_eq!((stage.describe_volume(&made).as_str(), stage.directory(&made).exists()), ("gone", false));
 
     // The policy in force at the end counts.
     for (from, to, left) in [("Delete", "Retain", true), ("Retain", "Delete", false)] {

@@ -81,13 +81,13 @@ fn check(stage: &Stage) -> Result<(), TestCaseError> {
     let claims = stage.api.list_as::<PersistentVolumeClaim>(None);
     let volumes = stage.api.list_as::<PersistentVolume>(None);
     for claim in &claims {
-        let told = stage.claim_told(claim.name());
+        let described = stage.describe_claim(claim.name());
         let used = stage.get_pod(claim.name()).is_some();
         let late = claim.name() != "c0";
         if claim.metadata.deletion_timestamp.is_some() {
-            prop_assert!(used, "{}: {told} is held by nobody", claim.name());
-        } else if used || !late || told != "Pending" {
-            prop_assert_eq!(told, format!("Bound pvc-{} 1Gi", claim.uid()));
+            prop_assert!(used, "{}: {described} is held by nobody", claim.name());
+        } else if used || !late || described != "Pending" {
+            prop_assert_eq!(described, format!("Bound pvc-{} 1Gi", claim.uid()));
         }
     }
     for volume in &volumes {

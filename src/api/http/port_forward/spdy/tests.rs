@@ -88,8 +88,8 @@ async fn what_cannot_be_reached_is_told_and_the_rest_goes_on_api_3() {
     let (mut client, mut connections, _server) = start();
     let (error, data) = open(&mut client, 0, "81");
     client.until("the error", |c| c.seen(error).finished && c.seen(data).finished).await;
-    let told = String::from_utf8_lossy(&client.seen(error).data).into_owned();
-    assert_eq!(told, "error forwarding port 81 to pod sandbox-1, uid : connection refused");
+    let message = String::from_utf8_lossy(&client.seen(error).data).into_owned();
+    assert_eq!(message, "error forwarding port 81 to pod sandbox-1, uid : connection refused");
     let (_, data) = open(&mut client, 1, "80");
     client.send(data, "hello".into()).await;
     let mut connection = connections.recv().await.unwrap();

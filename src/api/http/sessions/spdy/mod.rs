@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::status::{Sizes, StatusForm};
-use super::{Inward, Outward, Tells, carry, ends};
+use super::{ExitReport, Inward, Outward, carry, ends};
 use crate::http::spdy::{self, Gone, Reader, Streams, Writer};
 use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 
@@ -22,7 +22,7 @@ pub(super) async fn speak<S>(
     protocol: &str,
     wanted: SessionStreams,
     session: Session,
-    tells: Tells,
+    exit_report: ExitReport,
 ) where
     S: AsyncRead + AsyncWrite + Send,
 {
@@ -39,7 +39,7 @@ pub(super) async fn speak<S>(
         match opened.await {
             Ok(Some(opened)) => {
                 let (inward, outward) = opened.faces(StatusForm::of_protocol(protocol));
-                carry(inward, outward, session, tells).await;
+                carry(inward, outward, session, exit_report).await;
             }
             Ok(None) => {}
             Err(_) => tracing::debug!("timed out waiting for client to create streams"),
@@ -170,7 +170,7 @@ struct Out {
 }
 
 impl Outward for Out {
-    async fn tell(&mut self, output: SessionOutput) -> bool {
+    async fn send_output(&mut self, output: SessionOutput) -> bool {
         let (writer, bytes) = match &output {
             SessionOutput::Stdout(bytes) => (&mut self.stdout, bytes.clone()),
             SessionOutput::Stderr(bytes) => (&mut self.stderr, bytes.clone()),

@@ -14,18 +14,18 @@ const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DebugPlan {
     /// Name of the new container, `debugger-` and five letters.
-    pub name: String,
+    pub(crate) name: String,
     /// The program to debug with.
-    pub image: String,
+    pub(crate) image: String,
     /// The container whose processes it shall see.
-    pub target: Option<String>,
+    pub(crate) target: Option<String>,
     /// What to run instead of the image's own entry point.
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
 }
 
 impl DebugPlan {
     /// A plan under a fresh name, as `kubectl debug` makes one.
-    pub fn new(image: &str, target: Option<String>, command: Vec<String>) -> Self {
+    pub(crate) fn new(image: &str, target: Option<String>, command: Vec<String>) -> Self {
         let mut random = rand::rng();
         let suffix: String =
             (0..5).map(|_| NAME_LETTERS[random.random_range(0..NAME_LETTERS.len())] as char).collect();
@@ -34,7 +34,7 @@ impl DebugPlan {
 
     /// The strategic merge patch for the `ephemeralcontainers` subresource: the list's merge key is the
     /// name, so that containers added meanwhile by others stay.
-    pub fn patch(&self) -> Value {
+    pub(crate) fn patch(&self) -> Value {
         let mut container = json!({
             "name": self.name,
             "image": self.image,
@@ -52,7 +52,7 @@ impl DebugPlan {
     }
 
     /// The same as a command line, for the journal.
-    pub fn kubectl(&self, namespace: &str, pod: &str) -> String {
+    pub(crate) fn kubectl(&self, namespace: &str, pod: &str) -> String {
         let mut line =
             format!("kubectl debug -it -n {namespace} {pod} --image={} -c {}", self.image, self.name);
         if let Some(target) = &self.target {
@@ -92,7 +92,7 @@ pub enum StartProgress {
 }
 
 /// Reads the progress of one ephemeral container from the pod as last seen.
-pub fn progress(pod: Option<&Pod>, container: &str) -> StartProgress {
+pub(crate) fn progress(pod: Option<&Pod>, container: &str) -> StartProgress {
     let Some(pod) = pod else { return StartProgress::PodGone };
     let status = pod.status.as_ref().and_then(|status| {
         status.ephemeral_container_statuses.iter().flatten().find(|status| status.name == container)

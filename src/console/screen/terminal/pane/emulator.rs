@@ -10,7 +10,7 @@ use super::keys::KeyModes;
 const SCROLLBACK_LINES: usize = 10_000;
 
 /// A vt100 terminal with scrollback.
-pub struct Emulator {
+pub(crate) struct Emulator {
     parser: vt100::Parser<Asides>,
 }
 
@@ -24,7 +24,7 @@ struct Asides {
 
 impl Emulator {
     /// A blank terminal of this many rows and columns (at least one each).
-    pub fn new(rows: u16, columns: u16) -> Self {
+    pub(crate) fn new(rows: u16, columns: u16) -> Self {
         Self {
             parser: vt100::Parser::new_with_callbacks(
                 rows.max(1),
@@ -37,12 +37,12 @@ impl Emulator {
 
     /// Takes output of the container. New output returns a scrolled view to the bottom only if it was
     /// there: reading back is not disturbed by a busy program.
-    pub fn process(&mut self, bytes: &[u8]) {
+    pub(crate) fn process(&mut self, bytes: &[u8]) {
         self.parser.process(bytes);
     }
 
     /// Adds a line of the console's own, dimmed, on a line for itself.
-    pub fn note(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         let column = self.parser.screen().cursor_position().1;
         let start = if column == 0 { "" } else { "\r\n" };
         let clean: String = text.chars().filter(|character| !character.is_control()).collect();
@@ -50,7 +50,7 @@ impl Emulator {
     }
 
     /// Fits the terminal to a new size; true if it changed, and must be sent to the container.
-    pub fn resize(&mut self, rows: u16, columns: u16) -> bool {
+    pub(crate) fn resize(&mut self, rows: u16, columns: u16) -> bool {
         let size = (rows.max(1), columns.max(1));
         if self.parser.screen().size() == size {
             return false;
@@ -60,32 +60,33 @@ impl Emulator {
     }
 
     /// Rows and columns.
-    pub fn size(&self) -> (u16, u16) {
+    pub(crate) fn size(&self) -> (u16, u16) {
         self.parser.screen().size()
     }
 
     /// The grid to draw.
-    pub fn screen(&self) -> &vt100::Screen {
+    pub(crate) fn screen(&self) -> &vt100::Screen {
         self.parser.screen()
     }
 
     /// The title the program gave its window, without control characters; empty if none.
-    pub fn title(&self) -> &str {
+    pub(crate) fn title(&self) -> &str {
         &self.parser.callbacks().title
     }
 
     /// How often the bell rang so far.
-    pub fn bells(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn bells(&self) -> u64 {
         self.parser.callbacks().bells
     }
 
     /// Answers the program is waiting for, to be sent as input.
-    pub fn take_replies(&mut self) -> Vec<u8> {
+    pub(crate) fn take_replies(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.parser.callbacks_mut().replies)
     }
 
     /// How keys are to be encoded now.
-    pub fn key_modes(&self) -> KeyModes {
+    pub(crate) fn key_modes(&self) -> KeyModes {
         let screen = self.parser.screen();
         KeyModes {
             application_cursor: screen.application_cursor(),
@@ -94,28 +95,23 @@ impl Emulator {
     }
 
     /// Lines the view is scrolled up; 0 at the bottom.
-    pub fn scrolled(&self) -> usize {
+    pub(crate) fn scrolled(&self) -> usize {
         self.parser.screen().scrollback()
     }
 
     /// Scrolls up by lines (negative: down), within what is kept.
-    pub fn scroll(&mut self, lines: isize) {
+    pub(crate) fn scroll(&mut self, lines: isize) {
         let target = self.scrolled().saturating_add_signed(lines);
         self.parser.screen_mut().set_scrollback(target);
     }
 
     /// Scrolls down to the live screen.
-    pub fn scroll_to_bottom(&mut self) {
+    pub(crate) fn scroll_to_bottom(&mut self) {
         self.parser.screen_mut().set_scrollback(0);
     }
 
-    /// True while a full-screen program (editor, pager) runs: there is nothing to scroll back to.
-    pub fn full_screen(&self) -> bool {
-        self.parser.screen().alternate_screen()
-    }
-
     /// The visible text, for copying.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.parser.screen().contents()
     }
 }

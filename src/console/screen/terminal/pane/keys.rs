@@ -7,15 +7,15 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What the program in the terminal asked of the keyboard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct KeyModes {
+pub(crate) struct KeyModes {
     /// DECCKM: arrows, Home and End are sent as `ESC O x` instead of `ESC [ x`.
-    pub application_cursor: bool,
+    pub(crate) application_cursor: bool,
     /// Mode 2004: pasted text is wrapped so that an editor does not take it for typing.
-    pub bracketed_paste: bool,
+    pub(crate) bracketed_paste: bool,
 }
 
 /// The bytes for one key press; empty for keys a terminal does not send.
-pub fn encode(key: KeyEvent, modes: KeyModes) -> Vec<u8> {
+pub(crate) fn encode(key: KeyEvent, modes: KeyModes) -> Vec<u8> {
     let KeyEvent { code, modifiers, .. } = key;
     match code {
         KeyCode::Char(character) => encode_char(character, modifiers),
@@ -51,7 +51,7 @@ pub fn encode(key: KeyEvent, modes: KeyModes) -> Vec<u8> {
 
 /// The bytes for pasted text. Line ends become carriage returns, as a keyboard sends them, and an end
 /// marker hidden in the text cannot break out of the brackets.
-pub fn paste(text: &str, modes: KeyModes) -> Vec<u8> {
+pub(crate) fn paste(text: &str, modes: KeyModes) -> Vec<u8> {
     let typed = text.replace("\r\n", "\r").replace('\n', "\r");
     if !modes.bracketed_paste {
         return typed.into_bytes();

@@ -11,16 +11,15 @@
 //! change. Nothing here knows the console's message loop: a session hands its events to a channel and takes
 //! input from another.
 
-pub mod debug;
-pub mod emulator;
-pub mod keys;
-pub mod outcome;
+pub(crate) mod debug;
+pub(crate) mod emulator;
+pub(crate) mod keys;
+pub(crate) mod outcome;
 mod output;
-pub mod session;
-pub mod widget;
+pub(crate) mod session;
+pub(crate) mod widget;
 
 pub use debug::{DebugPlan, StartProgress};
-pub use emulator::Emulator;
-pub use keys::KeyModes;
+pub(crate) use emulator::Emulator;
 pub use outcome::Outcome;
 pub use session::{Opening, PaneEvent, PaneInput, PaneSize, Session};

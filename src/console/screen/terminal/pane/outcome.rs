@@ -18,7 +18,7 @@ pub enum Outcome {
 impl Outcome {
     /// Reads the Status frame. `kubectl` reads the same fields: reason `NonZeroExitCode` with a cause
     /// `ExitCode` whose message is the number.
-    pub fn from_status(status: Option<&Status>) -> Self {
+    pub(crate) fn from_status(status: Option<&Status>) -> Self {
         let Some(status) = status else { return Self::Closed };
         if status.status.as_deref() == Some("Success") {
             return Self::Exited(0);
@@ -41,7 +41,7 @@ impl Outcome {
     }
 
     /// One line for the pane and the journal.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Exited(0) => "the command ended with exit code 0".to_owned(),
             Self::Exited(code) => match signal_name(*code) {
@@ -55,7 +55,7 @@ impl Outcome {
     }
 
     /// True where nothing went wrong.
-    pub fn is_good(&self) -> bool {
+    pub(crate) fn is_good(&self) -> bool {
         matches!(self, Self::Exited(0) | Self::Detached)
     }
 }

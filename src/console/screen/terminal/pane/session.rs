@@ -56,9 +56,9 @@ pub enum Opening {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaneSize {
     /// Rows.
-    pub rows: u16,
+    pub(crate) rows: u16,
     /// Columns.
-    pub columns: u16,
+    pub(crate) columns: u16,
 }
 
 /// What is sent to the session.
@@ -100,7 +100,7 @@ pub struct Session {
 
 impl Session {
     /// Starts a session; its events arrive on the receiver, the last one is [`PaneEvent::Ended`].
-    pub fn open(
+    pub(crate) fn open(
         client: Client,
         namespace: &str,
         pod: &str,
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// Hands input over without waiting; false if the session is over or does not keep up.
-    pub fn send(&self, input: PaneInput) -> bool {
+    pub(crate) fn send(&self, input: PaneInput) -> bool {
         self.input.try_send(input).is_ok()
     }
 }

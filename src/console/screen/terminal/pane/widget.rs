@@ -11,7 +11,7 @@ use tui_term::widget::{Cursor, PseudoTerminal};
 use super::emulator::Emulator;
 
 /// A view of an [`Emulator`].
-pub struct TerminalView<'a> {
+pub(crate) struct TerminalView<'a> {
     emulator: &'a Emulator,
     style: Style,
     cursor: bool,
@@ -19,20 +19,20 @@ pub struct TerminalView<'a> {
 
 impl<'a> TerminalView<'a> {
     /// A view with the terminal's default style and no cursor.
-    pub fn new(emulator: &'a Emulator) -> Self {
+    pub(crate) fn new(emulator: &'a Emulator) -> Self {
         Self { emulator, style: Style::default(), cursor: false }
     }
 
     /// The style of cells the program did not colour.
     #[must_use]
-    pub fn style(mut self, style: Style) -> Self {
+    pub(crate) fn style(mut self, style: Style) -> Self {
         self.style = style;
         self
     }
 
     /// Shows the cursor, as long as the program does and the view is not scrolled up.
     #[must_use]
-    pub fn cursor(mut self, shown: bool) -> Self {
+    pub(crate) fn cursor(mut self, shown: bool) -> Self {
         self.cursor = shown;
         self
     }

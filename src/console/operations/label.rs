@@ -13,8 +13,8 @@ use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 use object::taint;
 
-/// Asks for changes of labels.
-pub fn ask_labels(targets: Vec<ObjectRef>) -> Dialog {
+/// The dialog that asks for changes of labels.
+pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Label", &targets), targets.clone());
     let mut fields = Fields::default();
     let typed = fields.add(Field::text("labels", "").hint("key=value sets one, key- takes it away"));
@@ -104,8 +104,8 @@ fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
     }
 }
 
-/// Asks for changes of nodes' taints.
-pub fn ask_taints(targets: Vec<ObjectRef>) -> Dialog {
+/// The dialog that asks for changes of nodes' taints.
+pub(crate) fn taints_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Taint", &targets), targets.clone());
     let mut fields = Fields::default();
     let typed =

@@ -20,7 +20,7 @@ const NOTHING: &str = "nothing (hollow)";
 
 /// What a new node is to be.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NewNode {
+pub(crate) struct NewNode {
     name: String,
     hollow: bool,
     labels: BTreeMap<String, String>,
@@ -30,7 +30,7 @@ pub struct NewNode {
 
 impl NewNode {
     /// Reads `NAME zone=east hollow disk=ssd gpu=yes:NoSchedule cpu=4`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let name = words.next().ok_or("which name?")?;
         if name.contains('=') {
@@ -82,7 +82,7 @@ impl NewNode {
     }
 
     /// The change; the node is removed again by deleting it.
-    pub fn action(&self) -> Action {
+    pub(crate) fn action(&self) -> Action {
         let how = if self.hollow { "hollow" } else { "process" };
         let mut body = json!({
             "apiVersion": "v1",
@@ -115,15 +115,15 @@ impl NewNode {
 }
 
 /// Whether the cluster runs nodes that ask for it, or why not.
-pub fn allowed(catalogue: &Catalogue) -> Result<(), String> {
+pub(crate) fn allowed(catalogue: &Catalogue) -> Result<(), String> {
     match catalogue.find(OURS) {
         Some(_) => Ok(()),
         None => Err("this cluster is not Podium's: a node joins it by its own kubelet".into()),
     }
 }
 
-/// Asks for a new node.
-pub fn ask() -> Dialog {
+/// The dialog that asks for a new node.
+pub(crate) fn dialog() -> Dialog {
     let kinds = [PROCESSES, NOTHING].map(String::from).to_vec();
     let mut fields = Fields::default();
     let name = fields.add(Field::text("name", ""));

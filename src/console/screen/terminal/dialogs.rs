@@ -1,4 +1,4 @@
-//! What a terminal asks before it opens: which container, or what to debug with.
+//! The dialogs before a terminal opens: which container, or what to debug with.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -32,8 +32,8 @@ pub(super) fn containers(pod: &Pod) -> Vec<String> {
         .collect()
 }
 
-/// Asks which container to open.
-pub(super) fn ask_container(
+/// The dialog that asks which container to open.
+pub(super) fn container_dialog(
     target: &ObjectRef,
     pod: &Pod,
     purpose: TerminalPurpose,
@@ -77,8 +77,8 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Asks what to debug with.
-pub(super) fn ask_debug(target: &ObjectRef, pod: &Pod) -> Dialog {
+/// The dialog that asks what to debug with.
+pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
     const NONE: &str = "(none)";
     let spec = pod.spec.as_ref();
     let mut options: Vec<String> = spec

@@ -22,8 +22,8 @@ const RISK: &str = "Force: the API forgets the pod at once. Its processes may ru
 /// Most consequences that are listed; a dialog must stay shorter than the screen.
 const NOTES: usize = 5;
 
-/// Asks before deleting; `hidden` of the marked objects are not shown by the filter.
-pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
+/// The dialog before deleting; `hidden` of the marked objects are not shown by the filter.
+pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let pods = targets.iter().all(|target| target.kind.is::<Pod>());
     let title = match targets.as_slice() {
         [one] => format!("Delete {}", one.describe()),
@@ -70,8 +70,8 @@ pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     })
 }
 
-/// Asks before killing pods at once.
-pub fn kill(targets: Vec<ObjectRef>) -> Dialog {
+/// The dialog before killing pods at once.
+pub(crate) fn kill_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let title = match targets.as_slice() {
         [one] => format!("Kill {}", one.describe()),
         many => format!("Kill {} pods", many.len()),
@@ -187,7 +187,12 @@ fn in_words(catalogue: &Catalogue, resource: &ResourceKey) -> String {
 }
 
 /// A deletion. There is no way back.
-pub fn action(target: &ObjectRef, policy: PropagationPolicy, grace: Option<u32>, force: bool) -> Action {
+pub(crate) fn action(
+    target: &ObjectRef,
+    policy: PropagationPolicy,
+    grace: Option<u32>,
+    force: bool,
+) -> Action {
     let grace = if force { Some(grace.unwrap_or(0)) } else { grace };
     let mut kubectl = format!(
         "kubectl delete {}/{}{}",

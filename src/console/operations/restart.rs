@@ -11,8 +11,8 @@ use crate::resource::ObjectRef;
 use crate::template;
 use object::well_known::annotation;
 
-/// Asks before restarting; where one of them cannot be restarted, says why and asks nothing.
-pub fn ask(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
+/// Shows the dialog before restarting; where one of them cannot be restarted, says why and shows none.
+pub(crate) fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
     let deployment = |target: &ObjectRef| {
         let namespace = target.namespace.as_deref().filter(|_| target.kind.is::<Deployment>())?;
         cx.stores.deployments().by_name(namespace, &target.name)
@@ -46,7 +46,7 @@ pub fn ask(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
 }
 
 /// Whether it is paused.
-pub fn is_paused(deployment: &Deployment) -> bool {
+pub(crate) fn is_paused(deployment: &Deployment) -> bool {
     deployment.spec.paused == Some(true)
 }
 
@@ -55,7 +55,7 @@ const PAUSED: &str = "can't restart paused deployment (run rollout resume first)
 
 /// Restarts every pod by the annotation on the template that `kubectl rollout restart` sets, to the second as
 /// there.
-pub fn action(target: &ObjectRef, now: Timestamp) -> Action {
+pub(crate) fn action(target: &ObjectRef, now: Timestamp) -> Action {
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let stamp = json!({annotation::RESTARTED_AT: now});
     Action {

@@ -7,12 +7,12 @@ use crate::effect::Effect;
 use crate::resource::ObjectRef;
 
 /// Lets no new pods come to a node (`unschedulable` true), or lets them come again.
-pub fn cordon(node: &ObjectRef, unschedulable: bool) -> Effect {
+pub(crate) fn cordon(node: &ObjectRef, unschedulable: bool) -> Effect {
     Effect::Act(Box::new(action(node, unschedulable)))
 }
 
 /// The change, with the way back.
-pub fn action(node: &ObjectRef, unschedulable: bool) -> Action {
+pub(crate) fn action(node: &ObjectRef, unschedulable: bool) -> Action {
     let mut change = one_way(node, unschedulable);
     change.inverse = Some(Box::new(one_way(node, !unschedulable)));
     change

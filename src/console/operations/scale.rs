@@ -40,18 +40,18 @@ impl Item {
     }
 }
 
-/// Asks for a count for each.
-pub fn ask(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Dialog {
-    ask_with(cx, targets, None)
+/// The dialog that asks for a count for each.
+pub(crate) fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Dialog {
+    dialog_with(cx, targets, None)
 }
 
-/// Asks whether one is to have so many.
-pub fn ask_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Dialog {
-    ask_with(cx, vec![target], Some(wanted))
+/// The dialog that asks whether one is to have so many.
+pub(crate) fn dialog_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Dialog {
+    dialog_with(cx, vec![target], Some(wanted))
 }
 
 /// The counts there are now stand in the fields, or the one that is wanted.
-fn ask_with(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Dialog {
+fn dialog_with(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Dialog {
     let title = match targets.as_slice() {
         [one] => format!("Scale {}", one.describe()),
         many => format!("Scale {} workloads", many.len()),

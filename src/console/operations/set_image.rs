@@ -11,8 +11,8 @@ use crate::resource::ObjectRef;
 use crate::template;
 use crate::toast::Toast;
 
-/// Asks for an image for each container.
-pub fn ask(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
+/// Shows the dialog that asks for an image for each container.
+pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
     let containers = containers(cx, target);
     if containers.is_empty() {
         return vec![Effect::failed(format!(

@@ -1,0 +1,70 @@
+//! Which of a cluster's pod CIDRs each node has, by index. Counted nodes have their number's; the others count down
+//! from the end, and keep theirs across restarts by their Node object's `podCIDR`.
+
+use std::collections::BTreeMap;
+
+use super::desired::Origin;
+use crate::cluster::addresses::index_of;
+
+/// How many ranges there are for nodes with processes, and for hollow ones.
+const PROCESS_RANGES: usize = 1024;
+const HOLLOW_RANGES: usize = 16_384;
+
+/// The indices that are taken, with the node that has them.
+#[derive(Debug, Default)]
+pub(super) struct CidrAllocator {
+    process: BTreeMap<usize, String>,
+    hollow: BTreeMap<usize, String>,
+}
+
+impl CidrAllocator {
+    /// Takes an index for a node, the one of its `podCIDR` if that is free; none when all are taken.
+    pub(super) fn allocate(
+        &mut self,
+        name: &str,
+        hollow: bool,
+        origin: Origin,
+        pod_cidr: Option<&str>,
+    ) -> Option<usize> {
+        let (taken, ranges) =
+            if hollow { (&mut self.hollow, HOLLOW_RANGES) } else { (&mut self.process, PROCESS_RANGES) };
+        let free = |index: &usize| *index < ranges && !taken.contains_key(index);
+        let index = match origin {
+            Origin::Count(index) => Some(index).filter(free),
+            Origin::File | Origin::Object => {
+                let before = pod_cidr.and_then(|cidr| index_of(cidr.parse().ok()?)).filter(free);
+                before.or_else(|| (0..ranges).rev().find(free))
+            }
+        }?;
+        taken.insert(index, name.to_string());
+        Some(index)
+    }
+
+    /// Gives a node's index back.
+    pub(super) fn release(&mut self, name: &str) {
+        self.process.retain(|_, of| of != name);
+        self.hollow.retain(|_, of| of != name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_keeps_its_range_and_shares_it_with_nobody_node_6_net_1() {
+        let mut cidrs = CidrAllocator::default();
+        assert_eq!(cidrs.allocate("node-2", false, Origin::Count(1), None), Some(1));
+        assert_eq!(cidrs.allocate("gpu", false, Origin::File, None), Some(1023));
+        assert_eq!(cidrs.allocate("x", false, Origin::Object, Some("127.67.253.0/24")), Some(1021));
+        // The same range in the slot of another start.
+        assert_eq!(cidrs.allocate("y", false, Origin::Object, Some("127.71.252.0/24")), Some(1020));
+        assert_eq!(cidrs.allocate("z", false, Origin::Object, Some("127.67.255.0/24")), Some(1022), "taken");
+        assert_eq!(cidrs.allocate("h", true, Origin::File, Some("10.127.0.0/24")), Some(16_128));
+        assert_eq!(cidrs.allocate("foreign", true, Origin::Object, Some("192.168.7.0/24")), Some(16_383));
+        assert_eq!(cidrs.allocate("again", false, Origin::Count(1), None), None, "never two");
+        cidrs.release("node-2");
+        assert_eq!(cidrs.allocate("node-2", false, Origin::Count(1), None), Some(1));
+        assert_eq!(cidrs.allocate("node-9000", false, Origin::Count(9000), None), None);
+    }
+}

@@ -1,0 +1,10 @@
+//! Operations on objects, as kubectl has them: one file an operation, with its dialog and the actions it ends in.
+
+pub(crate) mod add_node;
+pub(crate) mod delete;
+pub(crate) mod label;
+pub(crate) mod node;
+pub(crate) mod restart;
+pub mod scale;
+pub(crate) mod set_image;
+mod words;
