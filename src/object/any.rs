@@ -231,7 +231,7 @@ impl Object {
     }
 
     /// Group and version it is stored in: `apps/v1`, or `v1` in the core group.
-    pub(crate) fn api_version(&self) -> Cow<'_, str> {
+    pub fn api_version(&self) -> Cow<'_, str> {
         match &self.body {
             Body::Custom(object) => object.api_version().into(),
             body => body.kind().info().api_version().into(),

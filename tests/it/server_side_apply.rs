@@ -7,7 +7,7 @@ use podium::object::{Key, Kind};
 use podium::store::Store;
 use serde_json::{Value, json};
 
-use crate::http::{Face, OWNER, Told};
+use crate::http::{Face, OWNER, Response};
 use crate::instance::{Home, wait_for};
 use crate::needs::needs;
 
@@ -15,16 +15,16 @@ const MAP: &str = "/api/v1/namespaces/default/configmaps/a";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const WEB: &str = "/apis/apps/v1/namespaces/default/deployments/web";
 
-async fn apply(face: &Face, path: &str, query: &str, config: &Value) -> Told {
+async fn apply(face: &Face, path: &str, query: &str, config: &Value) -> Response {
     let headers = [OWNER, ("content-type", "application/apply-patch+yaml")];
     face.ask(Method::PATCH, &format!("{path}?{query}"), &headers, &config.to_string()).await
 }
 
-async fn send(face: &Face, method: Method, path: &str, media: &str, body: &Value) -> Told {
+async fn send(face: &Face, method: Method, path: &str, media: &str, body: &Value) -> Response {
     let headers = [OWNER, ("content-type", media), ("user-agent", "writer/1.0 (x)")];
-    let told = face.ask(method, path, &headers, &body.to_string()).await;
-    assert!(told.status.is_success(), "{}", told.body);
-    told
+    let response = face.ask(method, path, &headers, &body.to_string()).await;
+    assert!(response.status.is_success(), "{}", response.body);
+    response
 }
 
 fn map(data: &Value) -> Value {
@@ -101,11 +101,11 @@ async fn status_and_scale_have_owners_of_their_own_api_13() {
     let status = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
         "status": {"replicas": 1, "conditions": [{"type": "Available", "status": "True"}]}});
     let path = format!("{WEB}/status");
-    let told = apply(&face, &path, "fieldManager=s", &status).await;
-    assert_eq!(told.status, 200, "{}", told.body);
+    let response = apply(&face, &path, "fieldManager=s", &status).await;
+    assert_eq!(response.status, 200, "{}", response.body);
     let of_status = json!({"f:status": {"f:replicas": {}, "f:conditions": {
         "k:{\"type\":\"Available\"}": {".": {}, "f:status": {}, "f:type": {}}}}});
-    assert_eq!(owners(&told.json())[1], ("s Apply status".into(), of_status));
+    assert_eq!(owners(&response.json())[1], ("s Apply status".into(), of_status));
 
     let scale = json!({"spec": {"replicas": 3}});
     send(&face, Method::PATCH, &format!("{WEB}/scale"), "application/merge-patch+json", &scale).await;
@@ -119,15 +119,20 @@ async fn status_and_scale_have_owners_of_their_own_api_13() {
          .spec.replicas"
     );
     let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 5}});
-    let told = apply(&face, &format!("{WEB}/scale"), "fieldManager=hpa&force=true", &scale).await;
-    assert_eq!((told.status.as_u16(), &told.json()["spec"]["replicas"]), (200, &json!(5)), "{}", told.body);
+    let response = apply(&face, &format!("{WEB}/scale"), "fieldManager=hpa&force=true", &scale).await;
+    assert_eq!(
+        (response.status.as_u16(), &response.json()["spec"]["replicas"]),
+        (200, &json!(5)),
+        "{}",
+        response.body
+    );
     let left = apply(&face, WEB, "fieldManager=m", &deployment(None)).await;
     assert_eq!(left.json()["spec"]["replicas"], 5, "another owns it: {}", left.body);
 }
 
 /// API-FOUND 1.
 #[tokio::test]
-async fn conflicts_are_told_with_owner_and_field_api_13() {
+async fn conflicts_name_owner_and_field_api_13() {
     let face = Face::new();
     apply(&face, MAP, "fieldManager=a", &map(&json!({"x": "1"}))).await;
     let refused = apply(&face, MAP, "fieldManager=b", &map(&json!({"x": "2"}))).await;
@@ -189,8 +194,8 @@ async fn what_cannot_be_applied_is_refused_api_13() {
              entries for key [=\"x/y\"]",
         ),
     ] {
-        let told = apply(&face, MAP, query, &config).await;
-        assert_eq!((told.status.as_u16(), &told.json()["message"]), (code, &json!(expected)));
+        let response = apply(&face, MAP, query, &config).await;
+        assert_eq!((response.status.as_u16(), &response.json()["message"]), (code, &json!(expected)));
     }
     let other = apply(&face, MAP, "fieldManager=a", &with("uid", json!("other"))).await;
     assert_eq!((other.status.as_u16(), &other.json()["reason"]), (409, &json!("Conflict")));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::types::{Form, Owned, Type};
 use object::managed::{Step, path_text};
 
-/// How many faults are told.
+/// How many faults are reported.
 const MAX_REPORTED: usize = 32;
 
 /// What is wrong with a configuration, in Kubernetes' words; none when nothing is.
@@ -85,11 +85,11 @@ impl Faults {
     }
 
     fn items(&mut self, of: Type<'_>, owned: &Owned<'_>, items: &[Value]) {
-        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+        let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
         for (at, item) in items.iter().enumerate() {
             match of.step_to(owned, item) {
                 Ok(step) => {
-                    if !seen.insert(step.clone()) && told.insert(step.clone()) {
+                    if !seen.insert(step.clone()) && reported.insert(step.clone()) {
                         self.add(&format!("duplicate entries for key {step}"));
                     }
                     self.below(step, |this| this.value(of.item(), item));

@@ -15,13 +15,6 @@ pub(crate) struct Changes {
     pub(crate) modified: FieldSet,
 }
 
-impl Changes {
-    /// What was given a value.
-    pub(crate) fn written(&self) -> FieldSet {
-        self.added.union(&self.modified)
-    }
-}
-
 /// What differs at and below one path.
 #[derive(Default)]
 struct Difference {
@@ -30,11 +23,29 @@ struct Difference {
     modified: Node,
 }
 
-impl Difference {
-    fn put(&mut self, step: &Step, below: Self) {
-        self.added.below.put(step.clone(), below.added);
-        self.removed.below.put(step.clone(), below.removed);
-        self.modified.below.put(step.clone(), below.modified);
+/// What differs below one path, step by step.
+#[derive(Default)]
+struct Below {
+    added: Vec<(Step, Node)>,
+    removed: Vec<(Step, Node)>,
+    modified: Vec<(Step, Node)>,
+}
+
+impl Below {
+    /// `step` is made only for what differs.
+    fn put(&mut self, step: impl Fn() -> Step, found: Difference) {
+        let Difference { added, removed, modified } = found;
+        let lists = [(&mut self.added, added), (&mut self.removed, removed), (&mut self.modified, modified)];
+        for (list, node) in lists {
+            if !node.is_empty() {
+                list.push((step(), node));
+            }
+        }
+    }
+
+    fn finish(self) -> Difference {
+        let node = |nodes: Vec<(Step, Node)>| Node { member: false, below: nodes.into_iter().collect() };
+        Difference { added: node(self.added), removed: node(self.removed), modified: node(self.modified) }
     }
 }
 
@@ -45,22 +56,20 @@ pub(crate) fn compare(of: Type<'_>, old: &Value, new: &Value) -> Changes {
 }
 
 fn difference(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Difference {
-    let mut found = Difference::default();
-    let Some(either) = new.or(old) else { return found };
-    if old == new {
-        return found;
-    }
+    let Some(either) = new.or(old) else { return Difference::default() };
     let owned = of.owned(either);
     let same_way = old.is_none_or(|old| of.owned(old) == owned);
-    if same_way {
-        match &owned {
-            Owned::Leaf => {}
-            Owned::Map => maps(of, old, new, &mut found),
-            Owned::Set | Owned::Keyed(_) => lists(of, &owned, old, new, &mut found),
-        }
-    }
     // What is empty on both sides is compared as a whole.
     let is_leaf = !same_way || owned == Owned::Leaf || (is_bare(old) && is_bare(new));
+    // Only a leaf: anything else is compared part by part, once.
+    if is_leaf && old == new {
+        return Difference::default();
+    }
+    let mut found = match &owned {
+        Owned::Map if same_way => maps(of, old, new),
+        Owned::Set | Owned::Keyed(_) if same_way => lists(of, &owned, old, new),
+        _ => Difference::default(),
+    };
     match (old, new) {
         (None, _) => found.added.member = true,
         (_, None) => found.removed.member = true,
@@ -82,26 +91,29 @@ fn fields(value: Option<&Value>) -> Option<&Map<String, Value>> {
     value.and_then(Value::as_object)
 }
 
-fn maps(of: Type<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
+fn maps(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Difference {
     let (old, new) = (fields(old), fields(new));
+    let mut found = Below::default();
     for (name, value) in new.into_iter().flatten() {
         let before = old.and_then(|old| old.get(name));
-        if before != Some(value) {
-            found.put(&Step::field(name), difference(of.field(name).0, before, Some(value)));
-        }
+        found.put(|| Step::field(name), difference(of.field(name).0, before, Some(value)));
     }
     for (name, value) in old.into_iter().flatten() {
         if new.is_none_or(|new| !new.contains_key(name)) {
-            found.put(&Step::field(name), difference(of.field(name).0, Some(value), None));
+            found.put(|| Step::field(name), difference(of.field(name).0, Some(value), None));
         }
     }
+    found.finish()
 }
 
 type Sides<'a> = (Vec<&'a Value>, Vec<&'a Value>);
 
-fn lists(of: Type<'_>, owned: &Owned<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
-    let items = |value: Option<&'a Value>| value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let (old, new): (&'a [Value], &'a [Value]) = (items(old), items(new));
+fn items(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn lists(of: Type<'_>, owned: &Owned<'_>, old: Option<&Value>, new: Option<&Value>) -> Difference {
+    let (old, new) = (items(old), items(new));
     let mut elements: BTreeMap<Step, Sides<'_>> = BTreeMap::new();
     for item in old {
         if let Ok(step) = of.step_to(owned, item) {
@@ -113,9 +125,11 @@ fn lists(of: Type<'_>, owned: &Owned<'_>, old: Option<&Value>, new: Option<&Valu
             elements.entry(step).or_default().1.push(item);
         }
     }
+    let mut found = Below::default();
     for (step, (old, new)) in elements {
         if old.len() <= 1 && new.len() <= 1 {
-            found.put(&step, difference(of.item(), old.first().copied(), new.first().copied()));
+            let of_item = difference(of.item(), old.first().copied(), new.first().copied());
+            found.put(|| step.clone(), of_item);
         } else if old != new {
             // What stands there twice is compared as a whole.
             let side = match (old.is_empty(), new.is_empty()) {
@@ -123,9 +137,10 @@ fn lists(of: Type<'_>, owned: &Owned<'_>, old: Option<&Value>, new: Option<&Valu
                 (_, true) => &mut found.removed,
                 _ => &mut found.modified,
             };
-            side.below.put(step, Node::leaf());
+            side.push((step, Node::leaf()));
         }
     }
+    found.finish()
 }
 
 /// The fields that a value has.
@@ -135,17 +150,17 @@ pub(crate) fn field_set(of: Type<'_>, value: &Value) -> FieldSet {
 
 fn fields_of(of: Type<'_>, value: &Value) -> Node {
     let owned = of.owned(value);
-    let mut node = Node::default();
-    match (&owned, value) {
-        (Owned::Leaf, _) => node.member = true,
-        (Owned::Map, Value::Object(fields)) => {
-            for (name, value) in fields {
+    let below = match (&owned, value) {
+        (Owned::Leaf, _) => return Node::leaf(),
+        (Owned::Map, Value::Object(fields)) => fields
+            .iter()
+            .map(|(name, value)| {
                 let (type_, is_named) = of.field(name);
                 let mut below = fields_of(type_, value);
                 below.member |= !is_named || is_bare_map(value);
-                node.below.put(Step::field(name), below);
-            }
-        }
+                (Step::field(name), below)
+            })
+            .collect(),
         (_, Value::Array(items)) => {
             let mut elements: BTreeMap<Step, Vec<&Value>> = BTreeMap::new();
             for item in items {
@@ -153,18 +168,19 @@ fn fields_of(of: Type<'_>, value: &Value) -> Node {
                     elements.entry(step).or_default().push(item);
                 }
             }
-            for (step, items) in elements {
+            let of_items = |(step, items): (Step, Vec<&Value>)| {
                 let mut below = match items.as_slice() {
                     [only] => fields_of(of.item(), only),
                     _ => Node::default(),
                 };
                 below.member = true;
-                node.below.put(step, below);
-            }
+                (step, below)
+            };
+            elements.into_iter().map(of_items).collect()
         }
-        _ => {}
-    }
-    node
+        _ => FieldSet::default(),
+    };
+    Node { member: false, below }
 }
 
 fn is_bare_map(value: &Value) -> bool {

@@ -17,15 +17,16 @@ pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
         (Owned::Map, Value::Object(live), Value::Object(config))
             if !(live.is_empty() && config.is_empty()) =>
         {
-            let mut out = live.clone();
-            for (name, value) in config {
-                let merged = match live.get(name) {
-                    Some(live) => merge(of.field(name).0, live, value),
+            let of_live = live.iter().map(|(name, value)| {
+                let merged = match config.get(name) {
+                    Some(config) => merge(of.field(name).0, value, config),
                     None => value.clone(),
                 };
-                out.insert(name.clone(), merged);
-            }
-            Value::Object(out)
+                (name.clone(), merged)
+            });
+            let of_config = config.iter().filter(|(name, _)| !live.contains_key(*name));
+            let of_config = of_config.map(|(name, value)| (name.clone(), value.clone()));
+            Value::Object(of_live.chain(of_config).collect())
         }
         (Owned::Map, Value::Object(live), Value::Null) if !live.is_empty() => Value::Object(live.clone()),
         (Owned::Set | Owned::Keyed(_), Value::Array(live), config) if !live.is_empty() => {

@@ -44,10 +44,7 @@ pub(crate) fn track(
     old: Option<&Object>,
     new: &mut Object,
 ) -> ManagedFields {
-    let given = new.meta().managed_fields.clone();
-    if given.is_some() {
-        new.meta_mut().managed_fields = None;
-    }
+    let given = if new.meta().managed_fields.is_some() { new.meta_mut().managed_fields.take() } else { None };
     let live = old.map(|old| old.managed_fields().clone()).unwrap_or_default();
     let base = match given.as_deref() {
         // Not through a subresource.
@@ -67,7 +64,7 @@ pub(crate) fn track(
     let same: &[&str] = if old.is_some_and(|old| new.same_spec(old)) { &["spec"] } else { &[] };
     let before = old.map_or_else(|| json!({}), |old| old.content_without(same));
     let changes = updater::changes(of, before, new.content_without(same));
-    let touched = changes.written().union(&changes.removed);
+    let touched = [&changes.added, &changes.modified, &changes.removed];
     let (base, others) = if base.entries().len() < MAX_UPDATE_MANAGERS {
         base.partition(|entry| entry.touches(&touched) || entry.manager().name == writer.manager)
     } else {
@@ -75,7 +72,7 @@ pub(crate) fn track(
     };
     let mut owners = Owners::from(&base);
     let owner = Owner::updater(writer.manager, writer.subresource, &new.api_version());
-    updater::update(&mut owners, &changes, &FieldSet::default(), owner, writer.now);
+    updater::update(&mut owners, changes, &FieldSet::default(), owner, writer.now);
     owners.cap();
     ManagedFields::from(owners).and(others)
 }
@@ -121,7 +118,7 @@ fn apply_to(
     if owners.is_empty() {
         let all = updater::changes(of, json!({}), live.clone());
         let before = Owner::updater(BEFORE_FIRST_APPLY, writer.subresource, config.version);
-        updater::update(&mut owners, &all, config.ignored, before, writer.now);
+        updater::update(&mut owners, all, config.ignored, before, writer.now);
     }
     let owner = Owner::applier(writer.manager, writer.subresource);
     let application = Application {

@@ -1,6 +1,7 @@
 //! The owners of an object's fields while a write settles them.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 use std::sync::LazyLock;
 
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, Step};
@@ -86,7 +87,7 @@ static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
 });
 
 /// The set without what no entry names.
-pub(crate) fn stripped(set: &FieldSet) -> FieldSet {
+pub(crate) fn stripped(set: FieldSet) -> FieldSet {
     set.difference(&STRIPPED)
 }
 
@@ -102,21 +103,21 @@ impl Owners {
         }
         for (owner, held) in &mut self.0 {
             if Some(owner) != but {
-                held.set = held.set.difference(fields);
+                held.set = take(&mut held.set).difference(fields);
             }
         }
         self.0.retain(|_, held| !held.set.is_empty());
     }
 
     /// Gives these fields to an updater, beside those that it has.
-    pub(crate) fn give(&mut self, owner: Owner, set: &FieldSet, now: i64) {
+    pub(crate) fn give(&mut self, owner: Owner, set: FieldSet, now: i64) {
         if set.is_empty() {
             return;
         }
         let version = owner.version.clone();
         let held =
             self.0.entry(owner).or_insert_with(|| Held { version, time: None, set: FieldSet::default() });
-        held.set = held.set.union(set);
+        held.set = take(&mut held.set).union(set);
         held.time = Some(now);
     }
 
@@ -154,7 +155,7 @@ impl Owners {
             if let Some(merged) = self.0.remove(&owner)
                 && let Some(held) = self.0.get_mut(&bucket)
             {
-                held.set = held.set.union(&merged.set);
+                held.set = take(&mut held.set).union(merged.set);
                 held.time = merged.time;
                 left -= 1;
             }

@@ -32,7 +32,7 @@ impl Case {
         (next["apiVersion"], next["kind"]) = (self.live["apiVersion"].clone(), self.live["kind"].clone());
         let changes = updater::changes(self.of, self.live.clone(), next.clone());
         let owner = Owner::updater(manager, "", self.version);
-        updater::update(&mut self.owners, &changes, &FieldSet::default(), owner, TIME);
+        updater::update(&mut self.owners, changes, &FieldSet::default(), owner, TIME);
         self.live = next;
         self
     }

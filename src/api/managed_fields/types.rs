@@ -237,7 +237,7 @@ impl<'a> Type<'a> {
                 Value::Null => {
                     Err("associative list without keys has an element that's an explicit null".into())
                 }
-                value => Ok(Step::Value(value.clone())),
+                value => Ok(Step::value(value.clone())),
             };
         };
         let Value::Object(fields) = item else {

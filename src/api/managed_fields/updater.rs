@@ -1,5 +1,7 @@
 //! What a write does to the owners: an update takes what it changes, an apply what it says, unless another owns it.
 
+use std::mem::take;
+
 use serde_json::Value;
 
 use super::always::complete;
@@ -24,11 +26,12 @@ pub(crate) fn changes(of: Type<'_>, mut old: Value, mut new: Value) -> Changes {
 }
 
 /// The owners after an update by `owner`.
-pub(crate) fn update(owners: &mut Owners, changes: &Changes, ignored: &FieldSet, owner: Owner, now: i64) {
-    let written = changes.written().recursive_difference(ignored);
+pub(crate) fn update(owners: &mut Owners, changes: Changes, ignored: &FieldSet, owner: Owner, now: i64) {
+    let Changes { added, removed, modified } = changes;
+    let written = added.union(modified).recursive_difference(ignored);
     owners.take(&written, None);
-    owners.take(&changes.removed, None);
-    owners.give(owner, &stripped(&written), now);
+    owners.take(&removed, None);
+    owners.give(owner, stripped(written), now);
 }
 
 /// An applied configuration.
@@ -58,11 +61,14 @@ impl Application<'_> {
         let held = Held { version: self.version.into(), time, set };
         owners.0.insert(self.owner.clone(), held);
         let next = match &last {
-            Some(last) => self.prune(&merged, &owners, &last.set),
-            None => merged,
+            // Nothing of it is missing in the new configuration, nor could anything go with it.
+            Some(last) if !last.set.is_subset(&owners.0[self.owner].set) => {
+                self.prune(&merged, &owners, &last.set)
+            }
+            _ => merged,
         };
-        let changes = changes(self.of, live.clone(), next.clone());
-        let written = changes.written().recursive_difference(self.ignored);
+        let Changes { added, removed, modified } = changes(self.of, live.clone(), next.clone());
+        let written = added.union(modified).recursive_difference(self.ignored);
         let conflicts: Vec<Conflict> = owners
             .0
             .iter()
@@ -76,9 +82,9 @@ impl Application<'_> {
             return Err(conflicts);
         }
         owners.take(&written, Some(self.owner));
-        owners.take(&changes.removed, Some(self.owner));
+        owners.take(&removed, Some(self.owner));
         if let Some(held) = owners.0.get_mut(self.owner) {
-            held.set = stripped(&held.set);
+            held.set = stripped(take(&mut held.set));
             let is_same = last.is_some_and(|last| last.set == held.set && last.version == held.version);
             if !is_same || next != *live {
                 held.time = Some(self.now);
@@ -90,17 +96,14 @@ impl Application<'_> {
 
     /// Takes out what the applier had before and has no more, unless another owns it.
     fn prune(&self, merged: &Value, owners: &Owners, last: &FieldSet) -> Value {
-        if last.is_empty() {
-            return merged.clone();
-        }
         let named = |set: &FieldSet| with_named_fields(self.of, set);
         let last = named(last);
         let all = named(&field_set(self.of, merged));
-        let managed = owners.0.values().fold(FieldSet::default(), |all, held| all.union(&held.set));
+        let managed = owners.0.values().fold(FieldSet::default(), |all, held| all.union(named(&held.set)));
         let pruned = remove(self.of, merged, &last);
         // What somebody owns comes back, and so does what was removed only because it stood in something owned.
-        let kept = named(&field_set(self.of, &pruned)).union(&named(&managed));
-        let pruned = remove(self.of, merged, &all.difference(&kept));
+        let kept = named(&field_set(self.of, &pruned)).union(managed);
+        let pruned = remove(self.of, merged, &all.clone().difference(&kept));
         let kept = named(&field_set(self.of, &pruned));
         remove(self.of, merged, &all.difference(&kept).intersection(&last))
     }

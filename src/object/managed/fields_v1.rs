@@ -36,15 +36,16 @@ fn read(value: &Value, depth: usize) -> Result<Node, String> {
     if depth > MAX_DEPTH {
         return Err("fieldsV1 is nested too deep".into());
     }
-    let mut node = Node { member: entries.is_empty(), below: FieldSet::default() };
+    let mut member = entries.is_empty();
+    let mut below = Vec::with_capacity(entries.len());
     for (name, value) in entries {
         if name == "." {
-            node.member = true;
+            member = true;
         } else if let Some(step) = read_step(name)? {
-            node.below.put(step, read(value, depth + 1)?);
+            below.push((step, read(value, depth + 1)?));
         }
     }
-    Ok(node)
+    Ok(Node { member, below: below.into_iter().collect() })
 }
 
 fn step_text(step: &Step) -> String {
@@ -78,7 +79,7 @@ pub(super) fn read_key(text: &str) -> Result<Step, String> {
 
 /// The step of a value's JSON.
 pub(super) fn read_value(text: &str) -> Result<Step, String> {
-    serde_json::from_str(text).map(Step::Value).map_err(|error| format!("{text}: {error}"))
+    serde_json::from_str(text).map(Step::value).map_err(|error| format!("{text}: {error}"))
 }
 
 fn read_step(text: &str) -> Result<Option<Step>, String> {

@@ -50,6 +50,12 @@ pub struct Manager {
     pub subresource: String,
 }
 
+impl Manager {
+    fn names(&self) -> (&str, &str, &str) {
+        (&self.name, &self.api_version, &self.subresource)
+    }
+}
+
 /// What one manager owns.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -83,9 +89,10 @@ impl Entry {
         compact::decode(&self.fields)
     }
 
-    /// Whether it owns something in one of these fields at the top of the object.
-    pub fn touches(&self, fields: &FieldSet) -> bool {
-        compact::top_fields(&self.fields).into_iter().any(|name| fields.at(&Step::Field(name)).is_some())
+    /// Whether it owns something in a field at the top of the object that one of these sets has.
+    pub fn touches(&self, sets: &[&FieldSet]) -> bool {
+        let mut tops = compact::top_fields(&self.fields).into_iter().map(Step::Field);
+        tops.any(|step| sets.iter().any(|set| set.at(&step).is_some()))
     }
 
     fn owns_the_same(&self, other: &Self) -> bool {
@@ -177,12 +184,8 @@ impl ManagedFields {
     /// These entries, in Kubernetes' order.
     pub fn new(mut entries: Vec<Entry>) -> Self {
         entries.sort_by(|a, b| {
-            let key = |e: &Entry| (e.manager.operation, e.time.unwrap_or(0));
-            let names = |e: &Entry| {
-                let Manager { name, api_version, subresource, .. } = (*e.manager).clone();
-                (name, api_version, subresource)
-            };
-            key(a).cmp(&key(b)).then_with(|| names(a).cmp(&names(b)))
+            let age = |e: &Entry| (e.manager.operation, e.time.unwrap_or(0));
+            age(a).cmp(&age(b)).then_with(|| a.manager.names().cmp(&b.manager.names()))
         });
         Self((!entries.is_empty()).then(|| entries.into()))
     }
@@ -219,8 +222,14 @@ impl ManagedFields {
 
     /// Whether the same managers own the same fields, whenever they came to.
     pub fn owned_the_same(&self, other: &Self) -> bool {
-        let (a, b) = (self.entries(), other.entries());
-        a.len() == b.len() && a.iter().all(|one| b.iter().any(|other| other.owns_the_same(one)))
+        let (a, b) = (self.by_manager(), other.by_manager());
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.owns_the_same(b))
+    }
+
+    fn by_manager(&self) -> Vec<&Entry> {
+        let mut entries: Vec<&Entry> = self.entries().iter().collect();
+        entries.sort_by_key(|entry| (&*entry.manager, &*entry.fields));
+        entries
     }
 
     /// Appends them as `metadata.managedFields` has them.

@@ -13,7 +13,7 @@ pub enum Step {
     /// The element of a list whose fields have these values, by name.
     Key(Box<[(Box<str>, Value)]>),
     /// The element of a set with this value.
-    Value(Value),
+    Value(Box<Value>),
     /// The element at this place.
     Index(i64),
 }
@@ -28,6 +28,11 @@ impl Step {
     pub fn key(mut values: Vec<(Box<str>, Value)>) -> Self {
         values.sort_by(|a, b| a.0.cmp(&b.0));
         Self::Key(values.into())
+    }
+
+    /// The step to the element with this value.
+    pub fn value(value: Value) -> Self {
+        Self::Value(value.into())
     }
 
     fn rank(&self) -> u8 {

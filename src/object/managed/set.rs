@@ -1,6 +1,6 @@
 //! A set of paths, as a tree.
 
-use std::cmp::Ordering;
+use std::mem::take;
 
 use super::path::Step;
 
@@ -53,7 +53,7 @@ impl FieldSet {
     }
 
     /// Puts a path into it.
-    pub fn insert(&mut self, path: &[Step]) {
+    fn insert(&mut self, path: &[Step]) {
         let Some((first, rest)) = path.split_first() else { return };
         let at = match self.place(first) {
             Ok(at) => at,
@@ -70,27 +70,8 @@ impl FieldSet {
         }
     }
 
-    /// Puts in what was found at and below a step; what was there is added to.
-    pub fn put(&mut self, step: Step, node: Node) {
-        if node.is_empty() {
-            return;
-        }
-        match self.place(&step) {
-            Ok(at) => {
-                let there = &mut self.nodes[at].1;
-                there.member |= node.member;
-                there.below = there.below.union(&node.below);
-            }
-            Err(at) => self.nodes.insert(at, (step, node)),
-        }
-    }
-
     fn place(&self, step: &Step) -> Result<usize, usize> {
-        // What is put in is mostly in order.
-        match self.nodes.last() {
-            Some((last, _)) if last < step => Err(self.nodes.len()),
-            _ => self.nodes.binary_search_by(|(there, _)| there.cmp(step)),
-        }
+        self.nodes.binary_search_by(|(there, _)| there.cmp(step))
     }
 
     /// What it has at and below a step.
@@ -106,63 +87,72 @@ impl FieldSet {
 
     /// The paths in either.
     #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
-        self.zip(other, |a, b| match (a, b) {
-            (Some(a), Some(b)) => Node { member: a.member || b.member, below: a.below.union(&b.below) },
-            (Some(one), None) | (None, Some(one)) => one.clone(),
-            (None, None) => Node::default(),
-        })
+    pub fn union(self, other: Self) -> Self {
+        if self.is_empty() {
+            return other;
+        }
+        if other.is_empty() {
+            return self;
+        }
+        self.nodes.into_iter().chain(other.nodes).collect()
     }
 
     /// The paths in both.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.zip(other, |a, b| match (a, b) {
-            (Some(a), Some(b)) => {
-                Node { member: a.member && b.member, below: a.below.intersection(&b.below) }
-            }
-            _ => Node::default(),
+        let (few, many) = if self.nodes.len() <= other.nodes.len() { (self, other) } else { (other, self) };
+        let both = few.nodes.iter().filter_map(|(step, a)| {
+            let b = many.at(step)?;
+            let node = Node { member: a.member && b.member, below: a.below.intersection(&b.below) };
+            (!node.is_empty()).then(|| (step.clone(), node))
+        });
+        Self { nodes: both.collect() }
+    }
+
+    /// Whether every path in it is in the other.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.nodes.iter().all(|(step, a)| {
+            other.at(step).is_some_and(|b| (b.member || !a.member) && a.below.is_subset(&b.below))
         })
     }
 
     /// The paths in this one and not in the other.
     #[must_use]
-    pub fn difference(&self, other: &Self) -> Self {
-        self.zip(other, |a, b| match (a, b) {
-            (Some(a), Some(b)) => Node { member: a.member && !b.member, below: a.below.difference(&b.below) },
-            (Some(a), None) => a.clone(),
-            _ => Node::default(),
-        })
+    pub fn difference(mut self, other: &Self) -> Self {
+        self.subtract(other, false);
+        self
     }
 
     /// The paths in this one that are neither in the other nor below one that is.
     #[must_use]
-    pub fn recursive_difference(&self, other: &Self) -> Self {
-        self.zip(other, |a, b| match (a, b) {
-            (Some(a), Some(b)) if !b.member => {
-                Node { member: a.member, below: a.below.recursive_difference(&b.below) }
-            }
-            (Some(a), None) => a.clone(),
-            _ => Node::default(),
-        })
+    pub fn recursive_difference(mut self, other: &Self) -> Self {
+        self.subtract(other, true);
+        self
     }
 
-    fn zip(&self, other: &Self, join: impl Fn(Option<&Node>, Option<&Node>) -> Node) -> Self {
-        let mut nodes = Vec::with_capacity(self.nodes.len().max(other.nodes.len()));
-        let (mut a, mut b) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
-        loop {
-            let order = match (a.peek(), b.peek()) {
-                (Some((a, _)), Some((b, _))) => a.cmp(b),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (None, None) => return Self { nodes },
-            };
-            let left = if order.is_le() { a.next() } else { None };
-            let right = if order.is_ge() { b.next() } else { None };
-            let joined = join(left.map(|(_, node)| node), right.map(|(_, node)| node));
-            if let Some((step, _)) = left.or(right).filter(|_| !joined.is_empty()) {
-                nodes.push((step.clone(), joined));
+    /// Takes out the paths of another, and those below them if asked to. Looks only at what both have.
+    fn subtract(&mut self, other: &Self, with_below: bool) {
+        let less = |node: &mut Node, other: &Node| {
+            if with_below && other.member {
+                *node = Node::default();
+            } else {
+                node.member &= !other.member;
+                node.below.subtract(&other.below, with_below);
             }
+            node.is_empty()
+        };
+        let mut is_less = false;
+        if self.nodes.len() <= other.nodes.len() {
+            for (step, node) in &mut self.nodes {
+                is_less |= other.at(step).is_some_and(|other| less(node, other));
+            }
+        } else {
+            for (step, other) in &other.nodes {
+                is_less |= self.place(step).is_ok_and(|at| less(&mut self.nodes[at].1, other));
+            }
+        }
+        if is_less {
+            self.nodes.retain(|(_, node)| !node.is_empty());
         }
     }
 
@@ -188,11 +178,21 @@ impl FieldSet {
 }
 
 impl FromIterator<(Step, Node)> for FieldSet {
+    /// In any order; what is found twice is in it once.
     fn from_iter<I: IntoIterator<Item = (Step, Node)>>(nodes: I) -> Self {
-        let mut set = Self::default();
-        for (step, node) in nodes {
-            set.put(step, node);
+        let mut nodes: Vec<(Step, Node)> = nodes.into_iter().filter(|(_, node)| !node.is_empty()).collect();
+        if !nodes.is_sorted_by(|(a, _), (b, _)| a < b) {
+            nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+            nodes.dedup_by(|(step, node), (before, there)| {
+                let is_same = step == before;
+                if is_same {
+                    there.member |= node.member;
+                    there.below = take(&mut there.below).union(take(&mut node.below));
+                }
+                is_same
+            });
         }
-        set
+        nodes.shrink_to_fit();
+        Self { nodes }
     }
 }

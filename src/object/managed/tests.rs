@@ -85,7 +85,7 @@ fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         "[a-d]".prop_map(|name| Step::field(&name)),
         (0..3_i64).prop_map(|n| Step::key(vec![("k".into(), json!(n))])),
-        "[xy]".prop_map(|text| Step::Value(json!(text))),
+        "[xy]".prop_map(|text| Step::value(json!(text))),
         (0..2_i64).prop_map(Step::Index),
     ]
 }
@@ -102,11 +102,14 @@ proptest! {
         let both = a.intersection(&b);
         prop_assert!(all(&both).iter().all(|path| a.has(path) && b.has(path)));
         prop_assert_eq!(all(&a).iter().filter(|path| b.has(path)).count(), all(&both).len());
-        prop_assert_eq!(a.difference(&b).union(&both), a.clone());
-        prop_assert!(a.difference(&b).intersection(&b).is_empty());
-        prop_assert_eq!(a.union(&b), b.union(&a));
-        prop_assert_eq!(a.union(&b).difference(&b), a.difference(&b));
-        prop_assert!(all(&a.recursive_difference(&b)).iter().all(|path| a.difference(&b).has(path)));
+        let rest = a.clone().difference(&b);
+        prop_assert_eq!(rest.clone().union(both.clone()), a.clone());
+        prop_assert!(rest.intersection(&b).is_empty());
+        let either = a.clone().union(b.clone());
+        prop_assert_eq!(&either, &b.clone().union(a.clone()));
+        prop_assert_eq!(&either.difference(&b), &rest);
+        prop_assert!(all(&a.clone().recursive_difference(&b)).iter().all(|path| rest.has(path)));
+        prop_assert_eq!(a.is_subset(&b), rest.is_empty());
         prop_assert_eq!(FieldSet::of(all(&a)), a);
     }
 
