@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::controllers::cluster::{Cluster, NO_NODES, key};
 
 /// The kind.
-fn widgets() -> CustomResourceDefinitionSpec {
+pub(crate) fn widgets() -> CustomResourceDefinitionSpec {
     let schema = json!({"type": "object", "required": ["spec"], "properties": {
         "spec": {"type": "object", "required": ["replicas"], "properties": {
             "replicas": {"type": "integer", "minimum": 0, "maximum": 9},

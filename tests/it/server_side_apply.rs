@@ -1,12 +1,13 @@
 //! Server-side apply and who owns which field: over HTTP, and with an unmodified kubectl.
 
 use http::Method;
-use podium::api::{Api, ApiConfig};
+use podium::api::{Api, ApiConfig, Part, WriteOptions};
 use podium::base::clock::Clock;
 use podium::object::{Key, Kind};
 use podium::store::Store;
 use serde_json::{Value, json};
 
+use crate::added_kind::widgets;
 use crate::http::{Face, OWNER, Response};
 use crate::instance::{Home, wait_for};
 use crate::needs::needs;
@@ -209,6 +210,95 @@ async fn what_cannot_be_applied_is_refused_api_13() {
     assert_eq!(forced.status, 422, "{}", forced.body);
 }
 
+/// As Kubernetes: a Scale has the metadata that tells which object it is of, whoever owns the count.
+#[tokio::test]
+async fn a_scale_shows_no_owners_api_13() {
+    let face = Face::new();
+    apply(&face, WEB, "fieldManager=m", &deployment(Some(1))).await;
+    let path = format!("{WEB}/scale");
+    let scale = face.get(&path, &[]).await.json();
+    let fields: Vec<&String> = scale["metadata"].as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["creationTimestamp", "name", "namespace", "resourceVersion", "uid"]);
+    let config = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 5}});
+    let applied = apply(&face, &path, "fieldManager=hpa&force=true", &config).await.json();
+    assert_eq!(applied["metadata"]["managedFields"], Value::Null);
+}
+
+#[tokio::test]
+async fn who_finalizes_a_namespace_owns_its_finalizers_api_13() {
+    let face = Face::new();
+    let path = "/api/v1/namespaces/default";
+    let mut namespace = face.get(path, &[]).await.json();
+    namespace["spec"]["finalizers"] = json!(["kubernetes", "x/y"]);
+    let finalized =
+        send(&face, Method::PUT, &format!("{path}/finalize"), "application/json", &namespace).await.json();
+    let owner = ("writer Update finalize".to_string(), json!({"f:spec": {"f:finalizers": {}}}));
+    assert!(owners(&finalized).contains(&owner), "{finalized}");
+}
+
+/// What the garbage collector and other parts of the cluster take out of an object, nobody owns any more.
+#[tokio::test]
+async fn what_is_gone_has_no_owner_whoever_took_it_out_api_13() {
+    let face = Face::new();
+    let mut made = map(&json!({"x": "1"}));
+    made["metadata"]["finalizers"] = json!(["x/a", "x/b"]);
+    apply(&face, MAP, "fieldManager=m", &made).await;
+    let key = Key::new("default", "a");
+    let options = WriteOptions::default();
+    let api = face.api.acting_as("kube-controller-manager");
+    api.change_through("", Kind::ConfigMap, &key, Part::System, &options, |current| {
+        let mut next = current.clone();
+        next.meta_mut().finalizers = Some(vec!["x/b".into()]);
+        Ok(next)
+    })
+    .unwrap();
+    let stored = face.get(MAP, &[]).await.json();
+    let left = json!({"f:data": {"f:x": {}}, "f:metadata": {"f:finalizers": {"v:\"x/b\"": {}}}});
+    assert_eq!(owners(&stored), [("m Apply".to_string(), left)]);
+}
+
+/// Found here: the parts that owners name were counted with the object's own, so that an object could be made and then
+/// be neither patched nor put back.
+#[tokio::test]
+async fn owners_are_no_parts_of_an_object_api_13() {
+    let face = Face::new();
+    let data: serde_json::Map<String, Value> = (0..19_000).map(|n| (format!("k{n}"), json!("v"))).collect();
+    let made = send(&face, Method::POST, MAPS, "application/json", &map(&data.into())).await.json();
+    let patch = json!({"data": {"k0": "w"}});
+    send(&face, Method::PATCH, MAP, "application/merge-patch+json", &patch).await;
+    let mut read = face.get(MAP, &[]).await.json();
+    assert_eq!(owners(&made).len(), 1);
+    read["data"]["k1"] = json!("w");
+    send(&face, Method::PUT, MAP, "application/json", &read).await;
+}
+
+/// Kubernetes' algorithm drops them, too; its API servers fail there (kubernetes/kubernetes#111937).
+#[tokio::test]
+async fn owners_in_a_version_that_is_gone_own_nothing_api_13() {
+    let face = Face::new();
+    let mut definition = widgets();
+    face.api.define(&definition).unwrap();
+    let path = |version: &str| format!("/apis/added.test/{version}/namespaces/default/widgets/w");
+    let widget = |version: &str, color: &str| {
+        json!({"apiVersion": format!("added.test/{version}"), "kind": "Widget", "metadata": {"name": "w"},
+            "spec": {"replicas": 1, "color": color}})
+    };
+    let made = apply(&face, &path("v1beta1"), "fieldManager=old", &widget("v1beta1", "blue")).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let refused = apply(&face, &path("v1"), "fieldManager=m", &widget("v1", "red")).await;
+    assert_eq!(refused.json()["message"], "Apply failed with 1 conflict: conflict with \"old\": .spec.color");
+    let patch = json!({"metadata": {"labels": {"l": "1"}}});
+    let merge = "application/merge-patch+json";
+    let patched = send(&face, Method::PATCH, &path("v1"), merge, &patch).await.json();
+    assert_eq!(owners(&patched).len(), 2);
+    definition.versions.retain(|version| version.name == "v1");
+    face.api.define(&definition).unwrap();
+    let applied = apply(&face, &path("v1"), "fieldManager=m", &widget("v1", "red")).await;
+    assert_eq!(applied.status, 200, "{}", applied.body);
+    let names: Vec<String> = owners(&applied.json()).into_iter().map(|(owner, _)| owner).collect();
+    assert_eq!(names, ["m Apply", "writer Update"]);
+}
+
 /// Owners are stored with the object.
 #[tokio::test]
 async fn owners_survive_a_restart_api_13() {
@@ -220,11 +310,11 @@ async fn owners_survive_a_restart_api_13() {
     let store = Store::open(directory.path()).unwrap();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
     let object = |value: Value| podium::object::Object::from_any_value(value).unwrap();
-    api(&store).create(object(namespace), &podium::api::WriteOptions::default()).unwrap();
+    api(&store).create(object(namespace), &WriteOptions::default()).unwrap();
     let mut made = map(&json!({"x": "1"}));
     made["metadata"]["namespace"] = json!("default");
     let writer = api(&store).acting_as("writer");
-    let stored = writer.create(object(made), &podium::api::WriteOptions::default()).unwrap();
+    let stored = writer.create(object(made), &WriteOptions::default()).unwrap();
     assert_eq!(stored.key(), key);
     let before = owned(&writer);
     assert_eq!(before.entries()[0].manager().name, "writer");

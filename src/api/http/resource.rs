@@ -361,7 +361,8 @@ async fn finalize(
     let finalizers: Option<Vec<String>> =
         body.pointer("/spec/finalizers").and_then(|f| serde_json::from_value(f.clone()).ok());
     let version = body.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(ToString::to_string);
-    let stored = server.api().change(
+    let stored = server.api().change_through(
+        "finalize",
         Kind::Namespace,
         key,
         Part::System,

@@ -163,6 +163,14 @@ impl Kinds {
         Some(named.unwrap_or_else(|| definition.stored()).strategy.schema())
     }
 
+    /// Whether a kind has this version: a custom resource those of its definition, built-in kinds any.
+    pub(crate) fn knows_version(&self, kind: Kind, api_version: &str) -> bool {
+        let (group, version) = split_api_version(api_version);
+        self.custom.get(&kind).is_none_or(|definition| {
+            group == kind.info().group && definition.versions.iter().any(|known| known.name == version)
+        })
+    }
+
     /// The strategy of a kind in a version.
     pub(crate) fn strategy_in(&self, served: ServedKind) -> StrategyOf {
         self.strategy_named(served.kind(), served.version())

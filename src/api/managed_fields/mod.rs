@@ -17,9 +17,10 @@ mod tests;
 
 use serde_json::{Value, json};
 
+use crate::kinds::Kinds;
 use crate::{ApiError, Cause};
-use object::Object;
-use object::managed::{FieldSet, ManagedFields, path_text};
+use object::managed::{Entry, FieldSet, ManagedFields, path_text};
+use object::{Kind, Object, ServedKind};
 use owners::{MAX_UPDATE_MANAGERS, Owner, Owners};
 pub(crate) use types::Type;
 use updater::{Application, Conflict};
@@ -39,11 +40,12 @@ pub(crate) struct Writer<'a> {
 
 /// The owners of a new version, written by anything but an apply.
 pub(crate) fn track(
-    of: Type<'_>,
+    kinds: &Kinds,
     writer: &Writer<'_>,
     old: Option<&Object>,
     new: &mut Object,
 ) -> ManagedFields {
+    let of = Type::of(kinds, new);
     let given = if new.meta().managed_fields.is_some() { new.meta_mut().managed_fields.take() } else { None };
     let live = old.map(|old| old.managed_fields().clone()).unwrap_or_default();
     let base = match given.as_deref() {
@@ -65,6 +67,7 @@ pub(crate) fn track(
     let before = old.map_or_else(|| json!({}), |old| old.content_without(same));
     let changes = updater::changes(of, before, new.content_without(same));
     let touched = [&changes.added, &changes.modified, &changes.removed];
+    let base = of_known_versions(kinds, new.kind(), &base);
     let (base, others) = if base.entries().len() < MAX_UPDATE_MANAGERS {
         base.partition(|entry| entry.touches(&touched) || entry.manager().name == writer.manager)
     } else {
@@ -75,6 +78,13 @@ pub(crate) fn track(
     updater::update(&mut owners, changes, &FieldSet::default(), owner, writer.now);
     owners.cap();
     ManagedFields::from(owners).and(others)
+}
+
+/// The owners without those whose fields are named in a version of a custom resource that is gone: nothing tells any
+/// more which fields those are.
+fn of_known_versions(kinds: &Kinds, kind: Kind, owners: &ManagedFields) -> ManagedFields {
+    let is_known = |entry: &Entry| kinds.knows_version(kind, &entry.manager().api_version);
+    if owners.entries().iter().all(is_known) { owners.clone() } else { owners.partition(is_known).0 }
 }
 
 /// What keeps a configuration from being applied to an object of this type, in Kubernetes' words.
@@ -95,15 +105,18 @@ pub(crate) struct Configuration<'a> {
 
 /// The next version of an object to which a configuration is applied, and its owners then.
 pub(crate) fn apply(
-    of: Type<'_>,
+    kinds: &Kinds,
+    served: ServedKind,
     writer: &Writer<'_>,
     live: Option<&Object>,
     config: &Configuration<'_>,
 ) -> Result<(Value, ManagedFields), ApiError> {
     let empty = json!({});
     let content = live.map(Object::content);
-    let owners = live.map(|live| Owners::from(live.managed_fields())).unwrap_or_default();
+    let owners = |live: &Object| Owners::from(&of_known_versions(kinds, live.kind(), live.managed_fields()));
+    let owners = live.map(owners).unwrap_or_default();
     let content = content.as_ref().unwrap_or(&empty);
+    let of = Type::served(kinds, served);
     let (value, owners) = apply_to(of, writer, content, owners, config).map_err(refusal)?;
     Ok((value, owners.into()))
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::autoscaling::v1::{Scale, ScaleSpec, ScaleStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::{Api, ApiError, WriteOptions, rules};
+use crate::{Api, ApiError, Part, WriteOptions, rules};
 use object::{Key, Kind, Object, Revision};
 
 impl Api {
@@ -20,7 +20,7 @@ impl Api {
         options: &WriteOptions,
         edit: impl Fn(Scale) -> Result<Scale, ApiError>,
     ) -> Result<Scale, ApiError> {
-        let stored = self.change_through("scale", kind, key, options, |current| {
+        let stored = self.change_through("scale", kind, key, Part::Main, options, |current| {
             let scale = edit(scale_of(self, current)?)?;
             if let Some(version) = scale.metadata.resource_version.as_ref().filter(|v| !v.is_empty())
                 && *version != current.revision().to_string()

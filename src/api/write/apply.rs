@@ -40,10 +40,10 @@ impl Api {
             now: self.clock().now().as_second(),
         };
         let mut next = |live: Option<&Object>| {
-            let of = Type::served(&kinds, stored_version(*served));
             let config =
                 Configuration { value: &config, version: &version, ignored: &ignored, force: asked.force };
-            let (value, owners) = managed_fields::apply(of, &writer, live, &config)?;
+            let (value, owners) =
+                managed_fields::apply(&kinds, stored_version(*served), &writer, live, &config)?;
             Ok((decode(value)?, Ownership::Settled(owners)))
         };
         for _ in 0..TRIES {

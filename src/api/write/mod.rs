@@ -174,16 +174,18 @@ impl Api {
         self.change_owned(kind, key, part, options, |current| Ok((edit(current)?, Ownership::Tracked)))
     }
 
-    /// As [`Api::change`], through a subresource that owners are told by.
-    pub(super) fn change_through(
+    /// As [`Api::change`], through the subresource that owners are named by (empty: the object itself) whatever the
+    /// part: what is changed has an owner, and what is gone has none.
+    pub fn change_through(
         &self,
         subresource: &'static str,
         kind: Kind,
         key: &Key,
+        part: Part,
         options: &WriteOptions,
         mut edit: impl FnMut(&Object) -> Result<Object, ApiError>,
     ) -> Result<Arc<Object>, ApiError> {
-        self.change_owned(kind, key, Part::Main, options, |current| {
+        self.change_owned(kind, key, part, options, |current| {
             Ok((edit(current)?, Ownership::Through(subresource)))
         })
     }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Event;
 use super::parts;
 use super::reservation::Reservation;
 use crate::kinds::{Strategy, ephemeral_containers_errors};
-use crate::managed_fields::{self, Type, Writer};
+use crate::managed_fields::{self, Writer};
 use crate::{Api, ApiError, Part, WriteOptions, admission, room, rules};
 use object::Object;
 use object::managed::ManagedFields;
@@ -135,9 +135,7 @@ impl<'a> Write<'a> {
             subresource,
             now: self.api.clock().now().as_second(),
         };
-        let kinds = self.api.kinds();
-        let of = Type::of(&kinds, object);
-        let owners = managed_fields::track(of, &writer, self.old, object);
+        let owners = managed_fields::track(&self.api.kinds(), &writer, self.old, object);
         object.set_managed_fields(owners);
     }
 

@@ -252,13 +252,14 @@ impl Collector {
     /// Changes the metadata of this very object; that it is gone already is as good.
     fn edit(&self, object: &Object, mut change: impl FnMut(&mut Object)) -> Result<(), ApiError> {
         let (kind, key) = (object.kind(), object.key());
-        let edited = self.api.change(kind, &key, Part::System, &WriteOptions::default(), |current| {
-            let mut next = current.clone();
-            if current.uid() == object.uid() {
-                change(&mut next);
-            }
-            Ok(next)
-        });
+        let edited =
+            self.api.change_through("", kind, &key, Part::System, &WriteOptions::default(), |current| {
+                let mut next = current.clone();
+                if current.uid() == object.uid() {
+                    change(&mut next);
+                }
+                Ok(next)
+            });
         ignore_not_found(edited)
     }
 

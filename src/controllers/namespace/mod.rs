@@ -137,16 +137,18 @@ impl Namespaces {
     /// The content is gone: lets the namespace go.
     fn finalize(&self, namespace: &Shared<Namespace>) -> Result<(), ApiError> {
         let options = WriteOptions::default();
-        let done = self.api.change(Kind::Namespace, &namespace.key(), Part::System, &options, |current| {
-            let mut next: Object = current.clone();
-            if current.uid() == namespace.uid()
-                && let Some(spec) = next.get_mut::<Namespace>().and_then(|n| n.spec.as_mut())
-                && let Some(finalizers) = &mut spec.finalizers
-            {
-                finalizers.retain(|f| f != CONTENT);
-            }
-            Ok(next)
-        });
+        let key = namespace.key();
+        let done =
+            self.api.change_through("finalize", Kind::Namespace, &key, Part::System, &options, |current| {
+                let mut next: Object = current.clone();
+                if current.uid() == namespace.uid()
+                    && let Some(spec) = next.get_mut::<Namespace>().and_then(|n| n.spec.as_mut())
+                    && let Some(finalizers) = &mut spec.finalizers
+                {
+                    finalizers.retain(|f| f != CONTENT);
+                }
+                Ok(next)
+            });
         ignore_not_found(done)
     }
 }

@@ -26,7 +26,7 @@ impl FieldSet {
     }
 
     /// Reads JSON; steps of a sort that nobody knows are passed over, as Kubernetes does.
-    pub fn from_fields_v1(value: &Value) -> Result<Self, String> {
+    pub(crate) fn from_fields_v1(value: &Value) -> Result<Self, String> {
         read(value, 0).map(|node| node.below)
     }
 }

@@ -29,7 +29,7 @@ pub enum Operation {
 
 impl Operation {
     /// As entries have it.
-    pub fn text(self) -> &'static str {
+    fn text(self) -> &'static str {
         match self {
             Self::Apply => "Apply",
             Self::Update => "Update",
@@ -245,7 +245,7 @@ impl ManagedFields {
     }
 
     /// As `metadata.managedFields` has them.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         self.entries().iter().map(Entry::to_value).collect()
     }
 }

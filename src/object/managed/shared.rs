@@ -18,6 +18,9 @@ struct Shared<T: ?Sized> {
 
 /// So few are never swept.
 const LEAST: usize = 1024;
+/// Longer ones are an object's own, so that what is kept after its objects is little. The fields of a pod take a
+/// hundred bytes or two.
+const LONGEST: usize = 4096;
 
 impl<T: ?Sized + Eq + Hash> Shared<T> {
     fn new() -> Self {
@@ -45,10 +48,17 @@ static BYTES: LazyLock<Mutex<Shared<[u8]>>> = LazyLock::new(|| Mutex::new(Shared
 static MANAGERS: LazyLock<Mutex<Shared<Manager>>> = LazyLock::new(|| Mutex::new(Shared::new()));
 
 pub(super) fn bytes(value: &[u8]) -> Arc<[u8]> {
+    if value.len() > LONGEST {
+        return value.into();
+    }
     BYTES.lock().get(value, || value.into())
 }
 
 pub(super) fn manager(value: Manager) -> Arc<Manager> {
+    let Manager { name, operation: _, api_version, subresource } = &value;
+    if name.len() + api_version.len() + subresource.len() > LONGEST {
+        return Arc::new(value);
+    }
     let mut managers = MANAGERS.lock();
     managers.get(&value.clone(), || Arc::new(value))
 }

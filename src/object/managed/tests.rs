@@ -81,6 +81,36 @@ fn entries_stand_in_kubernetes_order_and_are_shared_api_13() {
     assert!(ManagedFields::read(&[ManagedFieldsEntry::default()]).is_err());
 }
 
+/// Found here: each name was put into its place among the others, which moved; this took minutes.
+#[test]
+fn sets_as_long_as_a_body_holds_are_read_in_one_pass_api_13() {
+    // In no order: a multiplier that has no divisor with the count meets every number once.
+    let names = (0..200_000_u64).map(|n| format!("f:k{}", n * 7_919 % 200_000));
+    let value = json!({"f:data": names.map(|name| (name, json!({}))).collect::<serde_json::Map<_, _>>()});
+    let read = set(&value);
+    assert_eq!(read.paths().len(), 200_000);
+    assert!(read.is_subset(&compact::decode(&compact::encode(&read))));
+    assert!(read.clone().difference(&read).is_empty());
+}
+
+/// Found here: sets of a megabyte stayed after their objects until a thousand had gathered.
+#[test]
+fn what_is_long_is_kept_for_no_other_object_api_13() {
+    let long = FieldSet::of((0..1_000).map(|n| [Step::field(&format!("{n:065}"))]));
+    let entry = |name: &str| {
+        let manager = Manager {
+            name: name.into(),
+            operation: Operation::Apply,
+            api_version: "v1".into(),
+            subresource: String::new(),
+        };
+        Entry::new(manager, None, &long)
+    };
+    let (short, long) = (entry("m"), entry(&"m".repeat(5_000)));
+    assert_eq!((Arc::strong_count(&short.fields), Arc::strong_count(&long.manager)), (1, 1));
+    assert!(Arc::strong_count(&short.manager) > 1);
+}
+
 fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         "[a-d]".prop_map(|name| Step::field(&name)),
