@@ -1,5 +1,6 @@
 //! The owners of an object's fields while a write settles them.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::LazyLock;
@@ -11,8 +12,9 @@ pub(crate) const MAX_UPDATE_MANAGERS: usize = 10;
 /// Who owns what the oldest of too many updates owned.
 const ANCIENT_CHANGES: &str = "ancient-changes";
 
-/// Who owns fields. An applier is the same in every version.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Who owns fields. An applier is the same in every version. In the order of Kubernetes' identifiers of managers, which
+/// are JSON: of one manager a subresource's comes before the object's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) name: String,
     pub(crate) subresource: String,
@@ -50,6 +52,26 @@ impl Owner {
             text = format!("{text} using {}", self.version);
         }
         text
+    }
+}
+
+impl Ord for Owner {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // A name ends with a quotation mark there.
+        self.name
+            .bytes()
+            .chain([b'"'])
+            .cmp(other.name.bytes().chain([b'"']))
+            .then_with(|| self.operation.cmp(&other.operation))
+            .then_with(|| self.version.cmp(&other.version))
+            .then_with(|| self.subresource.is_empty().cmp(&other.subresource.is_empty()))
+            .then_with(|| self.subresource.cmp(&other.subresource))
+    }
+}
+
+impl PartialOrd for Owner {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -229,6 +229,33 @@ fn kubectl_takes_over_from_client_side_apply_api_13() {
 }
 
 #[test]
+fn owners_stand_in_the_order_of_kubernetes_identifiers_api_13() {
+    let mut owners = vec![
+        Owner::updater("m", "", "v1"),
+        Owner::applier("m", ""),
+        Owner::applier("m-x", ""),
+        Owner::updater("m", "status", "v1"),
+        Owner::applier("m y", ""),
+        Owner::updater("m", "scale", "v1"),
+        Owner::applier("m", "status"),
+    ];
+    owners.sort();
+    let texts: Vec<String> = owners.iter().map(Owner::text).collect();
+    assert_eq!(
+        texts,
+        [
+            r#""m y""#,
+            r#""m" with subresource "status""#,
+            r#""m""#,
+            r#""m" with subresource "scale" using v1"#,
+            r#""m" with subresource "status" using v1"#,
+            r#""m" using v1"#,
+            r#""m-x""#,
+        ]
+    );
+}
+
+#[test]
 fn the_oldest_of_too_many_updates_become_one_api_13() {
     let mut case = Case::new("ConfigMap");
     for i in 0..12 {
