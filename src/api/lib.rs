@@ -45,8 +45,8 @@ use node_access::NodeAccess;
 use object::config::{Limits, Timings};
 use object::{Key, Kind, Object, Revision, Shared, Typed};
 pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
-pub use store::{Change, ChangeKind, Expired, Visibility, Watcher};
-use store::{Snapshot, Store, StoreError};
+pub use store::{Change, ChangeKind, Expired, Snapshot, Visibility, Watcher};
+use store::{Store, StoreError};
 
 /// What the API needs to know of its cluster.
 #[derive(Clone, Debug)]
