@@ -45,10 +45,10 @@ pub use error::{ApiError, Cause};
 use node_access::NodeAccess;
 use object::config::{Limits, Timings};
 use object::{Key, Kind, Object, Revision, Shared, Typed};
-pub use options::{Apply, DeleteOptions, Part, Propagation, Selection, WriteOptions};
-pub use store::{Change, ChangeKind, Expired, Visibility, Watcher};
-use store::{Snapshot, Store, StoreError};
-pub use write::Applied;
+pub(crate) use options::Apply;
+pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
+pub use store::{Change, ChangeKind, Expired, Snapshot, Visibility, Watcher};
+use store::{Store, StoreError};
 
 /// What the API needs to know of its cluster.
 #[derive(Clone, Debug)]

@@ -16,19 +16,19 @@ pub struct WriteOptions {
 
 /// A configuration to apply, and where.
 #[derive(Clone, Debug)]
-pub struct Apply {
+pub(crate) struct Apply {
     /// The kind, in the version of the configuration.
-    pub served: ServedKind,
+    pub(crate) served: ServedKind,
     /// The object.
-    pub key: Key,
+    pub(crate) key: Key,
     /// What of it is written.
-    pub part: Part,
+    pub(crate) part: Part,
     /// The part's name where [`Part`] does not tell it: `scale`.
-    pub subresource: Option<&'static str>,
+    pub(crate) subresource: Option<&'static str>,
     /// The fields that the applier wants to own.
-    pub config: Value,
+    pub(crate) config: Value,
     /// Takes them from whoever has them.
-    pub force: bool,
+    pub(crate) force: bool,
 }
 
 /// What becomes of an object's dependants when it is deleted.

@@ -54,6 +54,7 @@ use context::Context;
 use node::{Closing, Node};
 pub use node::{NodeConfig, StaticManifest};
 use object::Shared;
+use object::pod::node_name;
 use pod_workers::{PodEvent, PodWorkers};
 use reconcile::Caches;
 use runtime::{PodUid, Runtime, RuntimeError, SandboxSpec};
@@ -135,12 +136,17 @@ impl Kubelets {
         let manifests = node.config.static_pods.clone();
         static_pods::set(workers, &node, &manifests);
         workers.add_node(&node);
+        let pods = workers.context.api.list_as::<Pod>(None);
+        let is_known = |uid: &str| {
+            let bound = |pod: &Shared<Pod>| pod.uid() == uid && node_name(pod) == Some(name.as_str());
+            workers.knows(uid) || pods.iter().any(bound)
+        };
         volumes::remove_strays(&node, |uid| {
-            workers.knows(uid) || found.iter().any(|sandbox| sandbox.spec.pod_uid == uid)
+            is_known(uid) || found.iter().any(|sandbox| sandbox.spec.pod_uid == uid)
         })
         .await;
         // What the API does not know must not run (SAFE-3).
-        for sandbox in found.iter().filter(|s| !workers.knows(&s.spec.pod_uid)) {
+        for sandbox in found.iter().filter(|sandbox| !is_known(&sandbox.spec.pod_uid)) {
             let gone = remove_stray(workers.clone(), node.clone(), sandbox.spec.clone());
             node.tasks.spawn("stray pod", gone);
         }

@@ -11,21 +11,21 @@ pub(super) struct Without<'a>(pub(super) &'a [&'a str]);
 /// The fields so far.
 pub(super) struct Fields<'a> {
     without: &'a [&'a str],
-    fields: Map<String, Value>,
+    written: Map<String, Value>,
     /// Of the entry under way, in a map.
     key: String,
 }
 
 impl<'a> Without<'a> {
     fn fields(self) -> Fields<'a> {
-        Fields { without: self.0, fields: Map::new(), key: String::new() }
+        Fields { without: self.0, written: Map::new(), key: String::new() }
     }
 }
 
 impl Fields<'_> {
     fn add<T: ?Sized + Serialize>(&mut self, name: &str, value: &T) -> Result<(), Error> {
         if !self.without.contains(&name) {
-            self.fields.insert(name.into(), serde_json::to_value(value)?);
+            self.written.insert(name.into(), serde_json::to_value(value)?);
         }
         Ok(())
     }
@@ -40,7 +40,7 @@ impl SerializeStruct for Fields<'_> {
     }
 
     fn end(self) -> Result<Value, Error> {
-        Ok(Value::Object(self.fields))
+        Ok(Value::Object(self.written))
     }
 }
 
@@ -60,7 +60,7 @@ impl SerializeMap for Fields<'_> {
     }
 
     fn end(self) -> Result<Value, Error> {
-        Ok(Value::Object(self.fields))
+        Ok(Value::Object(self.written))
     }
 }
 

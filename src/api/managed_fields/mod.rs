@@ -15,6 +15,7 @@ mod updater;
 #[cfg(test)]
 mod tests;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Value, json};
 
 use crate::kinds::Kinds;
@@ -50,7 +51,7 @@ pub(crate) fn track(
     let live = old.map(|old| old.managed_fields().clone()).unwrap_or_default();
     let base = match given.as_deref() {
         // Not through a subresource.
-        Some([only]) if writer.subresource.is_empty() && *only == Default::default() => {
+        Some([only]) if writer.subresource.is_empty() && *only == ManagedFieldsEntry::default() => {
             ManagedFields::default()
         }
         Some(entries) if writer.subresource.is_empty() && !entries.is_empty() => {
@@ -117,7 +118,8 @@ pub(crate) fn apply(
     let owners = live.map(owners).unwrap_or_default();
     let content = content.as_ref().unwrap_or(&empty);
     let of = Type::served(kinds, served);
-    let (value, owners) = apply_to(of, writer, content, owners, config).map_err(refusal)?;
+    let (value, owners) =
+        apply_to(of, writer, content, owners, config).map_err(|conflicts| refusal(&conflicts))?;
     Ok((value, owners.into()))
 }
 
@@ -163,8 +165,8 @@ fn apply_to(
     Ok((next, owners))
 }
 
-fn refusal(conflicts: Vec<Conflict>) -> ApiError {
-    let message = match conflicts.as_slice() {
+fn refusal(conflicts: &[Conflict]) -> ApiError {
+    let message = match conflicts {
         [only] => format!("1 conflict: conflict with {}: {}", only.owner.text(), path_text(&only.path)),
         many => {
             let mut lines = Vec::new();

@@ -44,7 +44,7 @@ impl Case {
         let ignored = FieldSet::default();
         let config = Configuration { value: &config, version: self.version, ignored: &ignored, force };
         let applied = apply_to(self.of, &writer, &self.live, self.owners.clone(), &config);
-        let (live, owners) = applied.map_err(|conflicts| refusal(conflicts).to_string())?;
+        let (live, owners) = applied.map_err(|conflicts| refusal(&conflicts).to_string())?;
         (self.live, self.owners) = (live, owners);
         Ok(())
     }
@@ -230,7 +230,7 @@ fn kubectl_takes_over_from_client_side_apply_api_13() {
 
 #[test]
 fn owners_stand_in_the_order_of_kubernetes_identifiers_api_13() {
-    let mut owners = vec![
+    let mut owners = [
         Owner::updater("m", "", "v1"),
         Owner::applier("m", ""),
         Owner::applier("m-x", ""),

@@ -1,6 +1,8 @@
 //! What a value is at a path, as field ownership sees it: a leaf, a struct or map, a list that is owned as a whole, as
 //! a set, or element by element.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
@@ -60,13 +62,11 @@ pub(crate) enum Form {
 impl<'a> Type<'a> {
     /// The type of an object, in the version that it has.
     pub(crate) fn of(kinds: &'a Kinds, object: &Object) -> Self {
-        match kinds.schema_of(object) {
-            Some(schema) => Self::Resource(schema.root()),
-            None => {
-                let info = object.kind().info();
-                Self::built_in(info.group, info.version, info.name)
-            }
+        if let Some(schema) = kinds.schema_of(object) {
+            return Self::Resource(schema.root());
         }
+        let info = object.kind().info();
+        Self::built_in(info.group, info.version, info.name)
     }
 
     /// The type of a kind in a version.
@@ -162,7 +162,7 @@ impl<'a> Type<'a> {
             Self::Resource(schema) | Self::Custom(schema) => {
                 schema.x_kubernetes_preserve_unknown_fields == Some(true)
                     || schema.additional_properties.is_some()
-                    || schema.properties.as_ref().is_none_or(|properties| properties.is_empty())
+                    || schema.properties.as_ref().is_none_or(BTreeMap::is_empty)
                         && !matches!(self, Self::Resource(_))
             }
             _ => true,

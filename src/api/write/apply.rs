@@ -13,16 +13,16 @@ use object::{Object, ServedKind};
 
 /// What an apply did.
 #[derive(Clone, Debug)]
-pub struct Applied {
+pub(crate) struct Applied {
     /// The object as stored.
-    pub object: Arc<Object>,
+    pub(crate) object: Arc<Object>,
     /// The version before; none when the object is new.
-    pub before: Option<Arc<Object>>,
+    pub(crate) before: Option<Arc<Object>>,
 }
 
 impl Api {
     /// Applies a configuration; `decode` reads the next version of the object, in the version that is stored.
-    pub fn apply(
+    pub(crate) fn apply(
         &self,
         asked: &Apply,
         options: &WriteOptions,

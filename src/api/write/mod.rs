@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
 
-pub use self::apply::Applied;
 use self::pipeline::{Ownership, Write};
 use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};

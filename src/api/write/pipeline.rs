@@ -118,14 +118,12 @@ impl<'a> Write<'a> {
     fn own(&self, object: &mut Object) {
         let subresource = match &self.ownership {
             Ownership::Settled(owners) => return object.set_managed_fields(owners.clone()),
-            Ownership::Through(subresource) => subresource,
-            Ownership::Tracked => match self.part.subresource() {
-                Some(subresource) => subresource,
-                None => {
-                    let owners = self.old.map(|old| old.managed_fields().clone()).unwrap_or_default();
-                    return object.set_managed_fields(owners);
-                }
-            },
+            Ownership::Through(subresource) => Some(*subresource),
+            Ownership::Tracked => self.part.subresource(),
+        };
+        let Some(subresource) = subresource else {
+            let owners = self.old.map(|old| old.managed_fields().clone()).unwrap_or_default();
+            return object.set_managed_fields(owners);
         };
         let writer = Writer {
             manager: match self.options.field_manager.as_deref().unwrap_or(self.api.manager) {

@@ -2,24 +2,24 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{PodWorkers, Slot};
 use crate::mirror_pod::is_static;
-use api::{ChangeKind, Visibility};
+use api::{ChangeKind, Snapshot, Visibility};
 use object::{Kind, Revision, Shared};
+
+/// How often a disk that fails is asked whether it works again.
+const DISK_RETRY: Duration = Duration::from_secs(1);
 
 /// Follows the pods of all nodes; only durable changes, since processes leave the control plane's memory.
 pub(super) async fn follow(workers: Arc<PodWorkers>) {
     loop {
-        let snapshot = workers.context.api.list(Kind::Pod, None);
+        let snapshot = durable_pods(&workers).await;
         let mut watcher = workers.context.api.watch(Kind::Pod, snapshot.revision, Visibility::Durable);
         let pods: Vec<Shared<Pod>> = snapshot.objects.iter().filter_map(Shared::from_object).collect();
-        // The list may be ahead of the disk; a process is only started for what a crash leaves.
-        if workers.context.api.durable(snapshot.revision).await.is_err() {
-            tracing::error!("the pods' objects are not durable: no pod is started until they are");
-        }
         workers.lose_all_but(&pods, snapshot.revision);
         for pod in &pods {
             workers.see(pod);
@@ -34,6 +34,21 @@ pub(super) async fn follow(workers: Arc<PodWorkers>) {
             }
             tokio::task::consume_budget().await;
         }
+    }
+}
+
+/// All pods, once the disk has them: the list may be ahead of it, and a process is only started for what a crash leaves.
+async fn durable_pods(workers: &PodWorkers) -> Snapshot {
+    let mut failing = false;
+    loop {
+        let snapshot = workers.context.api.list(Kind::Pod, None);
+        let Err(error) = workers.context.api.durable(snapshot.revision).await else { return snapshot };
+        if !std::mem::replace(&mut failing, true) {
+            tracing::error!(
+                "the pods' objects are not durable, and no new pod is started until they are: {error}"
+            );
+        }
+        workers.context.clock.sleep(DISK_RETRY).await;
     }
 }
 

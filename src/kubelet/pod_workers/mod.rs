@@ -180,10 +180,15 @@ impl PodWorkers {
         workers
     }
 
-    /// Takes a node in: its pods are looked at from now on.
+    /// Takes a node in: its pods are looked at from now on. Of those that the disk does not have yet, [`follow`] learns
+    /// when it has.
     pub(super) fn add_node(self: &Arc<Self>, node: &Arc<Node>) {
         self.nodes.write().insert(node.config.name.clone(), node.clone());
-        for pod in self.context.api.list_as::<Pod>(None) {
+        let is_durable = |pod: &Shared<Pod>| {
+            let durable = self.context.api.durable(pod.revision()).now_or_never();
+            durable.is_some_and(|durable| durable.is_ok())
+        };
+        for pod in self.context.api.list_as::<Pod>(None).into_iter().filter(is_durable) {
             self.see(&pod);
             // The watch may have told of its end before there was a slot to tell.
             if !self.exists(&pod) {

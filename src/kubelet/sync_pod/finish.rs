@@ -23,7 +23,9 @@ impl SyncPod<'_> {
             return After::End(Outcome::Released);
         }
         // The terminal phase is in the API before the object goes (POD-1).
-        self.write_status(Moment::Last);
+        if let Err(error) = self.write_status(Moment::Last) {
+            return After::Failed(format!("its last status was not written: {error}"));
+        }
         if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
             return After::Failed(format!("sandbox not removed: {error}"));
         }

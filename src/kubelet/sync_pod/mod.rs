@@ -42,6 +42,9 @@ const ROUNDS: usize = 64;
 /// After this long a runtime that does not say what there is of a pod is asked again.
 const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
 
+/// After this long a status that the API did not take is written again, as Kubernetes' status manager does.
+const STATUS_AGAIN: Duration = Duration::from_secs(10);
+
 /// After this long a mirror pod that could not be made is tried again.
 const MIRROR_AGAIN: Duration = Duration::from_secs(10);
 
@@ -165,8 +168,11 @@ impl SyncPod<'_> {
                 break;
             }
         }
-        if !only_probes || self.state.reported != Some(self.pod.revision()) {
-            self.write_status(Moment::Now);
+        if (!only_probes || self.state.reported != Some(self.pod.revision()))
+            && let Err(error) = self.write_status(Moment::Now)
+        {
+            tracing::warn!(pod = %self.pod.key(), "pod status not written: {error}");
+            held.push(self.workers.context.clock.monotonic() + STATUS_AGAIN);
         }
         self.free_address();
         if self.state.observed.shutdown {
@@ -365,15 +371,15 @@ impl SyncPod<'_> {
         }
     }
 
-    /// Writes the status where it differs from what the API has.
-    fn write_status(&mut self, moment: Moment) {
+    /// Writes the status where it differs from what the API has. An object that is gone needs none.
+    fn write_status(&mut self, moment: Moment) -> Result<(), ApiError> {
         let shutting_down = self.state.observed.stop.as_ref().is_some_and(|s| s.cause == StopCause::Shutdown);
         if self.gone || shutting_down {
-            return;
+            return Ok(());
         }
         if is_static(&self.pod) {
             self.write_mirror(moment);
-            return;
+            return Ok(());
         }
         self.note_times();
         let (workers, now) = (self.workers, self.workers.context.clock.both());
@@ -382,7 +388,7 @@ impl SyncPod<'_> {
         };
         if Some(compose(&self.pod, self)) == self.pod.status {
             self.state.reported = Some(self.pod.revision());
-            return;
+            return Ok(());
         }
         let (key, uid) = (self.pod.key(), self.pod.uid().to_string());
         let mut onto = Revision::default();
@@ -403,9 +409,10 @@ impl SyncPod<'_> {
                 workers.wrote(onto, &pod);
                 self.state.reported = Some(pod.revision());
                 self.pod = pod;
+                Ok(())
             }
-            Err(error) if error.is_not_found() => {}
-            Err(error) => tracing::warn!(pod = %key, "pod status not written: {error}"),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
         }
     }
 

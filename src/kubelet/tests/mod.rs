@@ -1,6 +1,7 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
 mod addresses;
+mod durability;
 mod early_deletes;
 mod environments;
 mod image_pulls;
@@ -71,8 +72,12 @@ impl Scene {
     }
 
     async fn start(hollow: HollowConfig, config: NodeConfig) -> Self {
+        Self::over(Store::ephemeral(), hollow, config).await
+    }
+
+    async fn over(store: Store, hollow: HollowConfig, config: NodeConfig) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
+        let api = Api::new(store, clock.clone(), ApiConfig::default());
         for name in ["default", "kube-node-lease"] {
             let _ = api.create_as(namespace(name));
         }
