@@ -168,11 +168,11 @@ impl SyncPod<'_> {
                 break;
             }
         }
-        if !only_probes || self.state.reported != Some(self.pod.revision()) {
-            if let Err(error) = self.write_status(Moment::Now) {
-                tracing::warn!(pod = %self.pod.key(), "pod status not written: {error}");
-                held.push(self.workers.context.clock.monotonic() + STATUS_AGAIN);
-            }
+        if (!only_probes || self.state.reported != Some(self.pod.revision()))
+            && let Err(error) = self.write_status(Moment::Now)
+        {
+            tracing::warn!(pod = %self.pod.key(), "pod status not written: {error}");
+            held.push(self.workers.context.clock.monotonic() + STATUS_AGAIN);
         }
         self.free_address();
         if self.state.observed.shutdown {
