@@ -7,7 +7,7 @@
 //!    kubectl ─► http ────┘                     console ◄─ kube client ◄─ (in process | HTTPS)
 //! ```
 //!
-//! Data flows one way. Nobody writes around [`api`]; nobody reads the [`store`] but [`api`]; the [`console`]
+//! Data flows one way. Nobody writes around [`api`]; nobody reads the [`store`] but [`api`] (and the bench of disks); the [`console`]
 //! knows only the Kubernetes API.
 //!
 //! | layer | what it is | may name |
@@ -35,7 +35,7 @@
 //!
 //! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied in
 //! memory under one short lock that gives it the next revision, and handed in that order to the disk thread, which
-//! commits in groups. HTTP answers, of reads as of writes, and kubelets wait
+//! commits in groups. HTTP answers that show objects, of reads as of writes, and kubelets that start pods wait
 //! until what they show or act on is durable, so that what was seen stays true; control loops run ahead.
 //!
 //! **A watcher** is a cursor over a ring of changes. A slow one falls behind and learns that it has expired; it
@@ -47,8 +47,8 @@
 //! **The scheduler** and **the kubelet** decide in pure functions too (`cycle::schedule`, `plan`). A node's
 //! containers are children of that node's own host process ([`host`], `podium node-host`), so that a crash of the control
 //! plane neither kills nor orphans work.
-//! The host keeps one journal of what it runs, by which a kubelet finds it again, and holds in its own memory what
-//! pods are given from API objects.
+//! The host keeps one journal of what it runs, from which the next one learns should it die, and holds in its own memory
+//! what pods are given from API objects.
 //!
 //! **Storage** is directories below the data directory: `controllers::volume` binds claims and makes and removes
 //! the directories, the scheduler's `VolumeBinding` decides when, the kubelet links a pod to them.
@@ -56,7 +56,7 @@
 //! **Nodes** are those that flags, config file and Node objects with an annotation ask for; `cluster::nodes` starts
 //! and ends them while the cluster runs.
 //!
-//! **The network** is two tasks: a proxy that listens at services' addresses and deals out their endpoints, and
+//! **The network** is two servers: a proxy that listens at services' addresses and deals out their endpoints, and
 //! the cluster's DNS. Both join services with their slices (`network::follow`) and decide in pure functions.
 //!
 //! | word of ours | what it is elsewhere |
@@ -64,11 +64,12 @@
 //! | host, node host | a container runtime (containerd and its shims) of one node, as one process |
 //! | hollow node | kubemark's: a kubelet whose containers are only said to run |
 //! | strategy | the API server's registry strategy of a kind, with its table printer |
-//! | part (of an object) | what a subresource may change |
+//! | part (of an object) | the fields that a write may touch: those of the resource itself, of a subresource, or all |
 //! | reservation | what a write takes of quotas, service addresses and node ports before it is stored |
 //! | revision | `resourceVersion`, as a number |
-//! | hint, diagnosis | why a pod is pending, and what would change that; no API of Kubernetes has it |
-//! | journal (of a host) | the checkpoint by which a kubelet finds what runs |
+//! | verdict | why a pod is pending: what each filter said of each node; served as `schedulingverdicts` |
+//! | hint | what would have to change for a node to take a pending pod; no API of Kubernetes has it |
+//! | journal (of a host) | the checkpoint from which a host learns of the pods of one that died |
 //! | journal (of the console) | what was done and can be undone |
 //!
 //! **Time** comes from [`base::clock`] and tokio's timers, so that the whole control plane runs under a virtual

@@ -16,7 +16,7 @@ pub struct SchedulingVerdict {
     /// What the pod's event says.
     pub message: String,
     /// What would make it fit, the least first.
-    pub advice: Vec<NodeAdvice>,
+    pub hints: Vec<Hint>,
     /// The filters that had something to say about the pod, in the order in which they are asked.
     pub filters: Vec<&'static str>,
     /// The plugins that scored the nodes, with their weights.
@@ -27,7 +27,7 @@ pub struct SchedulingVerdict {
 
 /// Everything to change for one node to take the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeAdvice {
+pub struct Hint {
     /// The node.
     pub node: String,
     /// What to change there: at least one thing.

@@ -1,7 +1,7 @@
 //! What the console knows of a kind beyond the server's Table: one [`KindView`] a kind, none for most.
 //!
 //! A kind without one is listed by the server's Table, and whatever discovery offers can be done with its objects.
-//! This is the only table over kinds in the console.
+//! What has rows of its own here is also in `builtin.rs`, with the store that holds it, and watched from the start.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};

@@ -1,4 +1,5 @@
-//! Lifecycle hooks (POD-6): exec, httpGet, tcpSocket, sleep.
+//! Lifecycle hooks (POD-6), postStart and preStop: exec, httpGet, tcpSocket, sleep. `sync_pod/start.rs` runs the one,
+//! `sync_pod/background.rs` the other.
 
 use std::time::Duration;
 

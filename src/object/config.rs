@@ -1,6 +1,7 @@
 //! The cluster's configuration: every timing and limit, with Kubernetes' defaults.
 //!
-//! Tests and the config file shorten the timings; nothing else in the code names a duration.
+//! Tests and the config file shorten the timings. A duration that Kubernetes does not let anybody configure stands where
+//! it is used.
 
 use std::time::Duration;
 

@@ -85,17 +85,17 @@ async fn console_drain(
     let (sender, mut messages) = tokio::sync::mpsc::channel(16);
     let out = Outbox::new(client, sender, ScreenId(1));
     tokio::spawn(driver::run(out, vec![target], 0, options, BTreeSet::new()));
-    let (mut fates, mut ended) = (std::collections::BTreeMap::new(), Ok(()));
+    let (mut evictions, mut ended) = (std::collections::BTreeMap::new(), Ok(()));
     while let Some(message) = messages.recv().await {
         let Message::Data(_, data) = message else { continue };
         match data.take() {
-            Some(Progress::Fates { fates: news, .. }) => fates.extend(news),
+            Some(Progress::Evictions { evictions: news, .. }) => evictions.extend(news),
             Some(Progress::Ended { result, .. }) => ended = result,
             Some(Progress::Over) => break,
             Some(Progress::Began { .. }) | None => {}
         }
     }
-    (fates.into_values().collect(), ended)
+    (evictions.into_values().collect(), ended)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -142,9 +142,12 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     apply(&home, &instance, &LONELY.replace("NODE", two));
     instance.kubectl(&["wait", "--for=condition=Ready", "pod/lonely", "--timeout=60s"]);
     let careful = Options { timeout: Some(Duration::from_secs(2)), ..Options::default() };
-    let (fates, ended) = console_drain(&instance, two, careful.clone()).await;
+    let (evictions, ended) = console_drain(&instance, two, careful.clone()).await;
     assert_eq!(ended, Ok(()));
-    assert!(!fates.iter().any(|fate| matches!(fate, EvictionState::Gone { .. })), "{fates:?}");
+    assert!(
+        !evictions.iter().any(|eviction| matches!(eviction, EvictionState::Gone { .. })),
+        "{evictions:?}"
+    );
     assert_eq!(apps(&instance, two), "agent cache lonely web", "a budget, data, and nobody who replaces it");
     let (_, ended) = console_drain(
         &instance,
@@ -155,9 +158,9 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     assert_eq!((ended, apps(&instance, two).as_str()), (Ok(()), "agent web"));
     // No budget is asked: both go, and come back elsewhere.
     let ruthless = Options { disable_eviction: true, timeout: None, ..careful };
-    let (fates, ended) = console_drain(&instance, two, ruthless).await;
+    let (evictions, ended) = console_drain(&instance, two, ruthless).await;
     assert_eq!(ended, Ok(()));
-    assert!(fates.iter().all(|fate| matches!(fate, EvictionState::Gone { .. })), "{fates:?}");
+    assert!(evictions.iter().all(|eviction| matches!(eviction, EvictionState::Gone { .. })), "{evictions:?}");
     assert_eq!(apps(&instance, two), "agent");
     settled(&instance);
     tokio::task::spawn_blocking(move || instance.stop()).await.unwrap();

@@ -65,7 +65,7 @@ async fn the_console_reads_the_verdict_that_the_api_serves_con_9_sch_9() {
         assert_eq!(node.scores.len(), verdict.scored_by.len());
         assert!(verdict.total(node).is_some_and(|total| total > 0), "{node:?}");
     }
-    // All three are alike: the advice is given once.
+    // All three are alike: the hint is given once.
     let [Hint { alike: 2, changes, .. }] = &verdict.hints[..] else { panic!("{:?}", verdict.hints) };
     assert!(changes[0].starts_with("request at most "), "{changes:?}");
     pods.delete("huge", &DeleteParams::default().grace_period(0)).await.unwrap();

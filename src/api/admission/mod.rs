@@ -1,5 +1,5 @@
 //! Admission: what is done to objects beyond defaulting, and whether they may be written at all; one plugin a
-//! file, in Kubernetes' order.
+//! file, in the order of API-9.
 
 pub(super) mod active_pods;
 mod claim_resize;

@@ -11,7 +11,7 @@ use super::negotiate::{Form, MetaVersion};
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
 use crate::ApiError;
-use crate::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
+use crate::verdicts::{FilterRefusal, Hint, NodeVerdict, SchedulingVerdict};
 use base::clock::time;
 use object::time::human_age;
 use object::{Key, Kind, Shared};
@@ -80,14 +80,13 @@ pub(super) fn answer(
 }
 
 fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
-    let to_json =
-        |advice: &NodeAdvice| json!({"node": advice.node, "changes": advice.changes, "alike": advice.alike});
-    let advice: Vec<Value> = verdict.advice.iter().map(to_json).collect();
+    let to_json = |hint: &Hint| json!({"node": hint.node, "changes": hint.changes, "alike": hint.alike});
+    let hints: Vec<Value> = verdict.hints.iter().map(to_json).collect();
     json!({
         "kind": KIND, "apiVersion": format!("{GROUP}/{VERSION}"),
         "metadata": {"name": pod.name(), "namespace": pod.namespace(), "uid": pod.uid(),
             "creationTimestamp": pod.metadata.creation_timestamp, "labels": pod.metadata.labels},
-        "attemptedAt": time(verdict.attempted_at), "message": verdict.message, "advice": advice,
+        "attemptedAt": time(verdict.attempted_at), "message": verdict.message, "hints": hints,
     })
 }
 
@@ -116,12 +115,12 @@ fn table(server: &Server, version: MetaVersion, found: &[(Shared<Pod>, Schedulin
     let rows: Vec<Value> = found
         .iter()
         .map(|(pod, verdict)| {
-            let advice = verdict.advice.first().map_or_else(
+            let hint = verdict.hints.first().map_or_else(
                 || "<none>".to_string(),
-                |advice| format!("{}: {}", advice.node, advice.changes.join(" and ")),
+                |hint| format!("{}: {}", hint.node, hint.changes.join(" and ")),
             );
             json!({
-                "cells": [pod.name(), human_age(verdict.attempted_at, now), advice],
+                "cells": [pod.name(), human_age(verdict.attempted_at, now), hint],
                 "object": {"kind": "PartialObjectMetadata", "apiVersion": version.api_version(),
                     "metadata": {"name": pod.name(), "namespace": pod.namespace()}},
             })

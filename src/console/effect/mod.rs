@@ -1,4 +1,4 @@
-//! What an update asks for: moves between screens, and the only I/O there is.
+//! What an update asks for: moves between screens, and the only I/O that screens have.
 //!
 //! A screen returns effects; the model carries out those that change only the model, the [`Runner`] those that
 //! reach the world. A task is a future that sends messages back through an [`Outbox`]. It lives at most as long

@@ -74,7 +74,7 @@ struct FeedContext {
 
 impl Feed {
     /// Starts all watches and discovery. `fallback` is the namespace watched when the server lets us see one
-    /// namespace only; `pace` says how long to wait when the server does not answer.
+    /// namespace only; `retry_policy` says how long to wait when the server does not answer.
     pub fn start(
         client: &Client,
         fallback: &str,

@@ -34,10 +34,10 @@ impl Model {
                 self.open_prompt(PromptKind::Filter, text);
             }
             Command::Help => {
-                let places = self.key_contexts(now);
+                let contexts = self.key_contexts(now);
                 let hidden = |command: &Command| !self.offers(*command, now);
                 let hidden = TABLE.iter().map(|entry| entry.command).filter(hidden).collect();
-                return self.open(Help::new(places, hidden).into(), now);
+                return self.open(Help::new(contexts, hidden).into(), now);
             }
             Command::Back => {
                 if self.toasts.dismiss() {

@@ -106,8 +106,8 @@ impl Model {
             let reply = prompt.key(key, &self.history);
             return self.prompted(prompt, reply, now);
         }
-        let places = self.key_contexts(now);
-        match self.shared.bindings.command(&places, Key::of(key)) {
+        let contexts = self.key_contexts(now);
+        match self.shared.bindings.command(&contexts, Key::of(key)) {
             Some(command) => self.command(command, now),
             None => self.deliver_to_top(now, ScreenMessage::Key(key)),
         }

@@ -219,11 +219,11 @@ impl Model {
     pub fn key_contexts(&self, now: Timestamp) -> Vec<KeyContext> {
         let (_, screen) = self.top();
         let cx = self.shared.context(now);
-        let mut places = screen.key_contexts(&cx);
+        let mut contexts = screen.key_contexts(&cx);
         if !screen.takes_all_keys() {
-            places.push(KeyContext::Everywhere);
+            contexts.push(KeyContext::Everywhere);
         }
-        places
+        contexts
     }
 
     /// Screens out of sight that work, and those that were left and have a result: the last one first.

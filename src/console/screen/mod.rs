@@ -39,7 +39,7 @@ pub(crate) trait View {
     /// Draws it.
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect);
 
-    /// Why a command of its places is of no use on what is selected now; nothing where it can work. What is
+    /// Why a command of its key contexts is of no use on what is selected now; nothing where it can work. What is
     /// refused is not offered either.
     fn refuses(&self, _cx: &Context<'_>, _command: Command) -> Option<String> {
         None

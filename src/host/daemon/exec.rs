@@ -119,7 +119,7 @@ impl Host {
             report,
             place: match (&*container.holder.borrow(), &namespace) {
                 (Some(Holder::Init(_)), Some(namespace)) => Place::Own(namespace),
-                (_, namespace) => Place::JournaledPods(namespace.as_deref()),
+                (_, namespace) => Place::BelowKeeper(namespace.as_deref()),
             },
         };
         let Born { pid, ended, keeper } = self.spawn(spawn).map_err(|error| os_error(&error))?;

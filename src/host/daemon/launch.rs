@@ -218,7 +218,7 @@ impl Host {
         let pid_namespace = shared.or_else(|| init.as_ref().map(|init| Rc::clone(&init.namespace)));
         let place = match &init {
             Some(init) => Place::Own(&init.namespace),
-            None => Place::JournaledPods(pid_namespace.as_deref()),
+            None => Place::BelowKeeper(pid_namespace.as_deref()),
         };
         let spawn = Spawn {
             argv: &launch.argv,

@@ -39,7 +39,7 @@ pub(super) enum Place<'a> {
     /// In a PID namespace whose end is the container's end.
     Own(&'a OwnedFd),
     /// Below a keeper: in a PID namespace that others share, or in the host's own.
-    JournaledPods(Option<&'a OwnedFd>),
+    BelowKeeper(Option<&'a OwnedFd>),
 }
 
 /// A process that was just forked.
@@ -75,7 +75,7 @@ impl Host {
                 os::Forked::Child => child::run(&plan),
                 os::Forked::Parent(pid) => Ok(Born { pid, ended: self.reaper.expect(pid), keeper: None }),
             },
-            Place::JournaledPods(namespace) => {
+            Place::BelowKeeper(namespace) => {
                 let (pid, ended, keeper) = self.fork_kept(&plan, namespace)?;
                 Ok(Born { pid, ended, keeper: Some(keeper) })
             }

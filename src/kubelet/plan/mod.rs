@@ -5,6 +5,7 @@
 //!
 //! Architecture Invariant: nothing here does I/O, reads a clock or changes what is observed.
 
+pub(crate) mod image_pull;
 mod restart;
 mod stop;
 #[cfg(test)]
@@ -22,7 +23,7 @@ use super::runtime::{ContainerId, ContainerRecord};
 use super::spec::{self, Role};
 use object::config::Timings;
 pub(super) use object::pod::is_terminal;
-pub(crate) use restart::{Verdict, image_back_off_delay, verdict};
+pub(crate) use restart::{Verdict, verdict};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,13 +5,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::observed::{ImageState, Observed, RestartBackOff};
+use super::image_pull;
+use crate::observed::{Observed, RestartBackOff};
 use crate::spec::{self, Role};
 use base::clock::{saturating_after, since};
 use object::config::Timings;
-
-/// For this long a failed pull shows its own error; after that, that it is backing off.
-const PULL_ERROR_SHOWN: Duration = Duration::from_secs(1);
 
 /// What holds for a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,11 +71,8 @@ pub(crate) fn verdict(
             }
         }
     }
-    if let ImageState::Failed { at, delay, .. } = &memory.image {
-        let until = saturating_after(*at, *delay);
-        if until > now {
-            return Verdict::ImageBackOff { until, shown_from: saturating_after(*at, PULL_ERROR_SHOWN) };
-        }
+    if let Some((until, shown_from)) = image_pull::back_off(&memory.image, now) {
+        return Verdict::ImageBackOff { until, shown_from };
     }
     match &memory.error {
         Some(error) if error.until > now => Verdict::ErrorWait { until: error.until },
@@ -112,14 +107,6 @@ fn next_back_off(
 
 fn forgotten(back_off: RestartBackOff, finished_at: Timestamp, timings: &Timings) -> bool {
     since(finished_at, back_off.last_start) > timings.container_back_off_reset.0
-}
-
-/// The wait after one more failed pull.
-pub(crate) fn image_back_off_delay(before: &ImageState, timings: &Timings) -> Duration {
-    match before {
-        ImageState::Failed { delay, .. } => delay.saturating_mul(2).min(timings.image_back_off_max.0),
-        _ => timings.image_back_off_initial.0,
-    }
 }
 
 /// The text of the BackOff event of a container that keeps failing.

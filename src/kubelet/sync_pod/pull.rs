@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Container;
 
 use super::{After, SyncPod};
 use crate::observed::ImageState;
-use crate::plan::image_back_off_delay;
+use crate::plan::image_pull;
 use crate::runtime::{Image, RuntimeError};
 use reconcile::EventType;
 
@@ -66,7 +66,7 @@ impl SyncPod<'_> {
         self.container_event(name, EventType::Warning, "Failed", format!("Error: {reason}"));
         let at = self.now();
         let memory = self.state.observed.memory_mut(name);
-        let delay = image_back_off_delay(&memory.image, &self.workers.context.timings);
+        let delay = image_pull::next_delay(&memory.image, &self.workers.context.timings);
         memory.image = ImageState::Failed { reason, message, at, delay };
         After::Next
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::cycle::{Decision, NominatingInfo, Rejection, Search, schedule};
-use crate::explain::diagnosis::diagnose;
+use crate::explain::hints::hints;
 use crate::explain::verdict::{Verdict, Verdicts};
 use crate::framework::{Attempt, WaitingPods};
 use crate::profile::{Profile, profile_of};
@@ -167,8 +167,8 @@ impl Core {
                 let Rejection { message, rejected_by, verdicts, room } = *rejection;
                 // Where room was made nothing else need change.
                 let made = matches!(room, NominatingInfo::Made(_));
-                let diagnoses = if made { Vec::new() } else { diagnose(asked, &self.snapshot, &verdicts) };
-                let verdict = Verdict { table: verdicts, message: message.clone(), diagnoses, at: now };
+                let hints = if made { Vec::new() } else { hints(asked, &self.snapshot, &verdicts) };
+                let verdict = Verdict { table: verdicts, message: message.clone(), hints, at: now };
                 self.verdicts.lock().keep(pod.uid(), Arc::new(verdict));
                 self.queue.reject(attempt, rejected_by, now);
                 let kept_before = self.snapshot.nominated().node_of(pod.uid()).cloned();

@@ -1,11 +1,10 @@
 //! A verdict as the API shows it: plain texts in place of the scheduler's own types.
 
-use crate::explain::diagnosis::Diagnosis;
 use crate::explain::verdict::Verdict;
 use crate::explain::verdict_table::Row;
 use crate::framework::PluginId;
 use crate::reason::Refusal;
-use api::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
+use api::verdicts::{FilterRefusal, Hint, NodeVerdict, SchedulingVerdict};
 use base::clock::Clock;
 
 /// What the API shows of a verdict now.
@@ -14,18 +13,18 @@ pub(crate) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
     SchedulingVerdict {
         attempted_at: clock.now() - ago,
         message: verdict.message.clone(),
-        advice: verdict.diagnoses.iter().map(advice).collect(),
+        hints: verdict.hints.iter().map(hint).collect(),
         filters: verdict.table.filters().iter().map(|filter| filter.name()).collect(),
         scored_by: verdict.table.scored_by().map(|(plugin, weight)| (plugin.name(), weight)).collect(),
         nodes: verdict.table.rows().map(node).collect(),
     }
 }
 
-fn advice(diagnosis: &Diagnosis) -> NodeAdvice {
-    NodeAdvice {
-        node: diagnosis.node.to_string(),
-        changes: diagnosis.changes.iter().map(ToString::to_string).collect(),
-        alike: diagnosis.alike,
+fn hint(hint: &crate::explain::hints::Hint) -> Hint {
+    Hint {
+        node: hint.node.to_string(),
+        changes: hint.changes.iter().map(ToString::to_string).collect(),
+        alike: hint.alike,
     }
 }
 

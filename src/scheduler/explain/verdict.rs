@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::diagnosis::Diagnosis;
+use super::hints::Hint;
 use super::verdict_table::VerdictTable;
 use object::Uid;
 
@@ -16,7 +16,7 @@ pub(crate) struct Verdict {
     /// What the pod's event says.
     pub message: String,
     /// What would make it fit, the least first.
-    pub(crate) diagnoses: Vec<Diagnosis>,
+    pub(crate) hints: Vec<Hint>,
     /// When it was, on the monotonic clock.
     pub(crate) at: Duration,
 }
@@ -77,7 +77,7 @@ mod tests {
         let table = |nodes: usize| {
             let names: Arc<[NodeName]> = (0..nodes).map(|n| NodeName::from(n.to_string())).collect();
             let table = TableBuilder::new(names, vec![PluginId::NodeName]).finish();
-            Arc::new(Verdict { table, message: String::new(), diagnoses: Vec::new(), at: Duration::ZERO })
+            Arc::new(Verdict { table, message: String::new(), hints: Vec::new(), at: Duration::ZERO })
         };
         let mut verdicts = Verdicts::default();
         for _ in 0..100 {

@@ -323,7 +323,7 @@ async fn verdicts_are_asked_of_the_api_sch_9() {
     cluster.until("big was tried", |c| c.condition("big").is_some()).await;
     let verdict = cluster.api.scheduling_verdict(cluster.get("big").uid()).expect("it was tried");
     assert!(verdict.message.starts_with("0/2 nodes are available: 2 Insufficient cpu."));
-    assert_eq!(verdict.advice[0].node, "b", "the least is missing there");
+    assert_eq!(verdict.hints[0].node, "b", "the least is missing there");
     assert_eq!(verdict.filters, ["NodeUnschedulable", "TaintToleration", "NodeResourcesFit"]);
     let refused: Vec<_> =
         verdict.nodes.iter().map(|node| (node.name.as_str(), node.refusals[0].plugin)).collect();

@@ -170,15 +170,15 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
     tell(
         &mut stage,
-        Progress::Fates {
+        Progress::Evictions {
             node: 0,
-            fates: vec![(Uid::from("pod-web-old-b"), blocked), (Uid::from("pod-api-1-b"), gone.clone())],
+            evictions: vec![(Uid::from("pod-web-old-b"), blocked), (Uid::from("pod-api-1-b"), gone.clone())],
         },
     );
     let text = stage.screen();
     shows(&text, &["Drain node-2 ── 1 of 3 gone", "api-1-b", "✔ evicted in 4s"]);
     shows(&text, &["web-pdb needs 3 healthy pods", "◐ waiting 12s, retry in 5s"]);
-    tell(&mut stage, Progress::Fates { node: 0, fates: vec![(Uid::from("pod-web-old-b"), gone)] });
+    tell(&mut stage, Progress::Evictions { node: 0, evictions: vec![(Uid::from("pod-web-old-b"), gone)] });
     tell(&mut stage, Progress::Ended { node: 0, result: Ok(()) });
     tell(&mut stage, Progress::Over);
     shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone"]);
@@ -207,12 +207,12 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
         let rows = plan(pods.iter(), &mut BudgetTracker::new([]), &Options::default(), &none, None);
         let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
         let leave = rows.iter().filter(|row| row.verdict.leaves());
-        let fates: Vec<_> = leave.map(|row| (row.uid.clone(), gone.clone())).collect();
+        let evictions: Vec<_> = leave.map(|row| (row.uid.clone(), gone.clone())).collect();
         tell(&mut stage, Progress::Began { node, rows: rows.clone() });
-        tell(&mut stage, Progress::Fates { node, fates: fates.clone() });
+        tell(&mut stage, Progress::Evictions { node, evictions: evictions.clone() });
         for pod in pods
             .into_iter()
-            .filter(|pod| fates.iter().any(|(uid, _)| Some(uid.as_str()) == pod.metadata.uid.as_deref()))
+            .filter(|pod| evictions.iter().any(|(uid, _)| Some(uid.as_str()) == pod.metadata.uid.as_deref()))
         {
             stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(Arc::new(pod))])]);
         }
@@ -273,7 +273,7 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     let rows = plan_now(&stage);
     tell(&mut stage, Progress::Began { node: 0, rows });
     let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
-    tell(&mut stage, Progress::Fates { node: 0, fates: vec![(Uid::from("pod-api-1-b"), gone)] });
+    tell(&mut stage, Progress::Evictions { node: 0, evictions: vec![(Uid::from("pod-api-1-b"), gone)] });
     shows(&stage.screen(), &["api-1-b", "not replaced yet"]);
 
     // The pod is gone from the node, and its controller made another one.

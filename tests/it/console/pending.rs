@@ -46,7 +46,7 @@ const TAINT: (&str, &str) = ("TaintToleration", "node(s) had untolerated taint {
 fn three_nodes() -> VerdictResponse {
     verdict(json!({
         "attemptedAt": ago(12), "message": "0/3 nodes are available: the rest.",
-        "advice": [{"node": "node-2", "changes": ["uncordon it"], "alike": 0},
+        "hints": [{"node": "node-2", "changes": ["uncordon it"], "alike": 0},
             {"node": "node-1", "changes": ["free 1500m cpu"], "alike": 0}],
         "filters": ["NodeUnschedulable", "TaintToleration", "NodeResourcesFit"],
         "scoredBy": [{"plugin": "TaintToleration", "weight": 3}, {"plugin": "ImageLocality", "weight": 1}],
@@ -119,7 +119,7 @@ fn thousands_of_nodes_are_grouped_by_reason_and_open_con_9() {
         &mut stage,
         verdict(
             json!({"attemptedAt": ago(1), "message": "", "filters": ["TaintToleration", "NodeResourcesFit"],
-            "advice": [{"node": "n0000", "changes": ["request at most 1 cpu"], "alike": 4989}],
+            "hints": [{"node": "n0000", "changes": ["request at most 1 cpu"], "alike": 4989}],
             "scoredBy": [{"plugin": "TaintToleration", "weight": 3}, {"plugin": "ImageLocality", "weight": 1}],
             "nodes": nodes}),
         ),

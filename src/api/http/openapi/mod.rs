@@ -262,7 +262,7 @@ mod tests {
             verdict["x-kubernetes-group-version-kind"],
             json!([{"group": "podium.dev", "kind": "SchedulingVerdict", "version": "v1alpha1"}])
         );
-        assert!(verdict["properties"]["advice"]["items"]["properties"]["changes"].is_object());
+        assert!(verdict["properties"]["hints"]["items"]["properties"]["changes"].is_object());
         let path = "/apis/podium.dev/v1alpha1/namespaces/{namespace}/schedulingverdicts/{name}";
         assert!(document["paths"][path]["get"].is_object() && document["paths"][path]["put"].is_null());
     }

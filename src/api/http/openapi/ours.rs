@@ -76,7 +76,7 @@ fn verdict() -> Value {
             ),
         ],
     );
-    let advice = object(
+    let hint = object(
         "What would have to change for the pod to fit a node.",
         [
             ("node", text("A node that is near.")),
@@ -103,7 +103,7 @@ fn verdict() -> Value {
         [
             ("attemptedAt", time("When the scheduler last tried.")),
             ("message", text("The outcome, as the pod's condition PodScheduled has it.")),
-            ("advice", list("What would make the pod fit, nearest first.", advice)),
+            ("hints", list("What would make the pod fit, nearest first.", hint)),
             ("filters", list("The filters that were asked, in their order.", json!({"type": "string"}))),
             ("scoredBy", list("The plugins that gave points.", scorer)),
             ("nodes", list("Every node's verdict; only of a single pod, not in lists.", node)),

@@ -166,17 +166,17 @@ mod tests {
     #[test]
     fn the_allowance_is_used_up_row_by_row() {
         let budgets = [budget("web-pdb", 1, 9, 8, None)];
-        let mut ledger = BudgetTracker::new(&budgets);
+        let mut tracker = BudgetTracker::new(&budgets);
         assert_eq!(
-            ledger.rule(&pod("a", "Running", true)),
+            tracker.rule(&pod("a", "Running", true)),
             BudgetDecision::Allowed("budget web-pdb: 9 available − 1 ≥ 8".to_owned())
         );
         assert_eq!(
-            ledger.rule(&pod("b", "Running", true)),
+            tracker.rule(&pod("b", "Running", true)),
             BudgetDecision::Blocked("budget web-pdb: 8 available − 1 < 8".to_owned())
         );
-        assert_eq!(ledger.rule(&pod("c", "Pending", false)), BudgetDecision::Free, "not started yet");
-        assert_eq!(ledger.rule(&pod("d", "Succeeded", false)), BudgetDecision::Free);
+        assert_eq!(tracker.rule(&pod("c", "Pending", false)), BudgetDecision::Free, "not started yet");
+        assert_eq!(tracker.rule(&pod("d", "Succeeded", false)), BudgetDecision::Free);
     }
 
     #[test]

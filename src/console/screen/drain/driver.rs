@@ -34,11 +34,11 @@ pub enum Progress {
         rows: Vec<Row>,
     },
     /// These pods have got further.
-    Fates {
+    Evictions {
         /// Which of the nodes.
         node: usize,
         /// The pods.
-        fates: Vec<(Uid, EvictionState)>,
+        evictions: Vec<(Uid, EvictionState)>,
     },
     /// A node is done, or could not be begun.
     Ended {
@@ -130,8 +130,8 @@ impl Drain<'_> {
         let sets = sets.map(|list| {
             list.items.iter().filter_map(|set| Some(Uid::from(set.metadata.uid.as_deref()?))).collect()
         });
-        let mut ledger = BudgetTracker::new(&budgets);
-        Ok(plan(&pods.items, &mut ledger, self.options, self.exceptions, sets.as_ref()))
+        let mut tracker = BudgetTracker::new(&budgets);
+        Ok(plan(&pods.items, &mut tracker, self.options, self.exceptions, sets.as_ref()))
     }
 
     /// Drives the machine until it is over, telling every step.
@@ -145,11 +145,11 @@ impl Drain<'_> {
         let ask = |uid: &Uid| by_uid.get(uid).map(|row| self.ask(client, row).boxed());
         asking.extend(
             machine
-                .fates()
-                .filter(|(_, fate)| **fate == EvictionState::Asking)
+                .evictions()
+                .filter(|(_, eviction)| **eviction == EvictionState::Asking)
                 .filter_map(|(uid, _)| ask(uid)),
         );
-        self.report(&machine, machine.fates().map(|(uid, _)| uid.clone()).collect()).await;
+        self.report(&machine, machine.evictions().map(|(uid, _)| uid.clone()).collect()).await;
         while !machine.is_over() {
             let wake = machine.wake_at().map(|at| clock::until(self.clock.now(), at));
             let changed: Vec<Uid> = tokio::select! {
@@ -160,8 +160,8 @@ impl Drain<'_> {
                 () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => {
                     let again = machine.tick(self.clock.now());
                     asking.extend(again.iter().filter_map(ask));
-                    // At the deadline every fate may have changed.
-                    machine.fates().map(|(uid, _)| uid.clone()).collect()
+                    // At the deadline every eviction may have changed.
+                    machine.evictions().map(|(uid, _)| uid.clone()).collect()
                 }
             };
             self.report(&machine, changed).await;
@@ -184,7 +184,7 @@ impl Drain<'_> {
             }
             Some(Event::InitDone) => {
                 let missing: Vec<Uid> = machine
-                    .fates()
+                    .evictions()
                     .map(|(uid, _)| uid)
                     .filter(|uid| !present.contains(*uid))
                     .cloned()
@@ -197,12 +197,12 @@ impl Drain<'_> {
     }
 
     async fn report(&self, machine: &Machine, changed: Vec<Uid>) {
-        let fates: Vec<(Uid, EvictionState)> = changed
+        let evictions: Vec<(Uid, EvictionState)> = changed
             .into_iter()
-            .filter_map(|uid| machine.fate(&uid).cloned().map(|fate| (uid, fate)))
+            .filter_map(|uid| machine.eviction(&uid).cloned().map(|eviction| (uid, eviction)))
             .collect();
-        if !fates.is_empty() {
-            self.out.data(Progress::Fates { node: self.node, fates }).await;
+        if !evictions.is_empty() {
+            self.out.data(Progress::Evictions { node: self.node, evictions }).await;
         }
     }
 

@@ -70,7 +70,7 @@ pub struct Machine {
 
 #[derive(Debug)]
 struct Course {
-    fate: EvictionState,
+    eviction: EvictionState,
     started: Timestamp,
 }
 
@@ -85,10 +85,10 @@ impl Machine {
     ) -> Self {
         let mut pods = BTreeMap::new();
         for uid in ask {
-            pods.insert(uid, Course { fate: EvictionState::Asking, started: now });
+            pods.insert(uid, Course { eviction: EvictionState::Asking, started: now });
         }
         for uid in wait {
-            pods.insert(uid, Course { fate: EvictionState::Ending { since: now }, started: now });
+            pods.insert(uid, Course { eviction: EvictionState::Ending { since: now }, started: now });
         }
         let deadline = timeout.and_then(|timeout| {
             let at = now.checked_add(SignedDuration::try_from(timeout).ok()?).ok()?;
@@ -98,23 +98,23 @@ impl Machine {
     }
 
     /// How far a pod is.
-    pub(crate) fn fate(&self, uid: &Uid) -> Option<&EvictionState> {
-        self.pods.get(uid).map(|course| &course.fate)
+    pub(crate) fn eviction(&self, uid: &Uid) -> Option<&EvictionState> {
+        self.pods.get(uid).map(|course| &course.eviction)
     }
 
-    /// Every pod with its fate.
-    pub(crate) fn fates(&self) -> impl Iterator<Item = (&Uid, &EvictionState)> {
-        self.pods.iter().map(|(uid, course)| (uid, &course.fate))
+    /// Every pod with its eviction.
+    pub(crate) fn evictions(&self) -> impl Iterator<Item = (&Uid, &EvictionState)> {
+        self.pods.iter().map(|(uid, course)| (uid, &course.eviction))
     }
 
-    /// Takes an answer; true if the pod's fate changed.
+    /// Takes an answer; true if the pod's eviction changed.
     pub(crate) fn answered(&mut self, uid: &Uid, answer: EvictionResponse, now: Timestamp) -> bool {
         let Some(course) = self.pods.get_mut(uid) else { return false };
         // The object may have gone before the answer came.
-        if course.fate.is_over() {
+        if course.eviction.is_over() {
             return false;
         }
-        course.fate = match answer {
+        course.eviction = match answer {
             EvictionResponse::Accepted => EvictionState::Ending { since: now },
             EvictionResponse::Blocked(message) => EvictionState::Waiting {
                 since: course.started,
@@ -130,8 +130,8 @@ impl Machine {
     /// The pod's object is gone; true if that is news.
     pub(crate) fn gone(&mut self, uid: &Uid, now: Timestamp) -> bool {
         match self.pods.get_mut(uid) {
-            Some(course) if !matches!(course.fate, EvictionState::Gone { .. }) => {
-                course.fate = EvictionState::Gone { after: now.duration_since(course.started) };
+            Some(course) if !matches!(course.eviction, EvictionState::Gone { .. }) => {
+                course.eviction = EvictionState::Gone { after: now.duration_since(course.started) };
                 true
             }
             _ => false,
@@ -143,16 +143,16 @@ impl Machine {
         if let Some((at, timeout)) = self.deadline
             && now >= at
         {
-            for course in self.pods.values_mut().filter(|course| !course.fate.is_over()) {
-                course.fate =
+            for course in self.pods.values_mut().filter(|course| !course.eviction.is_over()) {
+                course.eviction =
                     EvictionState::Failed(format!("global timeout reached: {}s", timeout.as_secs()));
             }
             return Vec::new();
         }
         let mut again = Vec::new();
         for (uid, course) in &mut self.pods {
-            if matches!(course.fate, EvictionState::Waiting { retry_at, .. } if retry_at <= now) {
-                course.fate = EvictionState::Asking;
+            if matches!(course.eviction, EvictionState::Waiting { retry_at, .. } if retry_at <= now) {
+                course.eviction = EvictionState::Asking;
                 again.push(uid.clone());
             }
         }
@@ -161,7 +161,7 @@ impl Machine {
 
     /// When [`Machine::tick`] has something to do next.
     pub(crate) fn wake_at(&self) -> Option<Timestamp> {
-        let retries = self.pods.values().filter_map(|course| match course.fate {
+        let retries = self.pods.values().filter_map(|course| match course.eviction {
             EvictionState::Waiting { retry_at, .. } => Some(retry_at),
             _ => None,
         });
@@ -170,7 +170,7 @@ impl Machine {
 
     /// Whether every pod is gone or has failed.
     pub(crate) fn is_over(&self) -> bool {
-        self.pods.values().all(|course| course.fate.is_over())
+        self.pods.values().all(|course| course.eviction.is_over())
     }
 }
 
@@ -195,10 +195,10 @@ mod tests {
         assert_eq!(machine.wake_at(), Some(at(6)));
         assert!(machine.tick(at(5)).is_empty());
         assert_eq!(machine.tick(at(6)), [uid("b")]);
-        assert_eq!(machine.fate(&uid("b")), Some(&EvictionState::Asking));
+        assert_eq!(machine.eviction(&uid("b")), Some(&EvictionState::Asking));
         assert!(machine.tick(at(7)).is_empty(), "not asked twice");
         machine.answered(&uid("b"), EvictionResponse::Blocked("no".to_owned()), at(7));
-        assert!(matches!(machine.fate(&uid("b")), Some(EvictionState::Waiting { since, retry_at, .. })
+        assert!(matches!(machine.eviction(&uid("b")), Some(EvictionState::Waiting { since, retry_at, .. })
                 if *since == at(0) && *retry_at == at(12)));
         machine.tick(at(12));
         machine.answered(&uid("b"), EvictionResponse::Accepted, at(12));
@@ -219,7 +219,7 @@ mod tests {
         let mut machine = Machine::start([uid("a")], [], None, at(0));
         machine.answered(&uid("a"), EvictionResponse::NotFound, at(2));
         assert_eq!(
-            machine.fate(&uid("a")),
+            machine.eviction(&uid("a")),
             Some(&EvictionState::Gone { after: SignedDuration::from_secs(2) })
         );
     }
@@ -231,9 +231,9 @@ mod tests {
         assert_eq!(machine.wake_at(), Some(at(40)));
         machine.tick(at(40));
         assert_eq!(
-            machine.fate(&uid("b")),
+            machine.eviction(&uid("b")),
             Some(&EvictionState::Failed("global timeout reached: 40s".to_owned()))
         );
-        assert!(matches!(machine.fate(&uid("a")), Some(EvictionState::Gone { .. })));
+        assert!(matches!(machine.eviction(&uid("a")), Some(EvictionState::Gone { .. })));
     }
 }

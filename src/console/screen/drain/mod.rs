@@ -67,7 +67,7 @@ pub(super) enum Stage {
 #[derive(Debug, Default)]
 pub(super) struct NodeState {
     pub(super) rows: Option<Vec<Row>>,
-    pub(super) fates: HashMap<Uid, EvictionState>,
+    pub(super) evictions: HashMap<Uid, EvictionState>,
     pub(super) result: Option<Result<(), String>>,
 }
 
@@ -75,15 +75,16 @@ impl NodeState {
     /// Pods gone, and pods that were to leave.
     pub(super) fn progress(&self) -> (usize, usize) {
         let leaving = self.rows.iter().flatten().filter(|row| row.verdict.leaves()).count();
-        let gone = self.fates.values().filter(|fate| matches!(fate, EvictionState::Gone { .. })).count();
+        let gone =
+            self.evictions.values().filter(|eviction| matches!(eviction, EvictionState::Gone { .. })).count();
         (gone, leaving)
     }
 
     /// Forgets all but the pods that have left.
     fn keep_what_is_gone(&mut self) {
-        self.fates.retain(|_, fate| matches!(fate, EvictionState::Gone { .. }));
+        self.evictions.retain(|_, eviction| matches!(eviction, EvictionState::Gone { .. }));
         if let Some(rows) = &mut self.rows {
-            rows.retain(|row| self.fates.contains_key(&row.uid));
+            rows.retain(|row| self.evictions.contains_key(&row.uid));
         }
         self.result = None;
     }
@@ -91,7 +92,7 @@ impl NodeState {
     /// What is still on the node although it was to be empty.
     pub(super) fn left(&self, cx: &Context<'_>) -> Left {
         let there = |row: &&Row| !cx.stores.pods().synced() || cx.stores.pods().get(&row.uid).is_some();
-        let failed = |row: &Row| matches!(self.fates.get(&row.uid), Some(EvictionState::Failed(_)));
+        let failed = |row: &Row| matches!(self.evictions.get(&row.uid), Some(EvictionState::Failed(_)));
         let mut left = Left::default();
         for row in self.rows.iter().flatten().filter(there) {
             left.refused += usize::from(row.verdict.refuses());
@@ -159,10 +160,10 @@ impl Drain {
 
     /// What would happen with the pods that are there now.
     fn planned(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
-        let mut ledger = BudgetTracker::new(cx.stores.budgets().iter().map(|(_, budget)| budget));
+        let mut tracker = BudgetTracker::new(cx.stores.budgets().iter().map(|(_, budget)| budget));
         let plan = |node: &ObjectRef| {
             let pods = cx.stores.pods_on(&node.name);
-            plan(pods, &mut ledger, &self.options, &self.exceptions, None)
+            plan(pods, &mut tracker, &self.options, &self.exceptions, None)
         };
         self.nodes.iter().map(plan).collect()
     }
@@ -276,9 +277,9 @@ impl Drain {
                     state.rows = Some(kept.chain(rows).collect());
                 }
             }
-            Progress::Fates { node, fates } => {
+            Progress::Evictions { node, evictions } => {
                 if let Some(state) = self.states.get_mut(node) {
-                    state.fates.extend(fates);
+                    state.evictions.extend(evictions);
                 }
             }
             Progress::Ended { node, result } => {

@@ -131,7 +131,7 @@ pub struct Row {
 /// known.
 pub fn plan<'a>(
     pods: impl IntoIterator<Item = &'a Pod>,
-    ledger: &mut BudgetTracker<'_>,
+    tracker: &mut BudgetTracker<'_>,
     options: &Options,
     exceptions: &BTreeSet<Uid>,
     daemon_sets: Option<&BTreeSet<Uid>>,
@@ -165,7 +165,7 @@ pub fn plan<'a>(
         .into_iter()
         .map(|(pod, mut row)| {
             if row.verdict.leaves() && row.verdict != Verdict::Going && !options.disable_eviction {
-                row.ruling = ledger.rule(pod);
+                row.ruling = tracker.rule(pod);
             }
             row
         })

@@ -88,7 +88,7 @@ struct Parts<'a> {
     row: &'a Row,
     word: &'static str,
     why: (String, Style),
-    fate: (String, Style),
+    eviction: (String, Style),
 }
 
 /// The rows of all nodes, and which line the cursor is on.
@@ -106,10 +106,10 @@ fn list_lines(
         .collect();
     let all = || parts.iter().flatten();
     let name_width = all().map(|part| part.row.name.width()).max().unwrap_or(0) + 1;
-    let fate_width = all().map(|part| part.fate.0.width()).max().unwrap_or(0);
+    let eviction_width = all().map(|part| part.eviction.0.width()).max().unwrap_or(0);
     let name_width = name_width.clamp(8, (width * 2 / 5).max(8));
-    let fate_width = fate_width.min(width / 3);
-    let why_width = width.saturating_sub(10 + name_width + 1 + fate_width + 1);
+    let eviction_width = eviction_width.min(width / 3);
+    let why_width = width.saturating_sub(10 + name_width + 1 + eviction_width + 1);
     let mut lines = Vec::new();
     let mut cursor = 0;
     for (node, parts) in parts.into_iter().enumerate() {
@@ -121,7 +121,7 @@ fn list_lines(
         if parts.is_empty() {
             lines.push(Line::styled("  no pods on this node", cx.theme.body.dim));
         }
-        for Parts { row, word, why, fate } in parts {
+        for Parts { row, word, why, eviction } in parts {
             let selected = drain.cursor == Cursor::Pod(row.uid.clone());
             if selected {
                 cursor = lines.len();
@@ -131,16 +131,19 @@ fn list_lines(
                 Verdict::SkipDaemonSet | Verdict::SkipMirror => cx.theme.body.dim,
                 _ => cx.theme.body.accent,
             };
-            // A row without a decision or a fate has their room for its words.
-            let (why_width, fate_width) =
-                if fate.0.is_empty() { (why_width + 1 + fate_width, 0) } else { (why_width, fate_width) };
+            // A row without a decision or a eviction has their room for its words.
+            let (why_width, eviction_width) = if eviction.0.is_empty() {
+                (why_width + 1 + eviction_width, 0)
+            } else {
+                (why_width, eviction_width)
+            };
             let mut line = Line::from(vec![
                 Span::styled(if selected { "▸ " } else { "  " }, cx.theme.body.accent),
                 Span::styled(cell(word, 8), word_style),
                 Span::styled(cell(&clean(&row.name), name_width), cx.theme.body.text),
                 Span::styled(cell(&clean(&why.0), why_width), why.1),
                 Span::raw(" "),
-                Span::styled(cell(&fate.0, fate_width), fate.1),
+                Span::styled(cell(&eviction.0, eviction_width), eviction.1),
             ]);
             if selected {
                 for span in &mut line.spans {
@@ -168,7 +171,7 @@ fn came_instead(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<U
     let left = drain.states.iter().zip(rows).flat_map(|(state, rows)| {
         rows.iter().filter(|row| {
             matches!(
-                state.fates.get(&row.uid),
+                state.evictions.get(&row.uid),
                 Some(EvictionState::Gone { .. } | EvictionState::Ending { .. })
             )
         })
@@ -184,8 +187,8 @@ fn parts<'a>(
     came: Option<&Replacement>,
 ) -> Parts<'a> {
     let theme = cx.theme;
-    let fate = drain.states.get(node).and_then(|state| state.fates.get(&row.uid));
-    let (why, why_style) = match (fate, &row.ruling) {
+    let eviction = drain.states.get(node).and_then(|state| state.evictions.get(&row.uid));
+    let (why, why_style) = match (eviction, &row.ruling) {
         // The server starts with words that every row would repeat.
         (Some(EvictionState::Waiting { message, .. }), _) => (
             message.strip_prefix("The disruption budget ").unwrap_or(message).to_owned(),
@@ -203,7 +206,7 @@ fn parts<'a>(
     };
     let blocked = matches!(row.ruling, BudgetDecision::Blocked(_) | BudgetDecision::Refused(_));
     let word = if blocked && drain.stage == Stage::Preview { "blocked" } else { row.verdict.word() };
-    Parts { row, word, why: (why, why_style), fate: fate_words(drain, cx, row, fate) }
+    Parts { row, word, why: (why, why_style), eviction: eviction_words(drain, cx, row, eviction) }
 }
 
 fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (String, Style) {
@@ -224,10 +227,15 @@ fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (Strin
 }
 
 /// What became of a pod, in glyph, words and colour.
-fn fate_words(drain: &Drain, cx: &Context<'_>, row: &Row, fate: Option<&EvictionState>) -> (String, Style) {
+fn eviction_words(
+    drain: &Drain,
+    cx: &Context<'_>,
+    row: &Row,
+    eviction: Option<&EvictionState>,
+) -> (String, Style) {
     let theme = cx.theme;
     let next_second = || cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
-    match fate {
+    match eviction {
         None => {
             let decision = match row.verdict {
                 Verdict::RefuseUnmanaged => "[ ] evict it anyway",

@@ -20,7 +20,7 @@ pub struct Verdict {
     /// What the pod's event says.
     pub message: String,
     /// What would make it fit, the least first.
-    #[serde(default, rename = "advice")]
+    #[serde(default)]
     pub hints: Vec<Hint>,
     /// The filters that had something to say, in the order in which they are asked.
     #[serde(default)]
@@ -144,7 +144,7 @@ mod tests {
     fn a_verdict_is_read_and_its_scores_add_up_con_9() {
         let VerdictResponse::Verdict(verdict) = read(json!({
             "kind": "SchedulingVerdict", "attemptedAt": "2026-05-01T11:59:48Z", "message": "0/1 nodes",
-            "advice": [{"node": "a", "changes": ["uncordon it"]}], "filters": ["NodeUnschedulable"],
+            "hints": [{"node": "a", "changes": ["uncordon it"]}], "filters": ["NodeUnschedulable"],
             "scoredBy": [{"plugin": "TaintToleration", "weight": 3}, {"plugin": "ImageLocality", "weight": 1}],
             "nodes": [{"name": "a", "refusals": [{"plugin": "NodeUnschedulable",
                 "reasons": ["node(s) were unschedulable"]}], "scores": [100, 7]}, {"name": "b"}]}))

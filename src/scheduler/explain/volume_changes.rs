@@ -1,8 +1,8 @@
-//! What would make a pod's volumes fit on a node: part of [`diagnosis`](crate::explain::diagnosis).
+//! What would make a pod's volumes fit on a node: part of [`hints`](crate::explain::hints).
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 
-use crate::explain::hint::Hint;
+use crate::explain::required_change::RequiredChange;
 use crate::plugins::located;
 use crate::reason::Reason;
 use crate::state::node_info::NodeInfo;
@@ -16,7 +16,12 @@ use object::storage::{
 };
 
 /// The change that would turn a refusal because of volumes; none for reasons of another kind.
-pub(crate) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason: &Reason) -> Option<Hint> {
+pub(crate) fn change(
+    pod: &PodInfo,
+    snapshot: &Snapshot,
+    node: &NodeInfo,
+    reason: &Reason,
+) -> Option<RequiredChange> {
     let storage = snapshot.storage();
     let of = |used: &PodClaim| storage.claim(&pod.claim_key(used));
     let claims = || pod.claims.iter().filter_map(of);
@@ -26,11 +31,11 @@ pub(crate) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason
         Reason::Claim(_) => match pod.claims.iter().find(|used| of(used).is_none()) {
             // Its controller makes it.
             Some(missing) if missing.ephemeral => return None,
-            Some(missing) => Hint::CreateClaim(missing.name.clone()),
+            Some(missing) => RequiredChange::CreateClaim(missing.name.clone()),
             None => {
                 let useless =
                     |claim: &&Shared<_>| claim_phase(claim) == "Lost" || is_terminating(&claim.metadata);
-                Hint::ReplaceClaim(name(claims().find(useless)?))
+                RequiredChange::ReplaceClaim(name(claims().find(useless)?))
             }
         },
         Reason::ClaimInUse => {
@@ -38,7 +43,7 @@ pub(crate) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason
                 let modes = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
                 modes.into_iter().any(|mode| mode == "ReadWriteOncePod") && storage.users(&claim.key()) > 0
             };
-            Hint::FreeClaim(name(claims().find(alone)?))
+            RequiredChange::FreeClaim(name(claims().find(alone)?))
         }
         Reason::UnboundClaims => {
             let waits = |claim: &PersistentVolumeClaim| {
@@ -50,11 +55,11 @@ pub(crate) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason
         Reason::NoVolumeToBind => provide(claims().find(|claim| volume_name(claim).is_none())?),
         Reason::VolumeElsewhere => {
             let elsewhere = |volume: &&Shared<PersistentVolume>| !is_reachable_from(volume, &node.node);
-            Hint::MeetVolumeAffinity(volumes().find(elsewhere)?.name().to_string())
+            RequiredChange::MeetVolumeAffinity(volumes().find(elsewhere)?.name().to_string())
         }
         Reason::VolumeZone => {
             let elsewhere = located(pod, snapshot).into_iter().find(|located| !located.allows(node))?;
-            Hint::MoveToVolume {
+            RequiredChange::MoveToVolume {
                 volume: elsewhere.volume,
                 label: format!("{}={}", elsewhere.label, elsewhere.value),
             }
@@ -62,14 +67,14 @@ pub(crate) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason
         Reason::VolumeMissing => {
             let missing =
                 claims().find(|claim| volume_name(claim).is_some_and(|name| storage.volume(name).is_none()));
-            Hint::ReplaceClaim(name(missing?))
+            RequiredChange::ReplaceClaim(name(missing?))
         }
         _ => return None,
     })
 }
 
-fn provide(claim: &Shared<PersistentVolumeClaim>) -> Hint {
-    Hint::ProvideVolume {
+fn provide(claim: &Shared<PersistentVolumeClaim>) -> RequiredChange {
+    RequiredChange::ProvideVolume {
         claim: claim.name().to_string(),
         class: claim_class(claim).to_string(),
         size: claim_size(claim).to_binary().0,

@@ -1,10 +1,10 @@
 //! What would make a pod fit: for each node the changes that would turn every refusal, the smallest first.
 //!
-//! Diagnosis is found by looking at what was refused, not by trying: it names what stands in the way on a node,
+//! Hint is found by looking at what was refused, not by trying: it names what stands in the way on a node,
 //! completely, and how much of it.
 
-use super::volume_diagnosis;
-use crate::explain::hint::Hint;
+use super::volume_changes;
+use crate::explain::required_change::RequiredChange;
 use crate::explain::verdict_table::{Row, VerdictTable};
 use crate::framework::PluginId;
 use crate::reason::Reason;
@@ -13,42 +13,43 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 use object::taint::{self, untolerated};
 
-/// So many different diagnoses are given.
-const ADVICE_KEPT: usize = 3;
+/// So many different hints are given.
+const HINTS_KEPT: usize = 3;
 
 /// Everything that would have to change for one node to take the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Diagnosis {
+pub(crate) struct Hint {
     /// The node.
     pub(crate) node: NodeName,
     /// What to change there: at least one thing.
-    pub(crate) changes: Vec<Hint>,
+    pub(crate) changes: Vec<RequiredChange>,
     /// How many other nodes need the same.
     pub(crate) alike: usize,
 }
 
 /// The nodes that need the least, with what they need; nodes that need the same are listed as one.
-pub(crate) fn diagnose(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Diagnosis> {
+pub(crate) fn hints(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Hint> {
     let needs = |(position, row): (usize, Row<'_>)| {
         let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);
-        let effort: u32 = changes.iter().map(Hint::effort).sum();
-        let amount: i64 = changes.iter().map(Hint::amount).sum();
+        let effort: u32 = changes.iter().map(RequiredChange::effort).sum();
+        let amount: i64 = changes.iter().map(RequiredChange::amount).sum();
         (!changes.is_empty()).then_some((effort, amount, position, changes))
     };
-    let mut found: Vec<(u32, i64, usize, Vec<Hint>)> = table.rows().enumerate().filter_map(needs).collect();
+    let mut found: Vec<(u32, i64, usize, Vec<RequiredChange>)> =
+        table.rows().enumerate().filter_map(needs).collect();
     found.sort_unstable_by_key(|(effort, amount, position, _)| (*effort, *amount, *position));
-    let mut kept: Vec<Diagnosis> = Vec::new();
+    let mut kept: Vec<Hint> = Vec::new();
     for (_, _, position, changes) in found {
         if let Some(same) = kept.iter_mut().find(|known| known.changes == changes) {
             same.alike += 1;
-        } else if kept.len() < ADVICE_KEPT {
-            kept.push(Diagnosis { node: snapshot.nodes()[position].name.clone(), changes, alike: 0 });
+        } else if kept.len() < HINTS_KEPT {
+            kept.push(Hint { node: snapshot.nodes()[position].name.clone(), changes, alike: 0 });
         }
     }
     kept
 }
 
-fn changes(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, row: Row<'_>) -> Vec<Hint> {
+fn changes(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, row: Row<'_>) -> Vec<RequiredChange> {
     let mut changes = Vec::new();
     for (plugin, refusal) in row.verdicts() {
         for reason in refusal.iter().flat_map(|refusal| refusal.reasons.as_slice()) {
@@ -68,38 +69,40 @@ fn change(
     node: &NodeInfo,
     plugin: PluginId,
     reason: &Reason,
-) -> Option<Hint> {
+) -> Option<RequiredChange> {
     Some(match reason {
-        Reason::Unschedulable => Hint::Uncordon,
-        Reason::Taint { .. } => Hint::RemoveTaint(taint::text(untolerated(&node.taints, pod.tolerations())?)),
+        Reason::Unschedulable => RequiredChange::Uncordon,
+        Reason::Taint { .. } => {
+            RequiredChange::RemoveTaint(taint::text(untolerated(&node.taints, pod.tolerations())?))
+        }
         Reason::Insufficient(resource) => {
             let (asked, has) = (pod.requests.amount(resource), node.allocatable.amount(resource));
             if asked > has {
-                Hint::Enlarge { resource: resource.clone(), missing: asked - has, has }
+                RequiredChange::Enlarge { resource: resource.clone(), missing: asked - has, has }
             } else {
-                Hint::Free(resource.clone(), asked - (has - node.requested.amount(resource)))
+                RequiredChange::Free(resource.clone(), asked - (has - node.requested.amount(resource)))
             }
         }
-        Reason::TooManyPods => Hint::RemoveAnyPod,
+        Reason::TooManyPods => RequiredChange::RemoveAnyPod,
         Reason::Ports => {
             let taken = pod.ports.iter().find(|port| node.ports.iter().any(|other| port.conflicts(other)))?;
-            Hint::FreePort(taken.port)
+            RequiredChange::FreePort(taken.port)
         }
         Reason::NodeAffinity => match pod.required_nodes.missing_labels(&node.node) {
-            missing if missing.is_empty() => Hint::MeetNodeAffinity,
-            missing => Hint::AddLabels(missing.join(",")),
+            missing if missing.is_empty() => RequiredChange::MeetNodeAffinity,
+            missing => RequiredChange::AddLabels(missing.join(",")),
         },
-        Reason::EnforcedNodeAffinity | Reason::AffinityConflict => Hint::MeetNodeAffinity,
+        Reason::EnforcedNodeAffinity | Reason::AffinityConflict => RequiredChange::MeetNodeAffinity,
         Reason::SpreadLabelMissing => {
             let missing = pod.spread.iter().filter(|s| s.required && node.label(&s.topology_key).is_none());
-            Hint::Label(missing.map(|spread| spread.topology_key.clone()).next()?)
+            RequiredChange::Label(missing.map(|spread| spread.topology_key.clone()).next()?)
         }
         Reason::PodAffinity => {
             let keys = || pod.affinity.required.iter().map(|key| key.topology.clone());
             if let Some(missing) = keys().find(|key| node.label(key).is_none()) {
-                Hint::Label(missing)
+                RequiredChange::Label(missing)
             } else {
-                Hint::BringSoughtPod(keys().next()?)
+                RequiredChange::BringSoughtPod(keys().next()?)
             }
         }
         Reason::PodAntiAffinity => {
@@ -110,7 +113,7 @@ fn change(
                     .get(domain_count.topology())
                     .is_some_and(|domain| domain_count.pods_in(domain) > 0)
             });
-            Hint::RemoveShunnedPods(crowded?.topology.clone())
+            RequiredChange::RemoveShunnedPods(crowded?.topology.clone())
         }
         Reason::ExistingAntiAffinity => {
             let counts = snapshot.counts();
@@ -118,17 +121,17 @@ fn change(
                 counted.term.pods.matches(&pod.pod, counts.namespaces())
                     && node.domains.get(counted.topology).is_some_and(|domain| counted.pods_in(domain) > 0)
             });
-            Hint::RemoveShunnedPods(shunning?.term.topology.clone())
+            RequiredChange::RemoveShunnedPods(shunning?.term.topology.clone())
         }
-        Reason::NodeName => Hint::ChangeNodeName,
-        Reason::NotNamedBy(_) if plugin == PluginId::NodeAffinity => Hint::MeetNodeAffinity,
+        Reason::NodeName => RequiredChange::ChangeNodeName,
+        Reason::NotNamedBy(_) if plugin == PluginId::NodeAffinity => RequiredChange::MeetNodeAffinity,
         Reason::Claim(_)
         | Reason::ClaimInUse
         | Reason::UnboundClaims
         | Reason::VolumeElsewhere
         | Reason::VolumeZone
         | Reason::NoVolumeToBind
-        | Reason::VolumeMissing => return volume_diagnosis::change(pod, snapshot, node, reason),
+        | Reason::VolumeMissing => return volume_changes::change(pod, snapshot, node, reason),
         Reason::NotNamedBy(_) | Reason::Spread | Reason::PreemptionNotHelpful | Reason::NoVictims => {
             return None;
         }
@@ -136,7 +139,7 @@ fn change(
 }
 
 /// For every constraint that the pod would break on the node the skew it would make there.
-fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<Hint> {
+fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<RequiredChange> {
     let required = pod.spread.iter().filter(|spread| spread.required);
     let broken = required.filter_map(|spread| {
         let domain_count = snapshot.counts().domain_count(&spread.domain_count);
@@ -144,7 +147,7 @@ fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<Hint> {
         let enough = domain_count.domain_count() >= spread.min_domains;
         let fewest = if enough { domain_count.suppose().fewest() } else { 0 };
         let skew = there + i64::from(spread.counts_itself) - fewest;
-        (skew > spread.max_skew).then(|| Hint::RaiseMaxSkew(spread.topology_key.clone(), skew))
+        (skew > spread.max_skew).then(|| RequiredChange::RaiseMaxSkew(spread.topology_key.clone(), skew))
     });
     broken.collect()
 }
@@ -156,17 +159,17 @@ mod tests {
     use crate::test_cluster::Cluster;
     use crate::test_objects::{asking, node, sized_node};
 
-    /// The diagnoses for the pod `p` after its attempt: `node: change and change`.
-    fn diagnoses(cluster: &mut Cluster, spec: Value) -> Vec<String> {
+    /// The hints for the pod `p` after its attempt: `node: change and change`.
+    fn hints(cluster: &mut Cluster, spec: Value) -> Vec<String> {
         cluster.pod("p", spec);
         assert!(cluster.step().starts_with("p: 0/"));
         let verdict = cluster.verdicts.lock().get("p").unwrap();
-        let describe = |diagnosis: &super::Diagnosis| {
-            let changes: Vec<String> = diagnosis.changes.iter().map(ToString::to_string).collect();
-            let alike = if diagnosis.alike > 0 { format!(" +{}", diagnosis.alike) } else { String::new() };
-            format!("{}{alike}: {}", diagnosis.node, changes.join(" and "))
+        let describe = |hint: &super::Hint| {
+            let changes: Vec<String> = hint.changes.iter().map(ToString::to_string).collect();
+            let alike = if hint.alike > 0 { format!(" +{}", hint.alike) } else { String::new() };
+            format!("{}{alike}: {}", hint.node, changes.join(" and "))
         };
-        verdict.diagnoses.iter().map(describe).collect()
+        verdict.hints.iter().map(describe).collect()
     }
 
     #[test]
@@ -180,7 +183,7 @@ mod tests {
             Cluster::new(&[sized_node("small", "1"), sized_node("busy", "2"), cordoned, tainted]);
         cluster.placed("there", "busy", json!({"spec": asking("1500m")}));
         assert_eq!(
-            diagnoses(&mut cluster, asking("2")),
+            hints(&mut cluster, asking("2")),
             [
                 "cordoned: uncordon it",
                 "tainted: remove the taint gpu=yes:NoSchedule, or tolerate it",
@@ -192,14 +195,14 @@ mod tests {
         let mut spec = asking("1500m");
         spec["nodeSelector"] = json!({"disk": "ssd"});
         assert_eq!(
-            diagnoses(&mut cluster, spec),
+            hints(&mut cluster, spec),
             ["small: label it disk=ssd and request at most 1 cpu: it has no more in all"]
         );
         // What holds for many nodes is said once.
         let nodes: Vec<_> = (0..40).map(|n| sized_node(&format!("n{n:02}"), "1")).collect();
         let mut cluster = Cluster::new(&nodes);
         assert_eq!(
-            diagnoses(&mut cluster, asking("2")),
+            hints(&mut cluster, asking("2")),
             ["n00 +39: request at most 1 cpu: it has no more in all"]
         );
     }
@@ -220,20 +223,20 @@ mod tests {
         let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
             "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]});
         // Zone b has none: two in a is a skew of 2 already, for a pod that does not count itself.
-        assert_eq!(diagnoses(&mut cluster, spread), ["b1: uncordon it", "a1: raise maxSkew of zone to 2"]);
+        assert_eq!(hints(&mut cluster, spread), ["b1: uncordon it", "a1: raise maxSkew of zone to 2"]);
         let mut cluster = Cluster::new(&[labelled("a1", "a")]);
         cluster.placed("w1", "a1", web);
         let term = json!([{"topologyKey": "zone", "labelSelector": selector}]);
         let mut shuns = json!({});
         shuns["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = term;
         assert_eq!(
-            diagnoses(&mut cluster, shuns),
+            hints(&mut cluster, shuns),
             ["a1: remove the pods that anti-affinity keeps apart from its zone"]
         );
         let mut seeks = json!({});
         seeks["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
             json!([{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]);
-        assert_eq!(diagnoses(&mut cluster, seeks), ["a1: run a pod that the affinity asks for in its zone"]);
+        assert_eq!(hints(&mut cluster, seeks), ["a1: run a pod that the affinity asks for in its zone"]);
     }
 
     #[test]
@@ -283,7 +286,7 @@ mod tests {
             for volume in &volumes {
                 cluster.volume(volume);
             }
-            assert_eq!(diagnoses(&mut cluster, with_claim("c")), [expected]);
+            assert_eq!(hints(&mut cluster, with_claim("c")), [expected]);
         }
     }
 }

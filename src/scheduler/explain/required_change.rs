@@ -6,7 +6,7 @@ use crate::reason::ResourceName;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Hint {
+pub(crate) enum RequiredChange {
     /// Take the cordon off.
     Uncordon,
     /// Remove the taint, or tolerate it.
@@ -66,7 +66,7 @@ pub(crate) enum Hint {
     },
 }
 
-impl Hint {
+impl RequiredChange {
     /// How hard it is to do: smaller is better.
     pub(crate) fn effort(&self) -> u32 {
         match self {
@@ -95,7 +95,7 @@ impl Hint {
 }
 
 /// As an operator would say it.
-impl fmt::Display for Hint {
+impl fmt::Display for RequiredChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Uncordon => f.write_str("uncordon it"),

@@ -1,0 +1,28 @@
+//! The back-off of images that cannot be had (POD-4): `sync_pod/pull.rs` tries them, the plan waits between the tries.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::observed::ImageState;
+use base::clock::saturating_after;
+use object::config::Timings;
+
+/// For this long a failed pull shows its own error; after that, that it is backing off.
+const PULL_ERROR_SHOWN: Duration = Duration::from_secs(1);
+
+/// Until when an image that failed is not tried again, and from when on that is shown as a back-off; none where it may
+/// be tried now.
+pub(super) fn back_off(image: &ImageState, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+    let ImageState::Failed { at, delay, .. } = image else { return None };
+    let until = saturating_after(*at, *delay);
+    (until > now).then(|| (until, saturating_after(*at, PULL_ERROR_SHOWN)))
+}
+
+/// The wait after one more failed pull.
+pub(crate) fn next_delay(before: &ImageState, timings: &Timings) -> Duration {
+    match before {
+        ImageState::Failed { delay, .. } => delay.saturating_mul(2).min(timings.image_back_off_max.0),
+        _ => timings.image_back_off_initial.0,
+    }
+}
