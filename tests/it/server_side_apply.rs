@@ -299,6 +299,43 @@ async fn owners_in_a_version_that_is_gone_own_nothing_api_13() {
     assert_eq!(names, ["m Apply", "writer Update"]);
 }
 
+/// A list that becomes one whole belongs as a whole to whoever had an element.
+#[tokio::test]
+async fn owners_follow_a_schema_whose_lists_become_wholes_api_13() {
+    let face = Face::new();
+    let define = |list: &str| {
+        let mut definition = widgets();
+        for version in &mut definition.versions {
+            let schema =
+                version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()).unwrap();
+            let spec = schema.properties.as_mut().and_then(|fields| fields.get_mut("spec")).unwrap();
+            let tags = json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": list});
+            let tags = serde_json::from_value(tags).unwrap();
+            spec.properties.as_mut().unwrap().insert("tags".into(), tags);
+        }
+        face.api.define(&definition).unwrap();
+    };
+    let path = "/apis/added.test/v1/namespaces/default/widgets/w";
+    let widget = |tags: Value| {
+        json!({"apiVersion": "added.test/v1", "kind": "Widget", "metadata": {"name": "w"},
+            "spec": {"replicas": 1, "tags": tags}})
+    };
+    define("set");
+    let made = apply(&face, path, "fieldManager=a", &widget(json!(["x"]))).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let both = apply(&face, path, "fieldManager=b", &widget(json!(["y"]))).await.json();
+    assert_eq!(both["spec"]["tags"], json!(["x", "y"]));
+    assert_eq!(owners(&both)[0].1["f:spec"]["f:tags"], json!({"v:\"x\"": {}}));
+    define("atomic");
+    let refused = apply(&face, path, "fieldManager=b", &widget(json!(["z"]))).await;
+    assert_eq!(refused.json()["message"], "Apply failed with 1 conflict: conflict with \"a\": .spec.tags");
+    let forced = apply(&face, path, "fieldManager=b&force=true", &widget(json!(["z"]))).await.json();
+    assert_eq!(forced["spec"]["tags"], json!(["z"]));
+    let fields: Vec<Value> =
+        owners(&forced).into_iter().map(|(_, fields)| fields["f:spec"].clone()).collect();
+    assert_eq!(fields, [json!({"f:replicas": {}}), json!({"f:replicas": {}, "f:tags": {}})]);
+}
+
 /// Owners are stored with the object.
 #[tokio::test]
 async fn owners_survive_a_restart_api_13() {

@@ -201,3 +201,20 @@ pub(crate) fn with_named_fields(of: Type<'_>, set: &FieldSet) -> FieldSet {
         })
         .collect()
 }
+
+/// The set with whole lists and maps in place of what was owned in them before their schema said that they are owned as
+/// wholes.
+pub(crate) fn with_wholes(of: Type<'_>, set: &FieldSet) -> FieldSet {
+    set.nodes()
+        .map(|(step, node)| {
+            let type_ = of.below(step);
+            let is_whole = !node.below.is_empty() && type_.is_whole();
+            let node = if is_whole {
+                Node::leaf()
+            } else {
+                Node { member: node.member, below: with_wholes(type_, &node.below) }
+            };
+            (step.clone(), node)
+        })
+        .collect()
+}

@@ -68,7 +68,7 @@ pub(crate) fn track(
     let before = old.map_or_else(|| json!({}), |old| old.content_without(same));
     let changes = updater::changes(of, before, new.content_without(same));
     let touched = [&changes.added, &changes.modified, &changes.removed];
-    let base = of_known_versions(kinds, new.kind(), &base);
+    let base = reconciled(kinds, of, new.kind(), &base);
     let (base, others) = if base.entries().len() < MAX_UPDATE_MANAGERS {
         base.partition(|entry| entry.touches(&touched) || entry.manager().name == writer.manager)
     } else {
@@ -81,11 +81,18 @@ pub(crate) fn track(
     ManagedFields::from(owners).and(others)
 }
 
-/// The owners without those whose fields are named in a version of a custom resource that is gone: nothing tells any
-/// more which fields those are.
-fn of_known_versions(kinds: &Kinds, kind: Kind, owners: &ManagedFields) -> ManagedFields {
-    let is_known = |entry: &Entry| kinds.knows_version(kind, &entry.manager().api_version);
-    if owners.entries().iter().all(is_known) { owners.clone() } else { owners.partition(is_known).0 }
+/// The owners as the schema of a custom resource has them now, of which built-in kinds have one for ever. Those are left
+/// out whose fields are named in a version that is gone: nothing tells any more which fields those are.
+fn reconciled(kinds: &Kinds, of: Type<'_>, kind: Kind, owners: &ManagedFields) -> ManagedFields {
+    if !kind.is_custom() {
+        return owners.clone();
+    }
+    let known = |entry: &&Entry| kinds.knows_version(kind, &entry.manager().api_version);
+    let entries = owners.entries().iter().filter(known).map(|entry| {
+        let fields = compare::with_wholes(of, &entry.fields());
+        Entry::new(entry.manager().clone(), entry.time(), &fields)
+    });
+    ManagedFields::new(entries.collect())
 }
 
 /// What keeps a configuration from being applied to an object of this type, in Kubernetes' words.
@@ -114,10 +121,10 @@ pub(crate) fn apply(
 ) -> Result<(Value, ManagedFields), ApiError> {
     let empty = json!({});
     let content = live.map(Object::content);
-    let owners = |live: &Object| Owners::from(&of_known_versions(kinds, live.kind(), live.managed_fields()));
+    let of = Type::served(kinds, served);
+    let owners = |live: &Object| Owners::from(&reconciled(kinds, of, live.kind(), live.managed_fields()));
     let owners = live.map(owners).unwrap_or_default();
     let content = content.as_ref().unwrap_or(&empty);
-    let of = Type::served(kinds, served);
     let (value, owners) =
         apply_to(of, writer, content, owners, config).map_err(|conflicts| refusal(&conflicts))?;
     Ok((value, owners.into()))

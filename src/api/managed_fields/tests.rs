@@ -203,6 +203,19 @@ fn sets_and_wholes_are_owned_as_the_schema_says_api_13() {
     assert_eq!(case.live["spec"]["selector"], json!({"matchLabels": {"m": "1"}}));
 }
 
+/// A reference is owned as a whole, but not where Kubernetes marks the field otherwise: binder and user share a claim.
+#[test]
+fn a_volumes_claim_is_owned_field_by_field_api_13() {
+    let mut case = Case::new("PersistentVolume");
+    case.apply("a", &json!({"spec": {"claimRef": {"name": "c", "namespace": "n"}}}));
+    case.apply("b", &json!({"spec": {"claimRef": {"uid": "u"}}}));
+    case.is(
+        &json!({"spec": {"claimRef": {"name": "c", "namespace": "n", "uid": "u"}}}),
+        &json!({"a": {"f:spec": {"f:claimRef": {"f:name": {}, "f:namespace": {}}}},
+            "b": {"f:spec": {"f:claimRef": {"f:uid": {}}}}}),
+    );
+}
+
 /// What was written by client-side apply is kubectl's to apply, as long as nobody changed it since.
 #[test]
 fn kubectl_takes_over_from_client_side_apply_api_13() {

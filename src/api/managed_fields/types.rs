@@ -87,10 +87,8 @@ impl<'a> Type<'a> {
         let owned = match self {
             Self::Shape(shape, rule) => match shape {
                 Shape::Any | Shape::Scalar(_) => Owned::Leaf,
-                Shape::Object(id) => {
-                    map(rule.map == MapType::Atomic || graph().get(*id).map == MapType::Atomic)
-                }
-                Shape::Map(_) => map(rule.map == MapType::Atomic),
+                Shape::Object(id) => map(rule.map.unwrap_or(graph().get(*id).map) == MapType::Atomic),
+                Shape::Map(_) => map(rule.map == Some(MapType::Atomic)),
                 Shape::List(_) => match rule.list.unwrap_or_default() {
                     ListType::Atomic => Owned::Leaf,
                     ListType::Set => Owned::Set,
@@ -121,6 +119,16 @@ impl<'a> Type<'a> {
             Owned::Set | Owned::Keyed(_) => value.is_array() || value.is_null(),
         };
         if fits { owned } else { Owned::Leaf }
+    }
+
+    /// Whether it is a list or map that is owned as a whole.
+    pub(crate) fn is_whole(self) -> bool {
+        let empty = match self.form() {
+            Form::List => json!([]),
+            Form::Map => json!({}),
+            _ => return false,
+        };
+        self.owned(&empty) == Owned::Leaf
     }
 
     /// The type of a field or of a map's value, and whether the type names the field.

@@ -69,13 +69,12 @@ pub struct MergeRule {
     pub merge_key: &'static str,
     /// For server-side apply, `None` where Kubernetes marks nothing (which acts as atomic).
     pub(crate) list: Option<ListType>,
-    /// For server-side apply.
-    pub(crate) map: MapType,
+    /// For server-side apply, `None` where Kubernetes marks nothing (which acts as its type says).
+    pub(crate) map: Option<MapType>,
 }
 
 impl MergeRule {
-    const NONE: Self =
-        Self { strategy: PatchStrategy::Unset, merge_key: "", list: None, map: MapType::Granular };
+    const NONE: Self = Self { strategy: PatchStrategy::Unset, merge_key: "", list: None, map: None };
 }
 
 const fn keyed(key: &'static str, keys: &'static [&'static str]) -> MergeRule {
@@ -103,7 +102,8 @@ const NAME: &[&str] = &["name"];
 const TYPE: &[&str] = &["type"];
 const ATOMIC: MergeRule = listed(ListType::Atomic);
 const SET: MergeRule = listed(ListType::Set);
-const ATOMIC_MAP: MergeRule = MergeRule { map: MapType::Atomic, ..MergeRule::NONE };
+const ATOMIC_MAP: MergeRule = MergeRule { map: Some(MapType::Atomic), ..MergeRule::NONE };
+const GRANULAR: MergeRule = MergeRule { map: Some(MapType::Granular), ..MergeRule::NONE };
 const CONDITIONS: MergeRule = keyed("type", TYPE);
 
 /// Fields by the last part of their type's name (`PodSpec`) and their JSON name.
@@ -156,6 +156,7 @@ static FIELDS: &[(&str, &str, MergeRule)] = &[
     ("NodeStatus", "addresses", keyed("type", TYPE)),
     ("NodeStatus", "conditions", CONDITIONS),
     ("NamespaceStatus", "conditions", CONDITIONS),
+    ("PersistentVolumeSpec", "claimRef", GRANULAR),
     ("PersistentVolumeClaimStatus", "conditions", CONDITIONS),
     ("ReplicationControllerSpec", "selector", ATOMIC_MAP),
     ("ReplicationControllerStatus", "conditions", CONDITIONS),

@@ -143,8 +143,10 @@ fn complete(name: &str, schema: &mut Value) {
             }
             None => {}
         }
-        if rule.map == MapType::Atomic {
-            property["x-kubernetes-map-type"] = "atomic".into();
+        match rule.map {
+            Some(MapType::Atomic) => property["x-kubernetes-map-type"] = "atomic".into(),
+            Some(MapType::Granular) => property["x-kubernetes-map-type"] = "granular".into(),
+            None => {}
         }
         // Without it an apply of a port without a protocol would not find its list key.
         if field == "protocol" && (name.ends_with(".ContainerPort") || name.ends_with(".ServicePort")) {
