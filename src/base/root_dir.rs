@@ -19,7 +19,7 @@ pub struct RootDir {
 
 /// An open directory inside, and a name in it.
 #[derive(Debug)]
-pub struct Place {
+pub struct ParentAndName {
     /// The directory it is in.
     pub directory: OwnedFd,
     /// Its name there.
@@ -52,7 +52,7 @@ impl RootDir {
     }
 
     /// The directory that holds `path`, made when it is not there.
-    pub fn place(&self, path: &Path) -> io::Result<Place> {
+    pub fn place(&self, path: &Path) -> io::Result<ParentAndName> {
         match self.known_place(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.make(path.parent().unwrap_or(Path::new("")))?;
@@ -63,11 +63,11 @@ impl RootDir {
     }
 
     /// The directory that holds `path`, which must be there.
-    pub fn known_place(&self, path: &Path) -> io::Result<Place> {
+    pub fn known_place(&self, path: &Path) -> io::Result<ParentAndName> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         let parent = path.parent().unwrap_or(Path::new(""));
-        Ok(Place { directory: self.open(parent, OFlags::PATH | OFlags::DIRECTORY)?, name })
+        Ok(ParentAndName { directory: self.open(parent, OFlags::PATH | OFlags::DIRECTORY)?, name })
     }
 
     /// A directory inside, made when it is not there.
@@ -143,7 +143,7 @@ impl RootDir {
     }
 }
 
-impl Place {
+impl ParentAndName {
     /// What is there, without following a link.
     pub fn stat(&self) -> rustix::io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {

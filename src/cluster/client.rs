@@ -26,12 +26,12 @@ struct InProcess {
     server: Arc<Server>,
 }
 
-type Answer = Result<Response<Incoming>, hyper::Error>;
+type HttpResult = Result<Response<Incoming>, hyper::Error>;
 
 impl Service<Request<KubeBody>> for InProcess {
     type Response = Response<Incoming>;
     type Error = hyper::Error;
-    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = HttpResult> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))

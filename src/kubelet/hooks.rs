@@ -40,10 +40,10 @@ pub(super) async fn run(
             return Ok(());
         }
         if let Some(get) = &hook.http_get {
-            return check::http_get(target.place, container, get, "kube-lifecycle/1.37").await.map(|_| ());
+            return check::http_get(target.endpoint, container, get, "kube-lifecycle/1.37").await.map(|_| ());
         }
         if let Some(socket) = &hook.tcp_socket {
-            return check::tcp_connect(target.place, container, socket).await;
+            return check::tcp_connect(target.endpoint, container, socket).await;
         }
         Ok(())
     };

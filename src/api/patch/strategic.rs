@@ -26,12 +26,12 @@ pub(super) fn apply(root: TypeId, current: &Value, patch: Value) -> Result<Value
 }
 
 /// What the schema says of a field inside a value of some shape.
-struct Place<'a> {
+struct FieldRule<'a> {
     shape: &'a Shape,
     rule: MergeRule,
 }
 
-impl<'a> Place<'a> {
+impl<'a> FieldRule<'a> {
     fn of(holder: &'a Shape, field: &str) -> Self {
         const ANYTHING: &Shape = &Shape::Any;
         let graph: &'static Graph = graph();
@@ -88,13 +88,13 @@ fn merge_field(live: &mut Entries, name: String, wanted: Value, holder: &Shape) 
         live.shift_remove(&name);
         return Ok(());
     }
-    let place = Place::of(holder, &name);
+    let field_rule = FieldRule::of(holder, &name);
     let merged = match (live.get_mut(&name).map(Value::take), wanted) {
         (Some(Value::Object(old)), Value::Object(new)) => {
-            Value::Object(merge_maps(old, new, place.shape, place.rule.strategy)?)
+            Value::Object(merge_maps(old, new, field_rule.shape, field_rule.rule.strategy)?)
         }
-        (Some(Value::Array(old)), Value::Array(new)) if place.rule.strategy.merges() => {
-            Value::Array(merge_lists(old, new, &place)?)
+        (Some(Value::Array(old)), Value::Array(new)) if field_rule.rule.strategy.merges() => {
+            Value::Array(merge_lists(old, new, &field_rule)?)
         }
         (_, wanted) => {
             let Some(value) = new_value(wanted) else {
@@ -134,8 +134,8 @@ fn merge_ordered_lists(live: &mut Entries, patch: &mut Entries, holder: &Shape) 
     for directive in directives {
         let order = list(patch.shift_remove(&directive).unwrap_or_default())?;
         let name = &directive[ELEMENT_ORDER.len()..];
-        let place = Place::of(holder, name);
-        let key = place.rule.merge_key;
+        let field_rule = FieldRule::of(holder, name);
+        let key = field_rule.rule.merge_key;
         if matches!(patch.get(name), Some(Value::Null)) {
             continue;
         }
@@ -147,7 +147,9 @@ fn merge_ordered_lists(live: &mut Entries, patch: &mut Entries, holder: &Shape) 
             (None, None) => continue,
             (Some(old), None) => old,
             (None, Some(new)) => new.into_iter().filter_map(new_value).collect(),
-            (Some(old), Some(new)) if place.rule.strategy.merges() => merge_lists(old, new, &place)?,
+            (Some(old), Some(new)) if field_rule.rule.strategy.merges() => {
+                merge_lists(old, new, &field_rule)?
+            }
             (Some(_), Some(new)) => new,
         };
         require_key(&merged, key)?;
@@ -175,7 +177,11 @@ fn check_order(wanted: &[Value], order: &[Value], key: &str) -> Result<(), Patch
     Ok(())
 }
 
-fn merge_lists(live: Vec<Value>, patch: Vec<Value>, place: &Place<'_>) -> Result<Vec<Value>, PatchError> {
+fn merge_lists(
+    live: Vec<Value>,
+    patch: Vec<Value>,
+    field_rule: &FieldRule<'_>,
+) -> Result<Vec<Value>, PatchError> {
     if live.is_empty() && patch.is_empty() {
         return Ok(live);
     }
@@ -185,9 +191,9 @@ fn merge_lists(live: Vec<Value>, patch: Vec<Value>, place: &Place<'_>) -> Result
         let merged = unique(live.iter().chain(&patch).cloned());
         return Ok(in_wanted_order(merged, &patch, &live, by));
     }
-    let key = place.rule.merge_key;
+    let key = field_rule.rule.merge_key;
     if key.is_empty() {
-        let name = match place.element() {
+        let name = match field_rule.element() {
             Shape::Object(id) => graph().get(*id).short_name(),
             _ => "",
         };
@@ -202,7 +208,8 @@ fn merge_lists(live: Vec<Value>, patch: Vec<Value>, place: &Place<'_>) -> Result
         let text = by.text(element).ok_or_else(|| no_merge_key(wanted, key))?;
         if let Some(at) = places.get(&text).copied() {
             if let Value::Object(entries) = merged[at].take() {
-                let entries = merge_maps(entries, wanted.clone(), place.element(), PatchStrategy::Unset)?;
+                let entries =
+                    merge_maps(entries, wanted.clone(), field_rule.element(), PatchStrategy::Unset)?;
                 merged[at] = Value::Object(entries);
             }
         } else if let Some(new) = new_value(element.clone()) {

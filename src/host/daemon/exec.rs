@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::child::{Files, Stdio};
 use super::container::{Container, Holder};
 use super::reaper::Ended;
-use super::spawn::{Born, Place, Spawn};
+use super::spawn::{Born, Parent, Spawn};
 use super::wire::{self, Wire};
 use super::{Host, environment, os};
 use crate::protocol::Streams;
@@ -117,9 +117,9 @@ impl Host {
             security: &container.launch.spec.security,
             group: container.group.get(),
             report,
-            place: match (&*container.holder.borrow(), &namespace) {
-                (Some(Holder::Init(_)), Some(namespace)) => Place::Own(namespace),
-                (_, namespace) => Place::BelowKeeper(namespace.as_deref()),
+            parent: match (&*container.holder.borrow(), &namespace) {
+                (Some(Holder::Init(_)), Some(namespace)) => Parent::Own(namespace),
+                (_, namespace) => Parent::BelowKeeper(namespace.as_deref()),
             },
         };
         let Born { pid, ended, keeper } = self.spawn(spawn).map_err(|error| os_error(&error))?;

@@ -16,7 +16,7 @@ use super::io::Streams;
 use super::pod::Pod;
 use super::rootfs::{ImageRoot, Overlay, UPPER, View};
 use super::shown::{Own, target_variables};
-use super::spawn::{Place, Spawn};
+use super::spawn::{Parent, Spawn};
 use super::user::User;
 use super::{Host, environment, os};
 use crate::journal::{container_dir, tmp_dir};
@@ -216,9 +216,9 @@ impl Host {
             None
         };
         let pid_namespace = shared.or_else(|| init.as_ref().map(|init| Rc::clone(&init.namespace)));
-        let place = match &init {
-            Some(init) => Place::Own(&init.namespace),
-            None => Place::BelowKeeper(pid_namespace.as_deref()),
+        let parent = match &init {
+            Some(init) => Parent::Own(&init.namespace),
+            None => Parent::BelowKeeper(pid_namespace.as_deref()),
         };
         let spawn = Spawn {
             argv: &launch.argv,
@@ -232,7 +232,7 @@ impl Host {
             security: &launch.spec.security,
             group: group.get(),
             report: report_write,
-            place,
+            parent,
         };
         let born = match self.spawn(spawn) {
             Ok(born) => born,

@@ -1,4 +1,4 @@
-//! Forking a process of a pod, in the place where it is to live.
+//! Forking a process of a pod, where it is to live.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -30,12 +30,12 @@ pub(super) struct Spawn<'a> {
     pub(super) security: &'a Security,
     pub(super) group: Option<&'a Group>,
     pub(super) report: OwnedFd,
-    pub(super) place: Place<'a>,
+    pub(super) parent: Parent<'a>,
 }
 
 /// Where a process is born.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(super) enum Parent<'a> {
     /// In a PID namespace whose end is the container's end.
     Own(&'a OwnedFd),
     /// Below a keeper: in a PID namespace that others share, or in the host's own.
@@ -70,12 +70,12 @@ impl Host {
             host: self.alive.as_ref(),
             report: spawn.report,
         };
-        match spawn.place {
-            Place::Own(namespace) => match self.fork_into(Some(namespace))? {
+        match spawn.parent {
+            Parent::Own(namespace) => match self.fork_into(Some(namespace))? {
                 os::Forked::Child => child::run(&plan),
                 os::Forked::Parent(pid) => Ok(Born { pid, ended: self.reaper.expect(pid), keeper: None }),
             },
-            Place::BelowKeeper(namespace) => {
+            Parent::BelowKeeper(namespace) => {
                 let (pid, ended, keeper) = self.fork_kept(&plan, namespace)?;
                 Ok(Born { pid, ended, keeper: Some(keeper) })
             }

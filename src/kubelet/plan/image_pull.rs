@@ -1,4 +1,4 @@
-//! The back-off of images that cannot be had (POD-4): `sync_pod/pull.rs` tries them, the plan waits between the tries.
+//! The back-off of images that cannot be had (IMG-1): `sync_pod/pull.rs` tries them, the plan waits between the tries.
 
 use std::time::Duration;
 

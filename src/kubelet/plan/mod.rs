@@ -23,7 +23,7 @@ use super::runtime::{ContainerId, ContainerRecord};
 use super::spec::{self, Role};
 use object::config::Timings;
 pub(super) use object::pod::is_terminal;
-pub(crate) use restart::{Verdict, verdict};
+pub(crate) use restart::{RestartState, restart_state};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -350,15 +350,15 @@ impl Work<'_> {
             return;
         }
         let name = &container.name;
-        match verdict(self.pod, role, container, self.observed, self.now, self.timings) {
-            Verdict::Start { back_off } => {
+        match restart_state(self.pod, role, container, self.observed, self.now, self.timings) {
+            RestartState::Start { back_off } => {
                 starts.push(Action::Start { name: name.clone(), attempt: self.next_attempt(name), back_off });
             }
-            Verdict::BackOff { until, .. } => {
+            RestartState::BackOff { until, .. } => {
                 plan.wake(until);
                 self.record_back_off(name, until, restart::restart_event(self.pod, name), false, plan);
             }
-            Verdict::ImageBackOff { until, shown_from } => {
+            RestartState::ImageBackOff { until, shown_from } => {
                 if shown_from > self.now {
                     plan.wake(shown_from);
                 } else if self.failed_to_pull(name) {
@@ -373,8 +373,8 @@ impl Work<'_> {
                 }
                 plan.wake(until);
             }
-            Verdict::ErrorWait { until } => plan.wake(until),
-            Verdict::Running | Verdict::Ended => {}
+            RestartState::ErrorWait { until } => plan.wake(until),
+            RestartState::Running | RestartState::Ended => {}
         }
     }
 

@@ -13,7 +13,7 @@ use object::config::Timings;
 
 /// What holds for a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RestartState {
     /// It runs.
     Running,
     /// It may be started now; the restart after this one will wait as `back_off` says.
@@ -45,38 +45,38 @@ pub(crate) enum Verdict {
 }
 
 /// What holds for a container at `now`, whatever its turn.
-pub(crate) fn verdict(
+pub(crate) fn restart_state(
     pod: &Pod,
     role: Role,
     container: &Container,
     observed: &Observed,
     now: Timestamp,
     timings: &Timings,
-) -> Verdict {
+) -> RestartState {
     let memory = observed.memory(&container.name);
     let mut back_off = None;
     if let Some(record) = observed.latest(&container.name) {
-        let Some(exit) = &record.exit else { return Verdict::Running };
+        let Some(exit) = &record.exit else { return RestartState::Running };
         // A record from a sandbox that is gone says nothing about an init container's work in the new one.
         let counts = role != Role::Init || observed.latest_in_sandbox(&container.name).is_some();
         let resized = observed.restarts_for_resize(record);
         if counts && !resized && !spec::restarts_after(pod, role, container, exit.exit_code) {
-            return Verdict::Ended;
+            return RestartState::Ended;
         }
         if counts && !resized {
             let finished_at = observed.ended_at(record).unwrap_or(now);
             match restart_wait(memory.back_off, finished_at, timings) {
-                Some((until, delay)) if until > now => return Verdict::BackOff { until, delay },
+                Some((until, delay)) if until > now => return RestartState::BackOff { until, delay },
                 _ => back_off = Some(next_back_off(memory.back_off, finished_at, now, timings)),
             }
         }
     }
     if let Some((until, shown_from)) = image_pull::back_off(&memory.image, now) {
-        return Verdict::ImageBackOff { until, shown_from };
+        return RestartState::ImageBackOff { until, shown_from };
     }
     match &memory.error {
-        Some(error) if error.until > now => Verdict::ErrorWait { until: error.until },
-        _ => Verdict::Start { back_off },
+        Some(error) if error.until > now => RestartState::ErrorWait { until: error.until },
+        _ => RestartState::Start { back_off },
     }
 }
 

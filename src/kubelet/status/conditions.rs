@@ -15,7 +15,7 @@ use object::well_known::condition::{
 };
 
 /// True, or False with a reason and a message.
-type Verdict = Result<(), (&'static str, Option<String>)>;
+type ConditionResult = Result<(), (&'static str, Option<String>)>;
 
 /// All conditions of the pod: its old ones with the kubelet's own brought up to date.
 pub(super) fn conditions_of(
@@ -31,13 +31,13 @@ pub(super) fn conditions_of(
     let sandbox = if observed.sandbox_ready() && !phase.is_terminal() { Ok(()) } else { Err(("", None)) };
     let containers = containers_ready(pod, status, phase);
     let ready = containers.clone().and_then(|()| gates_pass(pod, old));
-    for (type_, verdict) in [
+    for (type_, result) in [
         (READY_TO_START_CONTAINERS, sandbox),
         (INITIALIZED, initialized(pod, status, phase)),
         (READY, ready),
         (CONTAINERS_READY, containers),
     ] {
-        set(&mut all, type_, &verdict, pod.metadata.generation, now);
+        set(&mut all, type_, &result, pod.metadata.generation, now);
     }
     if let Some(StopCause::Failed { message, disrupted: true, .. }) = observed.stop.as_ref().map(|s| &s.cause)
     {
@@ -98,11 +98,11 @@ fn of_generation(condition: PodCondition, generation: Option<i64>) -> PodConditi
 fn set(
     all: &mut Vec<PodCondition>,
     type_: &'static str,
-    verdict: &Verdict,
+    result: &ConditionResult,
     generation: Option<i64>,
     now: Timestamp,
 ) {
-    let next = match verdict {
+    let next = match result {
         Ok(()) => condition(type_, ConditionStatus::True, None, None, now),
         Err((reason, message)) => {
             let reason = Some(*reason).filter(|reason| !reason.is_empty());
@@ -120,7 +120,7 @@ fn find<'a>(list: Option<&'a Vec<ContainerStatus>>, name: &str) -> Option<&'a Co
     list.into_iter().flatten().find(|s| s.name == name)
 }
 
-fn initialized(pod: &Pod, status: &PodStatus, phase: Phase) -> Verdict {
+fn initialized(pod: &Pod, status: &PodStatus, phase: Phase) -> ConditionResult {
     if phase == Phase::Succeeded {
         return Ok(());
     }
@@ -147,7 +147,7 @@ fn apps_begun(status: &PodStatus) -> bool {
     status.container_statuses.iter().flatten().any(|s| s.container_id.is_some())
 }
 
-fn containers_ready(pod: &Pod, status: &PodStatus, phase: Phase) -> Verdict {
+fn containers_ready(pod: &Pod, status: &PodStatus, phase: Phase) -> ConditionResult {
     match phase {
         Phase::Succeeded => return Err(("PodCompleted", None)),
         Phase::Failed => return Err(("PodFailed", None)),
@@ -170,7 +170,7 @@ fn containers_ready(pod: &Pod, status: &PodStatus, phase: Phase) -> Verdict {
     Err(("ContainersNotReady", Some(format!("containers with unready status: {}", names(&list)))))
 }
 
-fn gates_pass(pod: &Pod, old: &PodStatus) -> Verdict {
+fn gates_pass(pod: &Pod, old: &PodStatus) -> ConditionResult {
     let mut messages = Vec::new();
     for gate in spec::spec(pod).readiness_gates.iter().flatten() {
         let name = &gate.condition_type;

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::Moment;
 use crate::observed::{HookState, ImageState, Observed, Prepared, StopCause};
-use crate::plan::{Verdict, verdict};
+use crate::plan::{RestartState, restart_state};
 use crate::runtime::{ContainerId, ContainerRecord};
 use crate::spec::{self, Role};
 use base::clock::time;
@@ -86,7 +86,7 @@ impl View<'_> {
         let last = self.observed.previous(name).and_then(|r| self.terminated(container, r));
         // What ran before the runtime's memory stays as the status had it.
         let last = last.or_else(|| before.and_then(|b| last_known(b, record)));
-        let (state, last) = match (&record.exit, self.verdict(role, container)) {
+        let (state, last) = match (&record.exit, self.restart_state(role, container)) {
             (None, _) if hook_runs => (self.waiting(container, initializing && role == Role::App), last),
             (None, _) => (
                 ContainerState {
@@ -95,9 +95,12 @@ impl View<'_> {
                 },
                 last,
             ),
-            (Some(_), Verdict::BackOff { .. } | Verdict::ErrorWait { .. } | Verdict::ImageBackOff { .. })
-                if self.moment == Moment::Now && self.observed.stop.is_none() =>
-            {
+            (
+                Some(_),
+                RestartState::BackOff { .. }
+                | RestartState::ErrorWait { .. }
+                | RestartState::ImageBackOff { .. },
+            ) if self.moment == Moment::Now && self.observed.stop.is_none() => {
                 (self.waiting(container, false), self.terminated(container, record).or(last))
             }
             (Some(_), _) => (
@@ -230,8 +233,8 @@ impl View<'_> {
         list.iter().flatten().find(|s| s.name == name)
     }
 
-    fn verdict(&self, role: Role, container: &Container) -> Verdict {
-        verdict(self.pod, role, container, self.observed, self.now, self.timings)
+    fn restart_state(&self, role: Role, container: &Container) -> RestartState {
+        restart_state(self.pod, role, container, self.observed, self.now, self.timings)
     }
 
     fn waiting(&self, container: &Container, initializing: bool) -> ContainerState {
@@ -246,8 +249,8 @@ impl View<'_> {
         let name = &container.name;
         let memory = self.observed.memory(name);
         let role = spec::container(self.pod, name).map_or(Role::App, |(role, _)| role);
-        match self.verdict(role, container) {
-            Verdict::BackOff { delay, .. } => (
+        match self.restart_state(role, container) {
+            RestartState::BackOff { delay, .. } => (
                 "CrashLoopBackOff".into(),
                 Some(format!(
                     "back-off {} restarting failed container={name} pod={}",
@@ -255,7 +258,7 @@ impl View<'_> {
                     spec::pod_label(self.pod)
                 )),
             ),
-            Verdict::ImageBackOff { shown_from, .. } => {
+            RestartState::ImageBackOff { shown_from, .. } => {
                 let ImageState::Failed { reason, message, .. } = &memory.image else {
                     return ("ErrImagePull".into(), None);
                 };
@@ -268,7 +271,7 @@ impl View<'_> {
                     Some(format!("Back-off pulling image \"{image}\": ErrImagePull: {message}")),
                 )
             }
-            Verdict::ErrorWait { .. } => memory.error.as_ref().map_or_else(
+            RestartState::ErrorWait { .. } => memory.error.as_ref().map_or_else(
                 || ("ContainerCreating".into(), None),
                 |error| (error.reason.into(), Some(error.message.clone())),
             ),

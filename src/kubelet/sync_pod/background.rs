@@ -72,7 +72,7 @@ impl SyncPod<'_> {
         probe::check::Target {
             runtime: self.node.runtime.clone(),
             id,
-            place: probe::check::Place {
+            endpoint: probe::check::PodEndpoint {
                 ip: self.state.observed.ip.unwrap_or(self.node.config.ip),
                 low_ports: self.node.config.low_ports,
             },

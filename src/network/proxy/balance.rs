@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::table::{Backend, Balance};
 
-/// Clients remembered by one place; beyond that the ones not seen for longest are forgotten.
+/// Clients remembered by one bind address; beyond that the ones not seen for longest are forgotten.
 const CLIENTS: usize = 8192;
 
-/// Deals out the endpoints of one place.
+/// Deals out the endpoints of one bind address.
 #[derive(Debug)]
 pub(crate) struct Balancer {
     balance: Balance,

@@ -1,4 +1,4 @@
-//! Host ports: the places on its node that a pod is served at (`containers[].ports[].hostPort`), what the portmap
+//! Host ports: the addresses on its node that a pod is served at (`containers[].ports[].hostPort`), what the portmap
 //! plugin is elsewhere.
 //!
 //! A pod without a `hostIP` is served at its node's address, and at 127.0.0.1 unless another pod is served there: all
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{ContainerPort, Pod};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::table::{Backend, Balance, Listener, Place, Protocol};
+use super::table::{Backend, Balance, BindAddress, Listener, Protocol};
 use crate::machine::Machine;
 use api::{Change, ChangeKind};
 use object::low_ports::LowPorts;
@@ -104,7 +104,7 @@ fn has_host_ports(pod: &Pod) -> bool {
         && host_ports::ports(pod).next().is_some()
 }
 
-/// Every place where a pod must be served now, and what of its host ports cannot be.
+/// Every bind address where a pod must be served now, and what of its host ports cannot be.
 pub(super) fn listeners(pod: &Pod, machine: &Machine, low_ports: LowPorts) -> (Vec<Listener>, Vec<String>) {
     let node = node_name(pod);
     let own = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
@@ -135,11 +135,17 @@ pub(super) fn listeners(pod: &Pod, machine: &Machine, low_ports: LowPorts) -> (V
         let balance = Balance { ready, ..Balance::default() };
         for (ip, spare) in addresses {
             let address = SocketAddr::new(ip.into(), low_ports.served(declared));
-            let place = Place { address, protocol };
-            all.push(Listener { place, declared, balance: balance.clone(), program_first: true, spare });
+            let bind_address = BindAddress { address, protocol };
+            all.push(Listener {
+                bind_address,
+                declared,
+                balance: balance.clone(),
+                program_first: true,
+                spare,
+            });
         }
     }
-    all.sort_by_key(|listener| listener.declared != listener.place.address.port());
+    all.sort_by_key(|listener| listener.declared != listener.bind_address.address.port());
     (all, refused)
 }
 
@@ -147,7 +153,7 @@ fn number(port: Option<i32>) -> Option<u16> {
     port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
 }
 
-/// Where a host port is served, and which of the places another pod may have as well; none when it is nowhere here.
+/// Where a host port is served, and which of the bind addresses another pod may have as well; none when it is nowhere here.
 fn addresses(port: &ContainerPort, node: Ipv4Addr) -> Option<Vec<(Ipv4Addr, bool)>> {
     let everywhere = vec![(node, false), (Ipv4Addr::LOCALHOST, true)];
     match port.host_ip.as_deref().filter(|text| !text.is_empty()).map(str::parse::<IpAddr>) {
@@ -176,7 +182,7 @@ mod tests {
         let (listeners, refused) = listeners(&pod, &machine, low_ports);
         let line = |l: Listener| {
             let spare = if l.spare { " (spare)" } else { "" };
-            format!("{} -> {}{spare}", l.place, l.balance.ready[0].address)
+            format!("{} -> {}{spare}", l.bind_address, l.balance.ready[0].address)
         };
         (listeners.into_iter().map(line).collect(), refused)
     }
@@ -191,9 +197,9 @@ mod tests {
             of(plain.clone(), &runs).0,
             ["127.16.0.1:8080/TCP -> 127.64.1.7:80", "127.0.0.1:8080/TCP -> 127.64.1.7:80 (spare)"]
         );
-        let places = json!([{"containerPort": 80, "hostPort": 8080, "hostIP": "127.0.0.1", "protocol": "UDP"},
+        let bind_addresses = json!([{"containerPort": 80, "hostPort": 8080, "hostIP": "127.0.0.1", "protocol": "UDP"},
             {"containerPort": 81}, {"containerPort": 82, "hostPort": 0}]);
-        assert_eq!(of(places, &runs).0, ["127.0.0.1:8080/UDP -> 127.64.1.7:80"]);
+        assert_eq!(of(bind_addresses, &runs).0, ["127.0.0.1:8080/UDP -> 127.64.1.7:80"]);
         let elsewhere = json!([{"containerPort": 80, "hostPort": 80, "hostIP": "192.0.2.1"},
             {"containerPort": 80, "hostPort": 81, "protocol": "SCTP"}]);
         let (served, refused) = of(elsewhere, &runs);

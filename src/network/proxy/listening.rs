@@ -1,4 +1,4 @@
-//! The places that are open, brought to what their owners want: the least that opens and closes.
+//! The bind addresses that are open, brought to what their owners want: the least that opens and closes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::balance::Balancer;
 use super::owner::{Changed, DesiredListeners, Followed, Owner};
 use super::sockets::Sockets;
-use super::table::{Listener, Place, Protocol};
+use super::table::{BindAddress, Listener, Protocol};
 use super::{Shared, SharedBalancer, tcp, udp};
 use base::backoff::BackoffPolicy;
 use base::task::Tasks;
@@ -18,27 +18,27 @@ use object::Object;
 use object::low_ports::LowPorts;
 use reconcile::Recorder;
 
-/// How long until a place that could not be had is tried again.
+/// How long until a bind address that could not be had is tried again.
 const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 
 /// How long until it is looked again whether a program listens by now: it is about to, most likely.
 const PROGRAM: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(100), max: Duration::from_secs(2) };
 
-/// All open places and all that should be.
+/// All open bind addresses and all that should be.
 pub(super) struct Listening {
     shared: Arc<Shared>,
     recorder: Recorder,
     low_ports: LowPorts,
-    open: HashMap<Place, Open>,
-    of_owner: HashMap<Owner, BTreeSet<Place>>,
-    /// Who wants a place that another has.
-    waiting: HashMap<Place, BTreeSet<Owner>>,
-    /// Who wants a place that cannot be had, and when to try again.
+    open: HashMap<BindAddress, Open>,
+    of_owner: HashMap<Owner, BTreeSet<BindAddress>>,
+    /// Who wants a bind address that another has.
+    waiting: HashMap<BindAddress, BTreeSet<Owner>>,
+    /// Who wants a bind address that cannot be had, and when to try again.
     failed: BTreeMap<Owner, Failed>,
 }
 
-/// One open place.
+/// One open bind address.
 struct Open {
     owner: Owner,
     declared: u16,
@@ -54,10 +54,10 @@ struct Failed {
     reported: bool,
 }
 
-/// Why a place is not open.
+/// Why a bind address is not open.
 enum Refusal {
     /// It cannot be had, for this reason.
-    Taken(Place, String),
+    Taken(BindAddress, String),
     /// Another has it, or the program itself; it will do without.
     Spared,
     /// Nobody would answer yet.
@@ -89,13 +89,13 @@ impl Listening {
         self.failed.iter().filter(|(_, failed)| failed.retry_at <= now).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Brings the places of the changed owners to what they want now.
+    /// Brings the bind addresses of the changed owners to what they want now.
     pub(super) async fn apply(&mut self, changed: Vec<Changed>, followed: &Followed) {
         let machine = self.shared.machine();
         let mut all = Vec::new();
         for changed in changed {
             let wanted = changed.wanted(&machine, self.low_ports);
-            // All that closes closes before anything opens: a place may go from one owner to another.
+            // All that closes closes before anything opens: a bind address may go from one owner to another.
             self.close_all_but(&wanted.owner, &wanted.listeners, followed).await;
             if wanted.object.is_some() {
                 all.push(wanted);
@@ -110,21 +110,21 @@ impl Listening {
     }
 
     async fn close_all_but(&mut self, owner: &Owner, listeners: &[Listener], followed: &Followed) {
-        let mut wanted: HashMap<Place, u16> = HashMap::new();
+        let mut wanted: HashMap<BindAddress, u16> = HashMap::new();
         for listener in listeners {
             // The first one is for the port that is declared there, if any is.
-            wanted.entry(listener.place).or_insert(listener.declared);
+            wanted.entry(listener.bind_address).or_insert(listener.declared);
         }
         let mut kept = BTreeSet::new();
-        for place in self.of_owner.remove(owner).unwrap_or_default() {
-            if self.open.get(&place).map(|open| open.declared) == wanted.get(&place).copied() {
-                kept.insert(place);
+        for bind_address in self.of_owner.remove(owner).unwrap_or_default() {
+            if self.open.get(&bind_address).map(|open| open.declared) == wanted.get(&bind_address).copied() {
+                kept.insert(bind_address);
                 continue;
             }
-            if let Some(open) = self.open.remove(&place) {
+            if let Some(open) = self.open.remove(&bind_address) {
                 open.tasks.stop().await;
             }
-            followed.mark(self.waiting.remove(&place).unwrap_or_default());
+            followed.mark(self.waiting.remove(&bind_address).unwrap_or_default());
         }
         if !kept.is_empty() {
             self.of_owner.insert(owner.clone(), kept);
@@ -135,20 +135,20 @@ impl Listening {
         let DesiredListeners { owner, object: Some(object), listeners, refused } = wanted else { return };
         let mut refusals = Vec::new();
         for listener in listeners {
-            let (place, declared) = (listener.place, listener.declared);
-            match self.open.get_mut(&place) {
+            let (bind_address, declared) = (listener.bind_address, listener.declared);
+            match self.open.get_mut(&bind_address) {
                 Some(open) if open.owner == owner && open.declared == declared => {
                     open.balancer.lock().replace(listener.balance);
                 }
                 Some(open) => {
                     let other = open.owner.clone();
                     if other != owner {
-                        self.waiting.entry(place).or_default().insert(owner.clone());
+                        self.waiting.entry(bind_address).or_default().insert(owner.clone());
                     }
                     refusals.push(if listener.spare {
                         Refusal::Spared
                     } else {
-                        Refusal::Taken(place, format!("{other} is served there"))
+                        Refusal::Taken(bind_address, format!("{other} is served there"))
                     });
                 }
                 None if listener.program_first && !is_served(&listener, sockets) => {
@@ -156,31 +156,32 @@ impl Listening {
                 }
                 // The program serves every address of the machine by itself.
                 None if listener.program_first
-                    && sockets.serve_everywhere(place.protocol, place.address.port()) =>
+                    && sockets.serve_everywhere(bind_address.protocol, bind_address.address.port()) =>
                 {
                     refusals.push(Refusal::Spared);
                 }
                 None => match self.open_one(listener) {
                     Ok((balancer, tasks)) => {
-                        self.open.insert(place, Open { owner: owner.clone(), declared, balancer, tasks });
-                        self.of_owner.entry(owner.clone()).or_default().insert(place);
-                        self.record_if_moved(&object, place, declared);
+                        self.open
+                            .insert(bind_address, Open { owner: owner.clone(), declared, balancer, tasks });
+                        self.of_owner.entry(owner.clone()).or_default().insert(bind_address);
+                        self.record_if_moved(&object, bind_address, declared);
                     }
-                    Err(error) => refusals.push(Refusal::Taken(place, reason(&error))),
+                    Err(error) => refusals.push(Refusal::Taken(bind_address, reason(&error))),
                 },
             }
         }
         self.try_again_later(owner, &object, &refusals, &refused);
     }
 
-    /// Remembers an owner with a place that is not open, and tells once why.
+    /// Remembers an owner with a bind address that is not open, and tells once why.
     fn try_again_later(&mut self, owner: Owner, object: &Object, refusals: &[Refusal], refused: &[String]) {
         let now = self.shared.clock.monotonic();
         let before = self.failed.get(&owner).copied();
         let reported = before.is_some_and(|before| before.reported);
         let taken = refusals.iter().filter_map(|refusal| match refusal {
-            Refusal::Taken(place, reason) => {
-                Some(format!("cannot listen on {place}: {reason}; trying again"))
+            Refusal::Taken(bind_address, reason) => {
+                Some(format!("cannot listen on {bind_address}: {reason}; trying again"))
             }
             Refusal::Spared | Refusal::NoProgram => None,
         });
@@ -210,8 +211,8 @@ impl Listening {
     fn open_one(&self, listener: Listener) -> io::Result<(SharedBalancer, Tasks)> {
         let balancer = Arc::new(Mutex::new(Balancer::new(listener.balance)));
         let (tasks, shared) = (self.shared.connections.child(), self.shared.clone());
-        let address = listener.place.address;
-        match listener.place.protocol {
+        let address = listener.bind_address.address;
+        match listener.bind_address.protocol {
             Protocol::Tcp => {
                 let socket = tcp::listen(address)?;
                 tasks.spawn("service listener", tcp::accept(socket, balancer.clone(), shared));
@@ -224,10 +225,10 @@ impl Listening {
         Ok((balancer, tasks))
     }
 
-    fn record_if_moved(&self, object: &Object, place: Place, declared: u16) {
-        if place.address.port() != declared {
+    fn record_if_moved(&self, object: &Object, bind_address: BindAddress, declared: u16) {
+        if bind_address.address.port() != declared {
             let message = format!(
-                "Port {declared} is root's alone on this machine: it is served at {place} (sysctl \
+                "Port {declared} is root's alone on this machine: it is served at {bind_address} (sysctl \
                  net.ipv4.ip_unprivileged_port_start={declared} would change that)"
             );
             self.recorder.normal(object, "PortMoved", message);
@@ -238,7 +239,7 @@ impl Listening {
 /// Whether whoever is behind it takes what is sent there.
 fn is_served(listener: &Listener, sockets: &Sockets) -> bool {
     let mut behind = listener.balance.ready.iter();
-    behind.all(|backend| sockets.serve(listener.place.protocol, backend.address))
+    behind.all(|backend| sockets.serve(listener.bind_address.protocol, backend.address))
 }
 
 fn reason(error: &io::Error) -> String {

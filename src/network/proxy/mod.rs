@@ -2,7 +2,7 @@
 //!
 //! [`table`] says where to listen and for whom, `host_ports` the same for pods with ports of their node,
 //! [`balance`] deals out endpoints; the rest opens and closes sockets. A change of endpoints replaces what an open
-//! listener deals out; connections that exist go on with the endpoint they have. A place that cannot be had
+//! listener deals out; connections that exist go on with the endpoint they have. A bind address that cannot be had
 //! (another program's port) is recorded in an event on the Service or Pod and tried again.
 
 pub(crate) mod balance;
@@ -55,7 +55,7 @@ struct Shared {
     room: Arc<Semaphore>,
 }
 
-/// One place's endpoints, as its listener and its connections see them.
+/// One bind address's endpoints, as its listener and its connections see them.
 type SharedBalancer = Arc<Mutex<Balancer>>;
 
 /// Starts the proxy; it ends with `tasks`.

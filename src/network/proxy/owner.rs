@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use object::low_ports::LowPorts;
 use object::{Key, Object, Shared};
 
-/// Whose a place is.
+/// Whose a bind address is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Owner {
     Service(Key),

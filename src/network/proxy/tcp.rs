@@ -1,4 +1,4 @@
-//! Connections: accepted at a service's place, joined with one to an endpoint.
+//! Connections: accepted at a service's bind address, joined with one to an endpoint.
 //!
 //! What one side sends goes to the other as fast as that one takes it, with buffers of fixed size; the end of
 //! one direction is passed on and the other goes on; a reset is passed on as a reset, so that nobody takes half
@@ -23,7 +23,7 @@ const BUFFER: usize = 16 * 1024;
 /// Opens a listening socket.
 pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Connections that ended a moment ago must not keep the place.
+    // Connections that ended a moment ago must not keep the bind address.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)

@@ -17,12 +17,12 @@ use super::{Shared, SharedBalancer};
 
 /// How long a flow may be silent.
 const IDLE: Duration = Duration::from_mins(1);
-/// Flows of one place.
+/// Flows of one bind address.
 const FLOWS: usize = 1024;
 /// The largest datagram there is.
 const DATAGRAM: usize = 65_536;
 
-/// Opens the place's socket.
+/// Opens the bind address's socket.
 pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = std::net::UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
@@ -38,7 +38,7 @@ struct Flow {
     _end: DropGuard,
 }
 
-/// Passes datagrams on for as long as the place is wanted.
+/// Passes datagrams on for as long as the bind address is wanted.
 pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared: Arc<Shared>) {
     let socket = Arc::new(socket);
     let mut flows: HashMap<SocketAddr, Flow> = HashMap::new();
@@ -127,7 +127,7 @@ async fn open(
 /// The way back of one flow.
 struct Answers {
     towards: Arc<UdpSocket>,
-    /// Weak: when the place is closed it must be free at once.
+    /// Weak: when the bind address is closed it must be free at once.
     back: Weak<UdpSocket>,
     client: SocketAddr,
     last_used: Arc<AtomicU64>,

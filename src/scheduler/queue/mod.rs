@@ -45,7 +45,7 @@ struct Rank {
 
 /// Where a pod waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum SubQueue {
     Active,
     BackingOff { until: Duration, after: Failure },
     Unschedulable { rejected_by: PluginSet, since: Duration },
@@ -65,7 +65,7 @@ enum Failure {
 struct Entry {
     pod: Arc<PodInfo>,
     rank: Rank,
-    place: Place,
+    sub_queue: SubQueue,
     /// Attempts that failed in a row.
     failures: u32,
     /// When the last one did.
@@ -129,16 +129,16 @@ impl Queue {
             None => (self.next_arrival(), 0, Duration::ZERO),
         };
         let ready_at = failed_at + self.times.back_off.delay(failures);
-        let place = if gated {
-            Place::Gated
+        let sub_queue = if gated {
+            SubQueue::Gated
         } else if failures > 0 && ready_at > now {
-            Place::BackingOff { until: ready_at, after: Failure::Unfit }
+            SubQueue::BackingOff { until: ready_at, after: Failure::Unfit }
         } else {
-            Place::Active
+            SubQueue::Active
         };
         self.remove(&uid);
         let rank = self.rank(&pod, arrival);
-        self.insert(Entry { pod, rank, place, failures, failed_at });
+        self.insert(Entry { pod, rank, sub_queue, failures, failed_at });
     }
 
     /// The waiting pod with this uid.
@@ -157,15 +157,15 @@ impl Queue {
     pub(crate) fn remove(&mut self, uid: &str) -> bool {
         let Some(entry) = self.entries.remove(uid) else { return false };
         let uid = uid.to_string();
-        match entry.place {
-            Place::Active => {
+        match entry.sub_queue {
+            SubQueue::Active => {
                 self.active.remove(&(entry.rank, uid));
             }
-            Place::BackingOff { until, .. } => {
+            SubQueue::BackingOff { until, .. } => {
                 self.helped.remove(&(entry.rank, uid.clone()));
                 self.backing_off.remove(&(until, uid));
             }
-            Place::Unschedulable { rejected_by, since } => {
+            SubQueue::Unschedulable { rejected_by, since } => {
                 if let Some(pods) = self.by_rejection.get_mut(&rejected_by) {
                     pods.remove(&uid);
                     if pods.is_empty() {
@@ -177,7 +177,7 @@ impl Queue {
                     self.unschedulable.remove(&entry);
                 }
             }
-            Place::Gated => {}
+            SubQueue::Gated => {}
         }
         true
     }
@@ -197,21 +197,24 @@ impl Queue {
     /// No node takes the pod: it waits for a change that can turn what these plugins said; none of them
     /// said anything when there was no node.
     pub(crate) fn reject(&mut self, attempt: Attempt, rejected_by: PluginSet, now: Duration) {
-        self.give_back(attempt, now, |_| Place::Unschedulable { rejected_by, since: now });
+        self.give_back(attempt, now, |_| SubQueue::Unschedulable { rejected_by, since: now });
     }
 
     /// Something went wrong that says nothing about the pod: it is tried again after its back-off.
     pub(crate) fn fail(&mut self, attempt: Attempt, now: Duration) {
-        self.give_back(attempt, now, |delay| Place::BackingOff { until: now + delay, after: Failure::Error });
+        self.give_back(attempt, now, |delay| SubQueue::BackingOff {
+            until: now + delay,
+            after: Failure::Error,
+        });
     }
 
-    fn give_back(&mut self, attempt: Attempt, now: Duration, place: impl FnOnce(Duration) -> Place) {
+    fn give_back(&mut self, attempt: Attempt, now: Duration, sub_queue: impl FnOnce(Duration) -> SubQueue) {
         let Attempt { pod, failures, arrival, .. } = attempt;
         let failures = failures.saturating_add(1);
-        let place = place(self.times.back_off.delay(failures));
+        let sub_queue = sub_queue(self.times.back_off.delay(failures));
         self.remove(pod.uid());
         let rank = self.rank(&pod, arrival);
-        self.insert(Entry { pod, rank, place, failures, failed_at: now });
+        self.insert(Entry { pod, rank, sub_queue, failures, failed_at: now });
     }
 
     /// Something changed that can turn refusals of `woken` plugins: pods that these refused, or that were
@@ -244,7 +247,7 @@ impl Queue {
         let flush = self.times.flush;
         for (mut since, uid) in std::mem::take(&mut self.settled) {
             let Some(entry) = self.entries.get_mut(&uid) else { continue };
-            let Place::Unschedulable { since: kept, .. } = &mut entry.place else { continue };
+            let SubQueue::Unschedulable { since: kept, .. } = &mut entry.sub_queue else { continue };
             // Those that waited for an hour are not all due at once.
             let periods = now.saturating_sub(since).as_nanos() / flush.as_nanos().max(1);
             since += flush * u32::try_from(periods).unwrap_or(u32::MAX);
@@ -279,21 +282,21 @@ impl Queue {
 
     fn insert(&mut self, entry: Entry) {
         let uid = entry.pod.uid().to_string();
-        match &entry.place {
-            Place::Active => {
+        match &entry.sub_queue {
+            SubQueue::Active => {
                 self.active.insert((entry.rank.clone(), uid.clone()));
             }
-            Place::BackingOff { until, after } => {
+            SubQueue::BackingOff { until, after } => {
                 self.backing_off.insert((*until, uid.clone()));
                 if *after == Failure::Unfit {
                     self.helped.insert((entry.rank.clone(), uid.clone()));
                 }
             }
-            Place::Unschedulable { rejected_by, since } => {
+            SubQueue::Unschedulable { rejected_by, since } => {
                 self.by_rejection.entry(*rejected_by).or_default().insert(uid.clone());
                 self.settled.insert((*since, uid.clone()));
             }
-            Place::Gated => {}
+            SubQueue::Gated => {}
         }
         self.entries.insert(uid, entry);
     }
@@ -304,7 +307,7 @@ impl Queue {
             self.backing_off.remove(&(until, uid.clone()));
             if let Some(entry) = self.entries.get_mut(&uid) {
                 self.helped.remove(&(entry.rank.clone(), uid.clone()));
-                entry.place = Place::Active;
+                entry.sub_queue = SubQueue::Active;
                 self.active.insert((entry.rank.clone(), uid));
             }
         }

@@ -206,7 +206,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
         let none = std::collections::BTreeSet::new();
         let rows = plan(pods.iter(), &mut BudgetTracker::new([]), &Options::default(), &none, None);
         let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
-        let leave = rows.iter().filter(|row| row.verdict.leaves());
+        let leave = rows.iter().filter(|row| row.delete_status.leaves());
         let evictions: Vec<_> = leave.map(|row| (row.uid.clone(), gone.clone())).collect();
         tell(&mut stage, Progress::Began { node, rows: rows.clone() });
         tell(&mut stage, Progress::Evictions { node, evictions: evictions.clone() });

@@ -3,8 +3,8 @@
 //! Bodies stream both ways and are never held; upgraded connections are carried to their end. Links in HTML and in
 //! `Location` that lead to the server itself are rewritten, so that they lead through the proxy.
 
+mod backend;
 mod links;
-mod place;
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use super::Server;
 use super::connection::Taken;
 use crate::ApiError;
 use crate::node_access::Duplex;
+use backend::Backend;
 use base::any_certificate;
 use base::dial_error::dial_error;
 use object::{Key, Kind};
-use place::Place;
 
 /// Headers that are about one connection and not about what travels.
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -55,13 +55,13 @@ pub(super) async fn answer(
         // Relative links must lead below it.
         return moved(&format!("{prefix}/{query}"));
     }
-    let place = Place::find(server.api(), kind, key)?;
+    let backend = Backend::find(server.api(), kind, key)?;
     let unreachable = |why: String| ApiError::Unavailable(format!("error trying to reach service: {why}"));
-    let socket = connect(&place).await.map_err(unreachable)?;
+    let socket = connect(&backend).await.map_err(unreachable)?;
     let path = if path.is_empty() { "/" } else { &path };
     let uri = format!("{path}{query}").parse().map_err(|e| ApiError::BadRequest(format!("{e}")))?;
-    let response = send(server, socket, onward(request, uri, &place)).await.map_err(unreachable)?;
-    Ok(homeward(response, &prefix, &place))
+    let response = send(server, socket, onward(request, uri, &backend)).await.map_err(unreachable)?;
+    Ok(homeward(response, &prefix, &backend))
 }
 
 /// A request's path up to `proxy`, and what comes after as it was sent.
@@ -92,13 +92,13 @@ fn moved(to: &str) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-async fn connect(place: &Place) -> Result<Box<dyn Duplex>, String> {
-    let address = place.address;
+async fn connect(backend: &Backend) -> Result<Box<dyn Duplex>, String> {
+    let address = backend.address;
     let stream = TcpStream::connect(address).await;
     let stream = stream.map_err(|error| format!("dial tcp {address}: {}", dial_error(&error)))?;
     // Small writes are somebody's keystrokes.
     let _ = stream.set_nodelay(true);
-    if !place.tls {
+    if !backend.tls {
         return Ok(Box::new(stream));
     }
     let config = any_certificate::config().map_err(|error| error.to_string())?;
@@ -108,7 +108,7 @@ async fn connect(place: &Place) -> Result<Box<dyn Duplex>, String> {
 }
 
 /// The request as the pod sees it.
-fn onward(mut request: Request, uri: Uri, place: &Place) -> Request {
+fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     *request.uri_mut() = uri;
     *request.version_mut() = Version::HTTP_11;
     let upgrade = upgrade_of(request.headers());
@@ -119,7 +119,7 @@ fn onward(mut request: Request, uri: Uri, place: &Place) -> Request {
     // A compressed page could not be read for its links.
     headers.remove(ACCEPT_ENCODING);
     if !headers.contains_key(HOST)
-        && let Ok(host) = HeaderValue::try_from(place.address.to_string())
+        && let Ok(host) = HeaderValue::try_from(backend.address.to_string())
     {
         headers.insert(HOST, host);
     }
@@ -175,7 +175,7 @@ async fn send(server: &Server, socket: Box<dyn Duplex>, mut request: Request) ->
 }
 
 /// The answer as the client sees it.
-fn homeward(mut response: Response, prefix: &str, place: &Place) -> Response {
+fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response {
     let upgrade =
         upgrade_of(response.headers()).filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
@@ -185,7 +185,7 @@ fn homeward(mut response: Response, prefix: &str, place: &Place) -> Response {
         headers.insert(UPGRADE, upgrade);
     }
     let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
-    if let Some(location) = location.and_then(|location| below(location, prefix, place))
+    if let Some(location) = location.and_then(|location| below(location, prefix, backend))
         && let Ok(location) = HeaderValue::try_from(location)
     {
         headers.insert(LOCATION, location);
@@ -195,14 +195,14 @@ fn homeward(mut response: Response, prefix: &str, place: &Place) -> Response {
         return response;
     }
     response.headers_mut().remove(CONTENT_LENGTH);
-    let (prefix, place) = (prefix.to_string(), *place);
-    response.map(|body| Body::new(links::Links::rewritten(body, move |link| below(link, &prefix, &place))))
+    let (prefix, backend) = (prefix.to_string(), *backend);
+    response.map(|body| Body::new(links::Links::rewritten(body, move |link| below(link, &prefix, &backend))))
 }
 
 /// Where a pod's own path is found from outside; none when a location is not the pod's own.
-fn below(location: &str, prefix: &str, place: &Place) -> Option<String> {
-    let scheme = if place.tls { "https" } else { "http" };
-    let path = match location.strip_prefix(&format!("{scheme}://{}", place.address)) {
+fn below(location: &str, prefix: &str, backend: &Backend) -> Option<String> {
+    let scheme = if backend.tls { "https" } else { "http" };
+    let path = match location.strip_prefix(&format!("{scheme}://{}", backend.address)) {
         Some("") => "/",
         Some(path) => path,
         None => location,
@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn locations_of_the_pod_are_found_below_the_proxy_api_3() {
-        let place = Place { address: "127.72.0.2:80".parse().unwrap(), tls: false };
+        let backend = Backend { address: "127.72.0.2:80".parse().unwrap(), tls: false };
         let check = |location, expected: Option<&str>| {
-            assert_eq!(below(location, "/p/proxy", &place).as_deref(), expected, "{location}");
+            assert_eq!(below(location, "/p/proxy", &backend).as_deref(), expected, "{location}");
         };
         check("/login?x=1", Some("/p/proxy/login?x=1"));
         check("http://127.72.0.2:80/login", Some("/p/proxy/login"));

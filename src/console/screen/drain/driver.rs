@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::budget::BudgetTracker;
 use super::machine::{EvictionResponse, EvictionState, Machine};
-use super::plan::{Options, Row, Verdict, plan};
+use super::plan::{Options, PodDeleteStatus, Row, plan};
 use crate::action::{Action, Mutation, carry_out, error_text, eviction};
 use crate::builtin;
 use crate::effect::Outbox;
@@ -105,10 +105,10 @@ impl Drain<'_> {
         let rows = self.rows(&client).await?;
         self.out.data(Progress::Began { node: self.node, rows: rows.clone() }).await;
         let now = self.clock.now();
-        let asked = |row: &&Row| row.verdict.leaves() && row.verdict != Verdict::Going;
+        let asked = |row: &&Row| row.delete_status.leaves() && row.delete_status != PodDeleteStatus::Going;
         let machine = Machine::start(
             rows.iter().filter(asked).map(|row| row.uid.clone()),
-            rows.iter().filter(|row| row.verdict == Verdict::Going).map(|row| row.uid.clone()),
+            rows.iter().filter(|row| row.delete_status == PodDeleteStatus::Going).map(|row| row.uid.clone()),
             self.options.timeout,
             now,
         );

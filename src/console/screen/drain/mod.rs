@@ -37,7 +37,7 @@ use crate::toast::Toast;
 pub use budget::{BudgetDecision, BudgetTracker};
 pub use driver::Progress;
 pub use machine::{EvictionState, Machine};
-pub use plan::{Options, Row, Verdict, plan};
+pub use plan::{Options, PodDeleteStatus, Row, plan};
 
 use options::SWITCHES;
 
@@ -74,7 +74,7 @@ pub(super) struct NodeState {
 impl NodeState {
     /// Pods gone, and pods that were to leave.
     pub(super) fn progress(&self) -> (usize, usize) {
-        let leaving = self.rows.iter().flatten().filter(|row| row.verdict.leaves()).count();
+        let leaving = self.rows.iter().flatten().filter(|row| row.delete_status.leaves()).count();
         let gone =
             self.evictions.values().filter(|eviction| matches!(eviction, EvictionState::Gone { .. })).count();
         (gone, leaving)
@@ -95,7 +95,7 @@ impl NodeState {
         let failed = |row: &Row| matches!(self.evictions.get(&row.uid), Some(EvictionState::Failed(_)));
         let mut left = Left::default();
         for row in self.rows.iter().flatten().filter(there) {
-            left.refused += usize::from(row.verdict.refuses());
+            left.refused += usize::from(row.delete_status.refuses());
             left.failed += usize::from(failed(row));
         }
         left
@@ -171,8 +171,8 @@ impl Drain {
     /// How many pods keep a drain from doing anything: there are some, and none of them may leave.
     pub(super) fn only_refused(&self, cx: &Context<'_>) -> Option<usize> {
         let planned = self.planned(cx);
-        let leaves = planned.iter().flatten().any(|row| row.verdict.leaves());
-        let refused = planned.iter().flatten().filter(|row| row.verdict.refuses()).count();
+        let leaves = planned.iter().flatten().any(|row| row.delete_status.leaves());
+        let refused = planned.iter().flatten().filter(|row| row.delete_status.refuses()).count();
         (!leaves && refused > 0).then_some(refused)
     }
 
@@ -224,10 +224,10 @@ impl Drain {
             Cursor::Pod(uid) => {
                 let rows = self.rows(cx);
                 let row = rows.iter().flatten().find(|row| row.uid == *uid);
-                let Some(row) = row.filter(|row| row.verdict.is_exceptional()) else {
+                let Some(row) = row.filter(|row| row.delete_status.is_exceptional()) else {
                     return vec![Effect::Toast(Toast::note("this pod needs no decision"))];
                 };
-                if row.verdict.refuses() {
+                if row.delete_status.refuses() {
                     self.exceptions.insert(uid.clone());
                 } else {
                     self.exceptions.remove(uid);

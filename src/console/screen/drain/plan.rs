@@ -43,7 +43,7 @@ impl Default for Options {
 
 /// What becomes of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PodDeleteStatus {
     /// Evicted.
     Evict,
     /// Evicted although nobody replaces it, because the user said so.
@@ -66,7 +66,7 @@ pub enum Verdict {
     RefuseData,
 }
 
-impl Verdict {
+impl PodDeleteStatus {
     /// Whether the pod is to leave the node.
     pub fn leaves(self) -> bool {
         matches!(self, Self::Evict | Self::EvictLost | Self::EvictData | Self::Finished | Self::Going)
@@ -121,7 +121,7 @@ pub struct Row {
     /// Its controller, which replaces it.
     pub(crate) owner: Option<Uid>,
     /// What becomes of it.
-    pub verdict: Verdict,
+    pub delete_status: PodDeleteStatus,
     /// What budgets say; `Free` where they are not asked.
     pub(crate) ruling: BudgetDecision,
 }
@@ -145,26 +145,29 @@ pub fn plan<'a>(
                 owner.kind != "DaemonSet"
                     || daemon_sets.is_none_or(|there| there.contains(&Uid::from(owner.uid.as_str())))
             });
-            let verdict = verdict(pod, controller, options, exceptions.contains(&uid));
+            let delete_status = delete_status(pod, controller, options, exceptions.contains(&uid));
             let row = Row {
                 uid,
                 namespace: pod.metadata.namespace.clone().unwrap_or_default(),
                 name: pod.metadata.name.clone().unwrap_or_default(),
                 owner: controller.map(|owner| Uid::from(owner.uid.as_str())),
-                verdict,
+                delete_status,
                 ruling: BudgetDecision::Free,
             };
             Some((pod, row))
         })
         .collect();
     judged.sort_by(|(_, one), (_, other)| {
-        let group = |row: &Row| (!row.verdict.leaves(), !row.verdict.refuses());
+        let group = |row: &Row| (!row.delete_status.leaves(), !row.delete_status.refuses());
         (group(one), &one.namespace, &one.name).cmp(&(group(other), &other.namespace, &other.name))
     });
     judged
         .into_iter()
         .map(|(pod, mut row)| {
-            if row.verdict.leaves() && row.verdict != Verdict::Going && !options.disable_eviction {
+            if row.delete_status.leaves()
+                && row.delete_status != PodDeleteStatus::Going
+                && !options.disable_eviction
+            {
                 row.ruling = tracker.rule(pod);
             }
             row
@@ -177,21 +180,30 @@ fn controller(pod: &Pod) -> Option<&OwnerReference> {
 }
 
 /// The filters of kubectl (`pkg/drain/filters.go`), in its order.
-fn verdict(pod: &Pod, controller: Option<&OwnerReference>, options: &Options, excepted: bool) -> Verdict {
+fn delete_status(
+    pod: &Pod,
+    controller: Option<&OwnerReference>,
+    options: &Options,
+    excepted: bool,
+) -> PodDeleteStatus {
     let annotations = pod.metadata.annotations.as_ref();
     if annotations.is_some_and(|annotations| annotations.contains_key("kubernetes.io/config.mirror")) {
-        return Verdict::SkipMirror;
+        return PodDeleteStatus::SkipMirror;
     }
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let finished = matches!(phase, Some("Succeeded" | "Failed"));
     if !finished && controller.is_some_and(|controller| controller.kind == "DaemonSet") {
-        return if options.ignore_daemon_sets { Verdict::SkipDaemonSet } else { Verdict::RefuseDaemonSet };
+        return if options.ignore_daemon_sets {
+            PodDeleteStatus::SkipDaemonSet
+        } else {
+            PodDeleteStatus::RefuseDaemonSet
+        };
     }
     if pod.metadata.deletion_timestamp.is_some() {
-        return Verdict::Going;
+        return PodDeleteStatus::Going;
     }
     if finished {
-        return Verdict::Finished;
+        return PodDeleteStatus::Finished;
     }
     let unmanaged = controller.is_none();
     let data = has_local_storage(pod);
@@ -199,11 +211,11 @@ fn verdict(pod: &Pod, controller: Option<&OwnerReference>, options: &Options, ex
     let may_be_lost = options.force || excepted;
     let data_may_be_lost = options.delete_empty_dir_data || excepted;
     match (unmanaged, data) {
-        (_, true) if !data_may_be_lost => Verdict::RefuseData,
-        (true, _) if !may_be_lost => Verdict::RefuseUnmanaged,
-        (true, _) => Verdict::EvictLost,
-        (false, true) => Verdict::EvictData,
-        (false, false) => Verdict::Evict,
+        (_, true) if !data_may_be_lost => PodDeleteStatus::RefuseData,
+        (true, _) if !may_be_lost => PodDeleteStatus::RefuseUnmanaged,
+        (true, _) => PodDeleteStatus::EvictLost,
+        (false, true) => PodDeleteStatus::EvictData,
+        (false, false) => PodDeleteStatus::Evict,
     }
 }
 
@@ -244,23 +256,27 @@ mod tests {
         let delete_data = Options { delete_empty_dir_data: true, ..Options::default() };
         let daemons = Options { ignore_daemon_sets: false, ..Options::default() };
         let cases = [
-            (json!({}), &plain, false, Verdict::Evict),
-            (unmanaged.clone(), &plain, false, Verdict::RefuseUnmanaged),
-            (unmanaged.clone(), &plain, true, Verdict::EvictLost),
-            (unmanaged.clone(), &force, false, Verdict::EvictLost),
-            (daemon.clone(), &plain, false, Verdict::SkipDaemonSet),
-            (daemon, &daemons, false, Verdict::RefuseDaemonSet),
-            (mirror, &force, true, Verdict::SkipMirror),
-            (data.clone(), &plain, false, Verdict::RefuseData),
-            (data.clone(), &force, false, Verdict::RefuseData),
-            (data.clone(), &delete_data, false, Verdict::EvictData),
-            (data, &plain, true, Verdict::EvictData),
-            (finished, &plain, false, Verdict::Finished),
-            (going, &plain, false, Verdict::Going),
+            (json!({}), &plain, false, PodDeleteStatus::Evict),
+            (unmanaged.clone(), &plain, false, PodDeleteStatus::RefuseUnmanaged),
+            (unmanaged.clone(), &plain, true, PodDeleteStatus::EvictLost),
+            (unmanaged.clone(), &force, false, PodDeleteStatus::EvictLost),
+            (daemon.clone(), &plain, false, PodDeleteStatus::SkipDaemonSet),
+            (daemon, &daemons, false, PodDeleteStatus::RefuseDaemonSet),
+            (mirror, &force, true, PodDeleteStatus::SkipMirror),
+            (data.clone(), &plain, false, PodDeleteStatus::RefuseData),
+            (data.clone(), &force, false, PodDeleteStatus::RefuseData),
+            (data.clone(), &delete_data, false, PodDeleteStatus::EvictData),
+            (data, &plain, true, PodDeleteStatus::EvictData),
+            (finished, &plain, false, PodDeleteStatus::Finished),
+            (going, &plain, false, PodDeleteStatus::Going),
         ];
         for (more, options, excepted, expect) in cases {
             let pod = pod("a", more.clone());
-            assert_eq!(verdict(&pod, controller(&pod), options, excepted), expect, "{more} {options:?}");
+            assert_eq!(
+                delete_status(&pod, controller(&pod), options, excepted),
+                expect,
+                "{more} {options:?}"
+            );
         }
     }
 
@@ -275,11 +291,11 @@ mod tests {
         let described = |sets: Option<&BTreeSet<Uid>>| {
             let rows =
                 plan([&daemon], &mut BudgetTracker::new([]), &Options::default(), &BTreeSet::new(), sets);
-            rows[0].verdict
+            rows[0].delete_status
         };
-        assert_eq!(described(None), Verdict::SkipDaemonSet);
-        assert_eq!(described(Some(&[Uid::from("d")].into())), Verdict::SkipDaemonSet);
-        assert_eq!(described(Some(&[Uid::from("e")].into())), Verdict::RefuseUnmanaged);
+        assert_eq!(described(None), PodDeleteStatus::SkipDaemonSet);
+        assert_eq!(described(Some(&[Uid::from("d")].into())), PodDeleteStatus::SkipDaemonSet);
+        assert_eq!(described(Some(&[Uid::from("e")].into())), PodDeleteStatus::RefuseUnmanaged);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use kube::api::PropagationPolicy;
 
 use super::budget::BudgetTracker;
-use super::plan::{Options, Verdict, plan};
+use super::plan::{Options, PodDeleteStatus, plan};
 use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
@@ -48,13 +48,14 @@ fn left(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
     let options = Options { disable_eviction: true, ..Options::default() };
     let pods = cx.stores.pods_on(&node.name);
     let rows = plan(pods, &mut BudgetTracker::new([]), &options, &BTreeSet::new(), None);
-    let count = |of: fn(Verdict) -> bool| rows.iter().filter(|row| of(row.verdict)).count();
-    let there = count(|verdict| verdict.refuses() || matches!(verdict, Verdict::Evict));
+    let count = |of: fn(PodDeleteStatus) -> bool| rows.iter().filter(|row| of(row.delete_status)).count();
+    let there =
+        count(|delete_status| delete_status.refuses() || matches!(delete_status, PodDeleteStatus::Evict));
     if there == 0 {
         return None;
     }
-    let lost = count(|verdict| verdict == Verdict::RefuseUnmanaged);
-    let data = count(|verdict| verdict == Verdict::RefuseData);
+    let lost = count(|delete_status| delete_status == PodDeleteStatus::RefuseUnmanaged);
+    let data = count(|delete_status| delete_status == PodDeleteStatus::RefuseData);
     let mut text = format!("{} is not drained: {there} pods run on it", node.name);
     for (count, what) in [(lost, "have no controller and will be lost"), (data, "lose their emptyDir data")] {
         if count > 0 {

@@ -63,7 +63,7 @@ fn replacement(pod: &Pod) -> Replacement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::drain::{BudgetDecision, Verdict};
+    use crate::screen::drain::{BudgetDecision, PodDeleteStatus};
     use serde_json::json;
 
     fn row(uid: &str, owner: Option<&str>) -> Row {
@@ -72,7 +72,7 @@ mod tests {
             namespace: "default".to_owned(),
             name: uid.to_owned(),
             owner: owner.map(Uid::from),
-            verdict: Verdict::Evict,
+            delete_status: PodDeleteStatus::Evict,
             ruling: BudgetDecision::Free,
         }
     }

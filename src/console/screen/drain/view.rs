@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::options::SWITCHES;
 use super::replacement::{Replacement, replacements};
-use super::{BudgetDecision, Cursor, Drain, EvictionState, Row, Stage, Verdict};
+use super::{BudgetDecision, Cursor, Drain, EvictionState, PodDeleteStatus, Row, Stage};
 use crate::command::Command;
 use crate::context::Context;
 use crate::resource::Uid;
@@ -33,7 +33,7 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let mut block = theme.block_focused("").title(Span::styled(heading, title));
     let (gone, leaving) = drain.progress();
     // A pod that may not leave keeps the bar from ever being full.
-    let all = leaving + rows.iter().flatten().filter(|row| row.verdict.refuses()).count();
+    let all = leaving + rows.iter().flatten().filter(|row| row.delete_status.refuses()).count();
     if drain.stage != Stage::Preview && all > 0 && width > 60 {
         let share = gone as f64 / all as f64;
         let full = if behind { theme.status.pending } else { theme.status.running };
@@ -65,13 +65,15 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
 fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
     let pods: usize = rows.iter().map(Vec::len).sum();
     let (gone, leaving) = drain.progress();
-    let stays = rows.iter().flatten().filter(|row| row.verdict.refuses()).count();
+    let stays = rows.iter().flatten().filter(|row| row.delete_status.refuses()).count();
     let stays = if stays > 0 { format!(", {stays} refused") } else { String::new() };
     let name = drain.name();
     match drain.stage {
         Stage::Preview => {
-            let leaving = rows.iter().flatten().filter(|row| row.verdict.leaves()).count();
-            format!("Drain {name} ── {pods} pods, {leaving} leave{stays}")
+            let leaving = rows.iter().flatten().filter(|row| row.delete_status.leaves()).count();
+            let (noun, verb) =
+                (if pods == 1 { "pod" } else { "pods" }, if leaving == 1 { "leaves" } else { "leave" });
+            format!("Drain {name} ── {pods} {noun}, {leaving} {verb}{stays}")
         }
         Stage::Running => format!("Drain {name} ── {gone} of {leaving} gone{stays}"),
         Stage::Stopped => format!("Drain {name} ── stopped, {gone} of {leaving} gone{stays}"),
@@ -126,9 +128,9 @@ fn list_lines(
             if selected {
                 cursor = lines.len();
             }
-            let word_style = match row.verdict {
-                verdict if verdict.refuses() => cx.theme.dialog.warning,
-                Verdict::SkipDaemonSet | Verdict::SkipMirror => cx.theme.body.dim,
+            let word_style = match row.delete_status {
+                delete_status if delete_status.refuses() => cx.theme.dialog.warning,
+                PodDeleteStatus::SkipDaemonSet | PodDeleteStatus::SkipMirror => cx.theme.body.dim,
                 _ => cx.theme.body.accent,
             };
             // A row without a decision or a eviction has their room for its words.
@@ -199,13 +201,13 @@ fn parts<'a>(
         (_, BudgetDecision::Allowed(text)) => (text.clone(), theme.body.text),
         (_, BudgetDecision::Blocked(text)) => (text.clone(), theme.status.pending),
         (_, BudgetDecision::Refused(text)) => (text.clone(), theme.status.failed),
-        (_, BudgetDecision::Free) if row.verdict.refuses() => {
-            (row.verdict.reason().to_owned(), theme.dialog.warning)
+        (_, BudgetDecision::Free) if row.delete_status.refuses() => {
+            (row.delete_status.reason().to_owned(), theme.dialog.warning)
         }
-        (_, BudgetDecision::Free) => (row.verdict.reason().to_owned(), theme.body.dim),
+        (_, BudgetDecision::Free) => (row.delete_status.reason().to_owned(), theme.body.dim),
     };
     let blocked = matches!(row.ruling, BudgetDecision::Blocked(_) | BudgetDecision::Refused(_));
-    let word = if blocked && drain.stage == Stage::Preview { "blocked" } else { row.verdict.word() };
+    let word = if blocked && drain.stage == Stage::Preview { "blocked" } else { row.delete_status.word() };
     Parts { row, word, why: (why, why_style), eviction: eviction_words(drain, cx, row, eviction) }
 }
 
@@ -221,8 +223,10 @@ fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (Strin
         Some(Replacement { name, node: None, .. }) => {
             (format!("{name} finds no node yet"), theme.status.pending)
         }
-        None if row.verdict == Verdict::Evict => ("not replaced yet".to_owned(), theme.body.dim),
-        None => (row.verdict.reason().to_owned(), theme.body.dim),
+        None if row.delete_status == PodDeleteStatus::Evict => {
+            ("not replaced yet".to_owned(), theme.body.dim)
+        }
+        None => (row.delete_status.reason().to_owned(), theme.body.dim),
     }
 }
 
@@ -237,14 +241,14 @@ fn eviction_words(
     let next_second = || cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
     match eviction {
         None => {
-            let decision = match row.verdict {
-                Verdict::RefuseUnmanaged => "[ ] evict it anyway",
-                Verdict::EvictLost => "[x] evict it anyway",
-                Verdict::RefuseData => "[ ] delete the data",
-                Verdict::EvictData => "[x] delete the data",
+            let decision = match row.delete_status {
+                PodDeleteStatus::RefuseUnmanaged => "[ ] evict it anyway",
+                PodDeleteStatus::EvictLost => "[x] evict it anyway",
+                PodDeleteStatus::RefuseData => "[ ] delete the data",
+                PodDeleteStatus::EvictData => "[x] delete the data",
                 _ => "",
             };
-            let style = if row.verdict.refuses() { theme.dialog.warning } else { theme.body.text };
+            let style = if row.delete_status.refuses() { theme.dialog.warning } else { theme.body.text };
             (decision.to_owned(), style)
         }
         Some(EvictionState::Asking) => ("◌ asking".to_owned(), theme.status.pending),

@@ -63,7 +63,7 @@ pub(super) struct Conflict {
 
 /// What the server says to the text as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum DryRunResult {
     /// Nothing yet.
     Unknown,
     /// It would take it.
@@ -86,7 +86,7 @@ pub struct Edit {
     pub(super) area: TextArea<'static>,
     /// Counts the texts, so that a late answer is not taken for one about the text of now.
     number: u64,
-    pub(super) verdict: Verdict,
+    pub(super) dry_run_result: DryRunResult,
     pub(super) problems: Vec<Problem>,
     /// What others changed, once it was merged.
     pub(super) merged: Vec<Change>,
@@ -106,7 +106,7 @@ impl Edit {
             before: String::new(),
             area: TextArea::default(),
             number: 0,
-            verdict: Verdict::Unknown,
+            dry_run_result: DryRunResult::Unknown,
             problems: Vec::new(),
             merged: Vec::new(),
             review: Scroll::default(),
@@ -130,7 +130,7 @@ impl Edit {
         let at = |place: usize| u16::try_from(place).unwrap_or(u16::MAX);
         self.area.move_cursor(CursorMove::Jump(at(cursor.0), at(cursor.1)));
         self.number += 1;
-        self.verdict = Verdict::Unknown;
+        self.dry_run_result = DryRunResult::Unknown;
         self.problems.clear();
     }
 
@@ -158,7 +158,7 @@ impl Edit {
     /// The text is another one: what was said about the old one is void.
     fn touched(&mut self) -> Vec<Effect> {
         self.number += 1;
-        self.verdict = Verdict::Unknown;
+        self.dry_run_result = DryRunResult::Unknown;
         self.problems.clear();
         if !self.is_changed() {
             return vec![Effect::Cancel("check")];
@@ -172,7 +172,7 @@ impl Edit {
             return vec![Effect::Toast(Toast::note("nothing was changed"))];
         }
         self.review = Scroll::default();
-        if self.verdict == Verdict::Good {
+        if self.dry_run_result == DryRunResult::Good {
             self.stage = Stage::Reviewing;
             return Vec::new();
         }
@@ -195,13 +195,13 @@ impl Edit {
         let asked_by_user = matches!(self.stage, Stage::Checking | Stage::Saving);
         match answer {
             CheckResult::Good => {
-                self.verdict = Verdict::Good;
+                self.dry_run_result = DryRunResult::Good;
                 if asked_by_user {
                     self.stage = Stage::Reviewing;
                 }
             }
             CheckResult::Wrong(problems) => {
-                self.verdict = Verdict::Wrong;
+                self.dry_run_result = DryRunResult::Wrong;
                 self.stage = Stage::Typing;
                 if let Some(line) = problems.first().and_then(|problem| problem.line)
                     && asked_by_user
@@ -218,7 +218,7 @@ impl Edit {
                 self.base = *theirs;
                 return self.touched();
             }
-            CheckResult::Newer(_) => self.verdict = Verdict::Newer,
+            CheckResult::Newer(_) => self.dry_run_result = DryRunResult::Newer,
         }
         Vec::new()
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Conflict, Edit, Stage, Verdict};
+use super::{Conflict, DryRunResult, Edit, Stage};
 use crate::changes::merge::{Change, plain};
 use crate::context::Context;
 use crate::text::{clean, fit};
@@ -52,20 +52,22 @@ pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
 /// How it stands, for the title.
 fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
     let count = edit.problems.len();
-    match (&edit.stage, edit.verdict) {
+    match (&edit.stage, edit.dry_run_result) {
         (Stage::Loading | Stage::Failed(_), _) => (String::new(), theme.body.dim),
         (Stage::Checking, _) => ("the server checks it…".into(), theme.status.pending),
         (Stage::Reviewing, _) => ("✔ the server would take this".into(), theme.status.running),
         (Stage::Saving, _) => ("saving…".into(), theme.status.pending),
         (Stage::Conflict(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
         (Stage::Typing, _) if !edit.is_changed() => ("unchanged".into(), theme.body.dim),
-        (Stage::Typing, Verdict::Unknown) => ("changed".into(), theme.body.dim),
-        (Stage::Typing, Verdict::Good) => ("changed ✔ the server would take it".into(), theme.status.running),
-        (Stage::Typing, Verdict::Newer) => {
+        (Stage::Typing, DryRunResult::Unknown) => ("changed".into(), theme.body.dim),
+        (Stage::Typing, DryRunResult::Good) => {
+            ("changed ✔ the server would take it".into(), theme.status.running)
+        }
+        (Stage::Typing, DryRunResult::Newer) => {
             ("changed ↻ so did the object: saving merges both".into(), theme.status.pending)
         }
-        (Stage::Typing, Verdict::Wrong) if count == 1 => ("✖ 1 problem".into(), theme.status.failed),
-        (Stage::Typing, Verdict::Wrong) => (format!("✖ {count} problems"), theme.status.failed),
+        (Stage::Typing, DryRunResult::Wrong) if count == 1 => ("✖ 1 problem".into(), theme.status.failed),
+        (Stage::Typing, DryRunResult::Wrong) => (format!("✖ {count} problems"), theme.status.failed),
     }
 }
 

@@ -6,8 +6,8 @@
 //! Architecture Invariant: nothing above this host's own group is changed, save that a handed-over group passes
 //! its controllers on.
 
+mod candidate;
 mod group;
-mod place;
 
 pub(super) use group::Group;
 
@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use place::Place;
+use candidate::Candidate;
 
 /// What can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,8 +80,9 @@ impl Cgroups {
     /// Looks where groups may be made, and clears what a dead host of the same name left.
     pub(super) fn find(name: &str) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
-        let places = place::places(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
-        let hierarchies: Vec<Hierarchy> = places.iter().filter_map(|place| settle(place, name)).collect();
+        let candidates = candidate::candidates(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
+        let hierarchies: Vec<Hierarchy> =
+            candidates.iter().filter_map(|candidate| settle(candidate, name)).collect();
         let own = |hierarchy: &Hierarchy| hierarchy.controllers.iter().copied().collect::<Vec<_>>();
         // Without anything to limit, groups would only be for killing, which works without.
         if hierarchies.iter().all(|hierarchy| own(hierarchy).is_empty()) {
@@ -150,17 +151,17 @@ impl Cgroups {
     }
 }
 
-/// Makes this host's group at a place, if it may be used.
-fn settle(place: &Place, name: &str) -> Option<Hierarchy> {
-    let parent = if place.unified { place::hand_on(place)? } else { place.directory.clone() };
+/// Makes this host's group in a candidate, if it may be used.
+fn settle(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
+    let parent = if candidate.unified { candidate::hand_on(candidate)? } else { candidate.directory.clone() };
     if rustix::fs::access(parent.join("cgroup.procs"), rustix::fs::Access::WRITE_OK).is_err() {
         return None;
     }
     let base = parent.join(format!("podium-{name}"));
     remove_tree(&base);
     fs::create_dir(&base).ok()?;
-    let mut controllers = place.controllers.clone();
-    if place.unified {
+    let mut controllers = candidate.controllers.clone();
+    if candidate.unified {
         let given = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
         controllers.retain(|own| given.split_ascii_whitespace().any(|name| name == own.name()));
         if pass_on(&base, &controllers).is_err() {
@@ -169,7 +170,7 @@ fn settle(place: &Place, name: &str) -> Option<Hierarchy> {
             return None;
         }
     }
-    Some(Hierarchy { base, unified: place.unified, controllers })
+    Some(Hierarchy { base, unified: candidate.unified, controllers })
 }
 
 /// Lets the groups below a version 2 group have controllers.

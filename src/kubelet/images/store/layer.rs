@@ -17,7 +17,7 @@ use tar::{Entry, EntryType};
 
 use super::archive::Metered;
 use super::options::{Limits, LoadError};
-use base::root_dir::{Place, RootDir};
+use base::root_dir::{ParentAndName, RootDir};
 
 /// How names in a layer begin that take something away.
 const WHITEOUT: &str = ".wh.";
@@ -156,7 +156,7 @@ impl<'a> Unpacking<'a> {
     fn directory<R: Read>(
         &mut self,
         entry: &mut Entry<'_, R>,
-        place: &Place,
+        place: &ParentAndName,
         path: &Path,
     ) -> Result<(), Refused> {
         match rustix::fs::mkdirat(&place.directory, &place.name, Mode::RWXU) {
@@ -168,7 +168,7 @@ impl<'a> Unpacking<'a> {
         Ok(())
     }
 
-    fn file<R: Read>(&mut self, entry: &mut Entry<'_, R>, place: &Place) -> Result<(), Refused> {
+    fn file<R: Read>(&mut self, entry: &mut Entry<'_, R>, place: &ParentAndName) -> Result<(), Refused> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&place.directory, &place.name, flags, Mode::RUSR | Mode::WUSR)?;
         let mut file = File::from(file);
@@ -199,7 +199,7 @@ impl<'a> Unpacking<'a> {
     fn hard_link<R: Read>(
         &mut self,
         entry: &mut Entry<'_, R>,
-        place: &Place,
+        place: &ParentAndName,
         path: &Path,
         layer: &str,
     ) -> Result<(), Refused> {
@@ -214,7 +214,7 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    fn own<R: Read>(&self, entry: &Entry<'_, R>, place: &Place) -> Result<(), Refused> {
+    fn own<R: Read>(&self, entry: &Entry<'_, R>, place: &ParentAndName) -> Result<(), Refused> {
         if self.as_root {
             // A field left blank is nobody in particular, and that is root.
             let number = |id: io::Result<u64>| u32::try_from(id.unwrap_or(0)).unwrap_or(u32::MAX - 1);

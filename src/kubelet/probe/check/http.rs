@@ -8,7 +8,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::Place;
+use super::PodEndpoint;
 use crate::spec;
 use base::any_certificate;
 use base::dial_error::dial_error;
@@ -17,8 +17,8 @@ use base::dial_error::dial_error;
 const MAX_HEAD: usize = 16 * 1024;
 
 /// Where it is asked; port 0 where there is no port of that name.
-fn address(place: Place, container: &Container, get: &HTTPGetAction) -> (String, u16) {
-    place.address(get.host.as_deref(), spec::port_number(container, &get.port).unwrap_or(0))
+fn address(endpoint: PodEndpoint, container: &Container, get: &HTTPGetAction) -> (String, u16) {
+    endpoint.address(get.host.as_deref(), spec::port_number(container, &get.port).unwrap_or(0))
 }
 
 fn is_tls(get: &HTTPGetAction) -> bool {
@@ -43,24 +43,24 @@ fn path_of(get: &HTTPGetAction) -> String {
 }
 
 /// The URL as messages show it.
-pub(super) fn url(place: Place, container: &Container, get: &HTTPGetAction) -> String {
+pub(super) fn url(endpoint: PodEndpoint, container: &Container, get: &HTTPGetAction) -> String {
     let scheme = if is_tls(get) { "https" } else { "http" };
-    let (host, port) = address(place, container, get);
+    let (host, port) = address(endpoint, container, get);
     format!("{scheme}://{host}:{port}{}", path_of(get))
 }
 
 /// Gets and answers the status code; errors are as Go's HTTP client tells them.
 pub(crate) async fn http_get(
-    place: Place,
+    endpoint: PodEndpoint,
     container: &Container,
     get: &HTTPGetAction,
     agent: &str,
 ) -> Result<u16, String> {
-    let (host, port) = address(place, container, get);
+    let (host, port) = address(endpoint, container, get);
     if port == 0 {
         return Err(format!("couldn't find port: {:?}", get.port));
     }
-    let failed = |text: String| format!("Get \"{}\": {text}", url(place, container, get));
+    let failed = |text: String| format!("Get \"{}\": {text}", url(endpoint, container, get));
     let stream = TcpStream::connect((host.as_str(), port))
         .await
         .map_err(|error| failed(format!("dial tcp {host}:{port}: {}", dial_error(&error))))?;
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_low_port_is_asked_where_it_is_served_and_another_host_as_it_is_named_net_1() {
-        let place = Place { ip: [127, 1, 0, 5].into(), low_ports: LowPorts::below(1024) };
+        let endpoint = PodEndpoint { ip: [127, 1, 0, 5].into(), low_ports: LowPorts::below(1024) };
         for (host, port, expected) in [
             (None, 80, "http://127.1.0.5:8080/"),
             (Some(""), 1024, "http://127.1.0.5:1024/"),
@@ -151,7 +151,7 @@ mod tests {
                 port: IntOrString::Int(port),
                 ..HTTPGetAction::default()
             };
-            assert_eq!(url(place, &Container::default(), &get), expected);
+            assert_eq!(url(endpoint, &Container::default(), &get), expected);
         }
     }
 
@@ -171,8 +171,8 @@ mod tests {
             http_headers: Some(vec![HTTPHeader { name: "X-Test".into(), value: "1\r\n2".into() }]),
             ..HTTPGetAction::default()
         };
-        let place = Place { ip: [127, 0, 0, 1].into(), low_ports: LowPorts::default() };
-        let result = http_get(place, &Container::default(), &get, "kube-probe/1.37").await;
+        let endpoint = PodEndpoint { ip: [127, 0, 0, 1].into(), low_ports: LowPorts::default() };
+        let result = http_get(endpoint, &Container::default(), &get, "kube-probe/1.37").await;
         (result.map_err(|e| e.replace(&port.to_string(), "PORT")), server.await.unwrap())
     }
 

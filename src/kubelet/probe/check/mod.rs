@@ -25,21 +25,21 @@ pub(crate) struct Target {
     /// The container attempt.
     pub(crate) id: ContainerId,
     /// Where ports are asked.
-    pub(crate) place: Place,
+    pub(crate) endpoint: PodEndpoint,
     /// There is no process behind the address: asking over the network counts as answered.
     pub(crate) hollow: bool,
 }
 
 /// Where a pod's ports are asked, unless a probe or hook names another host.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct PodEndpoint {
     /// The pod's address.
     pub(crate) ip: IpAddr,
     /// Which of its ports are served elsewhere.
     pub(crate) low_ports: LowPorts,
 }
 
-impl Place {
+impl PodEndpoint {
     /// The host and port that stand for a port of the pod, or of the host that is named.
     fn address(self, host: Option<&str>, port: u16) -> (String, u16) {
         match host.filter(|host| !host.is_empty()) {
@@ -65,29 +65,29 @@ pub(crate) async fn ask(target: &Target, container: &Container, probe: &Probe) -
     }
     if let Some(get) = &probe.http_get {
         // Boxed, as gRPC is: what a task that asks a socket would carry with it for nothing.
-        let asked = Box::pin(http_get(target.place, container, get, "kube-probe/1.37"));
+        let asked = Box::pin(http_get(target.endpoint, container, get, "kube-probe/1.37"));
         return match tokio::time::timeout(limit, asked).await {
             Ok(Ok(status)) if (200..400).contains(&status) => ProbeOutcome::Success,
             Ok(Ok(status)) => ProbeOutcome::Failure(format!("HTTP probe failed with statuscode: {status}")),
             Ok(Err(text)) => ProbeOutcome::Failure(text),
             Err(_) => ProbeOutcome::Failure(format!(
                 "Get \"{}\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
-                http::url(target.place, container, get)
+                http::url(target.endpoint, container, get)
             )),
         };
     }
     if let Some(socket) = &probe.tcp_socket {
-        return match tokio::time::timeout(limit, tcp_connect(target.place, container, socket)).await {
+        return match tokio::time::timeout(limit, tcp_connect(target.endpoint, container, socket)).await {
             Ok(Ok(())) => ProbeOutcome::Success,
             Ok(Err(text)) => ProbeOutcome::Failure(text),
             Err(_) => {
-                let (host, port) = tcp_address(target.place, container, socket);
+                let (host, port) = tcp_address(target.endpoint, container, socket);
                 ProbeOutcome::Failure(format!("dial tcp {host}:{port}: i/o timeout"))
             }
         };
     }
     if let Some(action) = &probe.grpc {
-        let (host, port) = target.place.address(None, u16::try_from(action.port).unwrap_or(0));
+        let (host, port) = target.endpoint.address(None, u16::try_from(action.port).unwrap_or(0));
         let address = format!("{host}:{port}");
         return match tokio::time::timeout(limit, Box::pin(grpc::check(&address, action))).await {
             Ok(outcome) => outcome,
@@ -116,17 +116,17 @@ async fn run(target: &Target, command: Vec<String>, limit: Duration) -> ProbeOut
 }
 
 /// The address of a container's socket; port 0 where there is no port of that name.
-fn tcp_address(place: Place, container: &Container, socket: &TCPSocketAction) -> (String, u16) {
-    place.address(socket.host.as_deref(), spec::port_number(container, &socket.port).unwrap_or(0))
+fn tcp_address(endpoint: PodEndpoint, container: &Container, socket: &TCPSocketAction) -> (String, u16) {
+    endpoint.address(socket.host.as_deref(), spec::port_number(container, &socket.port).unwrap_or(0))
 }
 
 /// Opens a connection and closes it.
 pub(crate) async fn tcp_connect(
-    place: Place,
+    endpoint: PodEndpoint,
     container: &Container,
     socket: &TCPSocketAction,
 ) -> Result<(), String> {
-    let (host, port) = tcp_address(place, container, socket);
+    let (host, port) = tcp_address(endpoint, container, socket);
     if port == 0 {
         return Err(format!("couldn't find port: {:?}", socket.port));
     }

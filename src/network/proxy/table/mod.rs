@@ -1,4 +1,4 @@
-//! Where the proxy must listen for a service, and which endpoints are behind each place.
+//! Where the proxy must listen for a service, and which endpoints are behind each bind address.
 //!
 //! Pure: a service with its slices in, its listeners out. The rules are kube-proxy's: ready endpoints, or, when
 //! there is none, those that still serve while they terminate; no endpoint, no listener, so that a connection
@@ -45,7 +45,7 @@ impl Protocol {
 
 /// Where the proxy listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct BindAddress {
     /// The address and port as bound.
     pub(crate) address: SocketAddr,
     /// For connections or datagrams.
@@ -53,7 +53,7 @@ pub(crate) struct Place {
 }
 
 /// `127.32.1.0:80/TCP`
-impl fmt::Display for Place {
+impl fmt::Display for BindAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = match self.protocol {
             Protocol::Tcp => "TCP",
@@ -97,12 +97,12 @@ impl Balance {
     }
 }
 
-/// A place with what is behind it.
+/// A bind address with what is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
     /// Where.
-    pub(crate) place: Place,
-    /// The port as the service declares it; another than the place's where low ports are moved.
+    pub(crate) bind_address: BindAddress,
+    /// The port as the service declares it; another than the bind address's where low ports are moved.
     pub(crate) declared: u16,
     /// What is behind it.
     pub(crate) balance: Balance,
@@ -112,7 +112,7 @@ pub(crate) struct Listener {
     pub(crate) spare: bool,
 }
 
-/// Every place where a service must be served now; places on declared ports before moved ones.
+/// Every bind address where a service must be served now; bind addresses on declared ports before moved ones.
 pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts) -> Vec<Listener> {
     let Some(spec) =
         joined.service.as_ref().filter(|service| !is_left_alone(service)).and_then(|s| s.spec.as_ref())
@@ -138,8 +138,8 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
             };
             if !balance.is_empty() {
                 let address = SocketAddr::new(ip.into(), low_ports.served(declared));
-                let place = Place { address, protocol };
-                all.push(Listener { place, declared, balance, program_first: false, spare: false });
+                let bind_address = BindAddress { address, protocol };
+                all.push(Listener { bind_address, declared, balance, program_first: false, spare: false });
             }
         };
         for ip in &cluster_ips {
@@ -157,8 +157,8 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
             }
         }
     }
-    // A port that is declared must not lose its place to one that only moved there.
-    all.sort_by_key(|listener| listener.declared != listener.place.address.port());
+    // A port that is declared must not lose its bind address to one that only moved there.
+    all.sort_by_key(|listener| listener.declared != listener.bind_address.address.port());
     all
 }
 

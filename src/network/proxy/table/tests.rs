@@ -48,13 +48,13 @@ fn joined(spec: &Value, slices: &[(Value, Vec<Value>)]) -> Joined {
     Joined { service: Some(Shared::from_value(serde_json::from_value(service).unwrap())), slices }
 }
 
-/// `place -> ready | draining`, a line each.
+/// `bind_address -> ready | draining`, a line each.
 fn describe_listeners(joined: &Joined, low_ports: LowPorts) -> Vec<String> {
     let list = |all: &[Backend]| all.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(",");
     let line = |l: Listener| {
         let (ready, draining) = (list(&l.balance.ready), list(&l.balance.draining));
         let draining = if draining.is_empty() { draining } else { format!(" | {draining}") };
-        format!("{} -> {ready}{draining}", l.place)
+        format!("{} -> {ready}{draining}", l.bind_address)
     };
     listeners(joined, &machine(), low_ports).into_iter().map(line).collect()
 }

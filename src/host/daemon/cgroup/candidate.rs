@@ -12,7 +12,7 @@ const CONTROL: &str = "podium-control";
 
 /// A group that may be ours to divide.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Candidate {
     pub(super) directory: PathBuf,
     pub(super) unified: bool,
     /// This process is at the top of what it sees of the hierarchy.
@@ -23,7 +23,7 @@ pub(super) struct Place {
 
 /// Every hierarchy with something for us, by `/proc/self/mountinfo` and `/proc/self/cgroup`. In version 1 only
 /// hierarchies in which nobody has put us anywhere: there is no way to hand a group over.
-pub(super) fn places(mountinfo: &str, cgroup: &str) -> Vec<Place> {
+pub(super) fn candidates(mountinfo: &str, cgroup: &str) -> Vec<Candidate> {
     let own_path = |names: &dyn Fn(&str) -> bool| {
         cgroup.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
@@ -31,7 +31,7 @@ pub(super) fn places(mountinfo: &str, cgroup: &str) -> Vec<Place> {
             names(controllers).then(|| path.to_owned())
         })
     };
-    let mut places = Vec::new();
+    let mut candidates = Vec::new();
     for line in mountinfo.lines() {
         let Some((mount, source)) = line.split_once(" - ") else { continue };
         let (mount, source): (Vec<&str>, Vec<&str>) =
@@ -56,24 +56,24 @@ pub(super) fn places(mountinfo: &str, cgroup: &str) -> Vec<Place> {
         let Ok(below) = Path::new(&path).strip_prefix(root) else { continue };
         let top = below.as_os_str().is_empty();
         if unified || top {
-            places.push(Place { directory: Path::new(point).join(below), unified, top, controllers });
+            candidates.push(Candidate { directory: Path::new(point).join(below), unified, top, controllers });
         }
     }
-    places
+    candidates
 }
 
 /// Makes a version 2 group ready to have groups below it; none if it is not ours to divide.
-pub(super) fn hand_on(place: &Place) -> Option<PathBuf> {
-    let mut directory = place.directory.clone();
+pub(super) fn hand_on(candidate: &Candidate) -> Option<PathBuf> {
+    let mut directory = candidate.directory.clone();
     if directory.file_name().is_some_and(|name| name == CONTROL) {
         // An earlier start of ours went there.
         directory.pop();
-    } else if !place.top && !is_delegated(&directory) {
+    } else if !candidate.top && !is_delegated(&directory) {
         return None;
     }
     let given = fs::read_to_string(directory.join("cgroup.controllers")).ok()?;
     let has = |own: &Controller| given.split_ascii_whitespace().any(|name| name == own.name());
-    let controllers: BTreeSet<Controller> = place.controllers.iter().copied().filter(has).collect();
+    let controllers: BTreeSet<Controller> = candidate.controllers.iter().copied().filter(has).collect();
     // Only the real root may have processes and pass controllers on; it is the one without a type.
     if directory.join("cgroup.type").exists() && !controllers.is_empty() {
         let control = directory.join(CONTROL);
@@ -102,8 +102,8 @@ fn is_delegated(directory: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn place(directory: &str, unified: bool, top: bool, controllers: &[Controller]) -> Place {
-        Place {
+    fn candidate(directory: &str, unified: bool, top: bool, controllers: &[Controller]) -> Candidate {
+        Candidate {
             directory: directory.into(),
             unified,
             top,
@@ -121,31 +121,31 @@ mod tests {
                   32 24 0:28 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n\
                   33 24 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let inside = "30 24 0:26 /docker/1 /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n";
-        let table: &[(&str, &str, Vec<Place>)] = &[
+        let table: &[(&str, &str, Vec<Candidate>)] = &[
             (
                 v2,
                 "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope\n",
-                vec![place(
+                vec![candidate(
                     "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope",
                     true,
                     false,
                     &[Cpu, Memory, Pids],
                 )],
             ),
-            (v2, "0::/\n", vec![place("/sys/fs/cgroup/", true, true, &[Cpu, Memory, Pids])]),
+            (v2, "0::/\n", vec![candidate("/sys/fs/cgroup/", true, true, &[Cpu, Memory, Pids])]),
             (
                 v1,
                 "4:memory:/managed/7\n3:freezer:/\n2:cpu,cpuacct:/\n0::/\n",
                 vec![
-                    place("/sys/fs/cgroup/cpu,cpuacct/", false, true, &[Cpu]),
-                    place("/sys/fs/cgroup/unified/", true, true, &[Cpu, Memory, Pids]),
+                    candidate("/sys/fs/cgroup/cpu,cpuacct/", false, true, &[Cpu]),
+                    candidate("/sys/fs/cgroup/unified/", true, true, &[Cpu, Memory, Pids]),
                 ],
             ),
-            (inside, "2:pids:/docker/1\n", vec![place("/sys/fs/cgroup/pids/", false, true, &[Pids])]),
+            (inside, "2:pids:/docker/1\n", vec![candidate("/sys/fs/cgroup/pids/", false, true, &[Pids])]),
             ("nonsense\n", "more\n", Vec::new()),
         ];
         for (mountinfo, cgroup, expect) in table {
-            assert_eq!(places(mountinfo, cgroup), *expect, "{mountinfo}{cgroup}");
+            assert_eq!(candidates(mountinfo, cgroup), *expect, "{mountinfo}{cgroup}");
         }
     }
 
@@ -154,13 +154,13 @@ mod tests {
     fn a_group_that_was_not_handed_over_is_not_divided() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("cgroup.controllers"), "cpu memory pids").unwrap();
-        let place = Place {
+        let candidate = Candidate {
             directory: directory.path().to_path_buf(),
             unified: true,
             top: false,
             controllers: Controller::ALL.into(),
         };
-        assert_eq!(hand_on(&place), None);
+        assert_eq!(hand_on(&candidate), None);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -12,13 +12,13 @@ use object::{Key, Kind};
 
 /// Somebody who listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Backend {
     pub(super) address: SocketAddr,
     pub(super) tls: bool,
 }
 
-impl Place {
-    /// The place that a pod's or service's name in a path stands for.
+impl Backend {
+    /// The backend that a pod's or service's name in a path stands for.
     pub(super) fn find(api: &Api, kind: Kind, key: &Key) -> Result<Self, ApiError> {
         let word = if kind == Kind::Pod { "pod" } else { "service" };
         let invalid = || ApiError::BadRequest(format!("invalid {word} request \"{}\"", key.name));
