@@ -54,7 +54,6 @@ use context::Context;
 use node::{Closing, Node};
 pub use node::{NodeConfig, StaticManifest};
 use object::Shared;
-use object::pod::node_name;
 use pod_workers::{PodEvent, PodWorkers};
 use reconcile::Caches;
 use runtime::{PodUid, Runtime, RuntimeError, SandboxSpec};
@@ -135,12 +134,8 @@ impl Kubelets {
         workers.context.services.synced().await;
         let manifests = node.config.static_pods.clone();
         static_pods::set(workers, &node, &manifests);
-        workers.add_node(&node);
-        let pods = workers.context.api.list_as::<Pod>(None);
-        let is_known = |uid: &str| {
-            let bound = |pod: &Shared<Pod>| pod.uid() == uid && node_name(pod) == Some(name.as_str());
-            workers.knows(uid) || pods.iter().any(bound)
-        };
+        let awaited = workers.add_node(&node);
+        let is_known = |uid: &str| workers.knows(uid) || awaited.contains(uid);
         volumes::remove_strays(&node, |uid| {
             is_known(uid) || found.iter().any(|sandbox| sandbox.spec.pod_uid == uid)
         })

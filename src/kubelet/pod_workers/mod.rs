@@ -12,7 +12,7 @@ mod mirrors;
 mod pending;
 mod probe_results;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -180,21 +180,26 @@ impl PodWorkers {
         workers
     }
 
-    /// Takes a node in: its pods are looked at from now on. Of those that the disk does not have yet, [`follow`] learns
-    /// when it has.
-    pub(super) fn add_node(self: &Arc<Self>, node: &Arc<Node>) {
-        self.nodes.write().insert(node.config.name.clone(), node.clone());
-        let is_durable = |pod: &Shared<Pod>| {
+    /// Takes a node in: its pods are looked at from now on. Returns those that the disk does not have yet: [`follow`]
+    /// learns of them when it has.
+    pub(super) fn add_node(self: &Arc<Self>, node: &Arc<Node>) -> HashSet<PodUid> {
+        let name = &node.config.name;
+        self.nodes.write().insert(name.clone(), node.clone());
+        let pods = self.context.api.list_as::<Pod>(None);
+        let mut awaited = HashSet::new();
+        for pod in pods.into_iter().filter(|pod| node_name(pod) == Some(name.as_str())) {
             let durable = self.context.api.durable(pod.revision()).now_or_never();
-            durable.is_some_and(|durable| durable.is_ok())
-        };
-        for pod in self.context.api.list_as::<Pod>(None).into_iter().filter(is_durable) {
+            if durable.is_none_or(|durable| durable.is_err()) {
+                awaited.insert(pod.uid().to_string());
+                continue;
+            }
             self.see(&pod);
             // The watch may have told of its end before there was a slot to tell.
             if !self.exists(&pod) {
                 self.lose(&pod);
             }
         }
+        awaited
     }
 
     /// The nodes of this process.
