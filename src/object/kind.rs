@@ -211,6 +211,18 @@ kinds! { $
     /// An identity of pods.
     ServiceAccount(core::v1::ServiceAccount) = "", "v1", "serviceaccounts", "serviceaccount",
         short ["sa"], categories [], Namespaced, Plain, subresources [Token];
+    /// What may be done anywhere, and to what belongs to no namespace.
+    ClusterRole(rbac::v1::ClusterRole) = "rbac.authorization.k8s.io", "v1", "clusterroles", "clusterrole",
+        short [], categories [], Cluster, Plain, subresources [];
+    /// Who may do anywhere what a role says.
+    ClusterRoleBinding(rbac::v1::ClusterRoleBinding) = "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "clusterrolebinding",
+        short [], categories [], Cluster, Plain, subresources [];
+    /// What may be done in a namespace.
+    Role(rbac::v1::Role) = "rbac.authorization.k8s.io", "v1", "roles", "role",
+        short [], categories [], Namespaced, Plain, subresources [];
+    /// Who may do in a namespace what a role says.
+    RoleBinding(rbac::v1::RoleBinding) = "rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding",
+        short [], categories [], Namespaced, Plain, subresources [];
     /// Bounds and defaults of single objects in a namespace.
     LimitRange(core::v1::LimitRange) = "", "v1", "limitranges", "limitrange",
         short ["limits"], categories [], Namespaced, SpecOnly, subresources [];

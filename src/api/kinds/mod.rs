@@ -15,6 +15,8 @@ mod registry;
 mod resource;
 mod structural;
 
+mod cluster_role;
+mod cluster_role_binding;
 mod config_map;
 mod controller_revision;
 mod cron_job;
@@ -39,6 +41,8 @@ mod priority_class;
 mod replica_set;
 mod replication_controller;
 mod resource_quota;
+mod role;
+mod role_binding;
 mod secret;
 mod service;
 mod service_account;

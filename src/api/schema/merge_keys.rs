@@ -182,6 +182,16 @@ static FIELDS: &[(&str, &str, MergeRule)] = &[
     ("EndpointSlice", "endpoints", ATOMIC),
     ("EndpointSlice", "ports", ATOMIC),
     ("Scale", "selector", ATOMIC_MAP),
+    ("ClusterRole", "rules", ATOMIC),
+    ("Role", "rules", ATOMIC),
+    ("AggregationRule", "clusterRoleSelectors", ATOMIC),
+    ("PolicyRule", "apiGroups", ATOMIC),
+    ("PolicyRule", "nonResourceURLs", ATOMIC),
+    ("PolicyRule", "resourceNames", ATOMIC),
+    ("PolicyRule", "resources", ATOMIC),
+    ("PolicyRule", "verbs", ATOMIC),
+    ("ClusterRoleBinding", "subjects", ATOMIC),
+    ("RoleBinding", "subjects", ATOMIC),
 ];
 
 /// Types that are owned as a whole wherever they stand.
@@ -202,6 +212,8 @@ static ATOMIC_TYPES: &[&str] = &[
     "ScopedResourceSelectorRequirement",
     "TopologySelectorTerm",
     "OwnerReference",
+    "RoleRef",
+    "Subject",
 ];
 
 /// The rule of one field; fields without an entry have the default rule.

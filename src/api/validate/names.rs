@@ -74,6 +74,14 @@ pub(crate) fn dns_1123_subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
+/// What can stand between two slashes of a path: names of roles and bindings.
+pub(crate) fn path_segment(text: &str) -> Vec<String> {
+    if matches!(text, "." | "..") {
+        return vec![format!("may not be '{text}'")];
+    }
+    ['/', '%'].iter().filter(|c| text.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
+}
+
 /// A label that starts with a letter: names of services.
 pub(crate) fn dns_1035_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();

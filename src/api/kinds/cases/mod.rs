@@ -12,6 +12,7 @@ mod metadata;
 mod pod_resize;
 mod pod_spec;
 mod pod_update;
+mod roles;
 mod service;
 mod stateful_set;
 mod storage;
