@@ -120,6 +120,17 @@ pub enum ApiError {
     },
     /// Whoever asks may not do this, whatever the object (403).
     NotPermitted(String),
+    /// Whoever asks may not do this to a resource, which may not be there (403).
+    AccessDenied {
+        /// Its plural.
+        resource: String,
+        /// Its API group.
+        group: String,
+        /// The object's name; empty when none is named.
+        name: String,
+        /// Who cannot do what.
+        message: String,
+    },
     /// The path does not take this verb (405).
     MethodNotAllowed(String),
     /// No representation that the client accepts (406).
@@ -231,7 +242,7 @@ impl ApiError {
             | Self::Unprocessable(_) => 422,
             Self::BadRequest(_) => 400,
             Self::Unauthorized => 401,
-            Self::Forbidden { .. } | Self::NotPermitted(_) => 403,
+            Self::Forbidden { .. } | Self::NotPermitted(_) | Self::AccessDenied { .. } => 403,
             Self::MethodNotAllowed(_) => 405,
             Self::NotAcceptable(_) => 406,
             Self::Expired(_) => 410,
@@ -257,7 +268,7 @@ impl ApiError {
             | Self::Unprocessable(_) => "Invalid",
             Self::BadRequest(_) => "BadRequest",
             Self::Unauthorized => "Unauthorized",
-            Self::Forbidden { .. } | Self::NotPermitted(_) => "Forbidden",
+            Self::Forbidden { .. } | Self::NotPermitted(_) | Self::AccessDenied { .. } => "Forbidden",
             Self::MethodNotAllowed(_) => "MethodNotAllowed",
             Self::NotAcceptable(_) => "NotAcceptable",
             Self::Expired(_) => "Expired",
@@ -316,6 +327,12 @@ impl ApiError {
                 name: Some(name.clone()),
                 group: Some((*group).into()),
                 kind: Some((*resource).into()),
+                ..StatusDetails::default()
+            }),
+            Self::AccessDenied { resource, group, name, .. } => Some(StatusDetails {
+                name: Some(name.clone()).filter(|n| !n.is_empty()),
+                group: Some(group.clone()).filter(|g| !g.is_empty()),
+                kind: Some(resource.clone()),
                 ..StatusDetails::default()
             }),
             Self::InvalidOptions { options, group, causes } => Some(StatusDetails {
@@ -431,6 +448,16 @@ impl std::fmt::Display for ApiError {
             Self::Forbidden { kind, name, message, .. } => {
                 let plural = kind.info().qualified_plural();
                 write!(f, "{plural} {} is forbidden: {message}", quote(name))
+            }
+            Self::AccessDenied { resource, group, name, message } => {
+                f.write_str(resource)?;
+                if !group.is_empty() {
+                    write!(f, ".{group}")?;
+                }
+                if !name.is_empty() {
+                    write!(f, " {}", quote(name))?;
+                }
+                write!(f, " is forbidden: {message}")
             }
             Self::Unauthorized => f.write_str("Unauthorized"),
             Self::UnsupportedMediaType(message) => write!(f, "{message}"),

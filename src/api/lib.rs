@@ -7,6 +7,7 @@
 
 mod addresses;
 pub mod admission;
+mod authorization;
 mod default;
 mod deletion;
 mod error;
@@ -101,6 +102,7 @@ struct Inner {
     kinds: kinds::Registry,
     pod_budget: admission::active_pods::PodBudget,
     signer: Arc<identity::Signer>,
+    bindings: authorization::Bindings,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
@@ -123,6 +125,7 @@ impl Api {
             kinds: kinds::Registry::default(),
             pod_budget: admission::active_pods::PodBudget::default(),
             signer,
+            bindings: authorization::Bindings::default(),
             usage: RwLock::default(),
             verdicts: RwLock::default(),
         };

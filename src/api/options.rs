@@ -1,7 +1,10 @@
 //! What a request asks besides the object: dry run, preconditions, propagation, selection.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use crate::identity::User;
 use object::selector::{FieldRequirement, Selector};
 use object::{Key, Revision, ServedKind, Uid};
 
@@ -12,6 +15,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who writes, for managedFields; none = whom the handle acts as.
     pub field_manager: Option<String>,
+    /// On whose behalf; none = an actor of this process, who is not held by roles.
+    pub user: Option<Arc<User>>,
 }
 
 /// A configuration to apply, and where.

@@ -41,6 +41,7 @@ pub(super) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> 
             },
         )?;
     }
+    api.reconcile_default_roles()?;
     storage_class(api)?;
     fixed_services::kubernetes(api, listening, service)
 }

@@ -92,7 +92,8 @@ impl Cluster {
             address: Some(reachable),
             limits: open_files.map_or_else(Limits::default, Limits::with_descriptors),
         };
-        let server = Server::new(api.clone(), Credentials::new(&token), base.stopping(), served);
+        let credentials = Credentials::new(&token).with_certificates_of(&authority.certificate_pem)?;
+        let server = Server::new(api.clone(), credentials, base.stopping(), served);
         let tls = authority.server_config(&[
             address.ip(),
             Ipv4Addr::LOCALHOST.into(),

@@ -31,6 +31,7 @@ const ALL: &[(&str, Start)] = &[
     ("serviceaccount", super::namespace::service_account::start),
     ("serviceaccount-token", super::namespace::account_token::start),
     ("root-ca-certificate-publisher-controller", super::namespace::root_certificate::start),
+    ("clusterrole-aggregation-controller", super::cluster_role_aggregation::start),
     ("podgc", super::pod_gc::start),
     ("nodelifecycle", super::node_lifecycle::start),
     ("taint-eviction-controller", super::taint_eviction::start),

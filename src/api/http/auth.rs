@@ -1,12 +1,18 @@
-//! Who may ask: the holder of the kubeconfig's token, the console in this process, and service accounts.
+//! Who asks: the holder of the kubeconfig's token, the console in this process, clients with a certificate, and those
+//! with a token of the API's.
+
+use std::sync::Arc;
 
 use axum::extract::Request;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
+use super::client_certificate::{CertifiedClient, ClientAuthority};
+use super::tls::TlsError;
 use super::upgrade;
 use crate::identity::{ISSUER, TokenError, User};
 use crate::{Api, ApiError};
@@ -25,19 +31,34 @@ pub struct Credentials {
     // The hash, so that comparing takes the same time whatever was sent. None when there is no token: nothing
     // that a client can send is it then.
     owner: Option<[u8; 32]>,
+    /// Whose certificates are credentials; none = nobody's.
+    clients: Option<ClientAuthority>,
 }
 
 impl Credentials {
     /// The owner's bearer token; a blank one opens nothing.
     pub fn new(owner_token: &str) -> Self {
         let token = owner_token.trim();
-        Self { owner: (!token.is_empty()).then(|| Sha256::digest(token).into()) }
+        Self { owner: (!token.is_empty()).then(|| Sha256::digest(token).into()), clients: None }
+    }
+
+    /// The same, and the certificates that this authority made for clients.
+    pub fn with_certificates_of(self, certificate_pem: &str) -> Result<Self, TlsError> {
+        Ok(Self { clients: Some(ClientAuthority::new(certificate_pem)?), ..self })
+    }
+
+    /// Who a client is by the chain of certificates that it brought.
+    pub(super) fn certified(&self, api: &Api, chain: &[CertificateDer<'_>]) -> Option<Arc<CertifiedClient>> {
+        Some(Arc::new(self.clients.as_ref()?.client(chain, api.clock().now())?))
     }
 
     /// Who asks; a request without a credential that holds is refused (API-1).
     pub(super) fn identify(&self, api: &Api, request: &Request) -> Result<User, ApiError> {
         if request.extensions().get::<Trusted>().is_some() {
             return Ok(User::owner());
+        }
+        if let Some(user) = certified(api, request) {
+            return Ok(user);
         }
         let token = token(request.headers()).ok_or(ApiError::Unauthorized)?;
         self.authenticate(api, &token, &[]).map(|(user, _)| user).map_err(|error| {
@@ -65,9 +86,16 @@ impl Credentials {
     }
 }
 
-/// Whether a request brings no credential: one that does not hold is worse than none.
-pub(super) fn is_anonymous(request: &Request) -> bool {
-    request.extensions().get::<Trusted>().is_none() && token(request.headers()).is_none()
+/// Whether a request brings no credential: a token that does not hold is worse than none.
+pub(super) fn is_anonymous(api: &Api, request: &Request) -> bool {
+    request.extensions().get::<Trusted>().is_none()
+        && token(request.headers()).is_none()
+        && certified(api, request).is_none()
+}
+
+/// Whose certificate the connection was made with, if it still holds.
+fn certified(api: &Api, request: &Request) -> Option<User> {
+    request.extensions().get::<Arc<CertifiedClient>>()?.at(api.clock().now()).cloned()
 }
 
 /// The token that a request brings; never blank.
@@ -98,33 +126,6 @@ fn of_web_socket(headers: &HeaderMap) -> Option<String> {
         return None;
     }
     String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()
-}
-
-/// Refuses to act as somebody else. A server that overlooked these headers would do as the owner what the caller
-/// wanted to know it may not do.
-pub(super) fn refuse_impersonation(user: &User, headers: &HeaderMap) -> Result<(), ApiError> {
-    let asked =
-        headers.iter().filter_map(|(name, value)| Some((name.as_str().strip_prefix("impersonate-")?, value)));
-    let asked = asked.filter_map(|(what, value)| {
-        let (resource, group) = match what {
-            "user" => ("users", ""),
-            "group" => ("groups", ""),
-            "uid" => ("uids", "authentication.k8s.io"),
-            extra if extra.starts_with("extra-") => ("userextras", "authentication.k8s.io"),
-            _ => return None,
-        };
-        Some((resource, group, String::from_utf8_lossy(value.as_bytes()).into_owned()))
-    });
-    // The user is what the caller will recognise.
-    let Some((resource, group, name)) = asked.min_by_key(|(resource, ..)| *resource != "users") else {
-        return Ok(());
-    };
-    let qualified = if group.is_empty() { resource.to_string() } else { format!("{resource}.{group}") };
-    Err(ApiError::NotPermitted(format!(
-        "{qualified} \"{name}\" is forbidden: User \"{}\" cannot impersonate resource \"{resource}\" in API group \
-         \"{group}\" at the cluster scope: podium does not impersonate",
-        user.name
-    )))
 }
 
 #[cfg(test)]
@@ -175,27 +176,6 @@ mod tests {
         let two = "base64url.bearer.authorization.k8s.io.YWJj";
         check(&format!("{two}, {two}, v4.channel.k8s.io"), None);
         check("v4.channel.k8s.io", None);
-    }
-
-    /// API-FOUND 9, RELIABILITY-FOUND 27.
-    #[test]
-    fn acting_as_somebody_else_is_refused_not_overlooked_api_1() {
-        let refusal = |entries: &[(&'static str, &str)]| {
-            refuse_impersonation(&User::owner(), &headers(entries)).err().map(|error| error.to_string())
-        };
-        assert_eq!(refusal(&[("accept", "impersonate-user")]), None);
-        let user = refusal(&[("impersonate-group", "g"), ("impersonate-user", "nobody")]).unwrap();
-        assert!(user.starts_with("users \"nobody\" is forbidden: User "), "{user}");
-        for (header, resource) in [
-            ("impersonate-user", "users"),
-            ("impersonate-group", "groups"),
-            ("impersonate-uid", "uids.authentication.k8s.io"),
-            ("impersonate-extra-scopes", "userextras.authentication.k8s.io"),
-        ] {
-            assert!(
-                refusal(&[(header, "x")]).unwrap().starts_with(&format!("{resource} \"x\" is forbidden"))
-            );
-        }
     }
 
     /// RELIABILITY-FOUND 21: with an empty token file everybody was the owner.

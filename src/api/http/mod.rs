@@ -9,6 +9,7 @@ mod applying;
 mod auth;
 mod body;
 mod channels;
+mod client_certificate;
 mod collection;
 mod connection;
 pub(crate) mod discovery;
@@ -17,6 +18,7 @@ mod encoding;
 #[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
 pub mod fuzz;
 mod health;
+mod impersonate;
 mod list;
 mod list_options;
 mod log_socket;
@@ -35,6 +37,7 @@ mod query;
 mod receiver_stream;
 mod representation;
 mod request;
+mod request_info;
 mod resource;
 mod respond;
 mod response_format;
@@ -66,11 +69,13 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
+use crate::identity::User;
 pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
 use negotiate::Offer;
 use request::Target;
+use request_info::RequestInfo;
 use respond::Answer;
 use response_format::{ResponseFormat, not_allowed};
 pub use tls::{CertificateAuthority, TlsError, serve_tls};
@@ -137,6 +142,10 @@ impl Server {
         documents.1.clone()
     }
 
+    fn credentials(&self) -> &Credentials {
+        &self.inner.credentials
+    }
+
     fn load(&self) -> &Arc<Load> {
         &self.inner.load
     }
@@ -154,12 +163,27 @@ impl Server {
         Answer::marked(wanted.writing.apply(response).await)
     }
 
-    async fn answer(&self, request: Request, wanted: &mut ResponseFormat) -> Result<Response, ApiError> {
-        if documents::are_public(request.uri().path()) && auth::is_anonymous(&request) {
-            return documents::answer(self, &request, wanted);
+    /// Who asks, if they may ask this.
+    fn authorized(&self, request: &Request, wanted: &ResponseFormat) -> Result<User, ApiError> {
+        let (api, uri) = (self.api(), request.uri());
+        if auth::is_anonymous(api, request) {
+            // What everybody may read; all else needs a credential (API-1).
+            let public = documents::are_public(uri.path());
+            return if public { Ok(User::anonymous()) } else { Err(ApiError::Unauthorized) };
         }
-        let user = self.inner.credentials.identify(self.api(), &request)?;
-        auth::refuse_impersonation(&user, request.headers())?;
+        let user = self.inner.credentials.identify(api, request)?;
+        let user = impersonate::acting(api, user, request.headers())?;
+        if !user.is_master() {
+            let info = RequestInfo::of(request.method(), uri.path(), &wanted.query)?;
+            api.authorize(&info.by(&user))?;
+            info.also_creates(&user).map_or(Ok(()), |asked| api.authorize(&asked))?;
+        }
+        Ok(user)
+    }
+
+    async fn answer(&self, request: Request, wanted: &mut ResponseFormat) -> Result<Response, ApiError> {
+        let user = Arc::new(self.authorized(&request, wanted)?);
+        wanted.user = Some(user.clone());
         let target = Target::parse(&self.api().kinds(), request.uri().path())?;
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),

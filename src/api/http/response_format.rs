@@ -1,5 +1,7 @@
 //! How a request wants to be answered: by its query and its headers, read before its body is.
 
+use std::sync::Arc;
+
 use axum::extract::Request;
 use http::Method;
 use http::header::{ACCEPT, USER_AGENT};
@@ -8,6 +10,7 @@ use super::encoding::Writing;
 use super::negotiate::{Accepted, Form, Offer, negotiate};
 use super::query::Query;
 use crate::ApiError;
+use crate::identity::User;
 
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
 pub(super) const MANAGER_MAX_BYTES: usize = 128;
@@ -22,6 +25,8 @@ pub(super) struct ResponseFormat {
     accept: String,
     /// The program that asks, as its `User-Agent` begins.
     pub(super) program: String,
+    /// Who asks; none before that is known.
+    pub(super) user: Option<Arc<User>>,
     form: Form,
 }
 
@@ -35,7 +40,7 @@ impl ResponseFormat {
         let agent = request.headers().get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or_default();
         let program = agent.split('/').next().unwrap_or_default();
         let program = program.chars().filter(|c| !c.is_control()).take(MANAGER_MAX_BYTES).collect();
-        Self { query, writing, options, accept: accept.join(","), program, form: Form::default() }
+        Self { query, writing, options, accept: accept.join(","), program, user: None, form: Form::default() }
     }
 
     /// Settles how the answer is written; refuses a client that takes nothing of what there is.

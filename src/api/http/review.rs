@@ -1,6 +1,4 @@
 //! Questions about identity and access, answered at once and stored nowhere.
-//!
-//! Everybody who can show who they are may do everything until roles are enforced (SEC-4).
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -11,8 +9,9 @@ use super::request::Review;
 use super::respond::Answer;
 use super::response_format::not_allowed;
 use super::{Server, body};
+use crate::authorization::{Attributes, On, ResourceAttributes, everything};
 use crate::identity::{ISSUER, User};
-use crate::{ApiError, Cause};
+use crate::{Api, ApiError, Cause};
 use base::quote::quote;
 
 pub(super) async fn answer(
@@ -25,17 +24,14 @@ pub(super) async fn answer(
         return Err(not_allowed());
     }
     let mut object: Value = body::read_value(request).await?.value;
+    let api = server.api();
     let status = match review {
-        Review::Access => access(true),
-        Review::Subject => access(subject_access("SubjectAccessReview", &object, None)?),
+        Review::Access => access(api, "SelfSubjectAccessReview", &object, Of::Caller(user))?,
+        Review::Subject => access(api, "SubjectAccessReview", &object, Of::Named(None))?,
         Review::LocalSubject { namespace } => {
-            access(subject_access("LocalSubjectAccessReview", &object, Some(namespace))?)
+            access(api, "LocalSubjectAccessReview", &object, Of::Named(Some(namespace)))?
         }
-        Review::Rules => json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": false,
-        }),
+        Review::Rules => rules(api, user, &object)?,
         Review::Identity => json!({"userInfo": shown(user)}),
         Review::Token => token(server, &object),
     };
@@ -47,30 +43,86 @@ pub(super) async fn answer(
     Answer::json(StatusCode::CREATED, &object)
 }
 
-fn access(allowed: bool) -> Value {
-    if allowed {
-        json!({"allowed": true, "reason": "whoever is known may do everything"})
+/// Whose access is asked about.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    /// Of who asks.
+    Caller(&'a User),
+    /// Of whom the review names, in the namespace of the path where it has one.
+    Named(Option<&'a str>),
+}
+
+/// Whether the subject of a review may do what it asks: the answer that their own request would get.
+fn access(api: &Api, what: &'static str, review: &Value, of: Of<'_>) -> Result<Value, ApiError> {
+    check(what, review, of)?;
+    let named;
+    let user = match of {
+        Of::Caller(user) => user,
+        Of::Named(_) => {
+            named = subject(review);
+            &named
+        }
+    };
+    let text = |field: &str| {
+        let found = review.pointer(&format!("/spec/{field}")).and_then(Value::as_str);
+        found.unwrap_or_default().to_string()
+    };
+    let decision = if given(review, "nonResourceAttributes") {
+        let (verb, path) = (text("nonResourceAttributes/verb"), text("nonResourceAttributes/path"));
+        api.decide(&Attributes { user, verb: &verb, on: On::Path(&path) })
     } else {
-        json!({"allowed": false, "reason": "only who is known may do anything"})
+        let of = |field: &str| text(&format!("resourceAttributes/{field}"));
+        let (verb, group, resource) = (of("verb"), of("group"), of("resource"));
+        let (subresource, name, namespace) = (of("subresource"), of("name"), of("namespace"));
+        let on_node = demanded_node(review);
+        let on = ResourceAttributes {
+            group: &group,
+            resource: &resource,
+            subresource: &subresource,
+            name: &name,
+            namespace: &namespace,
+            on_node: &on_node,
+        };
+        api.decide(&Attributes { user, verb: &verb, on: On::Resource(on) })
+    };
+    let mut status = json!({"allowed": decision.allowed});
+    if !decision.reason.is_empty() {
+        status["reason"] = decision.reason.into();
+    }
+    Ok(status)
+}
+
+fn given(review: &Value, field: &str) -> bool {
+    review.pointer(&format!("/spec/{field}")).is_some_and(|value| !value.is_null())
+}
+
+/// The node that a review's field selector demands of pods.
+fn demanded_node(review: &Value) -> String {
+    let requirements = review.pointer("/spec/resourceAttributes/fieldSelector/requirements");
+    let requirements = requirements.and_then(Value::as_array).into_iter().flatten();
+    let of_node = requirements.filter(|r| r["key"] == "spec.nodeName" && r["operator"] == "In");
+    let values = of_node.filter_map(|r| r["values"].as_array()).find(|values| values.len() == 1);
+    values.and_then(|values| values[0].as_str()).unwrap_or_default().to_string()
+}
+
+/// Whom a review names.
+fn subject(review: &Value) -> User {
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToString::to_string).collect()
+    };
+    let spec = &review["spec"];
+    let extra = spec["extra"].as_object().into_iter().flatten();
+    User {
+        uid: spec["uid"].as_str().map(ToString::to_string),
+        extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
+        ..User::named(spec["user"].as_str().unwrap_or_default(), texts(&spec["groups"]))
     }
 }
 
-/// Who has shown no credential that holds; requests of theirs are refused.
-const ANONYMOUS: (&str, &str) = ("system:anonymous", "system:unauthenticated");
-
-/// Whether the subject of a review may do what it asks: the answer that their own request would get.
-fn subject_access(what: &'static str, review: &Value, namespace: Option<&str>) -> Result<bool, ApiError> {
+/// Refuses a review that asks nothing, or too much.
+fn check(what: &'static str, review: &Value, of: Of<'_>) -> Result<(), ApiError> {
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let given = |pointer: &str| review.pointer(pointer).is_some_and(|value| !value.is_null());
-    let groups: Vec<&str> = review
-        .pointer("/spec/groups")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let user = text("/spec/user");
-    let (resource, path) = (given("/spec/resourceAttributes"), given("/spec/nonResourceAttributes"));
+    let (resource, path) = (given(review, "resourceAttributes"), given(review, "nonResourceAttributes"));
     let mut causes = Vec::new();
     let mut wrong = |field: &str, message: String| {
         causes.push(Cause { reason: "FieldValueInvalid".into(), message, field: field.into() });
@@ -83,10 +135,12 @@ fn subject_access(what: &'static str, review: &Value, namespace: Option<&str>) -
         let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
         wrong("spec.resourceAttributes", format!("Invalid value: null: {why}"));
     }
-    if user.is_empty() && groups.is_empty() {
+    let nobody = text("/spec/user").is_empty()
+        && review.pointer("/spec/groups").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    if matches!(of, Of::Named(_)) && nobody {
         wrong("spec.user", "Invalid value: \"\": at least one of user or group must be specified".into());
     }
-    if let Some(namespace) = namespace {
+    if let Of::Named(Some(namespace)) = of {
         if path {
             wrong("spec.nonResourceAttributes", "Invalid value: disallowed on this kind of request".into());
         }
@@ -96,11 +150,35 @@ fn subject_access(what: &'static str, review: &Value, namespace: Option<&str>) -
             wrong("spec.resourceAttributes.namespace", format!("Invalid value: {}: {why}", quote(asked)));
         }
     }
-    if !causes.is_empty() {
-        let (group, name) = ("authorization.k8s.io", String::new());
-        return Err(ApiError::InvalidRequest { what, group, name, causes });
+    if causes.is_empty() {
+        return Ok(());
     }
-    Ok(user != ANONYMOUS.0 && !groups.contains(&ANONYMOUS.1))
+    let (group, name) = ("authorization.k8s.io", String::new());
+    Err(ApiError::InvalidRequest { what, group, name, causes })
+}
+
+/// Everything that who asks may do in a namespace.
+fn rules(api: &Api, user: &User, review: &Value) -> Result<Value, ApiError> {
+    let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
+    if namespace.is_empty() {
+        return Err(ApiError::BadRequest("no namespace on request".into()));
+    }
+    let (mut rules, faults) = api.rules_for(user, namespace);
+    let all =
+        |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| list.iter().any(|one| one == "*"));
+    if user.is_master() && !rules.iter().any(|rule| all(&rule.resources) && all(&rule.api_groups)) {
+        // Whatever became of the role that says so.
+        rules.extend(everything());
+    }
+    let (paths, resources): (Vec<_>, Vec<_>) = rules
+        .into_iter()
+        .partition(|rule| rule.non_resource_urls.as_ref().is_some_and(|urls| !urls.is_empty()));
+    let mut status = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+    if !faults.is_empty() {
+        status["incomplete"] = true.into();
+        status["evaluationError"] = faults.join(", ").into();
+    }
+    Ok(status)
 }
 
 fn shown(user: &User) -> Value {
@@ -145,18 +223,17 @@ mod tests {
 
     /// API-FOUND 14: both kinds of review were 404.
     #[test]
-    fn a_review_of_others_is_answered_as_their_own_request_would_be_sec_4() {
-        let ask =
-            |spec: Value, namespace| subject_access("SubjectAccessReview", &json!({"spec": spec}), namespace);
+    fn a_review_asks_one_thing_of_somebody_sec_4() {
+        let ask = |spec: &Value, namespace| {
+            check("SubjectAccessReview", &json!({"spec": spec}), Of::Named(namespace))
+        };
         let pods = json!({"namespace": "a", "verb": "get", "resource": "pods"});
-        for (spec, namespace, allowed) in [
-            (json!({"user": "system:serviceaccount:a:b", "resourceAttributes": pods}), None, true),
-            (json!({"groups": ["team"], "nonResourceAttributes": {"path": "/", "verb": "get"}}), None, true),
-            (json!({"user": "bob", "resourceAttributes": pods}), Some("a"), true),
-            (json!({"user": "system:anonymous", "resourceAttributes": pods}), None, false),
-            (json!({"groups": ["system:unauthenticated"], "resourceAttributes": pods}), None, false),
+        for (spec, namespace) in [
+            (json!({"user": "system:serviceaccount:a:b", "resourceAttributes": pods}), None),
+            (json!({"groups": ["team"], "nonResourceAttributes": {"path": "/", "verb": "get"}}), None),
+            (json!({"user": "bob", "resourceAttributes": pods}), Some("a")),
         ] {
-            assert_eq!(ask(spec.clone(), namespace), Ok(allowed), "{spec}");
+            assert_eq!(ask(&spec, namespace), Ok(()), "{spec}");
         }
         let invalid = "SubjectAccessReview.authorization.k8s.io \"\" is invalid: ";
         for (spec, namespace, expected) in [
@@ -177,7 +254,7 @@ mod tests {
                 "spec.resourceAttributes.namespace: Invalid value: \"a\": must match metadata.namespace",
             ),
         ] {
-            let error = ask(spec, namespace).unwrap_err();
+            let error = ask(&spec, namespace).unwrap_err();
             assert_eq!((error.code(), error.to_string()), (422, format!("{invalid}{expected}")));
         }
     }

@@ -401,10 +401,27 @@ async fn the_owners_token_is_known_and_others_rights_can_be_asked_for_api_15() {
     let wrong = client.post(tokens, &json!({"spec": {"token": "x"}})).await;
     assert_eq!(wrong.body["status"]["error"], "[invalid bearer token, not a token]");
     let spec = json!({"user": "bob", "resourceAttributes": {"namespace": "default", "verb": "get", "resource": "pods"}});
-    for path in ["subjectaccessreviews", "namespaces/default/localsubjectaccessreviews"] {
-        let path = format!("/apis/authorization.k8s.io/v1/{path}");
-        let answered = client.post(&path, &json!({"spec": spec})).await;
-        assert_eq!((answered.code, &answered.body["status"]["allowed"]), (201, &json!(true)), "{path}");
+    let roles = "/apis/rbac.authorization.k8s.io/v1";
+    for allowed in [false, true] {
+        for path in ["subjectaccessreviews", "namespaces/default/localsubjectaccessreviews"] {
+            let path = format!("/apis/authorization.k8s.io/v1/{path}");
+            let answered = client.post(&path, &json!({"spec": spec})).await;
+            assert_eq!(
+                (answered.code, &answered.body["status"]["allowed"]),
+                (201, &json!(allowed)),
+                "{path}"
+            );
+        }
+        if !allowed {
+            let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+            client
+                .post(&format!("{roles}/clusterroles"), &json!({"metadata": {"name": "r"}, "rules": rules}))
+                .await;
+            let binding = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "r"},
+                "subjects": [{"kind": "User", "name": "bob"}]});
+            let made = client.post(&format!("{roles}/namespaces/default/rolebindings"), &binding).await;
+            assert_eq!(made.code, 201, "{made:?}");
+        }
     }
     let elsewhere = "/apis/authorization.k8s.io/v1/namespaces/kube-system/localsubjectaccessreviews";
     assert_eq!(client.post(elsewhere, &json!({"spec": spec})).await.code, 422);

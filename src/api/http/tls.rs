@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::Server;
+use super::client_certificate::AnyCertificate;
 use super::connection::{Protocol, serve_counted};
 use base::task::Tasks;
 
@@ -76,7 +77,7 @@ impl CertificateAuthority {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
+            .with_client_cert_verifier(AnyCertificate::new())
             .with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
@@ -84,7 +85,7 @@ impl CertificateAuthority {
 }
 
 /// What every authority of ours says of itself; its key tells it apart.
-fn authority_params() -> CertificateParams {
+pub(super) fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
@@ -118,7 +119,9 @@ pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::Serv
                         Some(b"h2") => Protocol::Http2,
                         _ => Protocol::Http1,
                     };
-                    serve_counted(server, TokioIo::new(stream), protocol, Some(permit)).await;
+                    let chain = stream.get_ref().1.peer_certificates();
+                    let client = chain.and_then(|chain| server.credentials().certified(server.api(), chain));
+                    serve_counted(server, TokioIo::new(stream), protocol, Some(permit), client).await;
                 }
             });
         }

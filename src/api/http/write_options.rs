@@ -40,7 +40,8 @@ fn checked(wanted: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOption
     let manager = wanted.query.get("fieldManager");
     field_manager(&mut wrong, manager.unwrap_or_default());
     refuse_if(wanted.options, wrong)?;
-    Ok(WriteOptions { dry_run, field_manager: Some(manager.unwrap_or(&wanted.program).into()) })
+    let field_manager = Some(manager.unwrap_or(&wanted.program).into());
+    Ok(WriteOptions { dry_run, field_manager, user: wanted.user.clone() })
 }
 
 /// What a body, or the query where the body does not say, tells about a deletion.

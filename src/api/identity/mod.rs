@@ -3,6 +3,7 @@
 //! Tokens are as Kubernetes makes them: signed, bound to an account and often to a pod, and worth nothing once
 //! they have expired or what they are bound to is gone.
 
+mod bootstrap;
 mod issue;
 mod jwt;
 mod long_lived;
@@ -36,13 +37,44 @@ pub struct User {
     pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
+/// Whoever may do everything.
+const MASTERS: &str = "system:masters";
+/// Everybody who has shown who they are, and everybody else.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// Who has shown nothing.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+/// The kubelets of nodes.
+const NODES: &str = "system:nodes";
+
 impl User {
+    /// Who has these name and groups.
+    pub(crate) fn named(name: impl Into<String>, groups: Vec<String>) -> Self {
+        Self { name: name.into(), uid: None, groups, extra: BTreeMap::new() }
+    }
+
+    /// Who has shown no credential.
+    pub(crate) fn anonymous() -> Self {
+        Self::named(ANONYMOUS, vec![UNAUTHENTICATED.into()])
+    }
+
+    /// Whether they may do everything.
+    pub(crate) fn is_master(&self) -> bool {
+        self.groups.iter().any(|group| group == MASTERS)
+    }
+
+    /// The node whose kubelet they are.
+    pub(crate) fn node_name(&self) -> Option<&str> {
+        let name = self.name.strip_prefix("system:node:").filter(|name| !name.is_empty())?;
+        self.groups.iter().any(|group| group == NODES).then_some(name)
+    }
+
     /// The cluster's owner, who may do everything.
     pub(crate) fn owner() -> Self {
         Self {
             name: "podium-admin".into(),
             uid: None,
-            groups: vec!["system:masters".into(), "system:authenticated".into()],
+            groups: vec![MASTERS.into(), AUTHENTICATED.into()],
             extra: BTreeMap::new(),
         }
     }
@@ -73,6 +105,14 @@ pub enum TokenError {
 impl Api {
     /// Who a token belongs to, and which of the wanted audiences it is for; none wanted = the API itself.
     pub fn authenticate(&self, token: &str, audiences: &[String]) -> Result<(User, Vec<String>), TokenError> {
+        if let Some((id, secret)) = bootstrap::parts(token) {
+            let user = self.bootstrapper(id, secret)?;
+            let of_api = vec![ISSUER.to_string()];
+            return match audiences.is_empty() || audiences.contains(&of_api[0]) {
+                true => Ok((user, of_api)),
+                false => Err(TokenError::Audience { given: of_api, wanted: audiences.to_vec() }),
+            };
+        }
         let claims = self.inner.signer.verify(token)?;
         let wanted = if audiences.is_empty() { vec![ISSUER.to_string()] } else { audiences.to_vec() };
         let shared: Vec<String> = wanted.iter().filter(|a| claims.audiences.contains(a)).cloned().collect();

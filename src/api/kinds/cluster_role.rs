@@ -20,8 +20,7 @@ impl Resource for ClusterRole {
         let path = Path::root("aggregationRule.clusterRoleSelectors");
         let selectors = aggregation.cluster_role_selectors.as_deref().unwrap_or_default();
         if selectors.is_empty() {
-            errors
-                .required(&path, "at least one clusterRoleSelector required if aggregationRule is non-nil");
+            errors.required(&path, "at least one clusterRoleSelector required if aggregationRule is non-nil");
         }
         for (i, one) in selectors.iter().enumerate() {
             selector::label_selector(errors, &path.index(i), one);

@@ -10,7 +10,7 @@ use super::parts;
 use super::reservation::Reservation;
 use crate::kinds::{Strategy, ephemeral_containers_errors};
 use crate::managed_fields::{self, Writer};
-use crate::{Api, ApiError, Part, WriteOptions, admission, room, rules};
+use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, rules};
 use object::Object;
 use object::managed::ManagedFields;
 
@@ -151,6 +151,9 @@ impl<'a> Write<'a> {
 
     /// What comes once an object is valid.
     fn finish(&self, mut object: Object, events: Vec<Event>) -> Result<Ready<'a>, ApiError> {
+        let user = self.options.user.as_deref();
+        authorization::check_escalation(self.api, user, self.old, &object)?;
+        authorization::restrict_node(user, self.old, &object)?;
         admission::validate(self.api, self.part, self.old, &object)?;
         if rules::check_size(&object, self.old).is_err() {
             // As Kubernetes: better nobody owns anything than that it cannot be stored.

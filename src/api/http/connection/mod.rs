@@ -25,6 +25,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::Server;
+use super::client_certificate::CertifiedClient;
 pub(super) use answers::Taken;
 use answers::{Answers, Overdue, Patience};
 use idle::Idle;
@@ -58,15 +59,16 @@ pub async fn serve_connection<I>(server: Server, io: I, protocol: Protocol)
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
-    serve_counted(server, io, protocol, None).await;
+    serve_counted(server, io, protocol, None, None).await;
 }
 
-/// Serves one connection, which is counted until it is closed.
+/// Serves one connection, which is counted until it is closed, of the client that its certificate names.
 pub(super) async fn serve_counted<I>(
     server: Server,
     io: I,
     protocol: Protocol,
     counted: Option<OwnedSemaphorePermit>,
+    client: Option<Arc<CertifiedClient>>,
 ) where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
@@ -81,8 +83,14 @@ pub(super) async fn serve_counted<I>(
     let service = {
         let answers = answers.clone();
         hyper::service::service_fn(move |request| {
-            let (server, answers) = (server.clone(), answers.clone());
-            async move { Ok::<_, std::convert::Infallible>(answer(server, &answers, patience, request).await) }
+            let (server, answers, client) = (server.clone(), answers.clone(), client.clone());
+            async move {
+                let mut request: Request<hyper::body::Incoming> = request;
+                if let Some(client) = client {
+                    request.extensions_mut().insert(client);
+                }
+                Ok::<_, std::convert::Infallible>(answer(server, &answers, patience, request).await)
+            }
         })
     };
     match protocol {

@@ -27,10 +27,13 @@ fn the_rules_of_roles_are_whole_api_15() {
                     "rules[0].nonResourceURLs: Invalid value: []string{\"/healthz\"}: rules cannot apply to both regular resources and non-resource URLs",
                 ],
             ),
-            ("metadata: {name: a/b%}", &[
-                "metadata.name: Invalid value: \"a/b%\": may not contain '/'",
-                "metadata.name: Invalid value: \"a/b%\": may not contain '%'",
-            ]),
+            (
+                "metadata: {name: a/b%}",
+                &[
+                    "metadata.name: Invalid value: \"a/b%\": may not contain '/'",
+                    "metadata.name: Invalid value: \"a/b%\": may not contain '%'",
+                ],
+            ),
             ("metadata: {name: ..}", &["metadata.name: Invalid value: \"..\": may not be '..'"]),
         ],
     );
@@ -55,7 +58,10 @@ fn bindings_name_a_role_and_subjects_of_known_kinds_api_15() {
     check(
         Kind::RoleBinding,
         &[
-            (&format!("{role}\nsubjects: [{{kind: User, name: bob}}, {{kind: ServiceAccount, name: a}}]"), &[]),
+            (
+                &format!("{role}\nsubjects: [{{kind: User, name: bob}}, {{kind: ServiceAccount, name: a}}]"),
+                &[],
+            ),
             (
                 "roleRef: {apiGroup: x, kind: Pod}",
                 &[
@@ -65,7 +71,9 @@ fn bindings_name_a_role_and_subjects_of_known_kinds_api_15() {
                 ],
             ),
             (
-                &format!("{role}\nsubjects: [{{kind: Robot, name: r}}, {{kind: User}}, {{kind: ServiceAccount, apiGroup: {GROUP}, name: A}}]"),
+                &format!(
+                    "{role}\nsubjects: [{{kind: Robot, name: r}}, {{kind: User}}, {{kind: ServiceAccount, apiGroup: {GROUP}, name: A}}]"
+                ),
                 &[
                     "subjects[0].kind: Unsupported value: \"Robot\": supported values: \"ServiceAccount\", \"User\", \"Group\"",
                     "subjects[1].name: Required value",

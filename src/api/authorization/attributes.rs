@@ -1,0 +1,80 @@
+//! What is asked: who wants to do what, to which resource or path.
+
+use crate::ApiError;
+use crate::identity::User;
+use base::quote::quote;
+
+/// A request as the authorizer sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attributes<'a> {
+    pub(crate) user: &'a User,
+    /// `get`, `list`, `watch`, `create`, …; of a path the method in lower case.
+    pub(crate) verb: &'a str,
+    pub(crate) on: On<'a>,
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum On<'a> {
+    Resource(ResourceAttributes<'a>),
+    /// A path that names no resource: `/healthz`.
+    Path(&'a str),
+}
+
+/// A resource; what is not said is empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ResourceAttributes<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) resource: &'a str,
+    pub(crate) subresource: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) namespace: &'a str,
+    /// The node that a field selector demands of pods.
+    pub(crate) on_node: &'a str,
+}
+
+impl ResourceAttributes<'_> {
+    /// `pods`, or `pods/log`.
+    pub(super) fn combined(&self) -> String {
+        match self.subresource {
+            "" => self.resource.to_string(),
+            subresource => format!("{}/{subresource}", self.resource),
+        }
+    }
+}
+
+impl Attributes<'_> {
+    /// The refusal, with what was wrong with what might have allowed it.
+    pub(super) fn refusal(&self, reason: &str) -> ApiError {
+        let mut message = self.told();
+        if !reason.is_empty() {
+            message = format!("{message}: {reason}");
+        }
+        match self.on {
+            On::Path(_) => ApiError::NotPermitted(format!("forbidden: {message}")),
+            On::Resource(resource) => ApiError::AccessDenied {
+                resource: resource.resource.into(),
+                group: resource.group.into(),
+                name: resource.name.into(),
+                message,
+            },
+        }
+    }
+
+    fn told(&self) -> String {
+        let (user, verb) = (quote(&self.user.name), self.verb);
+        let resource = match self.on {
+            On::Path(path) => return format!("User {user} cannot {verb} path {}", quote(path)),
+            On::Resource(resource) => resource,
+        };
+        let place = match resource.namespace {
+            "" => "at the cluster scope".to_string(),
+            namespace => format!("in the namespace {}", quote(namespace)),
+        };
+        format!(
+            "User {user} cannot {verb} resource {} in API group {} {place}",
+            quote(&resource.combined()),
+            quote(resource.group)
+        )
+    }
+}

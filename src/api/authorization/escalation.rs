@@ -1,0 +1,128 @@
+//! Nobody grants what they do not hold: what writers of roles and bindings must be allowed themselves.
+
+use k8s_openapi::api::rbac::v1::{
+    AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+
+use super::attributes::{Attributes, On, ResourceAttributes};
+use super::rules::{covers, quoted, shown};
+use super::{GROUP, KINDS, rbac};
+use crate::identity::User;
+use crate::{Api, ApiError};
+use object::Object;
+
+/// Refuses a role with rules, or a binding to a role, that its writer does not hold; `old` is the version that it
+/// changes. Actors of this process (no user) write what they must.
+pub(crate) fn check(
+    api: &Api,
+    user: Option<&User>,
+    old: Option<&Object>,
+    new: &Object,
+) -> Result<(), ApiError> {
+    let Some(user) = user.filter(|user| KINDS.contains(&new.kind()) && !user.is_master()) else {
+        return Ok(());
+    };
+    let namespace = new.meta().namespace.as_deref().unwrap_or_default();
+    if let Some(role) = Granting::of(new) {
+        if old.is_some_and(|old| Granting::of(old).as_ref() == Some(&role)) {
+            return Ok(());
+        }
+        return check_role(api, user, new, namespace, &role);
+    }
+    let Some((role, subjects)) = bound(new) else { return Ok(()) };
+    let same = old.is_some_and(|old| {
+        let (new, old_meta) = (new.meta(), old.meta());
+        bound(old) == Some((role, subjects))
+            && (&new.labels, &new.annotations) == (&old_meta.labels, &old_meta.annotations)
+    });
+    if same {
+        return Ok(());
+    }
+    let resource = if role.kind == "Role" { "roles" } else { "clusterroles" };
+    if may(api, user, "bind", resource, namespace, &role.name) {
+        return Ok(());
+    }
+    let wanted = rbac::rules_of(api, role, namespace)?;
+    confirm(api, user, namespace, &wanted).map_err(|why| ApiError::forbidden(new.kind(), new.name(), why))
+}
+
+/// What a role grants.
+#[derive(PartialEq)]
+struct Granting<'a> {
+    rules: &'a [PolicyRule],
+    aggregation: Option<&'a AggregationRule>,
+}
+
+impl<'a> Granting<'a> {
+    fn of(object: &'a Object) -> Option<Self> {
+        if let Some(role) = object.get::<Role>() {
+            return Some(Self { rules: role.rules.as_deref().unwrap_or_default(), aggregation: None });
+        }
+        let role = object.get::<ClusterRole>()?;
+        let rules = role.rules.as_deref().unwrap_or_default();
+        Some(Self { rules, aggregation: role.aggregation_rule.as_ref() })
+    }
+}
+
+fn bound(object: &Object) -> Option<(&RoleRef, &[Subject])> {
+    if let Some(binding) = object.get::<RoleBinding>() {
+        return Some((&binding.role_ref, binding.subjects.as_deref().unwrap_or_default()));
+    }
+    let binding = object.get::<ClusterRoleBinding>()?;
+    Some((&binding.role_ref, binding.subjects.as_deref().unwrap_or_default()))
+}
+
+fn check_role(
+    api: &Api,
+    user: &User,
+    new: &Object,
+    namespace: &str,
+    role: &Granting<'_>,
+) -> Result<(), ApiError> {
+    let resource = new.kind().info().plural;
+    if may(api, user, "escalate", resource, namespace, new.name()) {
+        return Ok(());
+    }
+    let refused = |why: String| ApiError::forbidden(new.kind(), new.name(), why);
+    confirm(api, user, namespace, role.rules).map_err(refused)?;
+    if role.aggregation.is_some() && confirm(api, user, namespace, &everything()).is_err() {
+        // It takes whatever others are labelled for.
+        return Err(refused("must have cluster-admin privileges to use an aggregationRule".into()));
+    }
+    Ok(())
+}
+
+/// The rules of `cluster-admin`.
+pub(crate) fn everything() -> [PolicyRule; 2] {
+    let all = || Some(vec!["*".to_string()]);
+    let verbs = || vec!["*".to_string()];
+    [
+        PolicyRule { verbs: verbs(), api_groups: all(), resources: all(), ..PolicyRule::default() },
+        PolicyRule { verbs: verbs(), non_resource_urls: all(), ..PolicyRule::default() },
+    ]
+}
+
+fn may(api: &Api, user: &User, verb: &str, resource: &str, namespace: &str, name: &str) -> bool {
+    let resource =
+        ResourceAttributes { group: GROUP, resource, name, namespace, ..ResourceAttributes::default() };
+    api.decide(&Attributes { user, verb, on: On::Resource(resource) }).allowed
+}
+
+fn confirm(api: &Api, user: &User, namespace: &str, wanted: &[PolicyRule]) -> Result<(), String> {
+    let (held, faults) = api.rules_for(user, namespace);
+    let missing = covers(&held, wanted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut missing: Vec<String> = missing.iter().map(shown).collect();
+    missing.sort();
+    let faults = match faults.as_slice() {
+        [] => String::new(),
+        faults => format!("; resolution errors: [{}]", faults.join(", ")),
+    };
+    let (name, groups) = (base::quote::quote(&user.name), quoted(&user.groups));
+    Err(format!(
+        "user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{}{faults}",
+        missing.join("\n")
+    ))
+}

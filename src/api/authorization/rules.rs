@@ -1,0 +1,193 @@
+//! Policy rules: what one allows, and whether some cover others.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+use super::attributes::{On, ResourceAttributes};
+use base::quote::quote;
+
+/// Single permissions that are looked at when rules are compared. The default role `admin` has some 1 500; lists of verbs,
+/// groups and resources in one object could multiply to billions.
+const MOST_SINGLE: usize = 20_000;
+
+const ALL: &str = "*";
+
+/// Whether a rule allows a verb on something.
+pub(super) fn allows(rule: &PolicyRule, verb: &str, on: On<'_>) -> bool {
+    if !has(&rule.verbs, verb) {
+        return false;
+    }
+    match on {
+        On::Path(path) => list(&rule.non_resource_urls).iter().any(|url| covers_path(url, path)),
+        On::Resource(resource) => {
+            has(list(&rule.api_groups), resource.group)
+                && covers_resource(list(&rule.resources), &resource)
+                && covers_name(list(&rule.resource_names), resource.name)
+        }
+    }
+}
+
+fn list(list: &Option<Vec<String>>) -> &[String] {
+    list.as_deref().unwrap_or_default()
+}
+
+fn has(list: &[String], one: &str) -> bool {
+    list.iter().any(|each| each == ALL || each == one)
+}
+
+/// `pods`, `pods/log`, `*/scale` and `*`.
+fn covers_resource(list: &[String], asked: &ResourceAttributes<'_>) -> bool {
+    list.iter().any(|each| match (each.split_once('/'), asked.subresource) {
+        _ if each == ALL => true,
+        (None, "") => each == asked.resource,
+        (Some((resource, subresource)), asked_subresource) => {
+            !asked_subresource.is_empty()
+                && subresource == asked_subresource
+                && (resource == ALL || resource == asked.resource)
+        }
+        (None, _) => false,
+    })
+}
+
+/// No names are all names; where there are some, what has none is not meant: a list, a creation.
+fn covers_name(names: &[String], asked: &str) -> bool {
+    names.is_empty() || names.iter().any(|name| name == asked && !asked.is_empty())
+}
+
+fn covers_path(url: &str, path: &str) -> bool {
+    url == ALL
+        || url == path
+        || url.strip_suffix('*').is_some_and(|prefix| path.starts_with(prefix.trim_end_matches('*')))
+}
+
+/// One verb on one resource of one group, by one name or none; or one verb on one path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Single<'a> {
+    Resource { group: &'a str, resource: &'a str, name: Option<&'a str>, verb: &'a str },
+    Path { url: &'a str, verb: &'a str },
+}
+
+/// The permissions of `wanted` that `held` does not have, each as few rules as tell it; none when all are covered. Rules
+/// that multiply beyond what is looked at count as not covered.
+pub(super) fn covers(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
+    let mut missing = Vec::new();
+    let mut looked_at = 0;
+    for rule in wanted {
+        if held.iter().any(|held| covers_whole(held, rule)) {
+            continue;
+        }
+        looked_at += count(rule);
+        if looked_at > MOST_SINGLE {
+            return wanted.to_vec();
+        }
+        missing.extend(singles(rule).filter(|single| !held.iter().any(|held| covers_single(held, single))));
+    }
+    compact(missing)
+}
+
+fn count(rule: &PolicyRule) -> usize {
+    let resources = list(&rule.api_groups).len().saturating_mul(list(&rule.resources).len());
+    let resources = resources.saturating_mul(list(&rule.resource_names).len().max(1));
+    rule.verbs.len().saturating_mul(resources.saturating_add(list(&rule.non_resource_urls).len()))
+}
+
+/// Whether one rule covers all of another. Told without taking the rules apart: most are copies.
+fn covers_whole(held: &PolicyRule, wanted: &PolicyRule) -> bool {
+    let within = |held: &[String], wanted: &[String]| {
+        held.iter().any(|each| each == ALL) || wanted.iter().all(|each| held.contains(each))
+    };
+    let names = list(&held.resource_names);
+    within(&held.verbs, &wanted.verbs)
+        && within(list(&held.api_groups), list(&wanted.api_groups))
+        && within(list(&held.resources), list(&wanted.resources))
+        && within(list(&held.non_resource_urls), list(&wanted.non_resource_urls))
+        && (names.is_empty()
+            || (!list(&wanted.resource_names).is_empty() && within(names, list(&wanted.resource_names))))
+}
+
+fn singles(rule: &PolicyRule) -> impl Iterator<Item = Single<'_>> {
+    let names: Vec<Option<&str>> = match list(&rule.resource_names) {
+        [] => vec![None],
+        names => names.iter().map(|name| Some(name.as_str())).collect(),
+    };
+    let resources = list(&rule.api_groups).iter().flat_map(move |group| {
+        let names = names.clone();
+        list(&rule.resources).iter().flat_map(move |resource| {
+            names.clone().into_iter().flat_map(move |name| {
+                rule.verbs.iter().map(move |verb| Single::Resource { group, resource, name, verb })
+            })
+        })
+    });
+    let paths = list(&rule.non_resource_urls)
+        .iter()
+        .flat_map(|url| rule.verbs.iter().map(move |verb| Single::Path { url, verb }));
+    resources.chain(paths)
+}
+
+fn covers_single(held: &PolicyRule, wanted: &Single<'_>) -> bool {
+    match wanted {
+        Single::Path { url, verb } => {
+            has(&held.verbs, verb) && list(&held.non_resource_urls).iter().any(|held| covers_path(held, url))
+        }
+        Single::Resource { group, resource, name, verb } => {
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            let asked = ResourceAttributes { group, resource, subresource, ..ResourceAttributes::default() };
+            let names = list(&held.resource_names);
+            has(&held.verbs, verb)
+                && has(list(&held.api_groups), group)
+                && covers_resource(list(&held.resources), &asked)
+                && (names.is_empty() || name.is_some_and(|name| names.iter().any(|held| held == name)))
+        }
+    }
+}
+
+/// Permissions on the same thing as one rule with all their verbs, in an order of their own.
+fn compact(singles: Vec<Single<'_>>) -> Vec<PolicyRule> {
+    let mut verbs: BTreeMap<Single<'_>, Vec<String>> = BTreeMap::new();
+    for single in singles {
+        let (thing, verb) = match single {
+            Single::Resource { group, resource, name, verb } => {
+                (Single::Resource { group, resource, name, verb: "" }, verb)
+            }
+            Single::Path { url, verb } => (Single::Path { url, verb: "" }, verb),
+        };
+        let verbs = verbs.entry(thing).or_default();
+        if !verbs.iter().any(|known| known == verb) {
+            verbs.push(verb.to_string());
+        }
+    }
+    let one = |text: &str| Some(vec![text.to_string()]);
+    let rule = |(thing, verbs)| match thing {
+        Single::Resource { group, resource, name, .. } => PolicyRule {
+            api_groups: one(group),
+            resources: one(resource),
+            resource_names: name.and_then(one),
+            verbs,
+            ..PolicyRule::default()
+        },
+        Single::Path { url, .. } => {
+            PolicyRule { non_resource_urls: one(url), verbs, ..PolicyRule::default() }
+        }
+    };
+    verbs.into_iter().map(rule).collect()
+}
+
+/// A rule as refusals show it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
+pub(super) fn shown(rule: &PolicyRule) -> String {
+    let parts = [
+        ("APIGroups", list(&rule.api_groups)),
+        ("Resources", list(&rule.resources)),
+        ("NonResourceURLs", list(&rule.non_resource_urls)),
+        ("ResourceNames", list(&rule.resource_names)),
+        ("Verbs", &rule.verbs),
+    ];
+    let parts = parts.iter().filter(|(_, list)| !list.is_empty());
+    let parts: Vec<String> = parts.map(|(name, list)| format!("{name}:{}", quoted(list))).collect();
+    format!("{{{}}}", parts.join(", "))
+}
+
+/// A list as Go prints it: `["a" "b"]`.
+pub(super) fn quoted(list: &[String]) -> String {
+    format!("[{}]", list.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
+}

@@ -1,0 +1,434 @@
+//! Who may do what: tables over the default roles and over bindings as they change.
+
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{ApiConfig, DeleteOptions, WriteOptions};
+use base::clock::Clock;
+use object::{Key, Object};
+use store::Store;
+
+const NAMESPACES: [&str; 5] = ["a", "b", "kube-system", "kube-public", "kube-node-lease"];
+
+fn api() -> Api {
+    let clock = Clock::starting_at("2026-11-22T00:00:00Z".parse().unwrap());
+    let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+    for name in NAMESPACES {
+        let namespace = json!({"metadata": {"name": name}});
+        api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
+    }
+    api.reconcile_default_roles().unwrap();
+    api
+}
+
+fn create(api: &Api, kind: Kind, value: Value) {
+    as_user(api, None, kind, value).unwrap();
+}
+
+fn as_user(api: &Api, user: Option<User>, kind: Kind, value: Value) -> Result<(), ApiError> {
+    let options = WriteOptions { user: user.map(std::sync::Arc::new), ..WriteOptions::default() };
+    api.create(Object::from_value(kind, value).unwrap(), &options).map(drop)
+}
+
+fn bind(api: &Api, namespace: Option<&str>, name: &str, role: (&str, &str), subject: Value) {
+    let kind = if namespace.is_some() { Kind::RoleBinding } else { Kind::ClusterRoleBinding };
+    let binding = json!({"metadata": {"name": name, "namespace": namespace},
+        "roleRef": {"kind": role.0, "name": role.1}, "subjects": [subject]});
+    create(api, kind, binding);
+}
+
+fn user(name: &str) -> User {
+    User::named(name, vec!["system:authenticated".into()])
+}
+
+/// Whether a user may do what a line says: `VERB GROUP/RESOURCE[/SUB] [in NAMESPACE] [named NAME]`, or `VERB /PATH`.
+fn may(api: &Api, user: &User, line: &str) -> Decision {
+    let words: Vec<&str> = line.split(' ').collect();
+    let after = |word: &str| words.iter().position(|w| *w == word).map_or("", |i| words[i + 1]);
+    let on = match words[1].split_once('/') {
+        Some(("", _)) => On::Path(words[1]),
+        Some((group, resource)) => {
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            On::Resource(ResourceAttributes {
+                group: if group == "core" { "" } else { group },
+                resource,
+                subresource,
+                name: after("named"),
+                namespace: after("in"),
+                on_node: after("on"),
+            })
+        }
+        None => panic!("{line}"),
+    };
+    api.decide(&Attributes { user, verb: words[0], on })
+}
+
+fn check(api: &Api, user: &User, lines: &[(&str, bool)]) {
+    for (line, expected) in lines {
+        let decision = may(api, user, line);
+        assert_eq!(decision.allowed, *expected, "{}: {line}: {}", user.name, decision.reason);
+    }
+}
+
+#[tokio::test]
+async fn the_default_roles_allow_what_kubernetes_do_sec_4() {
+    let api = api();
+    let role = |name| ("ClusterRole", name);
+    bind(&api, None, "reads", role("system:aggregate-to-view"), json!({"kind": "User", "name": "viewer"}));
+    bind(
+        &api,
+        Some("a"),
+        "edits",
+        role("system:aggregate-to-edit"),
+        json!({"kind": "Group", "name": "team"}),
+    );
+    let account = json!({"kind": "ServiceAccount", "name": "robot"});
+    bind(&api, Some("a"), "robot", role("system:aggregate-to-view"), account);
+
+    check(
+        &api,
+        &user("stranger"),
+        &[
+            ("get /healthz", true),
+            ("get /api", true),
+            ("get /apis/apps/v1", true),
+            ("get /openapi/v3/apis/apps/v1", true),
+            ("get /metrics", false),
+            ("post /healthz", false),
+            ("create authorization.k8s.io/selfsubjectaccessreviews", true),
+            ("create authorization.k8s.io/subjectaccessreviews", false),
+            ("list core/pods in a", false),
+        ],
+    );
+    check(
+        &api,
+        &User::anonymous(),
+        &[("get /version", true), ("get /api", false), ("list core/pods in a", false)],
+    );
+    check(
+        &api,
+        &user("viewer"),
+        &[
+            ("list core/pods", true),
+            ("watch core/pods in b", true),
+            ("get core/pods/log in b named p", true),
+            ("get core/secrets in b named s", false),
+            ("get core/pods/exec in b named p", false),
+            ("create core/pods in b", false),
+            ("get core/namespaces in b named b", true),
+            ("list core/nodes", false),
+            ("deletecollection core/pods in a", false),
+        ],
+    );
+    let member = User::named("jane", vec!["system:authenticated".into(), "team".into()]);
+    check(
+        &api,
+        &member,
+        &[
+            ("create core/pods in a", true),
+            ("create core/pods/exec in a named p", true),
+            ("deletecollection apps/deployments in a", true),
+            ("update apps/deployments/scale in a named d", true),
+            ("update apps/deployments/status in a named d", false),
+            ("get core/secrets in a named s", true),
+            ("create core/pods in b", false),
+            ("create core/pods", false),
+            ("create rbac.authorization.k8s.io/rolebindings in a", false),
+            ("update core/resourcequotas in a named q", false),
+        ],
+    );
+    check(
+        &api,
+        &user("system:serviceaccount:a:robot"),
+        &[("list core/pods in a", true), ("list core/pods in b", false), ("list core/secrets in a", false)],
+    );
+    let owner = User::owner();
+    check(&api, &owner, &[("delete core/nodes named n", true), ("get /anything", true)]);
+    check(
+        &api,
+        &user("system:kube-scheduler"),
+        &[
+            ("create core/pods/binding in a named p", true),
+            ("update coordination.k8s.io/leases in kube-system named kube-scheduler", true),
+            ("update coordination.k8s.io/leases in kube-system named other", false),
+            ("create core/pods in a", false),
+        ],
+    );
+}
+
+#[tokio::test]
+async fn names_wildcards_and_subresources_mean_what_kubernetes_means_sec_4() {
+    let api = api();
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["*"]},
+        {"apiGroups": ["apps"], "resources": ["*/scale"], "verbs": ["get"]},
+        {"apiGroups": ["*"], "resources": ["jobs", "pods/log"], "verbs": ["list", "get"]},
+    ]);
+    create(&api, Kind::Role, json!({"metadata": {"name": "r", "namespace": "a"}, "rules": rules}));
+    bind(&api, Some("a"), "b", ("Role", "r"), json!({"kind": "User", "name": "u"}));
+    let paths = json!([{"nonResourceURLs": ["/logs/*", "/exact"], "verbs": ["get"]}]);
+    create(&api, Kind::ClusterRole, json!({"metadata": {"name": "paths"}, "rules": paths}));
+    bind(&api, None, "paths", ("ClusterRole", "paths"), json!({"kind": "User", "name": "u"}));
+    check(
+        &api,
+        &user("u"),
+        &[
+            ("get core/secrets in a named mine", true),
+            ("get core/secrets in a named other", false),
+            // With a field selector on the name, a list has one.
+            ("list core/secrets in a named mine", true),
+            ("list core/secrets in a", false),
+            ("create core/secrets in a", false),
+            ("deletecollection core/secrets in a", false),
+            ("get core/secrets in b named mine", false),
+            ("get apps/deployments/scale in a named d", true),
+            ("get apps/deployments in a named d", false),
+            ("list batch/jobs in a", true),
+            ("get core/pods/log in a named p", true),
+            ("get core/pods in a named p", false),
+            ("get /logs/x/y", true),
+            ("get /logs", false),
+            ("get /exact", true),
+            ("get /exact/more", false),
+        ],
+    );
+}
+
+#[tokio::test]
+async fn a_decision_follows_the_writes_of_bindings_and_roles_sec_4() {
+    let api = api();
+    let line = "list core/pods in a";
+    let u = user("u");
+    assert_eq!(may(&api, &u, line), Decision::default());
+    bind(&api, Some("a"), "b", ("Role", "r"), json!({"kind": "User", "name": "u"}));
+    let missing = "RBAC: role.rbac.authorization.k8s.io \"r\" not found";
+    assert_eq!(may(&api, &u, line), Decision { allowed: false, reason: missing.into() });
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]);
+    create(&api, Kind::Role, json!({"metadata": {"name": "r", "namespace": "a"}, "rules": rules}));
+    let reason = "RBAC: allowed by RoleBinding \"b/a\" of Role \"r\" to User \"u\"";
+    assert_eq!(may(&api, &u, line), Decision { allowed: true, reason: reason.into() });
+    let key = Key::new("a", "b");
+    api.modify::<k8s_openapi::api::rbac::v1::RoleBinding>(&key, |binding| {
+        binding.subjects.as_mut().unwrap()[0].name = "v".into();
+        Ok(())
+    })
+    .unwrap();
+    assert!(!may(&api, &u, line).allowed && may(&api, &user("v"), line).allowed);
+    api.delete(Kind::RoleBinding, &key, &DeleteOptions::default()).unwrap();
+    assert!(!may(&api, &user("v"), line).allowed);
+    // History that is gone is read anew.
+    bind(&api, Some("a"), "again", ("Role", "r"), json!({"kind": "User", "name": "u"}));
+    api.compact(api.revision());
+    assert!(may(&api, &u, line).allowed);
+}
+
+#[tokio::test]
+async fn nobody_grants_what_they_do_not_hold_sec_4() {
+    let api = api();
+    let all = json!([{"apiGroups": ["rbac.authorization.k8s.io"],
+        "resources": ["roles", "rolebindings", "clusterroles"], "verbs": ["create", "update"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]);
+    create(&api, Kind::ClusterRole, json!({"metadata": {"name": "grants"}, "rules": all}));
+    bind(&api, None, "grants", ("ClusterRole", "grants"), json!({"kind": "User", "name": "u"}));
+    let rule = |resource: &str, verbs: &[&str]| json!([{"apiGroups": [""], "resources": [resource], "verbs": verbs}]);
+    let role =
+        |name: &str, rules: Value| json!({"metadata": {"name": name, "namespace": "a"}, "rules": rules});
+    let try_role =
+        |value| as_user(&api, Some(user("u")), Kind::Role, value).map_err(|error| error.to_string());
+    assert_eq!(try_role(role("held", rule("pods", &["get"]))), Ok(()));
+    assert_eq!(
+        try_role(role("more", rule("pods", &["get", "delete", "watch"]))),
+        Err("roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"u\" (groups=[\"system:authenticated\"]) is \
+             attempting to grant RBAC permissions not currently held:\n\
+             {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\" \"watch\"]}"
+            .into())
+    );
+    let many: Vec<String> = (0..300).map(|n| n.to_string()).collect();
+    let huge = json!([{"apiGroups": many, "resources": many, "verbs": many}]);
+    assert!(try_role(role("huge", huge)).is_err(), "billions of permissions are not looked at");
+
+    let binding = |role: (&str, &str)| {
+        let value = json!({"metadata": {"name": "x", "namespace": "a"},
+            "roleRef": {"kind": role.0, "name": role.1}, "subjects": [{"kind": "User", "name": "v"}]});
+        as_user(&api, Some(user("u")), Kind::RoleBinding, value)
+    };
+    assert!(
+        binding(("ClusterRole", "cluster-admin"))
+            .unwrap_err()
+            .to_string()
+            .contains("{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}")
+    );
+    assert!(binding(("Role", "missing")).unwrap_err().is_not_found());
+    assert_eq!(binding(("Role", "held")), Ok(()));
+
+    let aggregating = json!({"metadata": {"name": "agg"},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}});
+    let refused = as_user(&api, Some(user("u")), Kind::ClusterRole, aggregating.clone()).unwrap_err();
+    assert!(refused.to_string().ends_with("must have cluster-admin privileges to use an aggregationRule"));
+    assert_eq!(as_user(&api, Some(User::owner()), Kind::ClusterRole, aggregating), Ok(()));
+
+    // Who may `escalate` or `bind` is trusted with it.
+    let trusted = json!([{"apiGroups": [GROUP], "resources": ["roles"], "verbs": ["escalate"]},
+        {"apiGroups": [GROUP], "resources": ["clusterroles"], "resourceNames": ["view"], "verbs": ["bind"]}]);
+    create(&api, Kind::ClusterRole, json!({"metadata": {"name": "trusted"}, "rules": trusted}));
+    bind(&api, None, "trusted", ("ClusterRole", "trusted"), json!({"kind": "User", "name": "t"}));
+    assert_eq!(as_user(&api, Some(user("t")), Kind::Role, role("any", rule("secrets", &["*"]))), Ok(()));
+    let view = |role: &str| {
+        json!({"metadata": {"name": format!("to-{role}"), "namespace": "a"},
+        "roleRef": {"kind": "ClusterRole", "name": role}})
+    };
+    assert_eq!(as_user(&api, Some(user("t")), Kind::RoleBinding, view("view")), Ok(()));
+    assert!(as_user(&api, Some(user("t")), Kind::RoleBinding, view("cluster-admin")).is_err());
+}
+
+#[test]
+fn what_rules_cover_is_told_exactly_sec_4() {
+    let rule = |text: &str| -> PolicyRule {
+        let part = |name: &str| {
+            let found = text.split("; ").find_map(|part| part.strip_prefix(&format!("{name}: ")));
+            found.map(|list| list.split(' ').map(|w| if w == "core" { "" } else { w }.to_string()).collect())
+        };
+        PolicyRule {
+            verbs: part("verbs").unwrap_or_default(),
+            api_groups: part("groups"),
+            resources: part("resources"),
+            resource_names: part("names"),
+            non_resource_urls: part("urls"),
+        }
+    };
+    for (held, wanted, missing) in [
+        ("verbs: *; groups: *; resources: *", "verbs: get; groups: apps; resources: x/y; names: n", ""),
+        (
+            "verbs: get; groups: core; resources: pods",
+            "verbs: get list; groups: core; resources: pods pods/log",
+            "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]} \
+             {APIGroups:[\"\"], Resources:[\"pods/log\"], Verbs:[\"get\" \"list\"]}",
+        ),
+        (
+            "verbs: get; groups: core; resources: pods; names: a",
+            "verbs: get; groups: core; resources: pods",
+            "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\"]}",
+        ),
+        ("verbs: get; groups: apps; resources: */scale", "verbs: get; groups: apps; resources: a/scale", ""),
+        (
+            "verbs: get; urls: /a/*",
+            "verbs: get; urls: /a/b /c",
+            "{NonResourceURLs:[\"/c\"], Verbs:[\"get\"]}",
+        ),
+    ] {
+        let told: Vec<String> =
+            rules::covers(&[rule(held)], &[rule(wanted)]).iter().map(rules::shown).collect();
+        assert_eq!(told.join(" "), missing, "{held} -> {wanted}");
+    }
+}
+
+#[tokio::test]
+async fn default_roles_get_back_what_they_lack_and_keep_what_was_added_sec_4() {
+    let api = api();
+    let revision = api.revision();
+    api.reconcile_default_roles().unwrap();
+    assert_eq!(api.revision(), revision, "what is whole is not written");
+    let (discovery, basic) = (Key::new("", "system:discovery"), Key::new("", "system:basic-user"));
+    let added: PolicyRule =
+        serde_json::from_value(json!({"nonResourceURLs": ["/x"], "verbs": ["get"]})).unwrap();
+    api.modify::<k8s_openapi::api::rbac::v1::ClusterRole>(&discovery, |role| {
+        role.rules = Some(vec![added.clone()]);
+        role.metadata.labels = None;
+        Ok(())
+    })
+    .unwrap();
+    api.modify::<k8s_openapi::api::rbac::v1::ClusterRole>(&basic, |role| {
+        role.rules = None;
+        let annotations = role.metadata.annotations.as_mut().unwrap();
+        annotations.insert("rbac.authorization.kubernetes.io/autoupdate".into(), "false".into());
+        Ok(())
+    })
+    .unwrap();
+    api.modify::<k8s_openapi::api::rbac::v1::ClusterRoleBinding>(&discovery, |binding| {
+        binding.subjects = None;
+        Ok(())
+    })
+    .unwrap();
+    api.reconcile_default_roles().unwrap();
+    check(
+        &api,
+        &user("u"),
+        &[
+            ("get /apis", true),
+            ("get /x", true),
+            ("create authorization.k8s.io/selfsubjectaccessreviews", false),
+        ],
+    );
+    let role = api.get_as::<k8s_openapi::api::rbac::v1::ClusterRole>(&discovery).unwrap();
+    assert_eq!(role.metadata.labels.as_ref().unwrap()["kubernetes.io/bootstrapping"], "rbac-defaults");
+}
+
+#[tokio::test]
+async fn a_node_reaches_what_its_pods_name_and_no_more_sec_4() {
+    let api = api();
+    for name in ["default", "robot"] {
+        create(&api, Kind::ServiceAccount, json!({"metadata": {"name": name, "namespace": "a"}}));
+    }
+    let pod = |name: &str, node: &str, secret: &str| {
+        json!({"metadata": {"name": name, "namespace": "a"}, "spec": {"nodeName": node, "serviceAccountName": "robot",
+            "containers": [{"name": "c", "image": "i", "envFrom": [{"configMapRef": {"name": "map"}}]}],
+            "volumes": [{"name": "v", "secret": {"secretName": secret}},
+                {"name": "w", "persistentVolumeClaim": {"claimName": "claim"}}]}})
+    };
+    create(&api, Kind::Pod, pod("mine", "n1", "s1"));
+    create(&api, Kind::Pod, pod("other", "n2", "s2"));
+    assert!(api.get_as::<Pod>(&Key::new("a", "mine")).is_ok());
+    let node = User::named("system:node:n1", vec!["system:nodes".into(), "system:authenticated".into()]);
+    check(
+        &api,
+        &node,
+        &[
+            ("get core/secrets in a named s1", true),
+            ("watch core/secrets in a named s1", true),
+            ("get core/secrets in a named s2", false),
+            ("list core/secrets in a", false),
+            ("update core/secrets in a named s1", false),
+            ("get core/configmaps in a named map", true),
+            ("get core/configmaps in a named else", false),
+            ("get core/persistentvolumeclaims in a named claim", true),
+            ("get core/persistentvolumeclaims in b named claim", false),
+            ("create core/serviceaccounts/token in a named robot", true),
+            ("create core/serviceaccounts/token in a named default", false),
+            ("get core/nodes named n1", true),
+            ("get core/nodes named n2", false),
+            ("patch core/nodes/status named n1", true),
+            ("patch core/nodes/status named n2", false),
+            ("delete core/nodes named n1", false),
+            ("list core/pods on n1", true),
+            ("list core/pods on n2", false),
+            ("list core/pods", false),
+            ("get core/pods in a named mine", true),
+            ("get core/pods in a named other", false),
+            ("update core/pods/status in a named mine", true),
+            ("update core/pods/status in a named other", false),
+            ("delete core/pods in a named other", false),
+            ("update coordination.k8s.io/leases in kube-node-lease named n1", true),
+            ("update coordination.k8s.io/leases in kube-node-lease named n2", false),
+            ("update coordination.k8s.io/leases in kube-system named n1", false),
+            ("create core/events in a", true),
+            ("list core/services", true),
+            ("list apps/deployments", false),
+        ],
+    );
+    // Without the group it is a user like any other.
+    check(&api, &user("system:node:n1"), &[("get core/nodes named n1", false)]);
+    let reason = may(&api, &node, "get core/secrets in a named s2").reason;
+    assert_eq!(reason, "no relationship found between node 'n1' and this object");
+
+    let refused = |kind, value| as_user(&api, Some(node.clone()), kind, value).unwrap_err().to_string();
+    assert!(refused(Kind::Pod, pod("new", "n1", "s1")).contains("can only create mirror pods"));
+    let node_object = |name: &str, labels: Value| json!({"metadata": {"name": name, "labels": labels}});
+    assert!(
+        refused(Kind::Node, node_object("n2", json!({}))).contains("is not allowed to modify node \"n2\"")
+    );
+    let label = json!({"node-restriction.kubernetes.io/x": "y"});
+    assert!(refused(Kind::Node, node_object("n1", label)).contains("not allowed to modify labels"));
+    assert_eq!(as_user(&api, Some(node.clone()), Kind::Node, node_object("n1", json!({"a": "b"}))), Ok(()));
+}

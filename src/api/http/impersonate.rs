@@ -1,0 +1,105 @@
+//! Acting as somebody else: who asks for it must be allowed to, for each thing that they want to be.
+
+use std::collections::BTreeMap;
+
+use http::HeaderMap;
+use percent_encoding::percent_decode_str;
+
+use crate::authorization::{Attributes, On, ResourceAttributes};
+use crate::identity::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
+use crate::{Api, ApiError};
+
+const USER: &str = "impersonate-user";
+const GROUP: &str = "impersonate-group";
+const UID: &str = "impersonate-uid";
+const EXTRA: &str = "impersonate-extra-";
+
+/// The group of what is impersonated beside names and groups.
+const IDENTITY: &str = "authentication.k8s.io";
+
+/// Whom the headers want to be.
+#[derive(Debug, Default)]
+struct Wanted {
+    user: String,
+    groups: Vec<String>,
+    uid: String,
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+/// Who acts: whom the headers name, if `user` may act as them, else the user.
+pub(super) fn acting(api: &Api, user: User, headers: &HeaderMap) -> Result<User, ApiError> {
+    let Some(wanted) = wanted(headers)? else { return Ok(user) };
+    let may = |group, resource, subresource, namespace, name| {
+        let on = ResourceAttributes { group, resource, subresource, name, namespace, ..Default::default() };
+        api.authorize(&Attributes { user: &user, verb: "impersonate", on: On::Resource(on) })
+    };
+    let account = account(&wanted.user);
+    match account {
+        Some((namespace, name)) => may("", "serviceaccounts", "", namespace, name)?,
+        None => may("", "users", "", "", &wanted.user)?,
+    }
+    for group in &wanted.groups {
+        may("", "groups", "", "", group)?;
+    }
+    for (key, values) in &wanted.extra {
+        for value in values {
+            may(IDENTITY, "userextras", key, "", value)?;
+        }
+    }
+    if !wanted.uid.is_empty() {
+        may(IDENTITY, "uids", "", "", &wanted.uid)?;
+    }
+    let mut groups = wanted.groups;
+    if let Some((namespace, _)) = account.filter(|_| groups.is_empty()) {
+        groups = vec!["system:serviceaccounts".into(), format!("system:serviceaccounts:{namespace}")];
+    }
+    let known = groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);
+    if !known {
+        groups.push(if wanted.user == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED }.into());
+    }
+    let uid = Some(wanted.uid).filter(|uid| !uid.is_empty());
+    Ok(User { uid, extra: wanted.extra, ..User::named(wanted.user, groups) })
+}
+
+/// The namespace and name of a service account by its name as a user.
+fn account(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
+}
+
+fn wanted(headers: &HeaderMap) -> Result<Option<Wanted>, ApiError> {
+    let mut wanted = Wanted::default();
+    let mut any = false;
+    for (name, value) in headers {
+        let name = name.as_str();
+        if !name.starts_with("impersonate-") {
+            continue;
+        }
+        // A text that cannot be read is nobody's name; overlooked, the caller would act as themselves.
+        let value = std::str::from_utf8(value.as_bytes())
+            .map_err(|_| ApiError::BadRequest(format!("the header {name} is not valid UTF-8")))?;
+        let value = value.to_string();
+        match name {
+            USER => wanted.user = value,
+            GROUP => wanted.groups.push(value),
+            UID => wanted.uid = value,
+            name => match name.strip_prefix(EXTRA) {
+                Some(key) => {
+                    let key = percent_decode_str(key).decode_utf8_lossy().to_lowercase();
+                    wanted.extra.entry(key).or_default().push(value);
+                }
+                None => continue,
+            },
+        }
+        any = true;
+    }
+    if !any {
+        return Ok(None);
+    }
+    if wanted.user.is_empty() {
+        return Err(ApiError::Internal(
+            "groups, extra or a uid were to be impersonated without impersonating a user name".into(),
+        ));
+    }
+    Ok(Some(wanted))
+}

@@ -1,0 +1,195 @@
+//! What a request asks for, as the authorizer sees it: told from the path, the method and the query, whether or not
+//! there is such a resource. Kubernetes' `RequestInfo`.
+//!
+//! Invariant: the path is taken apart as `request::Target` takes it apart, so that what is judged is what is done.
+
+use std::borrow::Cow;
+
+use http::Method;
+
+use super::query::Query;
+use crate::ApiError;
+use crate::authorization::{Attributes, On, ResourceAttributes};
+use crate::identity::User;
+
+/// What is asked, without who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RequestInfo {
+    verb: Cow<'static, str>,
+    /// As it was sent, decoded.
+    path: String,
+    resource: Option<Named>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Named {
+    group: String,
+    resource: String,
+    subresource: String,
+    name: String,
+    namespace: String,
+    on_node: String,
+}
+
+impl RequestInfo {
+    pub(super) fn of(method: &Method, path: &str, query: &Query) -> Result<Self, ApiError> {
+        let path = percent_encoding::percent_decode_str(path)
+            .decode_utf8()
+            .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?
+            .into_owned();
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let (group, rest) = match parts.as_slice() {
+            ["api", _, rest @ ..] if !rest.is_empty() => ("", rest),
+            ["apis", group, _, rest @ ..] if !rest.is_empty() => (*group, rest),
+            _ => {
+                let verb = method.as_str().to_ascii_lowercase().into();
+                return Ok(Self { verb, path, resource: None });
+            }
+        };
+        let (watched, rest) = match rest {
+            ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+            rest => (false, rest),
+        };
+        let (namespace, rest) = match rest {
+            // `namespaces/x` is a namespace, and stands in it.
+            ["namespaces", namespace, "status" | "finalize", ..] | ["namespaces", namespace] => {
+                (*namespace, rest)
+            }
+            ["namespaces", namespace, inner @ ..] => (*namespace, inner),
+            _ => ("", rest),
+        };
+        let part = |i: usize| rest.get(i).copied().unwrap_or_default();
+        let mut named = Named {
+            group: group.into(),
+            resource: part(0).into(),
+            name: part(1).into(),
+            subresource: part(2).into(),
+            namespace: namespace.into(),
+            on_node: String::new(),
+        };
+        let verb = verb(method, watched || query.flag("watch"), named.name.is_empty());
+        if matches!(verb, "list" | "watch" | "deletecollection") {
+            if named.name.is_empty() {
+                named.name = demanded(query, "metadata.name");
+            }
+            named.on_node = demanded(query, "spec.nodeName");
+        }
+        Ok(Self { verb: verb.into(), path, resource: Some(named) })
+    }
+
+    /// What is asked, by this user.
+    pub(super) fn by<'a>(&'a self, user: &'a User) -> Attributes<'a> {
+        self.as_verb(user, &self.verb)
+    }
+
+    fn as_verb<'a>(&'a self, user: &'a User, verb: &'a str) -> Attributes<'a> {
+        let on = match &self.resource {
+            None => On::Path(&self.path),
+            Some(named) => On::Resource(ResourceAttributes {
+                group: &named.group,
+                resource: &named.resource,
+                subresource: &named.subresource,
+                name: &named.name,
+                namespace: &named.namespace,
+                on_node: &named.on_node,
+            }),
+        };
+        Attributes { user, verb, on }
+    }
+
+    /// Who opens a session in a pod by reading makes something all the same, as Kubernetes has it since 1.35.
+    pub(super) fn also_creates<'a>(&'a self, user: &'a User) -> Option<Attributes<'a>> {
+        let named = self.resource.as_ref()?;
+        let session = named.group.is_empty()
+            && named.resource == "pods"
+            && matches!(named.subresource.as_str(), "exec" | "attach" | "portforward");
+        (session && self.verb == "get").then(|| self.as_verb(user, "create"))
+    }
+}
+
+fn verb(method: &Method, watches: bool, is_collection: bool) -> &'static str {
+    match *method {
+        Method::GET | Method::HEAD if watches => "watch",
+        Method::GET | Method::HEAD if is_collection => "list",
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if is_collection => "deletecollection",
+        Method::DELETE => "delete",
+        // Nobody is allowed what has no verb.
+        _ => "",
+    }
+}
+
+/// The value that a field selector demands of a field; empty where it does not.
+fn demanded(query: &Query, field: &str) -> String {
+    let selector = query.get("fieldSelector").unwrap_or_default();
+    if selector.contains('\\') {
+        return String::new();
+    }
+    let of_field = selector.split(',').filter_map(|term| term.trim().strip_prefix(field));
+    let value = of_field
+        .filter_map(|rest| rest.strip_prefix("==").or_else(|| rest.strip_prefix('=')))
+        .find(|value| !value.is_empty() && !value.starts_with('='));
+    value.unwrap_or_default().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_have_kubernetes_verbs_and_names_api_15() {
+        let user = User::named("u", Vec::new());
+        let told = |method: Method, target: &str| {
+            let (path, query) = target.split_once('?').unwrap_or((target, ""));
+            let info = RequestInfo::of(&method, path, &Query::parse(query)).unwrap();
+            let text = match info.by(&user).on {
+                On::Path(path) => format!("{} {path}", info.verb),
+                On::Resource(r) => format!(
+                    "{} {}:{}/{} name={} ns={} node={}",
+                    info.verb, r.group, r.resource, r.subresource, r.name, r.namespace, r.on_node
+                ),
+            };
+            (text, info.also_creates(&user).is_some())
+        };
+        for (method, target, expected) in [
+            (Method::GET, "/api/v1/pods", "list :pods/ name= ns= node="),
+            (Method::GET, "/api/v1/pods?watch=true", "watch :pods/ name= ns= node="),
+            (Method::GET, "/api/v1/watch/namespaces/a/pods/p", "watch :pods/ name=p ns=a node="),
+            (Method::GET, "/api/v1/namespaces/a/pods/p?watch=1", "watch :pods/ name=p ns=a node="),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Ds",
+                "list :secrets/ name=s ns=a node=",
+            ),
+            (
+                Method::GET,
+                "/api/v1/pods?fieldSelector=spec.nodeName%3D%3Dn,metadata.name!%3Dx",
+                "list :pods/ name= ns= node=n",
+            ),
+            (Method::GET, "/api/v1/namespaces/a", "get :namespaces/ name=a ns=a node="),
+            (Method::PUT, "/api/v1/namespaces/a/finalize", "update :namespaces/finalize name=a ns=a node="),
+            (Method::GET, "/api/v1/namespaces", "list :namespaces/ name= ns= node="),
+            (
+                Method::POST,
+                "/apis/apps/v1/namespaces/a/deployments",
+                "create apps:deployments/ name= ns=a node=",
+            ),
+            (Method::PATCH, "/apis/x.io/v9/what/n/scale", "patch x.io:what/scale name=n ns= node="),
+            (Method::DELETE, "/api/v1/namespaces/a/pods", "deletecollection :pods/ name= ns=a node="),
+            (Method::DELETE, "/api/v1/nodes/n", "delete :nodes/ name=n ns= node="),
+            (Method::GET, "/api/v1/nodes/n/proxy/metrics/x", "get :nodes/proxy name=n ns= node="),
+            (Method::GET, "/api/v1/namespaces/a/pods/p%2flog", "get :pods/log name=p ns=a node="),
+            (Method::GET, "/api/v1", "get /api/v1"),
+            (Method::GET, "/apis/apps/v1", "get /apis/apps/v1"),
+            (Method::POST, "/healthz", "post /healthz"),
+            (Method::TRACE, "/api/v1/pods", " :pods/ name= ns= node="),
+        ] {
+            assert_eq!(told(method, target), (expected.to_string(), false), "{target}");
+        }
+        assert!(told(Method::GET, "/api/v1/namespaces/a/pods/p/exec?command=sh").1);
+        assert!(!told(Method::POST, "/api/v1/namespaces/a/pods/p/exec?command=sh").1);
+    }
+}

@@ -1,0 +1,259 @@
+//! Who may do what, over HTTP and with an unmodified kubectl: roles, impersonation, certificates, reviews (SEC-4, API-15).
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::http::{Face, OWNER, Response};
+use crate::instance::Home;
+use crate::needs::needs;
+
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// A server with the default roles and two namespaces.
+async fn face() -> Face {
+    let face = Face::new();
+    for name in ["kube-system", "kube-public", "other"] {
+        made(&face, "/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
+    }
+    face.api.reconcile_default_roles().unwrap();
+    face
+}
+
+async fn made(face: &Face, path: &str, object: Value) {
+    let answer = face.ask(Method::POST, path, &[OWNER], &object.to_string()).await;
+    assert_eq!(answer.status, 201, "{path}: {}", answer.body);
+}
+
+async fn bound(face: &Face, namespace: &str, role: &str, user: &str) {
+    let binding = json!({"metadata": {"generateName": "b-"}, "roleRef": {"kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "User", "name": user}]});
+    made(face, &format!("{ROLES}/namespaces/{namespace}/rolebindings"), binding).await;
+}
+
+async fn acting(face: &Face, user: &str, method: Method, path: &str, body: &str) -> Response {
+    face.ask(method, path, &[OWNER, ("impersonate-user", user)], body).await
+}
+
+fn message(answer: &Response) -> String {
+    answer.json()["message"].as_str().unwrap_or_default().to_string()
+}
+
+#[tokio::test]
+async fn every_request_is_judged_and_refused_in_kubernetes_words_sec_4() {
+    let face = face().await;
+    bound(&face, "default", "system:aggregate-to-view", "jane").await;
+    let map = json!({"metadata": {"name": "m"}, "data": {}}).to_string();
+    let pods = "/api/v1/namespaces/default/pods";
+    for (method, path, code, expected) in [
+        (Method::GET, pods.to_string(), 200, ""),
+        (Method::GET, "/api/v1/namespaces/default".into(), 200, ""),
+        (Method::GET, "/apis/apps/v1".into(), 200, ""),
+        (Method::GET, "/openapi/v3".into(), 200, ""),
+        (
+            Method::GET,
+            "/api/v1/namespaces/other/pods".into(),
+            403,
+            "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"other\"",
+        ),
+        (
+            Method::GET,
+            "/api/v1/pods?watch=true".into(),
+            403,
+            "pods is forbidden: User \"jane\" cannot watch resource \"pods\" in API group \"\" at the cluster scope",
+        ),
+        (
+            Method::POST,
+            "/api/v1/namespaces/default/configmaps".into(),
+            403,
+            "configmaps is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"default\"",
+        ),
+        (
+            Method::DELETE,
+            "/apis/apps/v1/namespaces/default/deployments".into(),
+            403,
+            "deployments.apps is forbidden: User \"jane\" cannot deletecollection resource \"deployments\" in API group \"apps\" in the namespace \"default\"",
+        ),
+        (
+            Method::GET,
+            format!("{pods}/p/exec?command=sh&stdout=1"),
+            403,
+            "pods \"p\" is forbidden: User \"jane\" cannot get resource \"pods/exec\" in API group \"\" in the namespace \"default\"",
+        ),
+        (
+            Method::GET,
+            "/api/v1/nodes/n/proxy/metrics".into(),
+            403,
+            "nodes \"n\" is forbidden: User \"jane\" cannot get resource \"nodes/proxy\" in API group \"\" at the cluster scope",
+        ),
+        // What is not there is told apart from what may not be seen only by who may see it.
+        (
+            Method::GET,
+            "/apis/example.com/v1/things".into(),
+            403,
+            "things.example.com is forbidden: User \"jane\" cannot list resource \"things\" in API group \"example.com\" at the cluster scope",
+        ),
+        (Method::GET, "/metrics".into(), 403, "forbidden: User \"jane\" cannot get path \"/metrics\""),
+    ] {
+        let body = if method == Method::POST { &map } else { "" };
+        let answer = acting(&face, "jane", method, &path, body).await;
+        assert_eq!(answer.status, code, "{path}: {}", answer.body);
+        if code == 403 {
+            assert_eq!((message(&answer).as_str(), &answer.json()["reason"]), (expected, &json!("Forbidden")), "{path}");
+        }
+    }
+    let details = acting(&face, "jane", Method::GET, &format!("{pods}/p/exec"), "").await.json()["details"].clone();
+    assert_eq!(details, json!({"name": "p", "kind": "pods"}));
+}
+
+#[tokio::test]
+async fn impersonation_is_checked_for_each_thing_to_be_api_15() {
+    let face = face().await;
+    let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let whoami = async |headers: &[(&str, &str)]| {
+        let headers: Vec<_> = [OWNER].iter().chain(headers).copied().collect();
+        face.ask(Method::POST, review, &headers, "{}").await
+    };
+    let jane = whoami(&[
+        ("impersonate-user", "jane"),
+        ("impersonate-group", "dev"),
+        ("impersonate-group", "ops"),
+        ("impersonate-uid", "u-1"),
+        ("impersonate-extra-acme.com%2Fproject", "x"),
+    ])
+    .await;
+    assert_eq!(
+        jane.json()["status"]["userInfo"],
+        json!({"username": "jane", "groups": ["dev", "ops", "system:authenticated"], "uid": "u-1",
+            "extra": {"acme.com/project": ["x"]}})
+    );
+    let robot = whoami(&[("impersonate-user", "system:serviceaccount:default:robot")]).await;
+    assert_eq!(
+        robot.json()["status"]["userInfo"]["groups"],
+        json!(["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"])
+    );
+    assert_eq!(whoami(&[("impersonate-group", "dev")]).await.status, 500);
+
+    // By somebody who may be some and not others; roles, not tokens, say so.
+    let account = json!({"metadata": {"name": "robot"}});
+    made(&face, "/api/v1/namespaces/default/serviceaccounts", account).await;
+    let path = "/api/v1/namespaces/default/serviceaccounts/robot/token";
+    let issued = face.ask(Method::POST, path, &[OWNER], "{\"spec\": {\"audiences\": []}}").await;
+    let token = format!("Bearer {}", issued.json()["status"]["token"].as_str().unwrap());
+    let rules = json!([{"apiGroups": [""], "resources": ["users"], "resourceNames": ["jane"], "verbs": ["impersonate"]}]);
+    made(&face, &format!("{ROLES}/clusterroles"), json!({"metadata": {"name": "as-jane"}, "rules": rules})).await;
+    let binding = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "as-jane"},
+        "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": "default"}]});
+    made(&face, &format!("{ROLES}/clusterrolebindings"), binding).await;
+    let robot = async |headers: &[(&str, &str)]| {
+        let headers: Vec<_> = [("authorization", token.as_str())].iter().chain(headers).copied().collect();
+        face.ask(Method::POST, review, &headers, "{}").await
+    };
+    assert_eq!(robot(&[("impersonate-user", "jane")]).await.json()["status"]["userInfo"]["username"], "jane");
+    for (headers, expected) in [
+        (
+            vec![("impersonate-user", "joe")],
+            "users \"joe\" is forbidden: User \"system:serviceaccount:default:robot\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope",
+        ),
+        (
+            vec![("impersonate-user", "jane"), ("impersonate-group", "system:masters")],
+            "groups \"system:masters\" is forbidden: User \"system:serviceaccount:default:robot\" cannot impersonate resource \"groups\" in API group \"\" at the cluster scope",
+        ),
+    ] {
+        let refused = robot(&headers).await;
+        assert_eq!((refused.status.as_u16(), message(&refused).as_str()), (403, expected));
+    }
+}
+
+#[tokio::test]
+async fn reviews_answer_as_the_request_would_be_answered_api_15() {
+    let face = face().await;
+    bound(&face, "default", "system:aggregate-to-view", "jane").await;
+    let ask = async |path: &str, user: &str, spec: Value| {
+        let path = format!("/apis/authorization.k8s.io/v1/{path}");
+        acting(&face, user, Method::POST, &path, &json!({"spec": spec}).to_string()).await
+    };
+    let pods = |verb: &str, namespace: &str| json!({"resourceAttributes": {"verb": verb, "resource": "pods", "namespace": namespace}});
+    let own = async |spec: Value| ask("selfsubjectaccessreviews", "jane", spec).await.json()["status"].clone();
+    let allowed = own(pods("list", "default")).await;
+    assert_eq!(allowed["allowed"], true);
+    let reason = allowed["reason"].as_str().unwrap();
+    assert!(reason.starts_with("RBAC: allowed by RoleBinding \"b-"), "{reason}");
+    assert!(reason.ends_with("/default\" of ClusterRole \"system:aggregate-to-view\" to User \"jane\""), "{reason}");
+    assert_eq!(own(pods("delete", "default")).await, json!({"allowed": false}));
+    assert_eq!(own(pods("list", "other")).await, json!({"allowed": false}));
+    assert_eq!(own(json!({"nonResourceAttributes": {"verb": "get", "path": "/metrics"}})).await["allowed"], false);
+    let healthz = json!({"groups": ["system:unauthenticated"], "nonResourceAttributes": {"verb": "get", "path": "/healthz"}});
+    assert_eq!(ask("subjectaccessreviews", "jane", healthz.clone()).await.status, 403);
+    let asked = face.ask(Method::POST, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &[OWNER], &json!({"spec": healthz}).to_string());
+    assert_eq!(asked.await.json()["status"]["allowed"], true);
+
+    let rules = ask("selfsubjectrulesreviews", "jane", json!({"namespace": "default"})).await.json()["status"].clone();
+    assert_eq!(rules["incomplete"], false);
+    let logs = rules["resourceRules"].as_array().unwrap().iter().any(|rule| {
+        rule["resources"].as_array().unwrap().contains(&json!("pods/log")) && rule["verbs"] == json!(["get", "list", "watch"])
+    });
+    assert!(logs && !rules["nonResourceRules"].as_array().unwrap().is_empty(), "{rules}");
+    let elsewhere = ask("selfsubjectrulesreviews", "jane", json!({"namespace": "other"})).await.json()["status"].clone();
+    assert!(!elsewhere["resourceRules"].to_string().contains("pods/log"), "{elsewhere}");
+    assert_eq!(ask("selfsubjectrulesreviews", "jane", json!({})).await.status, 400);
+}
+
+#[tokio::test]
+async fn who_grants_over_http_grants_what_they_hold_sec_4() {
+    let face = face().await;
+    bound(&face, "default", "system:aggregate-to-admin", "jane").await;
+    bound(&face, "default", "system:aggregate-to-view", "jane").await;
+    let path = format!("{ROLES}/namespaces/default/roles");
+    let role = |name: &str, resource: &str| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name},
+            "rules": [{"apiGroups": [""], "resources": [resource], "verbs": ["get"]}]})
+        .to_string()
+    };
+    let made = acting(&face, "jane", Method::POST, &path, &role("r", "pods")).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let refused = acting(&face, "jane", Method::PUT, &format!("{path}/r"), &role("r", "secrets")).await;
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    let words = "roles.rbac.authorization.k8s.io \"r\" is forbidden: user \"jane\" (groups=[\"system:authenticated\"]) is \
+                 attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"secrets\"], \
+                 Verbs:[\"get\"]}";
+    assert_eq!(message(&refused), words);
+    let headers =
+        [OWNER, ("impersonate-user", "jane"), ("content-type", "application/apply-patch+yaml")];
+    let applied = format!("{path}/s?fieldManager=m");
+    let refused = face.ask(Method::PATCH, &applied, &headers, &role("s", "secrets")).await;
+    assert_eq!(refused.status, 403, "a new role by apply: {}", refused.body);
+    let merge = [OWNER, ("impersonate-user", "jane"), ("content-type", "application/merge-patch+json")];
+    let labelled = face.ask(Method::PATCH, &format!("{path}/r"), &merge, "{\"metadata\": {\"labels\": {\"a\": \"b\"}}}").await;
+    assert_eq!(labelled.status, 200, "its rules are as they were: {}", labelled.body);
+}
+
+/// A user with a certificate of the cluster's authority, a pod's token, and kubectl's own questions.
+#[test]
+fn kubectl_is_held_by_roles_api_15() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "1"]);
+    let can = |arguments: &[&str]| {
+        let output = instance.kubectl_output(&[&["auth", "can-i"], arguments].concat());
+        String::from_utf8_lossy(&output.stdout).trim().to_string()
+    };
+    instance.kubectl(&["create", "namespace", "team"]);
+    instance.kubectl(&["create", "rolebinding", "views", "--clusterrole=view", "--user=jane", "-n", "team"]);
+    assert_eq!(can(&["list", "pods", "-n", "team", "--as=jane"]), "yes");
+    assert_eq!(can(&["list", "secrets", "-n", "team", "--as=jane"]), "no");
+    assert_eq!(can(&["list", "pods", "--as=jane"]), "no");
+    assert_eq!(can(&["*", "*"]), "yes");
+    let listed = can(&["--list", "--as=jane", "-n", "team"]);
+    assert!(listed.contains("selfsubjectaccessreviews.authorization.k8s.io") && listed.contains("pods/log"), "{listed}");
+    let refused = instance.kubectl_output(&["get", "pods", "--as=jane"]);
+    let words = "Error from server (Forbidden): pods is forbidden: User \"jane\" cannot list resource \"pods\" in API \
+                 group \"\" in the namespace \"default\"";
+    assert_eq!(String::from_utf8_lossy(&refused.stderr).trim(), words);
+    let shown = instance.kubectl(&["get", "rolebindings", "-n", "team", "-o", "wide"]);
+    let words: Vec<&str> = shown.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!((words[0], words[1], words[3]), ("views", "ClusterRole/view", "jane"), "{shown}");
+    let admin = instance.kubectl(&["get", "clusterrole", "admin", "-o", "json"]);
+    let admin: Value = serde_json::from_str(&admin).unwrap();
+    assert!(admin["rules"].as_array().is_some_and(|rules| rules.len() > 20), "aggregated: {admin}");
+    instance.stop();
+}
