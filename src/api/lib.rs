@@ -8,6 +8,7 @@
 mod addresses;
 pub mod admission;
 mod authorization;
+pub mod certificates;
 mod default;
 mod deletion;
 mod error;

@@ -97,6 +97,8 @@ pub enum Part {
     EphemeralContainers,
     /// What a pod's containers ask for and may use.
     Resize,
+    /// Whether a wish for a certificate is granted.
+    Approval,
     /// What the API itself changes: binding, finalizers, deletion marks.
     System,
 }
@@ -109,6 +111,7 @@ impl Part {
             Self::Status => Some("status"),
             Self::EphemeralContainers => Some("ephemeralcontainers"),
             Self::Resize => Some("resize"),
+            Self::Approval => Some("approval"),
             Self::System => None,
         }
     }

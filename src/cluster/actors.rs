@@ -1,9 +1,11 @@
 //! Starts the controllers and the scheduler, without those that are disabled.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::config::ClusterConfig;
 use api::Api;
+use api::http::CertificateAuthority;
 use base::task::Tasks;
 use base::time_zone;
 use controllers::{Controllers, Settings, VolumeDirectory};
@@ -28,7 +30,7 @@ pub(super) fn start(
     caches: &Caches,
     tasks: &Tasks,
     config: &ClusterConfig,
-    ca_pem: &str,
+    authority: &Arc<CertificateAuthority>,
     data_dir: &Path,
 ) -> Result<Actors, ConfigError> {
     let nodes = data_dir.join("nodes");
@@ -36,7 +38,8 @@ pub(super) fn start(
     let settings = Settings {
         disabled: config.disabled.clone(),
         time_zone: Some(time_zone::local()),
-        root_certificate: ca_pem.to_string(),
+        root_certificate: authority.certificate_pem.clone(),
+        authority: Some(authority.clone()),
         volumes: Some(volumes),
         node_lifecycle: config.file.node_lifecycle.clone(),
         terminated_pod_threshold: config.file.terminated_pod_threshold,

@@ -85,7 +85,7 @@ impl Cluster {
 
         let (base, actors) = (Tasks::new(), Tasks::new());
         housekeeping::start(&api, &base);
-        let authority = authority(&data_dir)?;
+        let authority = Arc::new(authority(&data_dir)?);
         let token = data_dir.token(new_token)?;
         let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let served = ServerConfig {
@@ -109,14 +109,7 @@ impl Cluster {
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
-        let running = super::actors::start(
-            &api,
-            &caches,
-            &actors,
-            &config,
-            &authority.certificate_pem,
-            data_dir.path(),
-        )?;
+        let running = super::actors::start(&api, &caches, &actors, &config, &authority, data_dir.path())?;
         let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
         let kubelets =
             super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, network, &data_dir)

@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::volume_directory::VolumeDirectory;
 use api::Api;
+use api::http::CertificateAuthority;
 use base::task::Tasks;
 use object::config::NodeLifecycleConfig;
 use reconcile::{Caches, Controller, QueueKey, Reconciler, WorkQueue};
@@ -19,6 +20,8 @@ pub struct Settings {
     pub time_zone: Option<TimeZone>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
     pub root_certificate: String,
+    /// Signs certificates; none = nobody does.
+    pub authority: Option<Arc<CertificateAuthority>>,
     /// How fast the pods of silent nodes are evicted.
     pub node_lifecycle: NodeLifecycleConfig,
     /// How many pods that ended are kept: none = Kubernetes' 12 500, 0 = all.

@@ -31,6 +31,8 @@ const ALL: &[(&str, Start)] = &[
     ("serviceaccount", super::namespace::service_account::start),
     ("serviceaccount-token", super::namespace::account_token::start),
     ("root-ca-certificate-publisher-controller", super::namespace::root_certificate::start),
+    ("certificatesigningrequest-signing-controller", super::certificate::start_signer),
+    ("certificatesigningrequest-cleaner-controller", super::certificate::start_cleaner),
     ("clusterrole-aggregation-controller", super::cluster_role_aggregation::start),
     ("podgc", super::pod_gc::start),
     ("nodelifecycle", super::node_lifecycle::start),

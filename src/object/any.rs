@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use k8s_openapi::api::{
-    apps, autoscaling, batch, coordination, core, discovery, policy, rbac, scheduling, storage,
+    apps, autoscaling, batch, certificates, coordination, core, discovery, policy, rbac, scheduling, storage,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;

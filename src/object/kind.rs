@@ -48,6 +48,8 @@ pub enum Subresource {
     Finalize,
     /// Issues a service account's token.
     Token,
+    /// Approves or denies a wish for a certificate.
+    Approval,
 }
 
 impl Subresource {
@@ -67,6 +69,7 @@ impl Subresource {
             Self::Proxy => "proxy",
             Self::Finalize => "finalize",
             Self::Token => "token",
+            Self::Approval => "approval",
         }
     }
 }
@@ -288,6 +291,9 @@ kinds! { $
     /// Scales a workload by what its pods use.
     HorizontalPodAutoscaler(autoscaling::v2::HorizontalPodAutoscaler) = "autoscaling", "v2", "horizontalpodautoscalers", "horizontalpodautoscaler",
         short ["hpa"], categories ["all"], Namespaced, SpecStatus, subresources [Status];
+    /// A wish for a certificate.
+    CertificateSigningRequest(certificates::v1::CertificateSigningRequest) = "certificates.k8s.io", "v1", "certificatesigningrequests", "certificatesigningrequest",
+        short ["csr"], categories [], Cluster, SpecStatus, subresources [Status, Approval];
     /// Something that happened.
     Event(core::v1::Event) = "", "v1", "events", "event",
         short ["ev"], categories [], Namespaced, Plain, subresources [];

@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::http::{Face, OWNER, Response};
-use crate::instance::Home;
+use crate::instance::{Home, wait_for};
 use crate::needs::needs;
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -98,10 +98,15 @@ async fn every_request_is_judged_and_refused_in_kubernetes_words_sec_4() {
         let answer = acting(&face, "jane", method, &path, body).await;
         assert_eq!(answer.status, code, "{path}: {}", answer.body);
         if code == 403 {
-            assert_eq!((message(&answer).as_str(), &answer.json()["reason"]), (expected, &json!("Forbidden")), "{path}");
+            assert_eq!(
+                (message(&answer).as_str(), &answer.json()["reason"]),
+                (expected, &json!("Forbidden")),
+                "{path}"
+            );
         }
     }
-    let details = acting(&face, "jane", Method::GET, &format!("{pods}/p/exec"), "").await.json()["details"].clone();
+    let details =
+        acting(&face, "jane", Method::GET, &format!("{pods}/p/exec"), "").await.json()["details"].clone();
     assert_eq!(details, json!({"name": "p", "kind": "pods"}));
 }
 
@@ -140,7 +145,8 @@ async fn impersonation_is_checked_for_each_thing_to_be_api_15() {
     let issued = face.ask(Method::POST, path, &[OWNER], "{\"spec\": {\"audiences\": []}}").await;
     let token = format!("Bearer {}", issued.json()["status"]["token"].as_str().unwrap());
     let rules = json!([{"apiGroups": [""], "resources": ["users"], "resourceNames": ["jane"], "verbs": ["impersonate"]}]);
-    made(&face, &format!("{ROLES}/clusterroles"), json!({"metadata": {"name": "as-jane"}, "rules": rules})).await;
+    made(&face, &format!("{ROLES}/clusterroles"), json!({"metadata": {"name": "as-jane"}, "rules": rules}))
+        .await;
     let binding = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "as-jane"},
         "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": "default"}]});
     made(&face, &format!("{ROLES}/clusterrolebindings"), binding).await;
@@ -173,27 +179,39 @@ async fn reviews_answer_as_the_request_would_be_answered_api_15() {
         acting(&face, user, Method::POST, &path, &json!({"spec": spec}).to_string()).await
     };
     let pods = |verb: &str, namespace: &str| json!({"resourceAttributes": {"verb": verb, "resource": "pods", "namespace": namespace}});
-    let own = async |spec: Value| ask("selfsubjectaccessreviews", "jane", spec).await.json()["status"].clone();
+    let own =
+        async |spec: Value| ask("selfsubjectaccessreviews", "jane", spec).await.json()["status"].clone();
     let allowed = own(pods("list", "default")).await;
     assert_eq!(allowed["allowed"], true);
     let reason = allowed["reason"].as_str().unwrap();
     assert!(reason.starts_with("RBAC: allowed by RoleBinding \"b-"), "{reason}");
-    assert!(reason.ends_with("/default\" of ClusterRole \"system:aggregate-to-view\" to User \"jane\""), "{reason}");
+    assert!(
+        reason.ends_with("/default\" of ClusterRole \"system:aggregate-to-view\" to User \"jane\""),
+        "{reason}"
+    );
     assert_eq!(own(pods("delete", "default")).await, json!({"allowed": false}));
     assert_eq!(own(pods("list", "other")).await, json!({"allowed": false}));
-    assert_eq!(own(json!({"nonResourceAttributes": {"verb": "get", "path": "/metrics"}})).await["allowed"], false);
+    assert_eq!(
+        own(json!({"nonResourceAttributes": {"verb": "get", "path": "/metrics"}})).await["allowed"],
+        false
+    );
     let healthz = json!({"groups": ["system:unauthenticated"], "nonResourceAttributes": {"verb": "get", "path": "/healthz"}});
     assert_eq!(ask("subjectaccessreviews", "jane", healthz.clone()).await.status, 403);
-    let asked = face.ask(Method::POST, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &[OWNER], &json!({"spec": healthz}).to_string());
+    let body = json!({"spec": healthz}).to_string();
+    let asked = face.ask(Method::POST, "/apis/authorization.k8s.io/v1/subjectaccessreviews", &[OWNER], &body);
     assert_eq!(asked.await.json()["status"]["allowed"], true);
 
-    let rules = ask("selfsubjectrulesreviews", "jane", json!({"namespace": "default"})).await.json()["status"].clone();
+    let rules =
+        ask("selfsubjectrulesreviews", "jane", json!({"namespace": "default"})).await.json()["status"]
+            .clone();
     assert_eq!(rules["incomplete"], false);
     let logs = rules["resourceRules"].as_array().unwrap().iter().any(|rule| {
-        rule["resources"].as_array().unwrap().contains(&json!("pods/log")) && rule["verbs"] == json!(["get", "list", "watch"])
+        rule["resources"].as_array().unwrap().contains(&json!("pods/log"))
+            && rule["verbs"] == json!(["get", "list", "watch"])
     });
     assert!(logs && !rules["nonResourceRules"].as_array().unwrap().is_empty(), "{rules}");
-    let elsewhere = ask("selfsubjectrulesreviews", "jane", json!({"namespace": "other"})).await.json()["status"].clone();
+    let elsewhere =
+        ask("selfsubjectrulesreviews", "jane", json!({"namespace": "other"})).await.json()["status"].clone();
     assert!(!elsewhere["resourceRules"].to_string().contains("pods/log"), "{elsewhere}");
     assert_eq!(ask("selfsubjectrulesreviews", "jane", json!({})).await.status, 400);
 }
@@ -217,13 +235,14 @@ async fn who_grants_over_http_grants_what_they_hold_sec_4() {
                  attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"secrets\"], \
                  Verbs:[\"get\"]}";
     assert_eq!(message(&refused), words);
-    let headers =
-        [OWNER, ("impersonate-user", "jane"), ("content-type", "application/apply-patch+yaml")];
+    let headers = [OWNER, ("impersonate-user", "jane"), ("content-type", "application/apply-patch+yaml")];
     let applied = format!("{path}/s?fieldManager=m");
     let refused = face.ask(Method::PATCH, &applied, &headers, &role("s", "secrets")).await;
     assert_eq!(refused.status, 403, "a new role by apply: {}", refused.body);
     let merge = [OWNER, ("impersonate-user", "jane"), ("content-type", "application/merge-patch+json")];
-    let labelled = face.ask(Method::PATCH, &format!("{path}/r"), &merge, "{\"metadata\": {\"labels\": {\"a\": \"b\"}}}").await;
+    let labelled = face
+        .ask(Method::PATCH, &format!("{path}/r"), &merge, "{\"metadata\": {\"labels\": {\"a\": \"b\"}}}")
+        .await;
     assert_eq!(labelled.status, 200, "its rules are as they were: {}", labelled.body);
 }
 
@@ -244,7 +263,10 @@ fn kubectl_is_held_by_roles_api_15() {
     assert_eq!(can(&["list", "pods", "--as=jane"]), "no");
     assert_eq!(can(&["*", "*"]), "yes");
     let listed = can(&["--list", "--as=jane", "-n", "team"]);
-    assert!(listed.contains("selfsubjectaccessreviews.authorization.k8s.io") && listed.contains("pods/log"), "{listed}");
+    assert!(
+        listed.contains("selfsubjectaccessreviews.authorization.k8s.io") && listed.contains("pods/log"),
+        "{listed}"
+    );
     let refused = instance.kubectl_output(&["get", "pods", "--as=jane"]);
     let words = "Error from server (Forbidden): pods is forbidden: User \"jane\" cannot list resource \"pods\" in API \
                  group \"\" in the namespace \"default\"";
@@ -255,5 +277,66 @@ fn kubectl_is_held_by_roles_api_15() {
     let admin = instance.kubectl(&["get", "clusterrole", "admin", "-o", "json"]);
     let admin: Value = serde_json::from_str(&admin).unwrap();
     assert!(admin["rules"].as_array().is_some_and(|rules| rules.len() > 20), "aggregated: {admin}");
+
+    // The same user by a certificate that she asked for and the owner approved.
+    let (key, request) = certificate_request("jane", "developers");
+    let object = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"name": "jane"}, "spec": {"request": k8s_openapi::ByteString(request.into_bytes()),
+            "signerName": "kubernetes.io/kube-apiserver-client", "expirationSeconds": 3600,
+            "usages": ["digital signature", "client auth"]}});
+    let file = home.path("request.json");
+    std::fs::write(&file, object.to_string()).unwrap();
+    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    assert!(instance.kubectl(&["get", "csr", "jane", "--no-headers"]).trim().ends_with("Pending"));
+    instance.kubectl(&["certificate", "approve", "jane"]);
+    let pem = wait_for("the certificate", || {
+        let request: Value =
+            serde_json::from_str(&instance.kubectl(&["get", "csr", "jane", "-o", "json"])).unwrap();
+        let bytes: k8s_openapi::ByteString =
+            serde_json::from_value(request["status"]["certificate"].clone()).ok()?;
+        Some(bytes.0).filter(|bytes| !bytes.is_empty())
+    });
+    let (certificate_file, key_file) = (home.path("jane.crt"), home.path("jane.key"));
+    std::fs::write(&certificate_file, pem).unwrap();
+    std::fs::write(&key_file, key).unwrap();
+    let authority = home.data_dir().join("ca.crt");
+    let server = instance.ready_line.split_whitespace().nth(1).unwrap().to_string();
+    let as_jane = |arguments: &[&str]| {
+        let output = std::process::Command::new("kubectl")
+            .args(["--kubeconfig", "/dev/null", "--server", &server])
+            .arg("--certificate-authority")
+            .arg(&authority)
+            .arg("--client-certificate")
+            .arg(&certificate_file)
+            .arg("--client-key")
+            .arg(&key_file)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    let who = as_jane(&["auth", "whoami", "-o", "json"]);
+    let who: Value = serde_json::from_str(&who.1).unwrap_or_else(|error| panic!("{error}: {who:?}"));
+    let user = &who["status"]["userInfo"];
+    assert_eq!(
+        (&user["username"], &user["groups"]),
+        (&json!("jane"), &json!(["developers", "system:authenticated"]))
+    );
+    let listed = as_jane(&["get", "pods", "-n", "team"]);
+    assert!(listed.0, "{listed:?}");
+    assert!(as_jane(&["get", "secrets", "-n", "team"]).2.contains("(Forbidden)"));
     instance.stop();
+}
+
+/// A new key, and a request for a certificate of it.
+fn certificate_request(name: &str, group: &str) -> (String, String) {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.distinguished_name.push(DnType::OrganizationName, group);
+    let request = params.serialize_request(&key).unwrap().pem().unwrap();
+    (key.serialize_pem(), request)
 }

@@ -7,6 +7,7 @@
 //! Architecture Invariant: nothing here knows of HTTP, and actors inside this process are never asked.
 
 mod attributes;
+mod certificates;
 mod defaults;
 mod escalation;
 mod index;
@@ -21,9 +22,10 @@ use object::Kind;
 use crate::identity::User;
 use crate::{Api, ApiError};
 pub(crate) use attributes::{Attributes, On, ResourceAttributes};
+pub(crate) use certificates::{check_certificate, stamp_requester};
 pub(crate) use escalation::{check as check_escalation, everything};
 pub(crate) use index::Bindings;
-pub(crate) use node::restrict as restrict_node;
+pub(crate) use node::{restrict as restrict_node, restrict_token};
 
 /// The API group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";

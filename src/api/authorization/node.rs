@@ -3,6 +3,7 @@
 //!
 //! The kubelets of this process are not asked; who comes with a certificate of `system:node:NAME` is.
 
+use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, Pod, PodSpec};
 
 use super::attributes::{Attributes, On, ResourceAttributes};
@@ -179,6 +180,35 @@ fn environment(spec: &PodSpec) -> impl Iterator<Item = Source<'_>> {
         from.chain(c.env.iter().flatten().map(|env| (None, Some(env))))
     });
     of_containers.chain(of_ephemeral)
+}
+
+/// Refuses a token that a node asks for and no pod of its own is bound to.
+pub(crate) fn restrict_token(
+    api: &Api,
+    user: Option<&User>,
+    account: &Key,
+    request: &TokenRequest,
+) -> Result<(), ApiError> {
+    let Some(node) = user.and_then(User::node_name) else { return Ok(()) };
+    let bound = request.spec.as_ref().and_then(|spec| spec.bound_object_ref.as_ref());
+    let pod = bound.filter(|bound| {
+        bound.kind.as_deref() == Some("Pod") && bound.uid.as_ref().is_some_and(|uid| !uid.is_empty())
+    });
+    let why = match pod {
+        None => "node requested token not bound to a pod",
+        Some(bound) => {
+            let key = Key::new(account.namespace.as_str(), bound.name.as_deref().unwrap_or_default());
+            match api.get_as::<Pod>(&key) {
+                Ok(pod) if bound.uid.as_deref() != Some(pod.uid()) => {
+                    "the UID in the bound object reference does not match"
+                }
+                Ok(pod) if is_on(&pod, node) => return Ok(()),
+                Ok(_) => "node requested token bound to a pod scheduled on a different node",
+                Err(_) => "node requested token bound to a pod that is not there",
+            }
+        }
+    };
+    Err(ApiError::forbidden(Kind::ServiceAccount, &account.name, why))
 }
 
 /// Refuses what a node may not write, by what is written; `old` is the version that it changes.

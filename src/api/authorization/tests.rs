@@ -422,6 +422,17 @@ async fn a_node_reaches_what_its_pods_name_and_no_more_sec_4() {
     let reason = may(&api, &node, "get core/secrets in a named s2").reason;
     assert_eq!(reason, "no relationship found between node 'n1' and this object");
 
+    let token = |pod: &str| {
+        let uid = api.get_as::<Pod>(&Key::new("a", pod)).map(|pod| pod.uid().to_string()).unwrap_or_default();
+        let bound = json!({"kind": "Pod", "apiVersion": "v1", "name": pod, "uid": uid});
+        let request =
+            serde_json::from_value(json!({"spec": {"audiences": [], "boundObjectRef": bound}})).unwrap();
+        restrict_token(&api, Some(&node), &Key::new("a", "robot"), &request)
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(token("mine"), Ok(()));
+    assert!(token("other").unwrap_err().ends_with("bound to a pod scheduled on a different node"));
+    assert!(token("missing").unwrap_err().ends_with("not bound to a pod"));
     let refused = |kind, value| as_user(&api, Some(node.clone()), kind, value).unwrap_err().to_string();
     assert!(refused(Kind::Pod, pod("new", "n1", "s1")).contains("can only create mirror pods"));
     let node_object = |name: &str, labels: Value| json!({"metadata": {"name": name, "labels": labels}});
@@ -431,4 +442,70 @@ async fn a_node_reaches_what_its_pods_name_and_no_more_sec_4() {
     let label = json!({"node-restriction.kubernetes.io/x": "y"});
     assert!(refused(Kind::Node, node_object("n1", label)).contains("not allowed to modify labels"));
     assert_eq!(as_user(&api, Some(node.clone()), Kind::Node, node_object("n1", json!({"a": "b"}))), Ok(()));
+}
+
+#[tokio::test]
+async fn a_certificate_is_asked_for_in_ones_own_name_and_approved_by_who_may_api_15() {
+    use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+
+    let api = api();
+    let asks = json!([{"apiGroups": ["certificates.k8s.io"], "verbs": ["*"],
+        "resources": ["certificatesigningrequests", "certificatesigningrequests/approval"]}]);
+    create(&api, Kind::ClusterRole, json!({"metadata": {"name": "asks"}, "rules": asks}));
+    bind(&api, None, "asks", ("ClusterRole", "asks"), json!({"kind": "User", "name": "jane"}));
+    let approver = "system:certificates.k8s.io:kube-apiserver-client-approver";
+    bind(&api, None, "approves", ("ClusterRole", approver), json!({"kind": "User", "name": "ann"}));
+    let request = |name: &str, group: &str| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "jane");
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+        let bytes = k8s_openapi::ByteString(pem.into_bytes());
+        json!({"metadata": {"name": name}, "spec": {"request": bytes, "usages": ["client auth"], "username": "root",
+            "groups": ["system:masters"], "signerName": "kubernetes.io/kube-apiserver-client"}})
+    };
+    let kind = Kind::CertificateSigningRequest;
+    let refused = as_user(&api, Some(user("jane")), kind, request("m", "system:masters")).unwrap_err();
+    assert!(refused.to_string().ends_with("signer with system:masters group is not allowed"), "{refused}");
+    assert_eq!(as_user(&api, Some(user("jane")), kind, request("r", "team")), Ok(()));
+    let key = Key::new("", "r");
+    let stored = api.get_as::<CertificateSigningRequest>(&key).unwrap();
+    assert_eq!(stored.spec.username.as_deref(), Some("jane"), "whatever the request says");
+    assert_eq!(stored.spec.groups, Some(vec!["system:authenticated".to_string()]));
+
+    let write = |name: &str, part: crate::Part, status: Value| {
+        let options = WriteOptions { user: Some(std::sync::Arc::new(user(name))), ..WriteOptions::default() };
+        let changed = api.change(kind, &key, part, &options, |current| {
+            let mut next = current.clone();
+            let request = next.get_mut::<CertificateSigningRequest>().unwrap();
+            request.status = serde_json::from_value(status.clone()).unwrap();
+            request.spec.signer_name = "example.com/other".into();
+            Ok(next)
+        });
+        changed.map(drop).map_err(|error| error.to_string())
+    };
+    let approved = json!({"conditions": [{"type": "Approved", "status": "True"}], "certificate": "AAAA"});
+    assert_eq!(
+        write("jane", crate::Part::Approval, approved.clone()),
+        Err("certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: user not permitted to approve requests \
+             with signerName \"kubernetes.io/kube-apiserver-client\""
+            .into())
+    );
+    let by_status = write("ann", crate::Part::Status, approved.clone()).unwrap_err();
+    assert!(by_status.contains("may not add or remove the conditions Approved and Denied"), "{by_status}");
+    let signs = write("ann", crate::Part::Status, json!({"certificate": "AAAA"})).unwrap_err();
+    assert!(signs.contains("not permitted to sign"), "{signs}");
+    assert_eq!(write("ann", crate::Part::Approval, approved), Ok(()));
+    let stored = api.get_as::<CertificateSigningRequest>(&key).unwrap();
+    let status = stored.status.as_ref().unwrap();
+    assert_eq!(
+        (status.conditions.as_ref().unwrap().len(), &status.certificate),
+        (1, &None),
+        "approval signs nothing"
+    );
+    assert_eq!(stored.spec.signer_name, "kubernetes.io/kube-apiserver-client");
+    let none = write("ann", crate::Part::Approval, json!({})).unwrap_err();
+    assert!(none.contains("updates may not remove a condition of type \"Approved\""), "{none}");
 }

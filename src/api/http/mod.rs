@@ -78,6 +78,7 @@ use request::Target;
 use request_info::RequestInfo;
 use respond::Answer;
 use response_format::{ResponseFormat, not_allowed};
+pub(crate) use tls::authority_params;
 pub use tls::{CertificateAuthority, TlsError, serve_tls};
 
 /// What every request needs.

@@ -21,7 +21,7 @@ use super::{
 use crate::Part;
 use crate::kinds::Strategy;
 use crate::warnings::warnings_of;
-use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, rules};
+use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, authorization, rules};
 use object::{Key, Kind, Object, ServedKind, Subresource};
 
 /// Events written in their new form have rules of their own.
@@ -69,6 +69,7 @@ async fn subresource(
         Subresource::Status => Some(Part::Status),
         Subresource::EphemeralContainers => Some(Part::EphemeralContainers),
         Subresource::Resize => Some(Part::Resize),
+        Subresource::Approval => Some(Part::Approval),
         _ => None,
     };
     if let Some(written) = written {
@@ -89,7 +90,7 @@ async fn subresource(
         (Subresource::Eviction, Method::POST) => evict(server, key, request, wanted).await,
         (Subresource::Binding, Method::POST) => bind(server, &key.namespace, Some(&key.name), request).await,
         (Subresource::Finalize, Method::PUT) => finalize(server, key, request, wanted).await,
-        (Subresource::Token, Method::POST) => issue_token(server, key, request).await,
+        (Subresource::Token, Method::POST) => issue_token(server, key, request, wanted).await,
         (Subresource::Log, Method::GET) => logs::answer(server, key, request, &wanted.query).await,
         (Subresource::Exec | Subresource::Attach, Method::GET | Method::POST) => {
             sessions::answer(server, key, part, request, &wanted.query).await
@@ -343,10 +344,16 @@ fn done(code: i32) -> Status {
     Status { status: Some("Success".into()), code: Some(code), ..Status::default() }
 }
 
-async fn issue_token(server: &Server, account: &Key, request: Request) -> Result<Response, ApiError> {
+async fn issue_token(
+    server: &Server,
+    account: &Key,
+    request: Request,
+    wanted: &ResponseFormat,
+) -> Result<Response, ApiError> {
     let body = body::read_value(request).await?.value;
     let request = serde_json::from_value(body)
         .map_err(|error| ApiError::BadRequest(format!("TokenRequest cannot be read: {error}")))?;
+    authorization::restrict_token(server.api(), wanted.user.as_deref(), account, &request)?;
     Answer::json(StatusCode::CREATED, &server.api().issue_token(account, request)?)
 }
 

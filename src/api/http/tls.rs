@@ -42,6 +42,13 @@ pub struct CertificateAuthority {
     pub key_pem: String,
 }
 
+impl std::fmt::Debug for CertificateAuthority {
+    /// Never shows the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CertificateAuthority").finish_non_exhaustive()
+    }
+}
+
 impl CertificateAuthority {
     /// A new authority.
     pub fn generate() -> Result<Self, TlsError> {
@@ -85,7 +92,7 @@ impl CertificateAuthority {
 }
 
 /// What every authority of ours says of itself; its key tells it apart.
-pub(super) fn authority_params() -> CertificateParams {
+pub(crate) fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];

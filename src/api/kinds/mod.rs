@@ -15,6 +15,7 @@ mod registry;
 mod resource;
 mod structural;
 
+mod certificate_signing_request;
 mod cluster_role;
 mod cluster_role_binding;
 mod config_map;
@@ -54,6 +55,7 @@ use k8s_openapi::api::core::v1::{Binding, Event, Pod};
 use crate::validate::{FieldError, FieldErrors, ephemeral, metadata};
 use object::{Kind, Object};
 
+pub(crate) use certificate_signing_request::{approval_differs, with_approval};
 pub(crate) use columns::RowCondition;
 pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};

@@ -359,7 +359,7 @@ macro_rules! strategies {
         /// The strategy of a built-in kind; none of a custom one, whose cluster has it.
         pub(crate) fn built_in(kind: Kind) -> Option<&'static dyn Strategy> {
             use k8s_openapi::api::{
-                apps, autoscaling, batch, coordination, core, discovery, policy, rbac, scheduling, storage,
+                apps, autoscaling, batch, certificates, coordination, core, discovery, policy, rbac, scheduling, storage,
             };
             use object::pod_preset;
             static STRATEGIES: &[&dyn Strategy] = &[$(&BuiltIn::<$ty>(PhantomData)),*];

@@ -76,7 +76,9 @@ impl Api {
         let has_status = self.kinds().strategy_in(served).has_status();
         let is_taken = |name: &str| match part {
             Part::Main | Part::System => name != "status" || !has_status,
-            Part::Status => name == "status" || (name == "metadata" && !served.kind().is_custom()),
+            Part::Status | Part::Approval => {
+                name == "status" || (name == "metadata" && !served.kind().is_custom())
+            }
             Part::EphemeralContainers | Part::Resize => name == "spec",
         };
         let names = config.as_object().into_iter().flat_map(Map::keys).map(String::as_str);

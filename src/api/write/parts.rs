@@ -1,8 +1,9 @@
 //! The parts of an object, and what a write of one takes of the version that a client sends.
 
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::kinds::Strategy;
+use crate::kinds::{Strategy, with_approval};
 use crate::{ApiError, Part};
 use object::{Body, Object};
 
@@ -22,6 +23,7 @@ pub(super) fn take(
         }
         Part::EphemeralContainers => edited = with_ephemeral_containers(current, &edited),
         Part::Resize => edited = with_resources(current, &edited),
+        Part::Approval => edited = with_approval_of(current, &edited),
         Part::Main | Part::System => {}
     }
     Ok(edited)
@@ -60,6 +62,18 @@ fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiEr
     new.finalizers = new.finalizers.take().filter(|f| !f.is_empty());
     new.owner_references = new.owner_references.take().filter(|o| !o.is_empty());
     Ok(())
+}
+
+/// The current request with the edited one's approval.
+fn with_approval_of(current: &Object, edited: &Object) -> Object {
+    let mut next = current.clone();
+    let of = |object: &Object| object.get::<CertificateSigningRequest>().cloned();
+    if let (Some(now), Some(edited), Some(next)) =
+        (of(current), of(edited), next.get_mut::<CertificateSigningRequest>())
+    {
+        *next = with_approval(&now, &edited);
+    }
+    next
 }
 
 /// The current pod with the edited one's ephemeral containers.

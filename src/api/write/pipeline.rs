@@ -76,6 +76,7 @@ impl<'a> Write<'a> {
         let kinds = self.api.kinds();
         let strategy = kinds.strategy(&object);
         strategy.apply_defaults(&mut object);
+        authorization::stamp_requester(self.options.user.as_deref(), &mut object);
         self.own(&mut object);
         let events = admission::mutate(self.api, self.part, None, &mut object)?;
         strategy.prepare_for_create(&mut object);
@@ -101,7 +102,7 @@ impl<'a> Write<'a> {
         let events = admission::mutate(self.api, self.part, Some(old), &mut object)?;
         match self.part {
             Part::Main => strategy.prepare_for_update(&mut object, old),
-            Part::Status => strategy.complete_status(&mut object),
+            Part::Status | Part::Approval => strategy.complete_status(&mut object),
             _ => {}
         }
         count_generation(&*strategy, &mut object, old);
@@ -140,7 +141,7 @@ impl<'a> Write<'a> {
     fn validate(&self, strategy: &dyn Strategy, new: &Object, old: &Object) -> Result<(), ApiError> {
         let errors = match self.part {
             Part::Main => strategy.update_errors(new, old),
-            Part::Status => strategy.status_errors(new, old),
+            Part::Status | Part::Approval => strategy.status_errors(new, old),
             Part::EphemeralContainers => ephemeral_containers_errors(new, old),
             Part::Resize => strategy.resize_errors(new, old),
             // The API's own writes change what they know.
@@ -154,6 +155,7 @@ impl<'a> Write<'a> {
         let user = self.options.user.as_deref();
         authorization::check_escalation(self.api, user, self.old, &object)?;
         authorization::restrict_node(user, self.old, &object)?;
+        authorization::check_certificate(self.api, user, self.part, self.old, &object)?;
         admission::validate(self.api, self.part, self.old, &object)?;
         if rules::check_size(&object, self.old).is_err() {
             // As Kubernetes: better nobody owns anything than that it cannot be stored.

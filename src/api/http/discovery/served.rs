@@ -169,9 +169,10 @@ fn subresource(of: ServedKind, part: Subresource) -> ResourcePart {
     const STREAM: &[&str] = &["create", "get"];
     const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
     let (group, version, kind, verbs): (_, _, _, &'static [&'static str]) = match part {
-        Subresource::Status | Subresource::EphemeralContainers | Subresource::Resize => {
-            (of.group(), of.version(), of.kind().info().name, CHANGE)
-        }
+        Subresource::Status
+        | Subresource::EphemeralContainers
+        | Subresource::Resize
+        | Subresource::Approval => (of.group(), of.version(), of.kind().info().name, CHANGE),
         Subresource::Scale => ("autoscaling", "v1", "Scale", CHANGE),
         Subresource::Eviction => ("policy", "v1", "Eviction", CREATE),
         Subresource::Binding => ("", "v1", "Binding", CREATE),

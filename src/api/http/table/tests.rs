@@ -148,6 +148,26 @@ fn every_kind_has_a_cell_a_column_api_6() {
         ),
         (Kind::LimitRange, json!({"spec": {"limits": []}}), "n|2026-01-01T00:30:00Z"),
         (Kind::PodPreset, json!({}), "n|2026-01-01T00:30:00Z"),
+        (Kind::Role, json!({}), "n|2026-01-01T00:30:00Z"),
+        (Kind::ClusterRole, json!({}), "n|2026-01-01T00:30:00Z"),
+        (
+            Kind::RoleBinding,
+            json!({"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "User", "name": "u"},
+                {"kind": "User", "name": "v"}, {"kind": "Group", "name": "g"},
+                {"kind": "ServiceAccount", "name": "a", "namespace": "ns"}]}),
+            "n|Role/r|30m|u, v|g|ns/a",
+        ),
+        (
+            Kind::ClusterRoleBinding,
+            json!({"roleRef": {"kind": "ClusterRole", "name": "view"}, "subjects": [{"kind": "Group", "name": "g"}]}),
+            "n|ClusterRole/view|30m||g|",
+        ),
+        (
+            Kind::CertificateSigningRequest,
+            json!({"spec": {"request": "", "signerName": "a.b/c", "username": "jane", "expirationSeconds": 3600},
+                "status": {"certificate": "AA==", "conditions": [{"type": "Approved", "status": "True"}]}}),
+            "n|30m|a.b/c|jane|60m|Approved,Issued",
+        ),
         (
             Kind::StorageClass,
             json!({"provisioner": "p", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", "metadata": {"name": "n",

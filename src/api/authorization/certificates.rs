@@ -1,0 +1,67 @@
+//! Certificate requests: who asks is written by the API, who approves and who signs must be allowed to for that signer
+//! (Kubernetes' admission plugins CertificateApproval, CertificateSigning and CertificateSubjectRestriction).
+
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+
+use super::attributes::{Attributes, On, ResourceAttributes};
+use crate::certificates::{CLIENT_SIGNER, parsed};
+use crate::identity::User;
+use crate::kinds::approval_differs;
+use crate::{Api, ApiError, Part};
+use base::quote::quote;
+use object::{Kind, Object};
+
+const GROUP: &str = "certificates.k8s.io";
+/// Nobody is certified to be of this group: its members are held by nothing.
+const MASTERS: &str = "system:masters";
+
+/// Writes into a new request who makes it.
+pub(crate) fn stamp_requester(user: Option<&User>, object: &mut Object) {
+    let (Some(user), Some(request)) = (user, object.get_mut::<CertificateSigningRequest>()) else { return };
+    let spec = &mut request.spec;
+    spec.username = Some(user.name.clone());
+    spec.groups = Some(user.groups.clone());
+    spec.uid.clone_from(&user.uid);
+    spec.extra = Some(user.extra.clone()).filter(|extra| !extra.is_empty());
+}
+
+/// Refuses a request, an approval or a certificate that this user may not make.
+pub(crate) fn check_certificate(
+    api: &Api,
+    user: Option<&User>,
+    part: Part,
+    old: Option<&Object>,
+    new: &Object,
+) -> Result<(), ApiError> {
+    let Some(request) = new.get::<CertificateSigningRequest>() else { return Ok(()) };
+    let signer = request.spec.signer_name.as_str();
+    let refused = |why: String| Err(ApiError::forbidden(Kind::CertificateSigningRequest, new.name(), why));
+    let Some(old) = old.and_then(|old| old.get::<CertificateSigningRequest>()) else {
+        let groups = parsed(&request.spec.request.0).map(|parsed| parsed.organizations).unwrap_or_default();
+        if signer == CLIENT_SIGNER && groups.iter().any(|group| group == MASTERS) {
+            return refused(format!("use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"));
+        }
+        return Ok(());
+    };
+    let Some(user) = user else { return Ok(()) };
+    let verb = match part {
+        Part::Approval if approval_differs(old, request) => "approve",
+        Part::Status if approval_differs(old, request) => {
+            return refused(
+                "updates of status may not add or remove the conditions Approved and Denied".into(),
+            );
+        }
+        Part::Status if old.status != request.status => "sign",
+        _ => return Ok(()),
+    };
+    let wildcard = format!("{}/*", signer.split('/').next().unwrap_or_default());
+    let may = |name: &str| {
+        let on =
+            ResourceAttributes { group: GROUP, resource: "signers", name, ..ResourceAttributes::default() };
+        api.decide(&Attributes { user, verb, on: On::Resource(on) }).allowed
+    };
+    if may(signer) || may(&wildcard) {
+        return Ok(());
+    }
+    refused(format!("user not permitted to {verb} requests with signerName {}", quote(signer)))
+}

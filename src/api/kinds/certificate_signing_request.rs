@@ -1,0 +1,208 @@
+//! Certificate signing requests: what a client wants certified. Whoever may approve does so through `approval`, the
+//! signer answers through `status`; what was asked never changes.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::certificates::v1::{
+    CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
+};
+use serde_json::json;
+
+use super::columns::Column;
+use super::resource::Resource;
+use crate::certificates::parsed;
+use crate::validate::{FieldErrors, Path, Shown, names};
+use base::quote::quote;
+use object::time::human_duration;
+
+/// The shortest life that may be asked for.
+const MIN_SECONDS: i32 = 600;
+
+/// What a key may be used for.
+const USAGES: &[&str] = &[
+    "signing",
+    "digital signature",
+    "content commitment",
+    "key encipherment",
+    "key agreement",
+    "data encipherment",
+    "cert sign",
+    "crl sign",
+    "encipher only",
+    "decipher only",
+    "any",
+    "server auth",
+    "client auth",
+    "code signing",
+    "email protection",
+    "s/mime",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "timestamping",
+    "ocsp signing",
+    "microsoft sgc",
+    "netscape sgc",
+];
+
+/// The conditions that only `approval` sets.
+const APPROVAL: [&str; 2] = ["Approved", "Denied"];
+
+impl Resource for CertificateSigningRequest {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::age(),
+        Column::text("SignerName", "The signer that is asked.", |request, _| json!(request.spec.signer_name)),
+        Column::text("Requestor", "Who asks.", |request, _| {
+            json!(request.spec.username.as_deref().unwrap_or_default())
+        }),
+        Column::text("RequestedDuration", "How long the certificate shall hold.", |request, _| {
+            let seconds = request.spec.expiration_seconds;
+            json!(seconds.map_or_else(|| "<none>".to_string(), |s| human_duration(i64::from(s))))
+        }),
+        Column::text("Condition", "Where the request stands.", |request, _| json!(condition(request))),
+    ];
+
+    fn apply_defaults(&mut self) {
+        for condition in self.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten()) {
+            if condition.status.is_empty() {
+                condition.status = "True".into();
+            }
+        }
+    }
+
+    fn validate_create(&self, errors: &mut FieldErrors) {
+        let spec = Path::root("spec");
+        if let Err(why) = parsed(&self.spec.request.0) {
+            errors.invalid_itself(&spec.child("request"), why);
+        }
+        let usages = self.spec.usages.as_deref().unwrap_or_default();
+        let path = spec.child("usages");
+        if usages.is_empty() {
+            errors.required(&path, "usages are required");
+        }
+        let mut seen = HashSet::new();
+        for (i, usage) in usages.iter().enumerate() {
+            errors.one_of(&path.index(i), usage, USAGES);
+            if !seen.insert(usage) {
+                errors.duplicate(&path.index(i), usage);
+            }
+        }
+        signer_name(errors, &spec.child("signerName"), &self.spec.signer_name);
+        if let Some(seconds) = self.spec.expiration_seconds.filter(|seconds| *seconds < MIN_SECONDS) {
+            let why = "may not specify a duration less than 600 seconds (10 minutes)";
+            errors.invalid(&spec.child("expirationSeconds"), &seconds, why);
+        }
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        if self.spec != old.spec {
+            errors.invalid(&Path::root("spec"), &Hidden, "field is immutable");
+        }
+    }
+
+    fn validate_status(&self, old: &Self, errors: &mut FieldErrors) {
+        let path = Path::root("status.conditions");
+        let new: Vec<_> = conditions(self).collect();
+        for (i, condition) in new.iter().enumerate() {
+            let path = path.index(i);
+            if condition.type_.is_empty() {
+                errors.required(&path.child("type"), "");
+            }
+            errors.one_of(&path.child("status"), &condition.status, &["True", "False", "Unknown"]);
+            if ["Approved", "Denied", "Failed"].contains(&condition.type_.as_str())
+                && condition.status != "True"
+            {
+                errors.unsupported(&path.child("status"), &condition.status, &["True"]);
+            }
+            let earlier = new[..i].iter().any(|other| other.type_ == condition.type_);
+            if earlier {
+                errors.duplicate(&path.child("type"), &condition.type_);
+            }
+        }
+        let has = |type_: &str| new.iter().any(|condition| condition.type_ == type_);
+        if has("Approved") && has("Denied") {
+            errors.invalid_itself(&path, "Approved and Denied conditions are mutually exclusive");
+        }
+        for type_ in ["Approved", "Denied", "Failed"] {
+            if conditions(old).any(|condition| condition.type_ == type_) && !has(type_) {
+                errors
+                    .forbidden(&path, format!("updates may not remove a condition of type {}", quote(type_)));
+            }
+        }
+    }
+}
+
+/// Never shown: it may be long.
+struct Hidden;
+
+impl Shown for Hidden {
+    fn shown(&self) -> String {
+        "certificates.CertificateSigningRequestSpec{…}".into()
+    }
+}
+
+fn conditions(
+    request: &CertificateSigningRequest,
+) -> impl Iterator<Item = &CertificateSigningRequestCondition> {
+    request.status.iter().flat_map(|status| status.conditions.iter().flatten())
+}
+
+/// `Pending`, `Approved`, `Denied`, with `,Failed` and `,Issued`.
+fn condition(request: &CertificateSigningRequest) -> String {
+    let has = |type_: &str| conditions(request).any(|condition| condition.type_ == type_);
+    let mut text = match (has("Denied"), has("Approved")) {
+        (true, _) => "Denied",
+        (_, true) => "Approved",
+        _ => "Pending",
+    }
+    .to_string();
+    if has("Failed") {
+        text.push_str(",Failed");
+    }
+    let certificate = request.status.as_ref().and_then(|status| status.certificate.as_ref());
+    if certificate.is_some_and(|certificate| !certificate.0.is_empty()) {
+        text.push_str(",Issued");
+    }
+    text
+}
+
+/// `domain/path`.
+fn signer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        return errors.required(path, "");
+    }
+    let Some((domain, rest)) = name.split_once('/').filter(|(domain, _)| domain.contains('.')) else {
+        let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        return errors.invalid(path, name, why);
+    };
+    errors.invalid_each(path, name, names::dns_1123_subdomain(domain));
+    for part in rest.split('/') {
+        errors.invalid_each(path, name, names::dns_1123_subdomain(part));
+    }
+}
+
+/// What `approval` takes of a status: its conditions of approval, with their times.
+pub(crate) fn with_approval(
+    current: &CertificateSigningRequest,
+    edited: &CertificateSigningRequest,
+) -> CertificateSigningRequest {
+    let mut next = current.clone();
+    next.metadata = edited.metadata.clone();
+    let is_approval =
+        |condition: &&CertificateSigningRequestCondition| APPROVAL.contains(&condition.type_.as_str());
+    let mut all: Vec<_> = conditions(current).filter(|c| !is_approval(c)).cloned().collect();
+    all.extend(conditions(edited).filter(is_approval).cloned());
+    next.status.get_or_insert_with(CertificateSigningRequestStatus::default).conditions =
+        Some(all).filter(|all| !all.is_empty());
+    next
+}
+
+/// Whether the conditions of approval differ.
+pub(crate) fn approval_differs(a: &CertificateSigningRequest, b: &CertificateSigningRequest) -> bool {
+    let of = |request: &CertificateSigningRequest| -> Vec<String> {
+        let types = conditions(request).map(|condition| condition.type_.clone());
+        types.filter(|type_| APPROVAL.contains(&type_.as_str())).collect()
+    };
+    of(a) != of(b)
+}
