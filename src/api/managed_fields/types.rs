@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::kinds::Kinds;
 use crate::schema::{ListType, MapType, MergeRule, Scalar, Shape, TypeId, graph};
 use object::managed::Step;
+use object::managed::compact::FieldName;
 use object::{Object, ServedKind};
 
 /// The schema of every object's metadata.
@@ -44,6 +45,27 @@ pub(crate) enum Owned<'a> {
     Set,
     /// A list, by these fields of its elements.
     Keyed(Vec<&'a str>),
+}
+
+/// What a value is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Json {
+    Null,
+    /// Text, number or boolean.
+    Scalar,
+    List,
+    Map,
+}
+
+impl Json {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Array(_) => Self::List,
+            Value::Object(_) => Self::Map,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => Self::Scalar,
+        }
+    }
 }
 
 /// What JSON a value must be.
@@ -84,6 +106,11 @@ impl<'a> Type<'a> {
 
     /// How a value of this type is owned; what is not of its type, as a whole.
     pub(crate) fn owned(self, value: &Value) -> Owned<'a> {
+        self.owned_as(Json::of(value))
+    }
+
+    /// As [`Type::owned`], of any value like this.
+    pub(crate) fn owned_as(self, value: Json) -> Owned<'a> {
         let owned = match self {
             Self::Shape(shape, rule) => match shape {
                 Shape::Any | Shape::Scalar(_) => Owned::Leaf,
@@ -107,28 +134,41 @@ impl<'a> Type<'a> {
                     _ => Owned::Leaf,
                 },
                 Some("object") => map(schema.x_kubernetes_map_type.as_deref() == Some("atomic")),
-                _ if schema.x_kubernetes_preserve_unknown_fields == Some(true) => map(!value.is_object()),
+                _ if schema.x_kubernetes_preserve_unknown_fields == Some(true) => map(value != Json::Map),
                 _ => Owned::Leaf,
             },
             Self::Text => Owned::Leaf,
-            Self::Unknown => map(!value.is_object()),
+            Self::Unknown => map(value != Json::Map),
         };
         let fits = match &owned {
             Owned::Leaf => true,
-            Owned::Map => value.is_object() || value.is_null(),
-            Owned::Set | Owned::Keyed(_) => value.is_array() || value.is_null(),
+            Owned::Map => matches!(value, Json::Map | Json::Null),
+            Owned::Set | Owned::Keyed(_) => matches!(value, Json::List | Json::Null),
         };
         if fits { owned } else { Owned::Leaf }
     }
 
     /// Whether it is a list or map that is owned as a whole.
     pub(crate) fn is_whole(self) -> bool {
-        let empty = match self.form() {
-            Form::List => json!([]),
-            Form::Map => json!({}),
+        let like = match self.form() {
+            Form::List => Json::List,
+            Form::Map => Json::Map,
             _ => return false,
         };
-        self.owned(&empty) == Owned::Leaf
+        self.owned_as(like) == Owned::Leaf
+    }
+
+    /// As [`Type::field`], with the number of the field's name.
+    pub(crate) fn numbered_field(self, name: &str) -> (Self, Option<FieldName>) {
+        let id = match self {
+            Self::Struct(id) => Some(id),
+            Self::Shape(Shape::Object(id), _) => Some(*id),
+            _ => None,
+        };
+        match id.and_then(|id| graph().get(id).field(name)) {
+            Some(field) => (Self::Shape(&field.shape, field.merge), field.number),
+            None => (self.field(name).0, FieldName::of(name)),
+        }
     }
 
     /// The type of a field or of a map's value, and whether the type names the field.
@@ -226,7 +266,7 @@ impl<'a> Type<'a> {
     }
 
     /// What a key of a list's elements is when an element does not say it.
-    fn key_default(self, name: &str) -> Option<Value> {
+    pub(crate) fn key_default(self, name: &str) -> Option<Value> {
         match self.item() {
             Type::Shape(..) => (name == "protocol").then(|| json!("TCP")),
             Type::Custom(schema) => Some(schema.properties.as_ref()?.get(name)?.default.as_ref()?.0.clone()),

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::merge_keys::{MapType, MergeRule, atomic_type, merge_rule};
 use super::roots;
+use object::managed::compact::FieldName;
 
 /// A type of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +58,8 @@ pub enum Shape {
 pub struct Field {
     /// Its JSON name.
     pub(crate) name: String,
+    /// Its name's number, as sets of fields have it.
+    pub(crate) number: Option<FieldName>,
     /// What it holds.
     pub shape: Shape,
     /// How it merges.
@@ -146,6 +149,7 @@ impl Graph {
                     .iter()
                     .map(|(field, schema)| Field {
                         name: field.clone(),
+                        number: FieldName::of(field),
                         shape: shape(schema, &shapes),
                         merge: merge_rule(name, field),
                     })

@@ -3,7 +3,7 @@
 //! An object keeps its entries beside its typed value, each set of fields in a compact form ([`compact`]) that
 //! objects with equal sets share. Only what reads an object as JSON sees them written out.
 
-mod compact;
+pub mod compact;
 mod fields_v1;
 mod path;
 mod set;
@@ -68,10 +68,29 @@ pub struct Entry {
 impl Entry {
     /// What `manager` owns since `time`, in seconds since 1970.
     pub fn new(manager: Manager, time: Option<i64>, fields: &FieldSet) -> Self {
-        let encoded = compact::encode(fields);
+        Self::of_encoded(manager, time, &compact::encode(fields))
+    }
+
+    /// As [`Entry::new`], of a set that is encoded ([`compact`]).
+    pub fn of_encoded(manager: Manager, time: Option<i64>, fields: &[u8]) -> Self {
         // What a status names (addresses) is of one object alone.
-        let fields = if manager.subresource.is_empty() { shared::bytes(&encoded) } else { encoded.into() };
+        let fields = if manager.subresource.is_empty() { shared::bytes(fields) } else { fields.into() };
         Self { manager: shared::manager(manager), time, fields }
+    }
+
+    /// The same manager's, with these fields since `time`.
+    #[must_use]
+    pub fn with(&self, time: Option<i64>, fields: &FieldSet) -> Self {
+        let encoded = compact::encode(fields);
+        let is_own = !self.manager.subresource.is_empty();
+        let fields = if is_own { encoded.into() } else { shared::bytes(&encoded) };
+        Self { manager: self.manager.clone(), time, fields }
+    }
+
+    /// The same, since `time`.
+    #[must_use]
+    pub fn at(&self, time: Option<i64>) -> Self {
+        Self { time, ..self.clone() }
     }
 
     /// Who.
@@ -89,10 +108,9 @@ impl Entry {
         compact::decode(&self.fields)
     }
 
-    /// Whether it owns something in a field at the top of the object that one of these sets has.
-    pub fn touches(&self, sets: &[&FieldSet]) -> bool {
-        let mut tops = compact::top_fields(&self.fields).into_iter().map(Step::Field);
-        tops.any(|step| sets.iter().any(|set| set.at(&step).is_some()))
+    /// What it owns, encoded ([`compact`]).
+    pub fn encoded(&self) -> &[u8] {
+        &self.fields
     }
 
     fn owns_the_same(&self, other: &Self) -> bool {
@@ -198,21 +216,6 @@ impl ManagedFields {
     /// Whether nobody owns anything.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
-    }
-
-    /// Those whose entries are so, and the others.
-    pub fn partition(&self, is_so: impl Fn(&Entry) -> bool) -> (Self, Vec<Entry>) {
-        let (so, others) = self.entries().iter().cloned().partition(is_so);
-        (Self::new(so), others)
-    }
-
-    /// With these beside its own.
-    #[must_use]
-    pub fn and(self, others: Vec<Entry>) -> Self {
-        if others.is_empty() {
-            return self;
-        }
-        Self::new(self.entries().iter().cloned().chain(others).collect())
     }
 
     /// One entry an owner.
