@@ -5,6 +5,7 @@
 
 use std::fmt::{Display, Error, Write as _};
 use std::mem::take;
+use std::ops::Range;
 
 use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 use serde_json::Value;
@@ -12,9 +13,10 @@ use serde_json::Value;
 use super::always::Always;
 use super::digest::{self, Digest, ListDigest, MapDigest, digest, key_text};
 use super::types::{Json, Owned, Type};
+use crate::schema::ObjectType;
 use object::Object;
 use object::managed::Step;
-use object::managed::compact::{Place, Writer};
+use object::managed::compact::{FieldName, Place, Writer};
 
 /// At the top of every object.
 const NOT_OWNED: [&str; 2] = ["apiVersion", "kind"];
@@ -114,8 +116,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         let is_whole = self.of.owned_as(Json::Map) != Owned::Map;
         let inner = if is_whole { Inner::Whole(MapDigest::default()) } else { Inner::Parts };
         let (start, element) = (self.to.position(), Element { is_map: true, keys: Vec::new() });
-        let (last, key) = (String::new(), String::new());
-        Fields { walk: self, element, inner, start, last, is_sorted: true, fields: 0, key }
+        let (named, last, key) = (self.of.named_fields(), String::new(), String::new());
+        Fields { walk: self, element, inner, start, named, behind: 0, last, is_sorted: true, fields: 0, key }
     }
 }
 
@@ -135,6 +137,10 @@ pub(super) struct Fields<'w, 'a> {
     element: Element,
     inner: Inner,
     start: usize,
+    /// The fields that the type names, and where in them the next one is looked for.
+    named: Option<&'static ObjectType>,
+    behind: usize,
+    /// The name before, where the type names none.
     last: String,
     is_sorted: bool,
     fields: usize,
@@ -160,12 +166,17 @@ impl Fields<'_, '_> {
         if is_left_out {
             return Ok(());
         }
-        if self.is_sorted {
-            self.is_sorted = self.last.as_str() < name;
-            self.last.clear();
-            self.last.push_str(name);
-        }
-        let (field, number) = of.numbered_field(name);
+        let named = self.named.and_then(|named| named.field_behind(name, &mut self.behind));
+        let (field, number) = match named {
+            Some(field) => (Type::Shape(&field.shape, field.merge), field.number),
+            None => {
+                // The names that a type has are in order, and these are not among those left.
+                self.is_sorted &= self.named.is_none() && (self.last.as_str() < name || self.last.is_empty());
+                self.last.clear();
+                self.last.push_str(name);
+                (of.field(name).0, FieldName::of(name))
+            }
+        };
         let is_metadata = matches!(level, Level::Object(_)) && name == "metadata";
         let always_in = always.field(name, field);
         let at = to.field(name, number);
@@ -193,7 +204,7 @@ impl Fields<'_, '_> {
         let Self { walk, element, inner, start, is_sorted, fields, .. } = self;
         let Walk { to, digests, at, .. } = walk;
         if !is_sorted {
-            to.sort(start, digests.then_some(&digest_of_bytes));
+            to.sort_again(start);
         }
         let Some(at) = at else { return element };
         match inner {
@@ -259,8 +270,8 @@ pub(super) struct Items<'w, 'a> {
     inner: OwnedItems<'a>,
     start: usize,
     items: usize,
-    last: Option<Step>,
-    is_sorted: bool,
+    /// Those that were written, and where.
+    steps: Vec<(Step, Range<usize>)>,
 }
 
 /// How the elements of a list are written.
@@ -279,6 +290,7 @@ impl SerializeSeq for Items<'_, '_> {
     fn serialize_element<T: ?Sized + Serialize>(&mut self, item: &T) -> Result<(), Error> {
         self.items += 1;
         let Walk { to, digests, of, .. } = &mut self.walk;
+        let before = to.position();
         let owned = match &mut self.inner {
             OwnedItems::Whole(whole) if *digests => return whole.add(item),
             OwnedItems::Whole(_) => return Ok(()),
@@ -325,13 +337,12 @@ impl SerializeSeq for Items<'_, '_> {
                 step
             }
         };
-        self.is_sorted &= self.last.as_ref().is_none_or(|last| *last < step);
-        self.last = Some(step);
+        self.steps.push((step, before..self.walk.to.position()));
         Ok(())
     }
 
     fn end(self) -> Result<Element, Error> {
-        let Self { walk, inner, start, items, is_sorted, .. } = self;
+        let Self { walk, inner, start, items, steps } = self;
         let Walk { to, digests, at: Some(at), .. } = walk else { return Err(Error) };
         match inner {
             OwnedItems::Whole(whole) if digests => to.digest(at, whole.finish(), false),
@@ -342,9 +353,7 @@ impl SerializeSeq for Items<'_, '_> {
                 }
             }
             OwnedItems::Each(_) => {
-                if !is_sorted {
-                    to.sort(start, digests.then_some(&digest_of_bytes));
-                }
+                to.sort(start, steps, digests.then_some(&digest_of_bytes));
                 to.end_below(at, start);
             }
         }
@@ -398,7 +407,7 @@ impl<'w, 'a> Serializer for Walk<'w, 'a> {
             each => OwnedItems::Each(each),
         };
         let start = self.to.position();
-        Ok(Items { walk: self, inner, start, items: 0, last: None, is_sorted: true })
+        Ok(Items { walk: self, inner, start, items: 0, steps: Vec::new() })
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Fields<'w, 'a>, Error> {

@@ -2,6 +2,7 @@
 //! a set, or element by element.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -9,13 +10,18 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::{Value, json};
 
 use crate::kinds::Kinds;
-use crate::schema::{ListType, MapType, MergeRule, Scalar, Shape, TypeId, graph};
+use crate::schema::{ListType, MapType, MergeRule, ObjectType, Scalar, Shape, TypeId, graph};
 use object::managed::Step;
-use object::managed::compact::FieldName;
-use object::{Object, ServedKind};
+use object::{Kind, Object, ServedKind};
 
 /// The schema of every object's metadata.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// The types of the built-in kinds, by their index.
+static ROOTS: LazyLock<Vec<Option<TypeId>>> = LazyLock::new(|| {
+    let infos = Kind::BUILT_IN.iter().map(|kind| kind.info());
+    infos.map(|info| graph().root(info.group, info.version, info.name)).collect()
+});
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
@@ -87,8 +93,8 @@ impl<'a> Type<'a> {
         if let Some(schema) = kinds.schema_of(object) {
             return Self::Resource(schema.root());
         }
-        let info = object.kind().info();
-        Self::built_in(info.group, info.version, info.name)
+        let root = ROOTS.get(object.kind().index()).copied().flatten();
+        root.map_or(Type::Unknown, Type::Struct)
     }
 
     /// The type of a kind in a version.
@@ -158,16 +164,11 @@ impl<'a> Type<'a> {
         self.owned_as(like) == Owned::Leaf
     }
 
-    /// As [`Type::field`], with the number of the field's name.
-    pub(crate) fn numbered_field(self, name: &str) -> (Self, Option<FieldName>) {
-        let id = match self {
-            Self::Struct(id) => Some(id),
-            Self::Shape(Shape::Object(id), _) => Some(*id),
+    /// The fields that it names, of a built-in struct.
+    pub(crate) fn named_fields(self) -> Option<&'static ObjectType> {
+        match self {
+            Self::Struct(id) | Self::Shape(&Shape::Object(id), _) => Some(graph().get(id)),
             _ => None,
-        };
-        match id.and_then(|id| graph().get(id).field(name)) {
-            Some(field) => (Self::Shape(&field.shape, field.merge), field.number),
-            None => (self.field(name).0, FieldName::of(name)),
         }
     }
 

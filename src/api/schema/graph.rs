@@ -83,6 +83,14 @@ impl ObjectType {
         self.fields.binary_search_by(|f| f.name.as_str().cmp(name)).ok().map(|i| &self.fields[i])
     }
 
+    /// The field of this name at or behind a place, which becomes the place behind it: quicker than [`ObjectType::field`]
+    /// for who comes by all fields in order.
+    pub(crate) fn field_behind(&self, name: &str, place: &mut usize) -> Option<&Field> {
+        let at = *place + self.fields.get(*place..)?.iter().position(|field| field.name == name)?;
+        *place = at + 1;
+        self.fields.get(at)
+    }
+
     /// The Go type's name, as error messages have it: `PodSpec`.
     pub(crate) fn short_name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)

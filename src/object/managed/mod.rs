@@ -9,6 +9,7 @@ mod path;
 mod set;
 mod shared;
 
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -165,26 +166,26 @@ impl Entry {
 }
 
 impl Entry {
-    /// Appends it as [`Entry::to_value`] has it, without the value.
-    fn write_json(&self, out: &mut Vec<u8>) {
+    /// Writes it as [`Entry::to_value`] has it, without the value.
+    fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let Manager { name, operation, api_version, subresource } = &*self.manager;
-        out.extend_from_slice(b"{\"apiVersion\":");
-        compact::write_json_text(api_version, out);
-        out.extend_from_slice(b",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
-        compact::write_json(&self.fields, out);
-        out.extend_from_slice(b",\"manager\":");
-        compact::write_json_text(name, out);
-        out.extend_from_slice(b",\"operation\":");
-        compact::write_json_text(operation.text(), out);
+        out.write_all(b"{\"apiVersion\":")?;
+        compact::write_json_text(api_version, out)?;
+        out.write_all(b",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":")?;
+        compact::write_json(&self.fields, out)?;
+        out.write_all(b",\"manager\":")?;
+        compact::write_json_text(name, out)?;
+        out.write_all(b",\"operation\":")?;
+        compact::write_json_text(operation.text(), out)?;
         if !subresource.is_empty() {
-            out.extend_from_slice(b",\"subresource\":");
-            compact::write_json_text(subresource, out);
+            out.write_all(b",\"subresource\":")?;
+            compact::write_json_text(subresource, out)?;
         }
         if let Some(time) = self.time.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
-            out.extend_from_slice(b",\"time\":");
-            compact::write_json_text(&time.to_string(), out);
+            out.write_all(b",\"time\":")?;
+            compact::write_json_text(&time.to_string(), out)?;
         }
-        out.push(b'}');
+        out.write_all(b"}")
     }
 }
 
@@ -235,16 +236,16 @@ impl ManagedFields {
         entries
     }
 
-    /// Appends them as `metadata.managedFields` has them.
-    pub(crate) fn write_json(&self, out: &mut Vec<u8>) {
-        out.push(b'[');
+    /// Writes them as a field of the metadata.
+    pub(crate) fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(b"\"managedFields\":[")?;
         for (i, entry) in self.entries().iter().enumerate() {
             if i > 0 {
-                out.push(b',');
+                out.write_all(b",")?;
             }
-            entry.write_json(out);
+            entry.write_json(out)?;
         }
-        out.push(b']');
+        out.write_all(b"]")
     }
 
     /// As `metadata.managedFields` has them.

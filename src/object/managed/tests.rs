@@ -148,7 +148,7 @@ proptest! {
         prop_assert_eq!(&FieldSet::from_fields_v1(&a.to_fields_v1()).unwrap(), &a);
         prop_assert_eq!(&compact::decode(&compact::encode(&a)), &a);
         let mut text = Vec::new();
-        compact::write_json(&compact::encode(&a), &mut text);
+        compact::write_json(&compact::encode(&a), &mut text).unwrap();
         prop_assert_eq!(String::from_utf8(text).unwrap(), a.to_fields_v1().to_string());
     }
 

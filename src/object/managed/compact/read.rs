@@ -1,5 +1,7 @@
 //! Sets and fingerprints are read.
 
+use std::io::{self, Write};
+
 use super::names::Names;
 use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, SORT, VALUE};
 use crate::managed::fields_v1;
@@ -10,14 +12,14 @@ pub(crate) fn decode(bytes: &[u8]) -> FieldSet {
     Cursor::new(bytes).set()
 }
 
-/// Appends what [`super::encode`] made as `fieldsV1` has it.
-pub(crate) fn write_json(bytes: &[u8], out: &mut Vec<u8>) {
-    json(&mut Cursor::new(bytes), &Names::read(), false, out);
+/// Writes what [`super::encode`] made as `fieldsV1` has it.
+pub(crate) fn write_json(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+    json(&mut Cursor::new(bytes), &Names::read(), false, out)
 }
 
-/// Appends a text as JSON.
-pub(crate) fn write_json_text(text: &str, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, text).expect("a text is JSON");
+/// Writes a text as JSON.
+pub(crate) fn write_json_text(text: &str, out: &mut impl Write) -> io::Result<()> {
+    Ok(serde_json::to_writer(out, text)?)
 }
 
 /// Reads nodes one after the other.
@@ -209,32 +211,29 @@ pub(super) fn has_all(set: &mut Cursor<'_>, other: &mut Cursor<'_>) -> bool {
     true
 }
 
-fn json(cursor: &mut Cursor<'_>, names: &Names, itself: bool, out: &mut Vec<u8>) {
-    out.push(b'{');
-    if itself {
-        out.extend_from_slice(b"\".\":{}");
-    }
+fn json(cursor: &mut Cursor<'_>, names: &Names, itself: bool, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(if itself { b"{\".\":{}" } else { b"{" })?;
     let mut is_first = !itself;
     while let Some(item) = cursor.next_item() {
         if !std::mem::take(&mut is_first) {
-            out.push(b',');
+            out.write_all(b",")?;
         }
         let mut key = |sort: &str, text: &str| {
-            write_json_text(&format!("{sort}:{text}"), out);
-            out.push(b':');
+            write_json_text(&format!("{sort}:{text}"), out)?;
+            out.write_all(b":")
         };
         match item.head & SORT {
-            NUMBERED => out.extend_from_slice(names.key(item.number())),
-            NAMED => key("f", item.text()),
-            KEY => key("k", item.text()),
-            VALUE => key("v", item.text()),
-            _ => key("i", &item.number().cast_signed().to_string()),
+            NUMBERED => out.write_all(names.key(item.number()))?,
+            NAMED => key("f", item.text())?,
+            KEY => key("k", item.text())?,
+            VALUE => key("v", item.text())?,
+            _ => key("i", &item.number().cast_signed().to_string())?,
         }
         if item.has_below() {
-            json(cursor, names, item.is_member(), out);
+            json(cursor, names, item.is_member(), out)?;
         } else {
-            out.extend_from_slice(b"{}");
+            out.write_all(b"{}")?;
         }
     }
-    out.push(b'}');
+    out.write_all(b"}")
 }

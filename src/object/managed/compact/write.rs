@@ -1,8 +1,10 @@
 //! Sets and fingerprints are written.
 
+use std::ops::Range;
+
+use super::Cursor;
 use super::names::FieldName;
 use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, VALUE};
-use super::{Cursor, Item};
 use crate::managed::fields_v1;
 use crate::managed::{FieldSet, Step};
 
@@ -102,30 +104,47 @@ impl Writer {
         self.bytes.truncate(place.0);
     }
 
-    /// Puts the nodes at one level that were written since `start` in order; of those with the same step one leaf comes.
-    /// `digest` makes one of what was written of them, where there are digests.
-    pub fn sort(&mut self, start: usize, digest: Option<&dyn Fn(&[u8]) -> u64>) {
-        let tail = self.bytes.split_off(start);
-        let mut cursor = Cursor::new(&tail);
-        let mut nodes: Vec<(Option<Step>, &[u8])> = Vec::new();
-        while let Some((item, whole)) = next_whole(&mut cursor, &tail) {
-            nodes.push((item.step(), whole));
+    /// Puts the nodes at one level, which were written since `start` and stand there, in order; of those with the same step
+    /// one leaf comes. `digest` makes one of what was written of them, where there are digests.
+    pub fn sort(
+        &mut self,
+        start: usize,
+        mut nodes: Vec<(Step, Range<usize>)>,
+        digest: Option<&dyn Fn(&[u8]) -> u64>,
+    ) {
+        if nodes.is_sorted_by(|(a, _), (b, _)| a < b) {
+            return;
         }
-        nodes.sort_by(|a, b| a.0.cmp(&b.0));
-        for same in nodes.chunk_by(|a, b| a.0 == b.0) {
+        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let tail = self.bytes.split_off(start);
+        let whole = |range: &Range<usize>| &tail[range.start - start..range.end - start];
+        for same in nodes.chunk_by(|(a, _), (b, _)| a == b) {
             let (step, first) = &same[0];
-            match step {
-                Some(step) if same.len() > 1 => {
-                    let place = self.step(step);
-                    self.member(place);
-                    if let Some(digest) = digest {
-                        let all: Vec<u8> = same.iter().flat_map(|(_, whole)| whole.iter().copied()).collect();
-                        self.digest(place, digest(&all), false);
-                    }
-                }
-                _ => self.bytes.extend_from_slice(first),
+            if same.len() == 1 {
+                self.bytes.extend_from_slice(whole(first));
+                continue;
+            }
+            let place = self.step(step);
+            self.member(place);
+            if let Some(digest) = digest {
+                let all: Vec<u8> = same.iter().flat_map(|(_, range)| whole(range).iter().copied()).collect();
+                self.digest(place, digest(&all), false);
             }
         }
+    }
+
+    /// Puts the fields of a map that were written since `start` in order.
+    pub fn sort_again(&mut self, start: usize) {
+        let mut cursor = Cursor::new(&self.bytes[start..]);
+        let mut nodes = Vec::new();
+        let position = |cursor: &Cursor<'_>| self.bytes.len() - cursor.left();
+        let mut from = start;
+        while let Some(item) = cursor.next_item() {
+            cursor.pass(&item);
+            nodes.extend(item.step().map(|step| (step, from..position(&cursor))));
+            from = position(&cursor);
+        }
+        self.sort(start, nodes, None);
     }
 
     fn step(&mut self, step: &Step) -> Place {
@@ -170,14 +189,6 @@ impl Writer {
         }
         self.bytes.push(number as u8);
     }
-}
-
-/// The next node and all its bytes.
-fn next_whole<'a>(cursor: &mut Cursor<'a>, all: &'a [u8]) -> Option<(Item<'a>, &'a [u8])> {
-    let start = all.len() - cursor.left();
-    let item = cursor.next_item()?;
-    cursor.pass(&item);
-    Some((item, &all[start..all.len() - cursor.left()]))
 }
 
 const _: () = assert!(DIGEST_BYTES == size_of::<u64>());
