@@ -146,7 +146,9 @@ impl Bindings {
                     break;
                 }
                 let mut subjects = self.subjects.write();
-                changes.iter().for_each(|change| subjects.follow(change));
+                for change in &changes {
+                    subjects.follow(change);
+                }
             }
         }
         Ok(())

@@ -28,6 +28,7 @@ pub(super) fn allows(rule: &PolicyRule, verb: &str, on: On<'_>) -> bool {
     }
 }
 
+#[expect(clippy::ref_option, reason = "as the fields of a rule are")]
 fn list(list: &Option<Vec<String>>) -> &[String] {
     list.as_deref().unwrap_or_default()
 }

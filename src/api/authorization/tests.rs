@@ -32,6 +32,7 @@ fn as_user(api: &Api, user: Option<User>, kind: Kind, value: Value) -> Result<()
     api.create(Object::from_value(kind, value).unwrap(), &options).map(drop)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "subjects are written where they stand")]
 fn bind(api: &Api, namespace: Option<&str>, name: &str, role: (&str, &str), subject: Value) {
     let kind = if namespace.is_some() { Kind::RoleBinding } else { Kind::ClusterRoleBinding };
     let binding = json!({"metadata": {"name": name, "namespace": namespace},

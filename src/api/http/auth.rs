@@ -12,8 +12,8 @@ use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
 use super::client_certificate::{CertifiedClient, ClientAuthority};
-use super::tls::TlsError;
 use super::upgrade;
+use crate::certificates::TlsError;
 use crate::identity::{ISSUER, TokenError, User};
 use crate::{Api, ApiError};
 

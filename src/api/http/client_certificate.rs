@@ -18,7 +18,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::x509::AttributeTypeAndValue;
 
-use super::tls::TlsError;
+use crate::certificates::TlsError;
 use crate::identity::{AUTHENTICATED, User};
 
 /// Certificates of clients that the cluster's authority made.
@@ -133,8 +133,8 @@ impl ClientCertVerifier for AnyCertificate {
 mod tests {
     use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 
-    use super::super::tls::{CertificateAuthority, authority_params};
     use super::*;
+    use crate::certificates::{CertificateAuthority, authority_params};
 
     /// A certificate of a client; the authority's key signs it.
     fn made(

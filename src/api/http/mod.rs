@@ -69,6 +69,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
+pub use crate::certificates::{CertificateAuthority, TlsError};
 use crate::identity::User;
 pub use auth::{Credentials, Trusted};
 use connection::Load;
@@ -78,8 +79,7 @@ use request::Target;
 use request_info::RequestInfo;
 use respond::Answer;
 use response_format::{ResponseFormat, not_allowed};
-pub(crate) use tls::authority_params;
-pub use tls::{CertificateAuthority, TlsError, serve_tls};
+pub use tls::serve_tls;
 
 /// What every request needs.
 #[derive(Clone)]

@@ -108,10 +108,10 @@ impl Api {
         if let Some((id, secret)) = bootstrap::parts(token) {
             let user = self.bootstrapper(id, secret)?;
             let of_api = vec![ISSUER.to_string()];
-            return match audiences.is_empty() || audiences.contains(&of_api[0]) {
-                true => Ok((user, of_api)),
-                false => Err(TokenError::Audience { given: of_api, wanted: audiences.to_vec() }),
-            };
+            if audiences.is_empty() || audiences.contains(&of_api[0]) {
+                return Ok((user, of_api));
+            }
+            return Err(TokenError::Audience { given: of_api, wanted: audiences.to_vec() });
         }
         let claims = self.inner.signer.verify(token)?;
         let wanted = if audiences.is_empty() { vec![ISSUER.to_string()] } else { audiences.to_vec() };

@@ -33,6 +33,7 @@ const READ_UPDATE: &str = "get list watch update patch";
 const CORE: &str = "core";
 
 /// One rule of the table.
+#[derive(Clone, Copy)]
 enum Rule {
     /// Verbs, groups, resources.
     On(&'static str, &'static str, &'static str),
@@ -50,6 +51,7 @@ const ASKS_TOKENS: Rule = Rule::On("create", "authentication.k8s.io", "tokenrevi
 const ASKS_ACCESS: Rule = Rule::On("create", "authorization.k8s.io", "subjectaccessreviews");
 
 /// One cluster role of the table.
+#[derive(Clone, Copy)]
 struct Entry {
     name: &'static str,
     /// Which of `admin`, `edit` and `view` takes its rules.
@@ -63,8 +65,8 @@ const fn entry(name: &'static str, rules: &'static [Rule]) -> Entry {
     Entry { name, aggregated_to: None, aggregates: false, rules }
 }
 
-fn words(text: &str) -> Option<Vec<String>> {
-    Some(text.split(' ').map(|word| if word == CORE { "" } else { word }.to_string()).collect())
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(|word| if word == CORE { "" } else { word }.to_string()).collect()
 }
 
 impl Rule {
@@ -73,22 +75,24 @@ impl Rule {
         match *self {
             Self::On(given, groups, resources) => PolicyRule {
                 verbs: verbs(given),
-                api_groups: words(groups),
-                resources: words(resources),
+                api_groups: Some(words(groups)),
+                resources: Some(words(resources)),
                 ..PolicyRule::default()
             },
             Self::Named(given, groups, resources, names) => {
-                PolicyRule { resource_names: words(names), ..Self::On(given, groups, resources).made() }
+                PolicyRule { resource_names: Some(words(names)), ..Self::On(given, groups, resources).made() }
             }
-            Self::Paths(given, paths) => {
-                PolicyRule { verbs: verbs(given), non_resource_urls: words(paths), ..PolicyRule::default() }
-            }
+            Self::Paths(given, paths) => PolicyRule {
+                verbs: verbs(given),
+                non_resource_urls: Some(words(paths)),
+                ..PolicyRule::default()
+            },
         }
     }
 }
 
-fn rules(of: &[Rule]) -> Option<Vec<PolicyRule>> {
-    Some(of.iter().map(Rule::made).collect())
+fn rules(of: &[Rule]) -> Vec<PolicyRule> {
+    of.iter().map(Rule::made).collect()
 }
 
 impl Entry {
@@ -107,7 +111,7 @@ impl Entry {
             aggregation_rule: self
                 .aggregates
                 .then(|| AggregationRule { cluster_role_selectors: Some(vec![selector()]) }),
-            rules: rules(self.rules).filter(|_| !self.aggregates),
+            rules: (!self.aggregates).then(|| rules(self.rules)),
         }
     }
 }

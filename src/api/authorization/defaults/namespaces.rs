@@ -85,7 +85,7 @@ const BINDINGS: &[(&str, &str, &str, &[&str])] = &[
 ];
 
 pub(super) fn roles() -> impl Iterator<Item = Role> {
-    ROLES.iter().map(|(namespace, name, of)| Role { metadata: meta(namespace, name), rules: rules(of) })
+    ROLES.iter().map(|(namespace, name, of)| Role { metadata: meta(namespace, name), rules: Some(rules(of)) })
 }
 
 pub(super) fn bindings() -> impl Iterator<Item = RoleBinding> {

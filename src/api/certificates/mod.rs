@@ -1,6 +1,8 @@
 //! Certificates for clients and kubelets: requests read, judged by the rules of their signer, and signed by the cluster's
 //! authority.
 
+mod authority;
+
 use jiff::Timestamp;
 use rcgen::{
     CertificateSigningRequestParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
@@ -10,7 +12,8 @@ use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-use crate::http::{CertificateAuthority, authority_params};
+pub(crate) use authority::authority_params;
+pub use authority::{CertificateAuthority, TlsError};
 
 /// Signs certificates by which users are known to the API.
 pub const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
