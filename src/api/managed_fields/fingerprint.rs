@@ -112,12 +112,61 @@ impl<'w, 'a> Walk<'w, 'a> {
         Ok(Element::default())
     }
 
+    /// Writes an element of a list whose elements these fields tell apart; none without any of them.
+    fn keyed_element<T: ?Sized + Serialize>(
+        &mut self,
+        names: &[&str],
+        item: &T,
+    ) -> Result<Option<Step>, Error> {
+        let at = self.to.element();
+        self.to.member(at);
+        let Element { is_map, mut keys } = item.serialize(Walk {
+            to: self.to,
+            digests: self.digests,
+            at: Some(at),
+            of: self.of.item(),
+            level: Level::Below,
+            always: Always::default(),
+            keys: names,
+        })?;
+        for name in names.iter().filter(|_| is_map) {
+            if !keys.iter().any(|(there, _)| **there == **name)
+                && let Some(value) = self.of.key_default(name)
+            {
+                keys.push(((*name).into(), value));
+            }
+        }
+        if keys.is_empty() {
+            self.to.forget(at);
+            return Ok(None);
+        }
+        let step = Step::key(keys);
+        self.to.set_key(at, &step);
+        Ok(Some(step))
+    }
+
+    /// Writes an element of a set; none when it is a map or list.
+    fn value_element<T: ?Sized + Serialize>(
+        &mut self,
+        owned: &Owned<'a>,
+        item: &T,
+    ) -> Result<Option<Step>, Error> {
+        let value = serde_json::to_value(item).map_err(|_| Error)?;
+        let Ok(step) = self.of.step_to(owned, &value) else { return Ok(None) };
+        let at = self.to.value(&step);
+        self.to.member(at);
+        if self.digests {
+            self.to.digest(at, digest(&value)?, false);
+        }
+        Ok(Some(step))
+    }
+
     fn map(self) -> Fields<'w, 'a> {
         let is_whole = self.of.owned_as(Json::Map) != Owned::Map;
         let inner = if is_whole { Inner::Whole(MapDigest::default()) } else { Inner::Parts };
         let (start, element) = (self.to.position(), Element { is_map: true, keys: Vec::new() });
         let (named, last, key) = (self.of.named_fields(), String::new(), String::new());
-        Fields { walk: self, element, inner, start, named, behind: 0, last, is_sorted: true, fields: 0, key }
+        Fields { walk: self, element, inner, start, named, behind: 0, last, is_sorted: true, count: 0, key }
     }
 }
 
@@ -143,14 +192,14 @@ pub(super) struct Fields<'w, 'a> {
     /// The name before, where the type names none.
     last: String,
     is_sorted: bool,
-    fields: usize,
+    count: usize,
     /// Of the entry under way.
     key: String,
 }
 
 impl Fields<'_, '_> {
     fn add<T: ?Sized + Serialize>(&mut self, name: &str, value: &T) -> Result<(), Error> {
-        self.fields += 1;
+        self.count += 1;
         if self.walk.keys.contains(&name) {
             self.element.keys.push((name.into(), serde_json::to_value(value).map_err(|_| Error)?));
         }
@@ -167,15 +216,14 @@ impl Fields<'_, '_> {
             return Ok(());
         }
         let named = self.named.and_then(|named| named.field_behind(name, &mut self.behind));
-        let (field, number) = match named {
-            Some(field) => (Type::Shape(&field.shape, field.merge), field.number),
-            None => {
-                // The names that a type has are in order, and these are not among those left.
-                self.is_sorted &= self.named.is_none() && (self.last.as_str() < name || self.last.is_empty());
-                self.last.clear();
-                self.last.push_str(name);
-                (of.field(name).0, FieldName::of(name))
-            }
+        let (field, number) = if let Some(field) = named {
+            (Type::Shape(&field.shape, field.merge), field.number)
+        } else {
+            // The names that a type has are in order, and these are not among those left.
+            self.is_sorted &= self.named.is_none() && (self.last.as_str() < name || self.last.is_empty());
+            self.last.clear();
+            self.last.push_str(name);
+            (of.field(name).0, FieldName::of(name))
         };
         let is_metadata = matches!(level, Level::Object(_)) && name == "metadata";
         let always_in = always.field(name, field);
@@ -185,7 +233,7 @@ impl Fields<'_, '_> {
             to.member(at);
         }
         value.serialize(Walk {
-            to: &mut **to,
+            to,
             digests: *digests,
             at: Some(at),
             of: field,
@@ -201,7 +249,7 @@ impl Fields<'_, '_> {
     }
 
     fn finish(self) -> Element {
-        let Self { walk, element, inner, start, is_sorted, fields, .. } = self;
+        let Self { walk, element, inner, start, is_sorted, count, .. } = self;
         let Walk { to, digests, at, .. } = walk;
         if !is_sorted {
             to.sort_again(start);
@@ -209,14 +257,14 @@ impl Fields<'_, '_> {
         let Some(at) = at else { return element };
         match inner {
             Inner::Whole(whole) => {
-                if fields > 0 {
+                if count > 0 {
                     to.member(at);
                 }
                 if digests {
                     to.digest(at, whole.finish(), false);
                 }
             }
-            Inner::Parts if fields == 0 => {
+            Inner::Parts if count == 0 => {
                 if digests {
                     to.digest(at, MapDigest::default().finish(), true);
                 }
@@ -269,7 +317,7 @@ pub(super) struct Items<'w, 'a> {
     walk: Walk<'w, 'a>,
     inner: OwnedItems<'a>,
     start: usize,
-    items: usize,
+    count: usize,
     /// Those that were written, and where.
     steps: Vec<(Step, Range<usize>)>,
 }
@@ -288,72 +336,34 @@ impl SerializeSeq for Items<'_, '_> {
     type Error = Error;
 
     fn serialize_element<T: ?Sized + Serialize>(&mut self, item: &T) -> Result<(), Error> {
-        self.items += 1;
-        let Walk { to, digests, of, .. } = &mut self.walk;
-        let before = to.position();
-        let owned = match &mut self.inner {
-            OwnedItems::Whole(whole) if *digests => return whole.add(item),
+        self.count += 1;
+        let walk = &mut self.walk;
+        let before = walk.to.position();
+        let step = match &mut self.inner {
+            OwnedItems::Whole(whole) if walk.digests => return whole.add(item),
             OwnedItems::Whole(_) => return Ok(()),
-            OwnedItems::Each(owned) => owned,
+            OwnedItems::Each(Owned::Keyed(names)) => walk.keyed_element(names, item)?,
+            OwnedItems::Each(owned) => walk.value_element(owned, item)?,
         };
-        let step = match owned {
-            Owned::Keyed(names) => {
-                let at = to.element();
-                to.member(at);
-                let Element { is_map, keys: mut found } = item.serialize(Walk {
-                    to: &mut **to,
-                    digests: *digests,
-                    at: Some(at),
-                    of: of.item(),
-                    level: Level::Below,
-                    always: Always::default(),
-                    keys: &names[..],
-                })?;
-                let of = *of;
-                for name in names.iter().filter(|_| is_map) {
-                    if !found.iter().any(|(there, _)| **there == **name)
-                        && let Some(value) = of.key_default(name)
-                    {
-                        found.push(((*name).into(), value));
-                    }
-                }
-                if found.is_empty() || !is_map {
-                    // It cannot be told from others.
-                    to.forget(at);
-                    return Ok(());
-                }
-                let step = Step::key(found);
-                to.set_key(at, &step);
-                step
-            }
-            _ => {
-                let value = serde_json::to_value(item).map_err(|_| Error)?;
-                let Ok(step) = of.step_to(owned, &value) else { return Ok(()) };
-                let at = to.value(&step);
-                to.member(at);
-                if *digests {
-                    to.digest(at, digest(&value)?, false);
-                }
-                step
-            }
-        };
+        // What has no step cannot be told from others: nobody owns it.
+        let Some(step) = step else { return Ok(()) };
         self.steps.push((step, before..self.walk.to.position()));
         Ok(())
     }
 
     fn end(self) -> Result<Element, Error> {
-        let Self { walk, inner, start, items, steps } = self;
+        let Self { walk, inner, start, count, steps } = self;
         let Walk { to, digests, at: Some(at), .. } = walk else { return Err(Error) };
         match inner {
             OwnedItems::Whole(whole) if digests => to.digest(at, whole.finish(), false),
             OwnedItems::Whole(_) => {}
-            OwnedItems::Each(_) if items == 0 => {
+            OwnedItems::Each(_) if count == 0 => {
                 if digests {
                     to.digest(at, ListDigest::new().finish(), true);
                 }
             }
             OwnedItems::Each(_) => {
-                to.sort(start, steps, digests.then_some(&digest_of_bytes));
+                to.sort(start, steps, digests.then_some(digest_of_bytes as fn(&[u8]) -> u64));
                 to.end_below(at, start);
             }
         }
@@ -407,7 +417,7 @@ impl<'w, 'a> Serializer for Walk<'w, 'a> {
             each => OwnedItems::Each(each),
         };
         let start = self.to.position();
-        Ok(Items { walk: self, inner, start, items: 0, steps: Vec::new() })
+        Ok(Items { walk: self, inner, start, count: 0, steps: Vec::new() })
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Fields<'w, 'a>, Error> {

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::compact;
 use super::path::Step;
 use super::set::{FieldSet, Node};
 
@@ -67,7 +66,7 @@ pub(super) fn value_text(step: &Step) -> String {
                 if i > 0 {
                     text.push(b',');
                 }
-                compact::write_json_text(name, &mut text).expect("a text is JSON");
+                serde_json::to_writer(&mut text, name).expect("a text is JSON");
                 text.push(b':');
                 serde_json::to_writer(&mut text, value).expect("a value is JSON");
             }

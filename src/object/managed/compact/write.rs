@@ -110,7 +110,7 @@ impl Writer {
         &mut self,
         start: usize,
         mut nodes: Vec<(Step, Range<usize>)>,
-        digest: Option<&dyn Fn(&[u8]) -> u64>,
+        digest: Option<fn(&[u8]) -> u64>,
     ) {
         if nodes.is_sorted_by(|(a, _), (b, _)| a < b) {
             return;
