@@ -74,6 +74,28 @@ pub(crate) fn dns_1123_subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
+/// `*.` before a subdomain: hosts that stand for all below one.
+pub(crate) fn wildcard_dns_1123_subdomain(text: &str) -> Vec<String> {
+    let below = text.strip_prefix("*.").is_some_and(|domain| dns_1123_subdomain(domain).is_empty());
+    if below && text.len() <= SUBDOMAIN_MAX {
+        return Vec::new();
+    }
+    vec![expression(
+        "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+        &format!("\\*\\.{DNS_1123_SUBDOMAIN}"),
+        &["*.example.com"],
+    )]
+}
+
+/// What may stand between two slashes of a path.
+pub(crate) fn path_segment(text: &str) -> Vec<String> {
+    if text == "." || text == ".." {
+        return vec![format!("may not be '{text}'")];
+    }
+    let found = ["/", "%"].into_iter().filter(|part| text.contains(part));
+    found.map(|part| format!("may not contain '{part}'")).collect()
+}
+
 /// A label that starts with a letter: names of services.
 pub(crate) fn dns_1035_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -147,6 +147,38 @@ fn every_kind_has_a_cell_a_column_api_6() {
             "n|pods: 3/10, requests.cpu: 1/2|limits.cpu: 0/4|30m",
         ),
         (Kind::LimitRange, json!({"spec": {"limits": []}}), "n|2026-01-01T00:30:00Z"),
+        (
+            Kind::Ingress,
+            json!({"spec": {"ingressClassName": "nginx", "tls": [{"hosts": ["a"]}],
+                "rules": [{"host": "a"}, {"host": "b"}, {"host": "c"}, {"host": "d"}, {"http": {"paths": []}}]},
+                "status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "lb"}]}}}),
+            "n|nginx|a,b,c + 2 more...|10.0.0.1,lb|80, 443|30m",
+        ),
+        (Kind::Ingress, json!({"spec": {"rules": [{}]}}), "n|<none>|*||80|30m"),
+        (
+            Kind::IngressClass,
+            json!({"spec": {"controller": "a.b/c", "parameters": {"apiGroup": "g", "kind": "K", "name": "p"}}}),
+            "n|a.b/c|K.g/p|30m",
+        ),
+        (
+            Kind::NetworkPolicy,
+            json!({"spec": {"podSelector": {"matchLabels": {"app": "web"}}}}),
+            "n|app=web|30m",
+        ),
+        (
+            Kind::CSIDriver,
+            json!({"spec": {"attachRequired": true, "podInfoOnMount": false, "storageCapacity": false,
+                "tokenRequests": [{"audience": "a"}, {"audience": "b"}], "requiresRepublish": true, "volumeLifecycleModes": ["Persistent"]}}),
+            "n|true|false|false|a,b|true|Persistent|30m",
+        ),
+        (
+            Kind::APIService,
+            json!({"spec": {"groupPriorityMinimum": 1, "versionPriority": 1, "service": {"namespace": "s", "name": "x"}},
+                "status": {"conditions": [{"type": "Available", "status": "False", "reason": "MissingEndpoints"}]}}),
+            "n|s/x|False (MissingEndpoints)|30m",
+        ),
+        (Kind::MutatingWebhookConfiguration, json!({"webhooks": []}), "n|0|30m"),
+        (Kind::ValidatingWebhookConfiguration, json!({}), "n|0|30m"),
         (Kind::PodPreset, json!({}), "n|2026-01-01T00:30:00Z"),
         (
             Kind::StorageClass,
