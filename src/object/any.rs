@@ -10,9 +10,11 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use k8s_openapi::api::{
-    apps, autoscaling, batch, certificates, coordination, core, discovery, policy, rbac, scheduling, storage,
+    admissionregistration, apps, autoscaling, batch, certificates, coordination, core, discovery, networking,
+    policy, rbac, scheduling, storage,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use serde_json::Value;
 
 use super::custom::CustomObject;
@@ -172,6 +174,9 @@ macro_rules! copy_spec {
         $to.clone_from($from);
         $to.metadata = metadata;
     }};
+    (PlainGenerations, $to:ident, $from:ident) => {
+        copy_spec!(Plain, $to, $from)
+    };
     ($other:ident, $to:ident, $from:ident) => {
         $to.spec.clone_from(&$from.spec)
     };
@@ -181,6 +186,9 @@ macro_rules! same_spec {
         let _ = ($a, $b);
         true
     }};
+    (PlainGenerations, $a:ident, $b:ident) => {
+        $a.webhooks == $b.webhooks
+    };
     ($other:ident, $a:ident, $b:ident) => {
         $a.spec == $b.spec
     };

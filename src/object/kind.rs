@@ -176,7 +176,10 @@ macro_rules! kinds {
             &[$(KindInfo {
                 kind: Kind::$kind, name: stringify!($kind), group: $group, version: $version,
                 plural: $plural, singular: $singular, short_names: &$short, categories: &$categories,
-                scope: $scope, counts_generations: matches!(stringify!($shape).as_bytes(), b"Generations"),
+                scope: $scope, counts_generations: matches!(
+                    stringify!($shape).as_bytes(),
+                    b"Generations" | b"SpecGenerations" | b"PlainGenerations"
+                ),
                 subresources: &$subresources,
             }),*]
         };
@@ -191,7 +194,8 @@ macro_rules! kinds {
 }
 
 // The word before the subresources is the kind's shape: `Plain` (neither spec nor status), `SpecOnly`,
-// `SpecStatus`, or `Generations` (both, and `metadata.generation` counts the changes of the spec).
+// `SpecStatus`, or `Generations` (both, and `metadata.generation` counts the changes of the spec). So it does in
+// `SpecGenerations` (no status), and in `PlainGenerations` it counts those of all but the metadata.
 kinds! { $
     /// A namespace.
     Namespace(core::v1::Namespace) = "", "v1", "namespaces", "namespace",
@@ -205,6 +209,23 @@ kinds! { $
     /// How volumes are made on demand.
     StorageClass(storage::v1::StorageClass) = "storage.k8s.io", "v1", "storageclasses", "storageclass",
         short ["sc"], categories [], Cluster, Plain, subresources [];
+    /// A driver of volumes.
+    CSIDriver(storage::v1::CSIDriver) = "storage.k8s.io", "v1", "csidrivers", "csidriver",
+        short [], categories [], Cluster, SpecGenerations, subresources [];
+    /// Whose ingresses are whose.
+    IngressClass(networking::v1::IngressClass) = "networking.k8s.io", "v1", "ingressclasses", "ingressclass",
+        short [], categories [], Cluster, SpecGenerations, subresources [];
+    /// A group of the API that another serves.
+    APIService(apiregistration::v1::APIService) = "apiregistration.k8s.io", "v1", "apiservices", "apiservice",
+        short [], categories ["api-extensions"], Cluster, SpecStatus, subresources [Status];
+    /// Who is asked about objects that are written, and may change them.
+    MutatingWebhookConfiguration(admissionregistration::v1::MutatingWebhookConfiguration) = "admissionregistration.k8s.io", "v1",
+        "mutatingwebhookconfigurations", "mutatingwebhookconfiguration",
+        short [], categories ["api-extensions"], Cluster, PlainGenerations, subresources [];
+    /// Who is asked about objects that are written.
+    ValidatingWebhookConfiguration(admissionregistration::v1::ValidatingWebhookConfiguration) = "admissionregistration.k8s.io", "v1",
+        "validatingwebhookconfigurations", "validatingwebhookconfiguration",
+        short [], categories ["api-extensions"], Cluster, PlainGenerations, subresources [];
     /// A piece of storage that outlives pods.
     PersistentVolume(core::v1::PersistentVolume) = "", "v1", "persistentvolumes", "persistentvolume",
         short ["pv"], categories [], Cluster, SpecStatus, subresources [Status];
@@ -261,6 +282,12 @@ kinds! { $
         short ["po"], categories ["all"], Namespaced,
         Generations,
         subresources [Status, EphemeralContainers, Resize, Eviction, Binding, Log, Exec, Attach, PortForward, Proxy];
+    /// Which requests from outside go to which service.
+    Ingress(networking::v1::Ingress) = "networking.k8s.io", "v1", "ingresses", "ingress",
+        short ["ing"], categories [], Namespaced, Generations, subresources [Status];
+    /// Who may talk to whom.
+    NetworkPolicy(networking::v1::NetworkPolicy) = "networking.k8s.io", "v1", "networkpolicies", "networkpolicy",
+        short ["netpol"], categories [], Namespaced, SpecGenerations, subresources [];
     /// A number of equal pods.
     ReplicaSet(apps::v1::ReplicaSet) = "apps", "v1", "replicasets", "replicaset",
         short ["rs"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];

@@ -15,22 +15,27 @@ mod registry;
 mod resource;
 mod structural;
 
+mod api_service;
 mod certificate_signing_request;
 mod cluster_role;
 mod cluster_role_binding;
 mod config_map;
 mod controller_revision;
 mod cron_job;
+mod csi_driver;
 mod daemon_set;
 mod deployment;
 mod endpoint_slice;
 mod endpoints;
 mod event;
 mod horizontal_pod_autoscaler;
+mod ingress;
+mod ingress_class;
 mod job;
 mod lease;
 mod limit_range;
 mod namespace;
+mod network_policy;
 mod node;
 mod persistent_volume;
 mod persistent_volume_claim;
@@ -49,6 +54,7 @@ mod service;
 mod service_account;
 mod stateful_set;
 mod storage_class;
+mod webhook_configuration;
 
 use k8s_openapi::api::core::v1::{Binding, Event, Pod};
 

@@ -38,7 +38,7 @@ pub(crate) trait Resource: Typed {
     /// Quotas count it by its bare plural too, as before `count/…` came.
     const COUNTED_BY_PLURAL: bool = false;
     /// Warns whoever writes one.
-    const DEPRECATED: Option<&'static str> = None;
+    const WARNING: Option<&'static str> = None;
 
     /// Fills in what the manifest left out. Doing so twice changes nothing more.
     fn apply_defaults(&mut self) {}
@@ -187,7 +187,7 @@ pub(crate) trait Strategy: Send + Sync {
     fn is_counted_by_plural(&self) -> bool {
         false
     }
-    fn deprecated(&self) -> Option<&'static str> {
+    fn warning(&self) -> Option<&'static str> {
         None
     }
     fn apply_defaults(&self, _object: &mut Object) {}
@@ -254,8 +254,8 @@ impl<T: Resource> Strategy for BuiltIn<T> {
         T::COUNTED_BY_PLURAL
     }
 
-    fn deprecated(&self) -> Option<&'static str> {
-        T::DEPRECATED
+    fn warning(&self) -> Option<&'static str> {
+        T::WARNING
     }
 
     fn apply_defaults(&self, object: &mut Object) {
@@ -359,8 +359,10 @@ macro_rules! strategies {
         /// The strategy of a built-in kind; none of a custom one, whose cluster has it.
         pub(crate) fn built_in(kind: Kind) -> Option<&'static dyn Strategy> {
             use k8s_openapi::api::{
-                apps, autoscaling, batch, certificates, coordination, core, discovery, policy, rbac, scheduling, storage,
+                admissionregistration, apps, autoscaling, batch, certificates, coordination, core, discovery, networking,
+        policy, rbac, scheduling, storage,
             };
+            use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
             use object::pod_preset;
             static STRATEGIES: &[&dyn Strategy] = &[$(&BuiltIn::<$ty>(PhantomData)),*];
             STRATEGIES.get(kind.index()).copied()

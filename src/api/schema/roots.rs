@@ -4,11 +4,12 @@
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
-    apps, authentication, authorization, autoscaling, batch, certificates, coordination, core, discovery,
-    events, networking, policy, rbac, scheduling, storage,
+    admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates,
+    coordination, core, discovery, events, networking, policy, rbac, scheduling, storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
@@ -61,7 +62,6 @@ const OTHERS: &[Root] = roots![
     events::v1::Event,
     storage::v1::VolumeAttachment,
     storage::v1::CSINode,
-    networking::v1::Ingress,
     apiextensions::v1::CustomResourceDefinition,
     authentication::v1::TokenRequest,
     authentication::v1::TokenReview,

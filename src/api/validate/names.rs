@@ -82,6 +82,19 @@ pub(crate) fn path_segment(text: &str) -> Vec<String> {
     ['/', '%'].iter().filter(|c| text.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
+/// `*.` before a subdomain: hosts that stand for all below one.
+pub(crate) fn wildcard_dns_1123_subdomain(text: &str) -> Vec<String> {
+    let below = text.strip_prefix("*.").is_some_and(|domain| dns_1123_subdomain(domain).is_empty());
+    if below && text.len() <= SUBDOMAIN_MAX {
+        return Vec::new();
+    }
+    vec![expression(
+        "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+        &format!("\\*\\.{DNS_1123_SUBDOMAIN}"),
+        &["*.example.com"],
+    )]
+}
+
 /// A label that starts with a letter: names of services.
 pub(crate) fn dns_1035_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -9,7 +9,7 @@ use object::{Kind, Object};
 /// What the author of this version should hear; nothing when it asks for the same as before.
 pub(super) fn warnings_of(new: &Object, old: Option<&Object>) -> Vec<String> {
     let strategy = kinds::built_in(new.kind());
-    let mut warnings: Vec<String> = strategy.deprecated().map(Into::into).into_iter().collect();
+    let mut warnings: Vec<String> = strategy.warning().map(Into::into).into_iter().collect();
     if old.is_some_and(|old| old.same_spec(new)) {
         return warnings;
     }

@@ -9,6 +9,7 @@ mod defaults;
 mod hostile;
 mod limits;
 mod metadata;
+mod networking;
 mod pod_resize;
 mod pod_spec;
 mod pod_update;

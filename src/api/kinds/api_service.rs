@@ -1,0 +1,121 @@
+//! API services: groups of the API that others serve. They are kept and shown; no request is passed on to them.
+
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, APIServiceSpec};
+use serde_json::{Value, json};
+
+use super::columns::Column;
+use super::resource::Resource;
+use crate::default::set;
+use crate::validate::{FieldErrors, Path, names};
+
+/// The highest priority of a group.
+const MAX_GROUP_PRIORITY: i32 = 20_000;
+/// The highest priority of a version in its group.
+const MAX_VERSION_PRIORITY: i32 = 1_000;
+
+impl Resource for APIService {
+    const WARNING: Option<&'static str> =
+        Some("requests are not passed on to API services: what they serve is not found");
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::text("Service", "The reference to the service that hosts this API endpoint.", |api, _| {
+            let service = api.spec.as_ref().and_then(|spec| spec.service.as_ref());
+            json!(service.map_or_else(
+                || "Local".into(),
+                |service| {
+                    let name = |text: &Option<String>| text.clone().unwrap_or_default();
+                    format!("{}/{}", name(&service.namespace), name(&service.name))
+                }
+            ))
+        }),
+        Column::text("Available", "Whether this service is available.", |api, _| available(api)),
+        Column::age(),
+    ];
+
+    fn apply_defaults(&mut self) {
+        if let Some(service) = self.spec.as_mut().and_then(|spec| spec.service.as_mut()) {
+            set(&mut service.port, 443);
+        }
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let empty = APIServiceSpec::default();
+        let spec = self.spec.as_ref().unwrap_or(&empty);
+        let path = Path::root("spec");
+        let group = spec.group.as_deref().unwrap_or_default();
+        let version = spec.version.as_deref().unwrap_or_default();
+        let wanted = format!("{version}.{group}");
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        if name != wanted {
+            let metadata = Path::root("metadata");
+            errors.invalid(
+                &metadata.child("name"),
+                name,
+                format!("must be `spec.version+\".\"+spec.group`: {wanted:?}"),
+            );
+        }
+        if group.is_empty() {
+            if version != "v1" {
+                errors.required(
+                    &path.child("group"),
+                    "only v1 may have an empty group and it better be legacy kube",
+                );
+            }
+        } else {
+            errors.invalid_each(&path.child("group"), group, names::dns_1123_subdomain(group));
+        }
+        errors.invalid_each(&path.child("version"), version, names::dns_1035_label(version));
+        for (field, priority, most) in [
+            ("groupPriorityMinimum", spec.group_priority_minimum, MAX_GROUP_PRIORITY),
+            ("versionPriority", spec.version_priority, MAX_VERSION_PRIORITY),
+        ] {
+            if !(1..=most).contains(&priority) {
+                let detail = format!("must be positive and less than {most}");
+                errors.invalid(&path.child(field), &priority, detail);
+            }
+        }
+        service(errors, &path, spec);
+    }
+}
+
+fn service(errors: &mut FieldErrors, path: &Path<'_>, spec: &APIServiceSpec) {
+    let bundle = spec.ca_bundle.as_ref().is_some_and(|bundle| !bundle.0.is_empty());
+    let insecure = spec.insecure_skip_tls_verify == Some(true);
+    let Some(service) = &spec.service else {
+        if bundle {
+            errors.invalid_itself(&path.child("caBundle"), "local APIServices may not have a caBundle");
+        }
+        if insecure {
+            let detail = "local APIServices may not have insecureSkipTLSVerify";
+            errors.invalid(&path.child("insecureSkipTLSVerify"), &true, detail);
+        }
+        return;
+    };
+    let at = path.child("service");
+    for (field, value) in [("namespace", &service.namespace), ("name", &service.name)] {
+        if value.as_ref().is_none_or(String::is_empty) {
+            errors.required(&at.child(field), "");
+        }
+    }
+    if let Some(port) = service.port
+        && !names::port_number(port.into()).is_empty()
+    {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.invalid(&at.child("port"), &port, detail);
+    }
+    if insecure && bundle {
+        let detail = "may not be true if caBundle is present";
+        errors.invalid(&path.child("insecureSkipTLSVerify"), &true, detail);
+    }
+}
+
+fn available(api: &APIService) -> Value {
+    let conditions = api.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let found = conditions.into_iter().flatten().find(|condition| condition.type_ == "Available");
+    json!(match found {
+        None => "Unknown".into(),
+        Some(condition) if condition.status == "True" => "True".into(),
+        Some(condition) =>
+            format!("{} ({})", condition.status, condition.reason.as_deref().unwrap_or_default()),
+    })
+}

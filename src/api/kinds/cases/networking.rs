@@ -1,0 +1,289 @@
+//! Ingresses, their classes, network policies, and what registers with the API: webhooks, API services, drivers.
+
+use super::*;
+
+#[test]
+fn ingresses_say_where_each_path_goes_api_17() {
+    let spec = |rules: &str| format!("spec:\n  rules:\n  - {}", rules.replace('\n', "\n    "));
+    let backend = "backend: {service: {name: s, port: {number: 80}}}";
+    let path = |text: &str| spec(&format!("http:\n  paths:\n  - {{{text}}}"));
+    let at = |text: &str| format!("spec.rules[0].http.paths[0].{text}");
+    for (text, expected) in [
+        (path(&format!("path: /, pathType: Prefix, {backend}")), vec![]),
+        (path(&format!("pathType: ImplementationSpecific, {backend}")), vec![]),
+        (
+            "spec: {}".into(),
+            vec!["spec: Invalid value: null: either `defaultBackend` or `rules` must be specified".to_string()],
+        ),
+        (spec("host: '*.example.com'"), vec![]),
+        (
+            spec("host: 10.0.0.1"),
+            vec!["spec.rules[0].host: Invalid value: \"10.0.0.1\": must be a DNS name, not an IP address".into()],
+        ),
+        (spec("http: {paths: []}"), vec!["spec.rules[0].http.paths: Required value".into()]),
+        (
+            path(&format!("path: /a, pathType: '', {backend}")),
+            vec![at("pathType: Required value: pathType must be specified")],
+        ),
+        (
+            path(&format!("path: a//b, pathType: Exact, {backend}")),
+            vec![
+                at("path: Invalid value: \"a//b\": must be an absolute path"),
+                at("path: Invalid value: \"a//b\": must not contain '//'"),
+            ],
+        ),
+        (
+            path(&format!("path: /a/.., pathType: Prefix, {backend}")),
+            vec![at("path: Invalid value: \"/a/..\": cannot end with '/..'")],
+        ),
+        (
+            path(&format!("path: /, pathType: Regex, {backend}")),
+            vec![at(
+                "pathType: Unsupported value: \"Regex\": supported values: \"Exact\", \"ImplementationSpecific\", \"Prefix\"",
+            )],
+        ),
+        (
+            path("path: /, pathType: Prefix, backend: {}"),
+            vec![at("backend: Invalid value: \"\": resource or service backend is required")],
+        ),
+        (
+            path("path: /, pathType: Prefix, backend: {service: {name: s, port: {}}}"),
+            vec![at("backend: Required value: port name or number is required")],
+        ),
+        (
+            path("path: /, pathType: Prefix, backend: {service: {name: s, port: {name: http, number: 1}}}"),
+            vec![at("backend: Invalid value: \"\": cannot set both port name & port number")],
+        ),
+        (
+            path("path: /, pathType: Prefix, backend: {resource: {kind: '', name: a/b}}"),
+            vec![
+                at("backend.resource.kind: Required value"),
+                at("backend.resource.name: Invalid value: \"a/b\": may not contain '/'"),
+            ],
+        ),
+        (
+            "metadata: {annotations: {kubernetes.io/ingress.class: a}}\nspec: {ingressClassName: b, defaultBackend: {service: {name: s, port: {name: p}}}}".into(),
+            vec!["annotations.kubernetes.io/ingress.class: Invalid value: \"a\": must match `ingressClassName` when both are specified".into()],
+        ),
+    ] {
+        assert_eq!(shown(&validate_create(&object(Kind::Ingress, &text))), expected, "{text}");
+    }
+    check_status(
+        Kind::Ingress,
+        &[(
+            "{}",
+            "status: {loadBalancer: {ingress: [{ip: x}, {hostname: 10.0.0.1}, {ip: 10.0.0.1}]}}",
+            &[
+                "status.loadBalancer.ingress[0].ip: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                "status.loadBalancer.ingress[1].hostname: Invalid value: \"10.0.0.1\": must be a DNS name, not an IP address",
+            ],
+        )],
+    );
+}
+
+#[test]
+fn ingress_classes_keep_their_controller_api_17() {
+    check(
+        Kind::IngressClass,
+        &[
+            ("spec: {controller: example.com/ingress, parameters: {kind: K, name: p}}", &[]),
+            ("spec: {}", &["spec.controller: Required value"]),
+            (
+                "spec: {controller: nginx}",
+                &[
+                    "spec.controller: Invalid value: \"nginx\": must be a domain-prefixed path (such as \"acme.io/foo\")",
+                ],
+            ),
+            (
+                "spec: {controller: a.b/c, parameters: {kind: K, name: n, scope: Namespace}}",
+                &["spec.parameters.namespace: Required value: `parameters.scope` is set to 'Namespace'"],
+            ),
+            (
+                "spec: {controller: a.b/c, parameters: {kind: K, name: n, namespace: x}}",
+                &["spec.parameters.namespace: Forbidden: `parameters.scope` is set to 'Cluster'"],
+            ),
+        ],
+    );
+    check_change(
+        Kind::IngressClass,
+        &[(
+            "spec: {controller: a.b/c}",
+            "spec: {controller: a.b/d}",
+            &["spec.controller: Invalid value: \"a.b/d\": field is immutable"],
+        )],
+    );
+}
+
+#[test]
+fn network_policies_name_peers_and_ports_api_17() {
+    let policy =
+        object(Kind::NetworkPolicy, "spec: {podSelector: {}, egress: [{ports: [{port: 53}]}]}").to_value();
+    assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]));
+    assert_eq!(policy["spec"]["egress"][0]["ports"][0]["protocol"], "TCP");
+    check(
+        Kind::NetworkPolicy,
+        &[
+            ("spec: {podSelector: {}}", &[]),
+            (
+                "spec: {podSelector: {}, ingress: [{from: [{}, {ipBlock: {cidr: 10.0.0.0/8}, podSelector: {}}]}]}",
+                &[
+                    "spec.ingress[0].from[0]: Required value: must specify a peer",
+                    "spec.ingress[0].from[1]: Forbidden: may not specify both ipBlock and another peer",
+                ],
+            ),
+            (
+                "spec: {podSelector: {}, egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.0/16, 11.0.0.0/16, 10.0.0.0/8]}}, {ipBlock: {cidr: x}}]}]}",
+                &[
+                    "spec.egress[0].to[0].ipBlock.except[1]: Invalid value: \"11.0.0.0/16\": must be a strict subset of `cidr`",
+                    "spec.egress[0].to[0].ipBlock.except[2]: Invalid value: \"10.0.0.0/8\": must be a strict subset of `cidr`",
+                    "spec.egress[0].to[1].ipBlock.cidr: Invalid value: \"x\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+                ],
+            ),
+            (
+                "spec: {podSelector: {}, ingress: [{ports: [{protocol: ICMP}, {port: 9, endPort: 8}, {port: web, endPort: 9}, {endPort: 9}]}]}",
+                &[
+                    "spec.ingress[0].ports[0].protocol: Unsupported value: \"ICMP\": supported values: \"SCTP\", \"TCP\", \"UDP\"",
+                    "spec.ingress[0].ports[1].endPort: Invalid value: 8: must be greater than or equal to `port`",
+                    "spec.ingress[0].ports[2].endPort: Invalid value: 9: may not be specified when `port` is non-numeric",
+                    "spec.ingress[0].ports[3].endPort: Invalid value: 9: may not be specified when `port` is not specified",
+                ],
+            ),
+            (
+                "spec: {podSelector: {}, policyTypes: [Egress, Both]}",
+                &["spec.policyTypes: Unsupported value: \"Both\": supported values: \"Egress\", \"Ingress\""],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn webhooks_say_what_they_are_asked_and_how_api_17() {
+    let good = "name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: p}}";
+    let defaulted = object(
+        Kind::MutatingWebhookConfiguration,
+        &format!("webhooks: [{{{good}, rules: [{{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [pods]}}]}}]"),
+    )
+    .to_value();
+    let webhook = &defaulted["webhooks"][0];
+    assert_eq!(
+        json!([
+            webhook["failurePolicy"],
+            webhook["matchPolicy"],
+            webhook["timeoutSeconds"],
+            webhook["reinvocationPolicy"],
+            webhook["namespaceSelector"],
+            webhook["clientConfig"]["service"]["port"],
+            webhook["rules"][0]["scope"]
+        ]),
+        json!(["Fail", "Equivalent", 10, "Never", {}, 443, "*"])
+    );
+    for kind in [Kind::MutatingWebhookConfiguration, Kind::ValidatingWebhookConfiguration] {
+        for (text, expected) in [
+            (good.to_string(), vec![]),
+            (format!("{good}}}, {{{good}"), vec!["webhooks[1].name: Duplicate value: \"a.b.c\""]),
+            (
+                good.replace("a.b.c", "a.b"),
+                vec![
+                    "webhooks[0].name: Invalid value: \"a.b\": should be a domain with at least three segments separated by dots",
+                ],
+            ),
+            (
+                good.replace("None", "Some").replace("[v1]", "[v9]"),
+                vec![
+                    "webhooks[0].admissionReviewVersions: Invalid value: [\"v9\"]: must include at least one of v1, v1beta1",
+                    "webhooks[0].sideEffects: Unsupported value: \"Some\": supported values: \"None\", \"NoneOnDryRun\"",
+                ],
+            ),
+            (
+                format!("{good}, timeoutSeconds: 31, failurePolicy: Maybe"),
+                vec![
+                    "webhooks[0].failurePolicy: Unsupported value: \"Maybe\": supported values: \"Fail\", \"Ignore\"",
+                    "webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds",
+                ],
+            ),
+            (
+                good.replace("{service: {name: s, namespace: p}}", "{url: 'http://x/y'}"),
+                vec![
+                    "webhooks[0].clientConfig.url: Invalid value: \"http://x/y\": 'https' is the only allowed URL scheme; got \"http\"; desired format: https://host[/path]",
+                ],
+            ),
+            (
+                good.replace("{service: {name: s, namespace: p}}", "{}"),
+                vec!["webhooks[0].clientConfig: Required value: exactly one of url or service is required"],
+            ),
+            (
+                format!(
+                    "{good}, rules: [{{operations: ['*', CREATE], apiGroups: [], apiVersions: [v1], resources: [pods]}}]"
+                ),
+                vec![
+                    "webhooks[0].rules[0].operations: Invalid value: [\"*\",\"CREATE\"]: if '*' is present, must not specify other values",
+                    "webhooks[0].rules[0].apiGroups: Required value",
+                ],
+            ),
+        ] {
+            let object = object(kind, &format!("webhooks: [{{{text}}}]"));
+            assert_eq!(shown(&validate_create(&object)), expected, "{text}");
+        }
+    }
+}
+
+#[test]
+fn api_services_are_named_by_group_and_version_api_17() {
+    let named = |name: &str, spec: &str| format!("metadata: {{name: {name}}}\nspec: {{{spec}}}");
+    let good = "group: a.b, version: v1, groupPriorityMinimum: 100, versionPriority: 10";
+    for (text, expected) in [
+        (named("v1.a.b", good), vec![]),
+        (
+            named("x", good),
+            vec!["metadata.name: Invalid value: \"x\": must be `spec.version+\".\"+spec.group`: \"v1.a.b\""],
+        ),
+        (
+            named("v1.a.b", "group: a.b, version: v1, versionPriority: 1001"),
+            vec![
+                "spec.groupPriorityMinimum: Invalid value: 0: must be positive and less than 20000",
+                "spec.versionPriority: Invalid value: 1001: must be positive and less than 1000",
+            ],
+        ),
+        (
+            named("v1.a.b", &format!("{good}, insecureSkipTLSVerify: true")),
+            vec![
+                "spec.insecureSkipTLSVerify: Invalid value: true: local APIServices may not have insecureSkipTLSVerify",
+            ],
+        ),
+        (
+            named("v1.a.b", &format!("{good}, service: {{name: s}}")),
+            vec!["spec.service.namespace: Required value"],
+        ),
+    ] {
+        assert_eq!(shown(&validate_create(&object(Kind::APIService, &text))), expected, "{text}");
+    }
+}
+
+#[test]
+fn drivers_of_volumes_say_what_they_can_api_17() {
+    let driver = object(Kind::CSIDriver, "metadata: {name: a.b}\nspec: {}").to_value();
+    assert_eq!(driver["spec"]["volumeLifecycleModes"], json!(["Persistent"]));
+    assert_eq!(driver["spec"]["fsGroupPolicy"], "ReadWriteOnceWithFSType");
+    check(
+        Kind::CSIDriver,
+        &[
+            ("spec: {}", &[]),
+            (
+                "spec: {volumeLifecycleModes: [Always], tokenRequests: [{audience: a, expirationSeconds: 1}, {audience: a}]}",
+                &[
+                    "spec.volumeLifecycleModes[0]: Unsupported value: \"Always\": supported values: \"Ephemeral\", \"Persistent\"",
+                    "spec.tokenRequests[0].expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes",
+                    "spec.tokenRequests[1].audience: Duplicate value: \"a\"",
+                ],
+            ),
+        ],
+    );
+    check_change(
+        Kind::CSIDriver,
+        &[(
+            "spec: {attachRequired: true}",
+            "spec: {attachRequired: false}",
+            &["spec.attachRequired: Invalid value: false: field is immutable"],
+        )],
+    );
+}

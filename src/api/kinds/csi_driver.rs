@@ -1,0 +1,115 @@
+//! CSI drivers: what the drivers of volumes can do. Kept for charts that bring one; no volume here is a driver's.
+
+use k8s_openapi::api::storage::v1::CSIDriver;
+use serde_json::json;
+
+use super::columns::Column;
+use super::resource::Resource;
+use crate::default::{set, set_text};
+use crate::validate::{FieldErrors, Path, names};
+
+/// How long a driver's name may be.
+const MAX_NAME_BYTES: usize = 63;
+const MODES: &[&str] = &["Ephemeral", "Persistent"];
+const GROUP_POLICIES: &[&str] = &["ReadWriteOnceWithFSType", "None", "File"];
+
+impl Resource for CSIDriver {
+    const NAME_RULE: fn(&str) -> Vec<String> = |name| {
+        let mut wrong = names::dns_1123_subdomain(&name.to_lowercase());
+        if name.len() > MAX_NAME_BYTES {
+            wrong.push(format!("must be no more than {MAX_NAME_BYTES} bytes"));
+        }
+        wrong
+    };
+    const WARNING: Option<&'static str> =
+        Some("volumes of CSI drivers are not mounted: a pod that uses one stays pending");
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::boolean(
+            "AttachRequired",
+            "Indicates this CSI volume driver requires an attach operation.",
+            |driver, _| json!(driver.spec.attach_required.unwrap_or(true)),
+        ),
+        Column::boolean(
+            "PodInfoOnMount",
+            "Indicates this CSI volume driver requires additional pod information during mount operations.",
+            |driver, _| json!(driver.spec.pod_info_on_mount.unwrap_or(false)),
+        ),
+        Column::boolean(
+            "StorageCapacity",
+            "Indicates that the driver reports how much storage there is.",
+            |driver, _| json!(driver.spec.storage_capacity.unwrap_or(false)),
+        ),
+        Column::text("TokenRequests", "The tokens that the driver gets.", |driver, _| {
+            let tokens = driver.spec.token_requests.as_deref().unwrap_or_default();
+            let audiences: Vec<&str> = tokens.iter().map(|token| token.audience.as_str()).collect();
+            json!(if audiences.is_empty() { "<unset>".into() } else { audiences.join(",") })
+        }),
+        Column::boolean(
+            "RequiresRepublish",
+            "Whether the driver wants a volume to be mounted again from time to time.",
+            |driver, _| json!(driver.spec.requires_republish.unwrap_or(false)),
+        ),
+        Column::text("Modes", "The volume lifecycle modes supported by the driver.", |driver, _| {
+            json!(driver.spec.volume_lifecycle_modes.as_deref().unwrap_or_default().join(","))
+        }),
+        Column::age(),
+    ];
+
+    fn apply_defaults(&mut self) {
+        let spec = &mut self.spec;
+        set(&mut spec.attach_required, true);
+        set(&mut spec.pod_info_on_mount, false);
+        set(&mut spec.storage_capacity, false);
+        set(&mut spec.requires_republish, false);
+        set(&mut spec.se_linux_mount, false);
+        set_text(&mut spec.fs_group_policy, "ReadWriteOnceWithFSType");
+        if spec.volume_lifecycle_modes.as_ref().is_none_or(Vec::is_empty) {
+            spec.volume_lifecycle_modes = Some(vec!["Persistent".into()]);
+        }
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let path = Path::root("spec");
+        let list = path.child("volumeLifecycleModes");
+        for (i, mode) in self.spec.volume_lifecycle_modes.iter().flatten().enumerate() {
+            errors.one_of(&list.index(i), mode, MODES);
+        }
+        errors.required_one_of(
+            &path.child("fsGroupPolicy"),
+            self.spec.fs_group_policy.as_deref(),
+            GROUP_POLICIES,
+        );
+        let list = path.child("tokenRequests");
+        let mut audiences = std::collections::HashSet::new();
+        for (i, token) in self.spec.token_requests.iter().flatten().enumerate() {
+            let path = list.index(i);
+            if !audiences.insert(&token.audience) {
+                errors.duplicate(&path.child("audience"), &token.audience);
+            }
+            let Some(seconds) = token.expiration_seconds else { continue };
+            let path = path.child("expirationSeconds");
+            if seconds < 10 * 60 {
+                errors.invalid(&path, &seconds, "may not specify a duration less than 10 minutes");
+            }
+            if seconds > 1 << 32 {
+                errors.invalid(&path, &seconds, "may not specify a duration larger than 2^32 seconds");
+            }
+        }
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        self.validate(errors);
+        let path = Path::root("spec");
+        errors.immutable(
+            &path.child("attachRequired"),
+            &self.spec.attach_required,
+            &old.spec.attach_required,
+        );
+        errors.immutable(
+            &path.child("volumeLifecycleModes"),
+            &self.spec.volume_lifecycle_modes,
+            &old.spec.volume_lifecycle_modes,
+        );
+    }
+}

@@ -1,0 +1,323 @@
+//! The configurations of admission webhooks, mutating and validating. They are kept and shown; no webhook is called.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhook,
+    ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Value, json};
+
+use super::columns::Column;
+use super::resource::Resource;
+use crate::default::{set, set_text};
+use crate::validate::{FieldErrors, Path, names, selector};
+
+const NOT_CALLED: &str = "admission webhooks are not called: objects are stored without asking any";
+/// The review versions that Kubernetes sends.
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
+const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
+const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
+const REINVOCATION_POLICIES: &[&str] = &["IfNeeded", "Never"];
+const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
+/// Seconds that a webhook may take.
+const TIMEOUTS: std::ops::RangeInclusive<i32> = 1..=30;
+/// How many conditions of a match there may be.
+const MAX_MATCH_CONDITIONS: usize = 64;
+
+impl Resource for MutatingWebhookConfiguration {
+    const WARNING: Option<&'static str> = Some(NOT_CALLED);
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::number("Webhooks", WEBHOOKS, |c, _| count(c.webhooks.as_ref())),
+        Column::age(),
+    ];
+
+    fn apply_defaults(&mut self) {
+        for webhook in self.webhooks.iter_mut().flatten() {
+            set_text(&mut webhook.reinvocation_policy, "Never");
+            Webhook::of_mutating(webhook).apply_defaults();
+        }
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let mut webhooks = self.webhooks.clone().unwrap_or_default();
+        for (i, webhook) in webhooks.iter().enumerate() {
+            let list = Path::root("webhooks");
+            let path = list.index(i);
+            if let Some(policy) = &webhook.reinvocation_policy {
+                errors.one_of(&path.child("reinvocationPolicy"), policy, REINVOCATION_POLICIES);
+            }
+        }
+        validate(errors, &webhooks.iter_mut().map(Webhook::of_mutating).collect::<Vec<_>>());
+    }
+}
+
+impl Resource for ValidatingWebhookConfiguration {
+    const WARNING: Option<&'static str> = Some(NOT_CALLED);
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::number("Webhooks", WEBHOOKS, |c, _| count(c.webhooks.as_ref())),
+        Column::age(),
+    ];
+
+    fn apply_defaults(&mut self) {
+        for webhook in self.webhooks.iter_mut().flatten() {
+            Webhook::of_validating(webhook).apply_defaults();
+        }
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let mut webhooks = self.webhooks.clone().unwrap_or_default();
+        validate(errors, &webhooks.iter_mut().map(Webhook::of_validating).collect::<Vec<_>>());
+    }
+}
+
+const WEBHOOKS: &str = "Webhooks indicates the number of webhooks registered in this configuration";
+
+fn count<T>(webhooks: Option<&Vec<T>>) -> Value {
+    json!(webhooks.map_or(0, Vec::len))
+}
+
+/// What both sorts of webhooks have.
+struct Webhook<'a> {
+    name: &'a str,
+    review_versions: &'a [String],
+    side_effects: &'a str,
+    failure_policy: &'a mut Option<String>,
+    match_policy: &'a mut Option<String>,
+    timeout_seconds: &'a mut Option<i32>,
+    namespace_selector: &'a mut Option<LabelSelector>,
+    object_selector: &'a mut Option<LabelSelector>,
+    client_config: &'a mut WebhookClientConfig,
+    rules: &'a mut Option<Vec<RuleWithOperations>>,
+    match_conditions: &'a [MatchCondition],
+}
+
+macro_rules! webhook {
+    ($of:expr) => {
+        Webhook {
+            name: &$of.name,
+            review_versions: &$of.admission_review_versions,
+            side_effects: &$of.side_effects,
+            failure_policy: &mut $of.failure_policy,
+            match_policy: &mut $of.match_policy,
+            timeout_seconds: &mut $of.timeout_seconds,
+            namespace_selector: &mut $of.namespace_selector,
+            object_selector: &mut $of.object_selector,
+            client_config: &mut $of.client_config,
+            rules: &mut $of.rules,
+            match_conditions: $of.match_conditions.as_deref().unwrap_or_default(),
+        }
+    };
+}
+
+impl<'a> Webhook<'a> {
+    fn of_mutating(of: &'a mut MutatingWebhook) -> Self {
+        webhook!(of)
+    }
+
+    fn of_validating(of: &'a mut ValidatingWebhook) -> Self {
+        webhook!(of)
+    }
+
+    fn apply_defaults(self) {
+        set_text(self.failure_policy, "Fail");
+        set_text(self.match_policy, "Equivalent");
+        set(self.timeout_seconds, 10);
+        set(self.namespace_selector, LabelSelector::default());
+        set(self.object_selector, LabelSelector::default());
+        if let Some(service) = &mut self.client_config.service {
+            set(&mut service.port, 443);
+        }
+        for rule in self.rules.iter_mut().flatten() {
+            set_text(&mut rule.scope, "*");
+        }
+    }
+}
+
+fn validate(errors: &mut FieldErrors, webhooks: &[Webhook<'_>]) {
+    let list = Path::root("webhooks");
+    let mut seen = HashSet::new();
+    for (i, webhook) in webhooks.iter().enumerate() {
+        let path = list.index(i);
+        one(errors, &path, webhook);
+        if !seen.insert(webhook.name) {
+            errors.duplicate(&path.child("name"), webhook.name);
+        }
+    }
+}
+
+fn one(errors: &mut FieldErrors, path: &Path<'_>, webhook: &Webhook<'_>) {
+    let at = path.child("name");
+    if webhook.name.is_empty() {
+        errors.required(&at, "");
+    } else {
+        errors.invalid_each(&at, webhook.name, names::dns_1123_subdomain(webhook.name));
+        if webhook.name.split('.').count() < 3 {
+            errors.invalid(
+                &at,
+                webhook.name,
+                "should be a domain with at least three segments separated by dots",
+            );
+        }
+    }
+    let at = path.child("admissionReviewVersions");
+    if webhook.review_versions.is_empty() {
+        errors.required(&at, "must specify one of v1, v1beta1");
+    } else if !webhook.review_versions.iter().any(|version| REVIEW_VERSIONS.contains(&version.as_str())) {
+        errors.invalid(&at, &webhook.review_versions.to_vec(), "must include at least one of v1, v1beta1");
+    }
+    match webhook.side_effects {
+        "" => errors.required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun"),
+        given => errors.one_of(&path.child("sideEffects"), given, SIDE_EFFECTS),
+    }
+    for (field, value, supported) in [
+        ("failurePolicy", &webhook.failure_policy, FAILURE_POLICIES),
+        ("matchPolicy", &webhook.match_policy, MATCH_POLICIES),
+    ] {
+        if let Some(value) = value {
+            errors.one_of(&path.child(field), value, supported);
+        }
+    }
+    if let Some(seconds) = *webhook.timeout_seconds
+        && !TIMEOUTS.contains(&seconds)
+    {
+        let detail = "the timeout value must be between 1 and 30 seconds";
+        errors.invalid(&path.child("timeoutSeconds"), &seconds, detail);
+    }
+    for (field, own) in
+        [("namespaceSelector", &webhook.namespace_selector), ("objectSelector", &webhook.object_selector)]
+    {
+        if let Some(own) = own {
+            selector::label_selector(errors, &path.child(field), own);
+        }
+    }
+    client_config(errors, &path.child("clientConfig"), webhook.client_config);
+    for (i, own) in webhook.rules.iter().flatten().enumerate() {
+        rule(errors, &path.child("rules").index(i), own);
+    }
+    match_conditions(errors, &path.child("matchConditions"), webhook.match_conditions);
+}
+
+fn client_config(errors: &mut FieldErrors, path: &Path<'_>, config: &WebhookClientConfig) {
+    match (&config.url, &config.service) {
+        (Some(_), Some(_)) | (None, None) => {
+            errors.required(path, "exactly one of url or service is required");
+        }
+        (Some(url), None) => {
+            if let Err(fault) = check_url(url) {
+                errors.invalid(
+                    &path.child("url"),
+                    url,
+                    format!("{fault}; desired format: https://host[/path]"),
+                );
+            }
+        }
+        (None, Some(service)) => {
+            let path = path.child("service");
+            for (field, value) in [("name", &service.name), ("namespace", &service.namespace)] {
+                if value.is_empty() {
+                    errors.required(&path.child(field), format!("service {field} is required"));
+                }
+            }
+            if let Some(port) = service.port {
+                let at = path.child("port");
+                if !names::port_number(port.into()).is_empty() {
+                    errors.invalid(&at, &port, "port is not valid: must be between 1 and 65535, inclusive");
+                }
+            }
+            if let Some(text) = service.path.as_deref().filter(|text| !text.is_empty() && *text != "/") {
+                let at = path.child("path");
+                if !text.starts_with('/') {
+                    errors.invalid(&at, text, "must start with a '/'");
+                }
+                if text.contains("//") {
+                    errors.invalid(&at, text, "segment[1] may not be empty");
+                }
+            }
+        }
+    }
+}
+
+/// The fault of a webhook's URL.
+fn check_url(text: &str) -> Result<(), String> {
+    let url: http::Uri = text.parse().map_err(|error| format!("url must be a valid URL: {error}"))?;
+    if url.scheme_str() != Some("https") {
+        let scheme = url.scheme_str().unwrap_or_default();
+        return Err(format!("'https' is the only allowed URL scheme; got {scheme:?}"));
+    }
+    if url.host().is_none_or(str::is_empty) {
+        return Err("host must be specified".into());
+    }
+    if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err("user information is not permitted in the URL".into());
+    }
+    if text.contains('#') {
+        return Err("fragments are not permitted in the URL".into());
+    }
+    if url.query().is_some() {
+        return Err("query parameters are not permitted in the URL".into());
+    }
+    Ok(())
+}
+
+fn rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &RuleWithOperations) {
+    let lists = [
+        ("operations", &rule.operations),
+        ("apiGroups", &rule.api_groups),
+        ("apiVersions", &rule.api_versions),
+        ("resources", &rule.resources),
+    ];
+    for (field, list) in lists {
+        let list = list.as_deref().unwrap_or_default();
+        let at = path.child(field);
+        if list.is_empty() {
+            errors.required(&at, "");
+        }
+        if list.len() > 1 && list.iter().any(|one| one == "*") && field != "resources" {
+            errors.invalid(&at, &list.to_vec(), "if '*' is present, must not specify other values");
+        }
+    }
+    for (i, operation) in rule.operations.iter().flatten().enumerate() {
+        errors.one_of(&path.child("operations").index(i), operation, OPERATIONS);
+    }
+    for (i, version) in rule.api_versions.iter().flatten().enumerate() {
+        if version.is_empty() {
+            errors.required(&path.child("apiVersions").index(i), "");
+        }
+    }
+    for (i, resource) in rule.resources.iter().flatten().enumerate() {
+        if resource.is_empty() {
+            errors.required(&path.child("resources").index(i), "");
+        }
+    }
+    if let Some(scope) = &rule.scope {
+        errors.one_of(&path.child("scope"), scope, SCOPES);
+    }
+}
+
+fn match_conditions(errors: &mut FieldErrors, path: &Path<'_>, conditions: &[MatchCondition]) {
+    if conditions.len() > MAX_MATCH_CONDITIONS {
+        errors.too_many(path, conditions.len(), MAX_MATCH_CONDITIONS);
+    }
+    let mut seen = HashSet::new();
+    for (i, condition) in conditions.iter().enumerate() {
+        let path = path.index(i);
+        if condition.expression.trim().is_empty() {
+            errors.required(&path.child("expression"), "");
+        }
+        let at = path.child("name");
+        if condition.name.is_empty() {
+            errors.required(&at, "");
+        } else {
+            errors.invalid_each(&at, &condition.name, names::qualified_name(&condition.name));
+            if !seen.insert(&condition.name) {
+                errors.duplicate(&at, &condition.name);
+            }
+        }
+    }
+}
