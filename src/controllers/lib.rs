@@ -11,6 +11,7 @@ mod autoscaler;
 mod context;
 mod controller_ref;
 mod cron_job;
+mod custom_resource_definition;
 mod daemon_set;
 mod deployment;
 mod disruption;

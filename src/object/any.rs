@@ -12,12 +12,13 @@ use bytes::Bytes;
 use k8s_openapi::api::{
     apps, autoscaling, batch, coordination, core, discovery, policy, scheduling, storage,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::content::Without;
 use super::custom::CustomObject;
-use super::encode::Encoder;
+use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
 use super::{Key, Kind, Revision, numbers, pod_preset};
 
@@ -415,12 +416,23 @@ impl Object {
 
     /// Its JSON as a value, without who owns it and without these fields at its top.
     pub fn content_without(&self, fields: &[&str]) -> Value {
-        self.body.serialize(Without(fields)).expect("API types have string keys and finite numbers")
+        let value =
+            self.body.serialize(Without(fields)).expect("API types have string keys and finite numbers");
+        self.as_written(value)
     }
 
     /// Its JSON as a value, without who owns it.
     pub fn content(&self) -> Value {
-        self.body.to_value().expect("API types have string keys and finite numbers")
+        let value = self.body.to_value().expect("API types have string keys and finite numbers");
+        self.as_written(value)
+    }
+
+    /// The bounds in a schema are the only floats that users write, mostly as whole numbers.
+    fn as_written(&self, mut value: Value) -> Value {
+        if matches!(self.body, Body::CustomResourceDefinition(_)) {
+            whole_numbers(&mut value);
+        }
+        value
     }
 }
 

@@ -10,6 +10,7 @@ mod connections;
 mod console;
 mod controllers;
 mod crash;
+mod custom_resources;
 mod data_dirs;
 mod draining;
 mod hostile;

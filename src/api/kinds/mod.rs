@@ -13,11 +13,13 @@ mod definition;
 mod error;
 mod registry;
 mod resource;
+mod schema_rules;
 mod structural;
 
 mod config_map;
 mod controller_revision;
 mod cron_job;
+mod custom_resource_definition;
 mod daemon_set;
 mod deployment;
 mod endpoint_slice;
@@ -51,6 +53,8 @@ use crate::validate::{FieldError, FieldErrors, ephemeral, metadata};
 use object::{Kind, Object};
 
 pub(crate) use columns::RowCondition;
+pub(crate) use definition::Definition;
+pub use error::DefinitionError;
 pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};
 pub(crate) use resource::Strategy;

@@ -66,7 +66,6 @@ const OTHERS: &[Root] = roots![
     rbac::v1::RoleBinding,
     rbac::v1::ClusterRole,
     rbac::v1::ClusterRoleBinding,
-    apiextensions::v1::CustomResourceDefinition,
     authentication::v1::TokenRequest,
     authentication::v1::TokenReview,
     authentication::v1::SelfSubjectReview,
