@@ -31,8 +31,7 @@ impl Encoder {
     pub(super) fn serializer<W: Write>(out: W, owners: &ManagedFields) -> Serializer<W, Self> {
         let mut text = Vec::new();
         if !owners.is_empty() {
-            text.extend_from_slice(b"\"managedFields\":");
-            owners.write_json(&mut text);
+            owners.write_json(&mut text).expect("memory takes all");
         }
         Serializer::with_formatter(out, Self { owners: text, depth: 0, at: At::Elsewhere })
     }

@@ -9,7 +9,6 @@ mod any;
 pub mod completion_indexes;
 pub mod conditions;
 pub mod config;
-mod content;
 mod custom;
 mod encode;
 pub mod go_text;

@@ -1,8 +1,5 @@
 //! What Kubernetes' encoding of an object always has, whether anything was said of it or not: structs that are no
-//! pointers. Nobody comes to own them by writing something into them, so they are filled in before versions are
-//! compared.
-
-use serde_json::{Map, Value};
+//! pointers. Nobody comes to own them by writing something into them.
 
 use super::types::Type;
 use crate::schema::{Shape, TypeId, graph};
@@ -20,6 +17,7 @@ const NESTED: &[(&str, &[&str])] = &[
     ("CronJobSpec", &["jobTemplate"]),
     ("JobTemplateSpec", &["metadata", "spec"]),
     ("PodTemplateSpec", &["metadata", "spec"]),
+    ("PodSpec", &[CONTAINERS]),
     ("PersistentVolumeClaimSpec", &["resources"]),
     ("HorizontalPodAutoscalerSpec", &["scaleTargetRef"]),
     ("ServiceStatus", &["loadBalancer"]),
@@ -30,27 +28,34 @@ const NESTED: &[(&str, &[&str])] = &[
 ];
 
 /// The one list that is always there.
-const CONTAINERS: (&str, &str) = ("PodSpec", "containers");
+const CONTAINERS: &str = "containers";
 
-/// Fills in what is always there.
-pub(crate) fn complete(of: Type<'_>, value: &mut Value) {
-    if let (Type::Struct(id), Value::Object(fields)) = (of, value) {
-        fill(id, &OF_A_KIND, fields);
-    }
-}
+/// The names of what is always there in one value.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Always(&'static [&'static str]);
 
-fn fill(id: TypeId, names: &[&str], fields: &mut Map<String, Value>) {
-    let type_ = graph().get(id);
-    if type_.short_name() == CONTAINERS.0 {
-        fields.entry(CONTAINERS.1).or_insert(Value::Null);
+impl Always {
+    /// Of an object.
+    pub(super) fn of_object(of: Type<'_>) -> Self {
+        // Of a custom resource only the metadata, and nothing in it.
+        if let Type::Struct(_) = of { Self(&OF_A_KIND) } else { Self(&["metadata"]) }
     }
-    for name in names {
-        let Some(Shape::Object(below)) = type_.field(name).map(|field| &field.shape) else { continue };
-        let value = fields.entry(*name).or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(fields) = value {
-            let short = graph().get(*below).short_name();
-            let names = NESTED.iter().find(|(of, _)| *of == short).map_or(&[][..], |(_, names)| *names);
-            fill(*below, names, fields);
+
+    /// Whether a field of this type is always there, and what then always is in it.
+    pub(super) fn field(self, name: &str, of: Type<'_>) -> Option<Self> {
+        if !self.0.contains(&name) {
+            return None;
         }
+        match of {
+            Type::Shape(Shape::Object(id), _) => Some(Self::nested(*id)),
+            Type::Shape(Shape::List(_), _) if name == CONTAINERS => Some(Self::default()),
+            Type::Struct(_) => Some(Self::default()),
+            _ => None,
+        }
+    }
+
+    fn nested(id: TypeId) -> Self {
+        let short = graph().get(id).short_name();
+        NESTED.iter().find(|(of, _)| *of == short).map_or_else(Self::default, |(_, names)| Self(names))
     }
 }

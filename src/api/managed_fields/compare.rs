@@ -1,10 +1,12 @@
 //! What differs between two versions of an object, and the set of fields that one has.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::types::{Owned, Type};
+use object::managed::compact::{Cursor, Item, Sort};
 use object::managed::{FieldSet, Node, Step};
 
 /// What differs, path by path.
@@ -15,132 +17,100 @@ pub(crate) struct Changes {
     pub(crate) modified: FieldSet,
 }
 
-/// What differs at and below one path.
-#[derive(Default)]
-struct Difference {
-    added: Node,
-    removed: Node,
-    modified: Node,
+impl Changes {
+    /// Whether nothing differs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.modified.is_empty()
+    }
 }
 
 /// What differs below one path, step by step.
 #[derive(Default)]
-struct Below {
+struct Differences {
     added: Vec<(Step, Node)>,
     removed: Vec<(Step, Node)>,
     modified: Vec<(Step, Node)>,
 }
 
-impl Below {
-    /// `step` is made only for what differs.
-    fn put(&mut self, step: impl Fn() -> Step, found: Difference) {
-        let Difference { added, removed, modified } = found;
-        let lists = [(&mut self.added, added), (&mut self.removed, removed), (&mut self.modified, modified)];
-        for (list, node) in lists {
-            if !node.is_empty() {
-                list.push((step(), node));
+/// What differs between two versions, of which these are the [fingerprints](super::fingerprint).
+pub(crate) fn compare(old: &[u8], new: &[u8]) -> Changes {
+    if old == new {
+        return Changes::default();
+    }
+    level(&mut Cursor::new(old), &mut Cursor::new(new))
+}
+
+/// Goes through two levels side by side; both are in order.
+fn level(old: &mut Cursor<'_>, new: &mut Cursor<'_>) -> Changes {
+    let mut found = Differences::default();
+    let (mut before, mut after) = (old.next_item(), new.next_item());
+    loop {
+        let order = match (&before, &after) {
+            (None, None) => return found.finish(),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(before), Some(after)) if before.same_step(after) => Ordering::Equal,
+            (Some(before), Some(after)) => before.step().cmp(&after.step()),
+        };
+        match (order, &before, &after) {
+            (Ordering::Equal, Some(before), Some(after)) => found.both(before, after, old, new),
+            (Ordering::Less, Some(before), _) => {
+                let node = old.node(before);
+                Differences::put(&mut found.removed, before, node);
+            }
+            (_, _, Some(after)) => {
+                let node = new.node(after);
+                Differences::put(&mut found.added, after, node);
+            }
+            _ => {}
+        }
+        if order.is_le() {
+            before = old.next_item();
+        }
+        if order.is_ge() {
+            after = new.next_item();
+        }
+    }
+}
+
+impl Differences {
+    fn put(list: &mut Vec<(Step, Node)>, item: &Item<'_>, node: Node) {
+        if !node.is_empty() {
+            list.extend(item.step().map(|step| (step, node)));
+        }
+    }
+
+    /// What is there before and after. What is empty on both sides is compared as a whole.
+    fn both(&mut self, before: &Item<'_>, after: &Item<'_>, old: &mut Cursor<'_>, new: &mut Cursor<'_>) {
+        let below = |below| Node { member: false, below };
+        match (before.sort(), after.sort()) {
+            (Sort::Leaf(a), Sort::Leaf(b)) | (Sort::Bare(a), Sort::Bare(b)) => {
+                if a != b {
+                    Self::put(&mut self.modified, after, Node::leaf());
+                }
+            }
+            (Sort::Leaf(_), _) | (_, Sort::Leaf(_)) => {
+                old.pass(before);
+                new.pass(after);
+                Self::put(&mut self.modified, after, Node::leaf());
+            }
+            (Sort::Inner, Sort::Inner) if before.has_below() && after.has_below() => {
+                let Changes { added, removed, modified } = level(old, new);
+                Self::put(&mut self.added, after, below(added));
+                Self::put(&mut self.removed, after, below(removed));
+                Self::put(&mut self.modified, after, below(modified));
+            }
+            _ => {
+                Self::put(&mut self.removed, before, below(old.below(before)));
+                Self::put(&mut self.added, after, below(new.below(after)));
             }
         }
     }
 
-    fn finish(self) -> Difference {
-        let node = |nodes: Vec<(Step, Node)>| Node { member: false, below: nodes.into_iter().collect() };
-        Difference { added: node(self.added), removed: node(self.removed), modified: node(self.modified) }
+    fn finish(self) -> Changes {
+        let set = |nodes: Vec<(Step, Node)>| nodes.into_iter().collect();
+        Changes { added: set(self.added), removed: set(self.removed), modified: set(self.modified) }
     }
-}
-
-/// What differs between two versions.
-pub(crate) fn compare(of: Type<'_>, old: &Value, new: &Value) -> Changes {
-    let found = difference(of, Some(old), Some(new));
-    Changes { added: found.added.below, removed: found.removed.below, modified: found.modified.below }
-}
-
-fn difference(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Difference {
-    let Some(either) = new.or(old) else { return Difference::default() };
-    let owned = of.owned(either);
-    let same_way = old.is_none_or(|old| of.owned(old) == owned);
-    // What is empty on both sides is compared as a whole.
-    let is_leaf = !same_way || owned == Owned::Leaf || (is_bare(old) && is_bare(new));
-    // Only a leaf: anything else is compared part by part, once.
-    if is_leaf && old == new {
-        return Difference::default();
-    }
-    let mut found = match &owned {
-        Owned::Map if same_way => maps(of, old, new),
-        Owned::Set | Owned::Keyed(_) if same_way => lists(of, &owned, old, new),
-        _ => Difference::default(),
-    };
-    match (old, new) {
-        (None, _) => found.added.member = true,
-        (_, None) => found.removed.member = true,
-        _ => found.modified.member = is_leaf,
-    }
-    found
-}
-
-fn is_bare(value: Option<&Value>) -> bool {
-    match value {
-        None | Some(Value::Null) => true,
-        Some(Value::Object(fields)) => fields.is_empty(),
-        Some(Value::Array(items)) => items.is_empty(),
-        Some(_) => false,
-    }
-}
-
-fn fields(value: Option<&Value>) -> Option<&Map<String, Value>> {
-    value.and_then(Value::as_object)
-}
-
-fn maps(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Difference {
-    let (old, new) = (fields(old), fields(new));
-    let mut found = Below::default();
-    for (name, value) in new.into_iter().flatten() {
-        let before = old.and_then(|old| old.get(name));
-        found.put(|| Step::field(name), difference(of.field(name).0, before, Some(value)));
-    }
-    for (name, value) in old.into_iter().flatten() {
-        if new.is_none_or(|new| !new.contains_key(name)) {
-            found.put(|| Step::field(name), difference(of.field(name).0, Some(value), None));
-        }
-    }
-    found.finish()
-}
-
-type Sides<'a> = (Vec<&'a Value>, Vec<&'a Value>);
-
-fn items(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn lists(of: Type<'_>, owned: &Owned<'_>, old: Option<&Value>, new: Option<&Value>) -> Difference {
-    let (old, new) = (items(old), items(new));
-    let mut elements: BTreeMap<Step, Sides<'_>> = BTreeMap::new();
-    for item in old {
-        if let Ok(step) = of.step_to(owned, item) {
-            elements.entry(step).or_default().0.push(item);
-        }
-    }
-    for item in new {
-        if let Ok(step) = of.step_to(owned, item) {
-            elements.entry(step).or_default().1.push(item);
-        }
-    }
-    let mut found = Below::default();
-    for (step, (old, new)) in elements {
-        if old.len() <= 1 && new.len() <= 1 {
-            let of_item = difference(of.item(), old.first().copied(), new.first().copied());
-            found.put(|| step.clone(), of_item);
-        } else if old != new {
-            // What stands there twice is compared as a whole.
-            let side = match (old.is_empty(), new.is_empty()) {
-                (true, _) => &mut found.added,
-                (_, true) => &mut found.removed,
-                _ => &mut found.modified,
-            };
-            side.push((step, Node::leaf()));
-        }
-    }
-    found.finish()
 }
 
 /// The fields that a value has.

@@ -24,7 +24,7 @@ pub(crate) fn still_as_applied(of: Type<'_>, live: &Value, version: &str) -> Fie
         return FieldSet::default();
     };
     let set = field_set(of, &applied);
-    let changes = changes(of, applied, live.clone());
+    let changes = changes(of, &applied, live);
     set.difference(&changes.modified).difference(&changes.added).difference(&changes.removed)
 }
 

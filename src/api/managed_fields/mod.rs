@@ -6,9 +6,12 @@
 mod always;
 mod check;
 mod compare;
+mod digest;
+mod fingerprint;
 mod last_applied;
 mod merge;
 mod owners;
+mod serializer;
 mod types;
 mod updater;
 
@@ -20,9 +23,10 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kinds;
 use crate::{ApiError, Cause};
-use object::managed::{Entry, FieldSet, ManagedFields, path_text};
+use fingerprint::{fields, fingerprint};
+use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, path_text};
 use object::{Kind, Object, ServedKind};
-use owners::{MAX_UPDATE_MANAGERS, Owner, Owners};
+use owners::{Owner, Owners};
 pub(crate) use types::Type;
 use updater::{Application, Conflict};
 
@@ -63,22 +67,22 @@ pub(crate) fn track(
     if old.is_some_and(|old| base.is_empty() || old.same_content(new)) {
         return base;
     }
-    // Most writes are of a status: what is the same in both is not looked at.
-    let same: &[&str] = if old.is_some_and(|old| new.same_spec(old)) { &["spec"] } else { &[] };
-    let before = old.map_or_else(|| json!({}), |old| old.content_without(same));
-    let changes = updater::changes(of, before, new.content_without(same));
-    let touched = [&changes.added, &changes.modified, &changes.removed];
-    let base = reconciled(kinds, of, new.kind(), &base);
-    let (base, others) = if base.entries().len() < MAX_UPDATE_MANAGERS {
-        base.partition(|entry| entry.touches(&touched) || entry.manager().name == writer.manager)
-    } else {
-        (base, Vec::new())
+    let owner = Manager {
+        name: writer.manager.into(),
+        operation: Operation::Update,
+        api_version: new.api_version().into(),
+        subresource: writer.subresource.into(),
     };
-    let mut owners = Owners::from(&base);
-    let owner = Owner::updater(writer.manager, writer.subresource, &new.api_version());
-    updater::update(&mut owners, changes, &FieldSet::default(), owner, writer.now);
-    owners.cap();
-    ManagedFields::from(owners).and(others)
+    if old.is_none() && base.is_empty() {
+        return ManagedFields::new(vec![Entry::of_encoded(owner, Some(writer.now), &fields(of, new))]);
+    }
+    // What is the same in both is not looked at: most writes are of a status.
+    let same_spec = old.is_some_and(|old| new.same_spec(old)).then_some("spec");
+    let same_meta = old.is_some_and(|old| new.meta() == old.meta()).then_some("metadata");
+    let same: Vec<&str> = same_spec.into_iter().chain(same_meta).collect();
+    let before = old.map(|old| fingerprint(of, &same, old)).unwrap_or_default();
+    let changes = compare::compare(&before, &fingerprint(of, &same, new));
+    updater::updated(&reconciled(kinds, of, new.kind(), &base), changes, owner, writer.now)
 }
 
 /// The owners as the schema of a custom resource has them now, of which built-in kinds have one for ever. Those are left
@@ -138,7 +142,7 @@ fn apply_to(
     config: &Configuration<'_>,
 ) -> Result<(Value, Owners), Vec<Conflict>> {
     if owners.is_empty() {
-        let all = updater::changes(of, json!({}), live.clone());
+        let all = updater::changes(of, &json!({}), live);
         let before = Owner::updater(BEFORE_FIRST_APPLY, writer.subresource, config.version);
         updater::update(&mut owners, all, config.ignored, before, writer.now);
     }

@@ -30,7 +30,7 @@ impl Case {
     fn update(&mut self, manager: &str, next: &Value) -> &mut Self {
         let mut next = next.clone();
         (next["apiVersion"], next["kind"]) = (self.live["apiVersion"].clone(), self.live["kind"].clone());
-        let changes = updater::changes(self.of, self.live.clone(), next.clone());
+        let changes = updater::changes(self.of, &self.live, &next);
         let owner = Owner::updater(manager, "", self.version);
         updater::update(&mut self.owners, changes, &FieldSet::default(), owner, TIME);
         self.live = next;
@@ -363,5 +363,124 @@ proptest! {
         let lost = of(&before, "a").difference(&of(&case.owners, "a"));
         prop_assert_eq!(conflicts, !lost.is_empty());
         prop_assert_eq!(lost.intersection(&of(&case.owners, "b")), lost);
+    }
+}
+
+proptest! {
+    /// The fields of a new object are those that it has more than nothing.
+    #[test]
+    fn a_new_objects_fields_are_what_it_adds_api_13(config in configs()) {
+        let of = Type::built_in("", "v1", "ConfigMap");
+        let (new, nothing) = (fields(of, &config), fingerprint(of, &[], &json!({})));
+        let changes = compare::compare(&nothing, &fingerprint(of, &[], &config));
+        prop_assert!(changes.removed.is_empty());
+        prop_assert_eq!(object::managed::compact::encode(&changes.added.union(changes.modified)), new);
+    }
+}
+
+#[test]
+fn versions_are_compared_as_their_schema_says_api_13() {
+    let of = Type::built_in("apps", "v1", "Deployment");
+    let pod = |containers: &Value, more: &Value| {
+        let mut pod = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+        for (name, value) in more.as_object().into_iter().flatten() {
+            pod["spec"]["template"]["spec"][name] = value.clone();
+        }
+        pod
+    };
+    let one = |more: Value| {
+        let mut container = json!({"name": "a"});
+        container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        pod(&json!([container]), &json!({}))
+    };
+    let none = json!({});
+    let containers = ".spec.template.spec.containers";
+    let a = format!("{containers}[name=\"a\"]");
+    for (old, new, added, removed, modified) in [
+        // A whole list or struct is one field, whatever the order of its maps.
+        (
+            json!({"spec": {"selector": {"matchLabels": {"a": "1", "b": "2"}}}}),
+            json!({"spec": {"selector": {"matchLabels": {"b": "2", "a": "1"}}}}),
+            vec![],
+            vec![],
+            vec![],
+        ),
+        (
+            one(json!({"args": ["x"]})),
+            one(json!({"args": ["x", "y"]})),
+            vec![],
+            vec![],
+            vec![format!("{a}.args")],
+        ),
+        // Of what there is nothing on one side only the parts of the other differ.
+        (
+            one(json!({"resources": {"limits": {}}})),
+            one(json!({"resources": {"limits": {"cpu": "1"}}})),
+            vec![format!("{a}.resources.limits.cpu")],
+            vec![],
+            vec![],
+        ),
+        (one(json!({"env": []})), one(json!({})), vec![], vec![format!("{a}.env")], vec![]),
+        // The order of elements is nobody's; their keys are with their defaults.
+        (
+            pod(&json!([{"name": "a"}, {"name": "b"}]), &none),
+            pod(&json!([{"name": "b"}, {"name": "a"}]), &none),
+            vec![],
+            vec![],
+            vec![],
+        ),
+        (
+            one(json!({"ports": [{"containerPort": 1}]})),
+            one(json!({"ports": [{"containerPort": 1, "protocol": "TCP"}]})),
+            vec![format!("{a}.ports[containerPort=1,protocol=\"TCP\"].protocol")],
+            vec![],
+            vec![],
+        ),
+        // What stands there twice is one field; what cannot be told from others is none.
+        (
+            one(json!({"env": [{"name": "e", "value": "1"}]})),
+            one(json!({"env": [{"name": "e", "value": "1"}, {"name": "e", "value": "2"}, {"value": "3"}]})),
+            vec![],
+            vec![],
+            vec![format!("{a}.env[name=\"e\"]")],
+        ),
+        // What is not of its type is a whole.
+        (
+            one(json!({"env": "no"})),
+            one(json!({"env": [{"name": "e"}]})),
+            vec![],
+            vec![],
+            vec![format!("{a}.env")],
+        ),
+        (
+            json!({"spec": {"replicas": 1}}),
+            json!({"spec": {"replicas": "1"}}),
+            vec![],
+            vec![],
+            vec![".spec.replicas".into()],
+        ),
+        // What is always there is added by nobody.
+        (
+            none.clone(),
+            json!({"spec": {"strategy": {}, "paused": false}}),
+            vec![".spec.paused".into()],
+            vec![],
+            vec![],
+        ),
+        (
+            json!({"metadata": {"name": "n", "labels": {"l": "1"}}}),
+            none.clone(),
+            vec![],
+            vec![".metadata.labels".into(), ".metadata.labels.l".into()],
+            vec![],
+        ),
+    ] {
+        let found = updater::changes(of, &old, &new);
+        let texts = |set: &FieldSet| set.paths().iter().map(|path| path_text(path)).collect::<Vec<_>>();
+        assert_eq!(
+            (texts(&found.added), texts(&found.removed), texts(&found.modified)),
+            (added, removed, modified),
+            "{old} → {new}"
+        );
     }
 }

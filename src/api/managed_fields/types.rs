@@ -2,6 +2,7 @@
 //! a set, or element by element.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -9,12 +10,18 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::{Value, json};
 
 use crate::kinds::Kinds;
-use crate::schema::{ListType, MapType, MergeRule, Scalar, Shape, TypeId, graph};
+use crate::schema::{ListType, MapType, MergeRule, ObjectType, Scalar, Shape, TypeId, graph};
 use object::managed::Step;
-use object::{Object, ServedKind};
+use object::{Kind, Object, ServedKind};
 
 /// The schema of every object's metadata.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// The types of the built-in kinds, by their index.
+static ROOTS: LazyLock<Vec<Option<TypeId>>> = LazyLock::new(|| {
+    let infos = Kind::BUILT_IN.iter().map(|kind| kind.info());
+    infos.map(|info| graph().root(info.group, info.version, info.name)).collect()
+});
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +53,27 @@ pub(crate) enum Owned<'a> {
     Keyed(Vec<&'a str>),
 }
 
+/// What a value is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Json {
+    Null,
+    /// Text, number or boolean.
+    Scalar,
+    List,
+    Map,
+}
+
+impl Json {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Array(_) => Self::List,
+            Value::Object(_) => Self::Map,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => Self::Scalar,
+        }
+    }
+}
+
 /// What JSON a value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -65,8 +93,8 @@ impl<'a> Type<'a> {
         if let Some(schema) = kinds.schema_of(object) {
             return Self::Resource(schema.root());
         }
-        let info = object.kind().info();
-        Self::built_in(info.group, info.version, info.name)
+        let root = ROOTS.get(object.kind().index()).copied().flatten();
+        root.map_or(Type::Unknown, Type::Struct)
     }
 
     /// The type of a kind in a version.
@@ -84,6 +112,11 @@ impl<'a> Type<'a> {
 
     /// How a value of this type is owned; what is not of its type, as a whole.
     pub(crate) fn owned(self, value: &Value) -> Owned<'a> {
+        self.owned_as(Json::of(value))
+    }
+
+    /// As [`Type::owned`], of any value like this.
+    pub(crate) fn owned_as(self, value: Json) -> Owned<'a> {
         let owned = match self {
             Self::Shape(shape, rule) => match shape {
                 Shape::Any | Shape::Scalar(_) => Owned::Leaf,
@@ -107,28 +140,36 @@ impl<'a> Type<'a> {
                     _ => Owned::Leaf,
                 },
                 Some("object") => map(schema.x_kubernetes_map_type.as_deref() == Some("atomic")),
-                _ if schema.x_kubernetes_preserve_unknown_fields == Some(true) => map(!value.is_object()),
+                _ if schema.x_kubernetes_preserve_unknown_fields == Some(true) => map(value != Json::Map),
                 _ => Owned::Leaf,
             },
             Self::Text => Owned::Leaf,
-            Self::Unknown => map(!value.is_object()),
+            Self::Unknown => map(value != Json::Map),
         };
         let fits = match &owned {
             Owned::Leaf => true,
-            Owned::Map => value.is_object() || value.is_null(),
-            Owned::Set | Owned::Keyed(_) => value.is_array() || value.is_null(),
+            Owned::Map => matches!(value, Json::Map | Json::Null),
+            Owned::Set | Owned::Keyed(_) => matches!(value, Json::List | Json::Null),
         };
         if fits { owned } else { Owned::Leaf }
     }
 
     /// Whether it is a list or map that is owned as a whole.
     pub(crate) fn is_whole(self) -> bool {
-        let empty = match self.form() {
-            Form::List => json!([]),
-            Form::Map => json!({}),
+        let like = match self.form() {
+            Form::List => Json::List,
+            Form::Map => Json::Map,
             _ => return false,
         };
-        self.owned(&empty) == Owned::Leaf
+        self.owned_as(like) == Owned::Leaf
+    }
+
+    /// The fields that it names, of a built-in struct.
+    pub(crate) fn named_fields(self) -> Option<&'static ObjectType> {
+        match self {
+            Self::Struct(id) | Self::Shape(&Shape::Object(id), _) => Some(graph().get(id)),
+            _ => None,
+        }
     }
 
     /// The type of a field or of a map's value, and whether the type names the field.
@@ -226,7 +267,7 @@ impl<'a> Type<'a> {
     }
 
     /// What a key of a list's elements is when an element does not say it.
-    fn key_default(self, name: &str) -> Option<Value> {
+    pub(crate) fn key_default(self, name: &str) -> Option<Value> {
         match self.item() {
             Type::Shape(..) => (name == "protocol").then(|| json!("TCP")),
             Type::Custom(schema) => Some(schema.properties.as_ref()?.get(name)?.default.as_ref()?.0.clone()),

@@ -4,12 +4,13 @@ use std::mem::take;
 
 use serde_json::Value;
 
-use super::always::complete;
 use super::compare::{Changes, compare, field_set, with_named_fields};
+use super::fingerprint::fingerprint;
 use super::merge::{merge, remove};
-use super::owners::{Held, Owner, Owners, stripped};
+use super::owners::{Held, MAX_UPDATE_MANAGERS, Owner, Owners, stripped};
 use super::types::Type;
-use object::managed::{FieldSet, Step};
+use object::managed::compact::{contains, encode, touch};
+use object::managed::{Entry, FieldSet, ManagedFields, Manager, Step};
 
 /// A field that an apply would change and another owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,11 +19,9 @@ pub(crate) struct Conflict {
     pub(crate) path: Vec<Step>,
 }
 
-/// What differs between two versions, beside what is always there.
-pub(crate) fn changes(of: Type<'_>, mut old: Value, mut new: Value) -> Changes {
-    complete(of, &mut old);
-    complete(of, &mut new);
-    compare(of, &old, &new)
+/// What differs between two versions.
+pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
+    compare(&fingerprint(of, &[], old), &fingerprint(of, &[], new))
 }
 
 /// The owners after an update by `owner`.
@@ -31,7 +30,46 @@ pub(crate) fn update(owners: &mut Owners, changes: Changes, ignored: &FieldSet, 
     let written = added.union(modified).recursive_difference(ignored);
     owners.take(&written, None);
     owners.take(&removed, None);
-    owners.give(owner, stripped(written), now);
+    owners.give(owner, written, now);
+}
+
+/// As [`update`] where nothing is ignored; entries of which nothing changes are not even read.
+pub(crate) fn updated(base: &ManagedFields, changes: Changes, owner: Manager, now: i64) -> ManagedFields {
+    if changes.is_empty() {
+        return base.clone();
+    }
+    let Changes { added, removed, modified } = changes;
+    let written = added.union(modified);
+    let (is_written, is_removed) = (encode(&written), encode(&removed));
+    let mut entries = Vec::with_capacity(base.entries().len() + 1);
+    let mut has_own = false;
+    for entry in base.entries() {
+        let is_own = *entry.manager() == owner;
+        has_own |= is_own;
+        let loses = touch(entry.encoded(), &is_removed);
+        if is_own && !written.is_empty() {
+            let same = !loses && contains(entry.encoded(), &is_written);
+            let set = || entry.fields().difference(&removed).union(written.clone());
+            entries.push(if same { entry.at(Some(now)) } else { entry.with(Some(now), &set()) });
+        } else if loses || touch(entry.encoded(), &is_written) {
+            let set = entry.fields().difference(&written).difference(&removed);
+            if !set.is_empty() {
+                entries.push(entry.with(entry.time(), &set));
+            }
+        } else {
+            entries.push(entry.clone());
+        }
+    }
+    if !has_own && !written.is_empty() {
+        entries.push(Entry::of_encoded(owner, Some(now), &is_written));
+    }
+    let owners = ManagedFields::new(entries);
+    if owners.entries().len() <= MAX_UPDATE_MANAGERS {
+        return owners;
+    }
+    let mut owners = Owners::from(&owners);
+    owners.cap();
+    owners.into()
 }
 
 /// An applied configuration.
@@ -67,7 +105,7 @@ impl Application<'_> {
             }
             _ => merged,
         };
-        let Changes { added, removed, modified } = changes(self.of, live.clone(), next.clone());
+        let Changes { added, removed, modified } = changes(self.of, live, &next);
         let written = added.union(modified).recursive_difference(self.ignored);
         let conflicts: Vec<Conflict> = owners
             .0

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::compact;
 use super::path::Step;
 use super::set::{FieldSet, Node};
 
@@ -61,9 +62,17 @@ fn step_text(step: &Step) -> String {
 pub(super) fn value_text(step: &Step) -> String {
     match step {
         Step::Key(values) => {
-            let map: Map<String, Value> =
-                values.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-            Value::Object(map).to_string()
+            let mut text = vec![b'{'];
+            for (i, (name, value)) in values.iter().enumerate() {
+                if i > 0 {
+                    text.push(b',');
+                }
+                compact::write_json_text(name, &mut text).expect("a text is JSON");
+                text.push(b':');
+                serde_json::to_writer(&mut text, value).expect("a value is JSON");
+            }
+            text.push(b'}');
+            String::from_utf8(text).unwrap_or_default()
         }
         Step::Value(value) => value.to_string(),
         Step::Field(_) | Step::Index(_) => String::new(),

@@ -3,12 +3,13 @@
 //! An object keeps its entries beside its typed value, each set of fields in a compact form ([`compact`]) that
 //! objects with equal sets share. Only what reads an object as JSON sees them written out.
 
-mod compact;
+pub mod compact;
 mod fields_v1;
 mod path;
 mod set;
 mod shared;
 
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -68,10 +69,29 @@ pub struct Entry {
 impl Entry {
     /// What `manager` owns since `time`, in seconds since 1970.
     pub fn new(manager: Manager, time: Option<i64>, fields: &FieldSet) -> Self {
-        let encoded = compact::encode(fields);
+        Self::of_encoded(manager, time, &compact::encode(fields))
+    }
+
+    /// As [`Entry::new`], of a set that is encoded ([`compact`]).
+    pub fn of_encoded(manager: Manager, time: Option<i64>, fields: &[u8]) -> Self {
         // What a status names (addresses) is of one object alone.
-        let fields = if manager.subresource.is_empty() { shared::bytes(&encoded) } else { encoded.into() };
+        let fields = if manager.subresource.is_empty() { shared::bytes(fields) } else { fields.into() };
         Self { manager: shared::manager(manager), time, fields }
+    }
+
+    /// The same manager's, with these fields since `time`.
+    #[must_use]
+    pub fn with(&self, time: Option<i64>, fields: &FieldSet) -> Self {
+        let encoded = compact::encode(fields);
+        let is_own = !self.manager.subresource.is_empty();
+        let fields = if is_own { encoded.into() } else { shared::bytes(&encoded) };
+        Self { manager: self.manager.clone(), time, fields }
+    }
+
+    /// The same, since `time`.
+    #[must_use]
+    pub fn at(&self, time: Option<i64>) -> Self {
+        Self { time, ..self.clone() }
     }
 
     /// Who.
@@ -89,10 +109,9 @@ impl Entry {
         compact::decode(&self.fields)
     }
 
-    /// Whether it owns something in a field at the top of the object that one of these sets has.
-    pub fn touches(&self, sets: &[&FieldSet]) -> bool {
-        let mut tops = compact::top_fields(&self.fields).into_iter().map(Step::Field);
-        tops.any(|step| sets.iter().any(|set| set.at(&step).is_some()))
+    /// What it owns, encoded ([`compact`]).
+    pub fn encoded(&self) -> &[u8] {
+        &self.fields
     }
 
     fn owns_the_same(&self, other: &Self) -> bool {
@@ -147,26 +166,26 @@ impl Entry {
 }
 
 impl Entry {
-    /// Appends it as [`Entry::to_value`] has it, without the value.
-    fn write_json(&self, out: &mut Vec<u8>) {
+    /// Writes it as [`Entry::to_value`] has it, without the value.
+    fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let Manager { name, operation, api_version, subresource } = &*self.manager;
-        out.extend_from_slice(b"{\"apiVersion\":");
-        compact::write_json_text(api_version, out);
-        out.extend_from_slice(b",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
-        compact::write_json(&self.fields, out);
-        out.extend_from_slice(b",\"manager\":");
-        compact::write_json_text(name, out);
-        out.extend_from_slice(b",\"operation\":");
-        compact::write_json_text(operation.text(), out);
+        out.write_all(b"{\"apiVersion\":")?;
+        compact::write_json_text(api_version, out)?;
+        out.write_all(b",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":")?;
+        compact::write_json(&self.fields, out)?;
+        out.write_all(b",\"manager\":")?;
+        compact::write_json_text(name, out)?;
+        out.write_all(b",\"operation\":")?;
+        compact::write_json_text(operation.text(), out)?;
         if !subresource.is_empty() {
-            out.extend_from_slice(b",\"subresource\":");
-            compact::write_json_text(subresource, out);
+            out.write_all(b",\"subresource\":")?;
+            compact::write_json_text(subresource, out)?;
         }
         if let Some(time) = self.time.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
-            out.extend_from_slice(b",\"time\":");
-            compact::write_json_text(&time.to_string(), out);
+            out.write_all(b",\"time\":")?;
+            compact::write_json_text(&time.to_string(), out)?;
         }
-        out.push(b'}');
+        out.write_all(b"}")
     }
 }
 
@@ -200,21 +219,6 @@ impl ManagedFields {
         self.0.is_none()
     }
 
-    /// Those whose entries are so, and the others.
-    pub fn partition(&self, is_so: impl Fn(&Entry) -> bool) -> (Self, Vec<Entry>) {
-        let (so, others) = self.entries().iter().cloned().partition(is_so);
-        (Self::new(so), others)
-    }
-
-    /// With these beside its own.
-    #[must_use]
-    pub fn and(self, others: Vec<Entry>) -> Self {
-        if others.is_empty() {
-            return self;
-        }
-        Self::new(self.entries().iter().cloned().chain(others).collect())
-    }
-
     /// One entry an owner.
     pub fn entries(&self) -> &[Entry] {
         self.0.as_deref().unwrap_or_default()
@@ -232,16 +236,16 @@ impl ManagedFields {
         entries
     }
 
-    /// Appends them as `metadata.managedFields` has them.
-    pub(crate) fn write_json(&self, out: &mut Vec<u8>) {
-        out.push(b'[');
+    /// Writes them as a field of the metadata.
+    pub(crate) fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(b"\"managedFields\":[")?;
         for (i, entry) in self.entries().iter().enumerate() {
             if i > 0 {
-                out.push(b',');
+                out.write_all(b",")?;
             }
-            entry.write_json(out);
+            entry.write_json(out)?;
         }
-        out.push(b']');
+        out.write_all(b"]")
     }
 
     /// As `metadata.managedFields` has them.

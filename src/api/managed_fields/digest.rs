@@ -1,0 +1,192 @@
+//! A digest of any value that is JSON: two versions are told apart by it. The order of a map's entries is nothing to it.
+
+use std::collections::hash_map::RandomState;
+use std::fmt::{Display, Error, Write as _};
+use std::hash::{BuildHasher, Hash};
+use std::sync::LazyLock;
+
+use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
+
+/// This process' own, so that nobody can make two values of one digest.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// The digest of some bytes or of a value that is no map or list.
+pub(super) fn of(value: impl Hash) -> u64 {
+    KEYS.hash_one(value)
+}
+
+/// The digest of a value.
+pub(super) fn digest<T: ?Sized + Serialize>(value: &T) -> Result<u64, Error> {
+    value.serialize(Digest)
+}
+
+/// Makes a digest of a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Digest;
+
+/// What a digest is of, so that `1` and `"1"` differ.
+#[derive(Hash)]
+enum Sort {
+    Null,
+    Bool,
+    Integer,
+    Float,
+    Text,
+    List,
+    Map,
+}
+
+/// Of a map so far.
+#[derive(Debug, Default)]
+pub(super) struct MapDigest {
+    entries: usize,
+    sum: u64,
+    /// Of the key of the entry under way.
+    key: u64,
+}
+
+impl MapDigest {
+    /// Adds an entry.
+    pub(super) fn add<T: ?Sized + Serialize>(&mut self, name: &str, value: &T) -> Result<(), Error> {
+        self.put(of(name), digest(value)?);
+        Ok(())
+    }
+
+    fn put(&mut self, name: u64, value: u64) {
+        self.sum = self.sum.wrapping_add(of((name, value)));
+        self.entries += 1;
+    }
+
+    /// The digest of the whole.
+    pub(super) fn finish(&self) -> u64 {
+        of((Sort::Map, self.entries, self.sum))
+    }
+}
+
+impl SerializeStruct for MapDigest {
+    type Ok = u64;
+    type Error = Error;
+
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
+        self.add(name, value)
+    }
+
+    fn end(self) -> Result<u64, Error> {
+        Ok(self.finish())
+    }
+}
+
+impl SerializeMap for MapDigest {
+    type Ok = u64;
+    type Error = Error;
+
+    fn serialize_key<T: ?Sized + Serialize>(&mut self, key: &T) -> Result<(), Error> {
+        self.key = of(key_text(key)?.as_str());
+        Ok(())
+    }
+
+    fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
+        self.put(self.key, digest(value)?);
+        Ok(())
+    }
+
+    fn end(self) -> Result<u64, Error> {
+        Ok(self.finish())
+    }
+}
+
+/// Of a list so far.
+#[derive(Debug)]
+pub(super) struct ListDigest {
+    items: usize,
+    state: u64,
+}
+
+impl ListDigest {
+    pub(super) fn new() -> Self {
+        Self { items: 0, state: 0 }
+    }
+
+    /// Adds an element.
+    pub(super) fn add<T: ?Sized + Serialize>(&mut self, item: &T) -> Result<(), Error> {
+        self.state = of((self.state, digest(item)?));
+        self.items += 1;
+        Ok(())
+    }
+
+    /// The digest of the whole.
+    pub(super) fn finish(&self) -> u64 {
+        of((Sort::List, self.items, self.state))
+    }
+}
+
+impl SerializeSeq for ListDigest {
+    type Ok = u64;
+    type Error = Error;
+
+    fn serialize_element<T: ?Sized + Serialize>(&mut self, item: &T) -> Result<(), Error> {
+        self.add(item)
+    }
+
+    fn end(self) -> Result<u64, Error> {
+        Ok(self.finish())
+    }
+}
+
+/// The text of a map's key.
+pub(super) fn key_text<T: ?Sized + Serialize>(key: &T) -> Result<String, Error> {
+    let serde_json::Value::String(text) = serde_json::to_value(key).map_err(|_| Error)? else {
+        return Err(Error);
+    };
+    Ok(text)
+}
+
+impl Serializer for Digest {
+    type Ok = u64;
+    type Error = Error;
+    type SerializeSeq = ListDigest;
+    type SerializeTuple = Impossible<u64, Error>;
+    type SerializeTupleStruct = Impossible<u64, Error>;
+    type SerializeTupleVariant = Impossible<u64, Error>;
+    type SerializeMap = MapDigest;
+    type SerializeStruct = MapDigest;
+    type SerializeStructVariant = Impossible<u64, Error>;
+
+    fn serialize_bool(self, value: bool) -> Result<u64, Error> {
+        Ok(of((Sort::Bool, value)))
+    }
+
+    fn serialize_i64(self, value: i64) -> Result<u64, Error> {
+        Ok(of((Sort::Integer, i128::from(value))))
+    }
+
+    fn serialize_u64(self, value: u64) -> Result<u64, Error> {
+        Ok(of((Sort::Integer, i128::from(value))))
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<u64, Error> {
+        Ok(of((Sort::Float, value.to_bits())))
+    }
+
+    fn serialize_str(self, value: &str) -> Result<u64, Error> {
+        Ok(of((Sort::Text, value)))
+    }
+
+    fn serialize_unit(self) -> Result<u64, Error> {
+        Ok(of(Sort::Null))
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<ListDigest, Error> {
+        Ok(ListDigest::new())
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<MapDigest, Error> {
+        Ok(MapDigest::default())
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<MapDigest, Error> {
+        Ok(MapDigest::default())
+    }
+
+    super::serializer::as_json!();
+}

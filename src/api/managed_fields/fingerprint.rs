@@ -1,0 +1,422 @@
+//! The fields of an object as ownership sees them, in order and in few bytes ([`object::managed::compact`]), read off the
+//! typed value in one pass: alone for what nobody has written before, with a digest of each leaf to compare versions.
+//!
+//! What no entry ever names is not in it: which object it is, and what the API keeps.
+
+use std::fmt::{Display, Error, Write as _};
+use std::mem::take;
+use std::ops::Range;
+
+use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
+use serde_json::Value;
+
+use super::always::Always;
+use super::digest::{self, Digest, ListDigest, MapDigest, digest, key_text};
+use super::types::{Json, Owned, Type};
+use crate::schema::ObjectType;
+use object::Object;
+use object::managed::Step;
+use object::managed::compact::{FieldName, Place, Writer};
+
+/// At the top of every object.
+const NOT_OWNED: [&str; 2] = ["apiVersion", "kind"];
+/// In the metadata of every object; in order.
+const NOT_OWNED_METADATA: [&str; 9] = [
+    "clusterName",
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "name",
+    "namespace",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// What is read so.
+pub(super) trait Content {
+    /// Serializes it.
+    fn walk(&self, walk: Walk<'_, '_>) -> Result<Element, Error>;
+}
+
+impl Content for Object {
+    fn walk(&self, walk: Walk<'_, '_>) -> Result<Element, Error> {
+        self.serialize_content(walk)
+    }
+}
+
+impl Content for Value {
+    fn walk(&self, walk: Walk<'_, '_>) -> Result<Element, Error> {
+        self.serialize(walk)
+    }
+}
+
+/// The fields that a new object has, as a set.
+pub(super) fn fields(of: Type<'_>, object: &impl Content) -> Vec<u8> {
+    written(of, false, &[], object)
+}
+
+/// The fields of an object with a digest of each, but for these at its top.
+pub(super) fn fingerprint(of: Type<'_>, without: &[&str], object: &impl Content) -> Vec<u8> {
+    written(of, true, without, object)
+}
+
+fn written(of: Type<'_>, digests: bool, without: &[&str], object: &impl Content) -> Vec<u8> {
+    let mut to = Writer::default();
+    let level = Level::Object(without);
+    let walk = Walk { to: &mut to, digests, at: None, of, level, always: Always::of_object(of), keys: &[] };
+    object.walk(walk).expect("objects are maps of JSON");
+    to.end();
+    to.into_bytes()
+}
+
+/// Where in an object a value stands.
+#[derive(Clone, Copy, Debug)]
+enum Level<'a> {
+    /// It is the object; without these fields.
+    Object(&'a [&'a str]),
+    Metadata,
+    Below,
+}
+
+/// What was read of a value on the way.
+#[derive(Debug, Default)]
+pub(super) struct Element {
+    is_map: bool,
+    /// Those of the list that it is an element of.
+    keys: Vec<(Box<str>, Value)>,
+}
+
+/// Writes one value.
+#[derive(Debug)]
+pub(super) struct Walk<'w, 'a> {
+    to: &'w mut Writer,
+    digests: bool,
+    /// Its node; none of the object itself.
+    at: Option<Place>,
+    of: Type<'a>,
+    level: Level<'w>,
+    /// What is always there in it.
+    always: Always,
+    /// The names of fields that are asked for.
+    keys: &'w [&'w str],
+}
+
+impl<'w, 'a> Walk<'w, 'a> {
+    fn leaf(self, digest: impl FnOnce() -> Result<u64, Error>) -> Result<Element, Error> {
+        let Some(at) = self.at else { return Err(Error) };
+        if self.digests {
+            let digest = digest()?;
+            self.to.digest(at, digest, false);
+        }
+        Ok(Element::default())
+    }
+
+    fn map(self) -> Fields<'w, 'a> {
+        let is_whole = self.of.owned_as(Json::Map) != Owned::Map;
+        let inner = if is_whole { Inner::Whole(MapDigest::default()) } else { Inner::Parts };
+        let (start, element) = (self.to.position(), Element { is_map: true, keys: Vec::new() });
+        let (named, last, key) = (self.of.named_fields(), String::new(), String::new());
+        Fields { walk: self, element, inner, start, named, behind: 0, last, is_sorted: true, fields: 0, key }
+    }
+}
+
+/// How the fields of a map are written.
+#[derive(Debug)]
+enum Inner {
+    /// As one leaf.
+    Whole(MapDigest),
+    /// One by one.
+    Parts,
+}
+
+/// Writes the fields of a map or struct.
+#[derive(Debug)]
+pub(super) struct Fields<'w, 'a> {
+    walk: Walk<'w, 'a>,
+    element: Element,
+    inner: Inner,
+    start: usize,
+    /// The fields that the type names, and where in them the next one is looked for.
+    named: Option<&'static ObjectType>,
+    behind: usize,
+    /// The name before, where the type names none.
+    last: String,
+    is_sorted: bool,
+    fields: usize,
+    /// Of the entry under way.
+    key: String,
+}
+
+impl Fields<'_, '_> {
+    fn add<T: ?Sized + Serialize>(&mut self, name: &str, value: &T) -> Result<(), Error> {
+        self.fields += 1;
+        if self.walk.keys.contains(&name) {
+            self.element.keys.push((name.into(), serde_json::to_value(value).map_err(|_| Error)?));
+        }
+        if let Inner::Whole(whole) = &mut self.inner {
+            return if self.walk.digests { whole.add(name, value) } else { Ok(()) };
+        }
+        let Walk { to, digests, of, level, always, .. } = &mut self.walk;
+        let is_left_out = match level {
+            Level::Object(without) => NOT_OWNED.contains(&name) || without.contains(&name),
+            Level::Metadata => NOT_OWNED_METADATA.binary_search(&name).is_ok(),
+            Level::Below => false,
+        };
+        if is_left_out {
+            return Ok(());
+        }
+        let named = self.named.and_then(|named| named.field_behind(name, &mut self.behind));
+        let (field, number) = match named {
+            Some(field) => (Type::Shape(&field.shape, field.merge), field.number),
+            None => {
+                // The names that a type has are in order, and these are not among those left.
+                self.is_sorted &= self.named.is_none() && (self.last.as_str() < name || self.last.is_empty());
+                self.last.clear();
+                self.last.push_str(name);
+                (of.field(name).0, FieldName::of(name))
+            }
+        };
+        let is_metadata = matches!(level, Level::Object(_)) && name == "metadata";
+        let always_in = always.field(name, field);
+        let at = to.field(name, number);
+        let before = to.position();
+        if always_in.is_none() {
+            to.member(at);
+        }
+        value.serialize(Walk {
+            to: &mut **to,
+            digests: *digests,
+            at: Some(at),
+            of: field,
+            level: if is_metadata { Level::Metadata } else { Level::Below },
+            always: always_in.unwrap_or_default(),
+            keys: &[],
+        })?;
+        // Nobody owns that it is there.
+        if !*digests && !to.is_member(at) && to.position() == before {
+            to.forget(at);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Element {
+        let Self { walk, element, inner, start, is_sorted, fields, .. } = self;
+        let Walk { to, digests, at, .. } = walk;
+        if !is_sorted {
+            to.sort_again(start);
+        }
+        let Some(at) = at else { return element };
+        match inner {
+            Inner::Whole(whole) => {
+                if fields > 0 {
+                    to.member(at);
+                }
+                if digests {
+                    to.digest(at, whole.finish(), false);
+                }
+            }
+            Inner::Parts if fields == 0 => {
+                if digests {
+                    to.digest(at, MapDigest::default().finish(), true);
+                }
+            }
+            Inner::Parts => to.end_below(at, start),
+        }
+        element
+    }
+}
+
+fn digest_of_bytes(bytes: &[u8]) -> u64 {
+    digest::of(bytes)
+}
+
+impl SerializeStruct for Fields<'_, '_> {
+    type Ok = Element;
+    type Error = Error;
+
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
+        self.add(name, value)
+    }
+
+    fn end(self) -> Result<Element, Error> {
+        Ok(self.finish())
+    }
+}
+
+impl SerializeMap for Fields<'_, '_> {
+    type Ok = Element;
+    type Error = Error;
+
+    fn serialize_key<T: ?Sized + Serialize>(&mut self, key: &T) -> Result<(), Error> {
+        self.key = key_text(key)?;
+        Ok(())
+    }
+
+    fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
+        let key = take(&mut self.key);
+        self.add(&key, value)
+    }
+
+    fn end(self) -> Result<Element, Error> {
+        Ok(self.finish())
+    }
+}
+
+/// Writes the elements of a list.
+#[derive(Debug)]
+pub(super) struct Items<'w, 'a> {
+    walk: Walk<'w, 'a>,
+    inner: OwnedItems<'a>,
+    start: usize,
+    items: usize,
+    /// Those that were written, and where.
+    steps: Vec<(Step, Range<usize>)>,
+}
+
+/// How the elements of a list are written.
+#[derive(Debug)]
+enum OwnedItems<'a> {
+    /// As one leaf.
+    Whole(ListDigest),
+    /// One by one.
+    Each(Owned<'a>),
+}
+
+impl SerializeSeq for Items<'_, '_> {
+    type Ok = Element;
+    type Error = Error;
+
+    fn serialize_element<T: ?Sized + Serialize>(&mut self, item: &T) -> Result<(), Error> {
+        self.items += 1;
+        let Walk { to, digests, of, .. } = &mut self.walk;
+        let before = to.position();
+        let owned = match &mut self.inner {
+            OwnedItems::Whole(whole) if *digests => return whole.add(item),
+            OwnedItems::Whole(_) => return Ok(()),
+            OwnedItems::Each(owned) => owned,
+        };
+        let step = match owned {
+            Owned::Keyed(names) => {
+                let at = to.element();
+                to.member(at);
+                let Element { is_map, keys: mut found } = item.serialize(Walk {
+                    to: &mut **to,
+                    digests: *digests,
+                    at: Some(at),
+                    of: of.item(),
+                    level: Level::Below,
+                    always: Always::default(),
+                    keys: &names[..],
+                })?;
+                let of = *of;
+                for name in names.iter().filter(|_| is_map) {
+                    if !found.iter().any(|(there, _)| **there == **name)
+                        && let Some(value) = of.key_default(name)
+                    {
+                        found.push(((*name).into(), value));
+                    }
+                }
+                if found.is_empty() || !is_map {
+                    // It cannot be told from others.
+                    to.forget(at);
+                    return Ok(());
+                }
+                let step = Step::key(found);
+                to.set_key(at, &step);
+                step
+            }
+            _ => {
+                let value = serde_json::to_value(item).map_err(|_| Error)?;
+                let Ok(step) = of.step_to(owned, &value) else { return Ok(()) };
+                let at = to.value(&step);
+                to.member(at);
+                if *digests {
+                    to.digest(at, digest(&value)?, false);
+                }
+                step
+            }
+        };
+        self.steps.push((step, before..self.walk.to.position()));
+        Ok(())
+    }
+
+    fn end(self) -> Result<Element, Error> {
+        let Self { walk, inner, start, items, steps } = self;
+        let Walk { to, digests, at: Some(at), .. } = walk else { return Err(Error) };
+        match inner {
+            OwnedItems::Whole(whole) if digests => to.digest(at, whole.finish(), false),
+            OwnedItems::Whole(_) => {}
+            OwnedItems::Each(_) if items == 0 => {
+                if digests {
+                    to.digest(at, ListDigest::new().finish(), true);
+                }
+            }
+            OwnedItems::Each(_) => {
+                to.sort(start, steps, digests.then_some(&digest_of_bytes));
+                to.end_below(at, start);
+            }
+        }
+        Ok(Element::default())
+    }
+}
+
+impl<'w, 'a> Serializer for Walk<'w, 'a> {
+    type Ok = Element;
+    type Error = Error;
+    type SerializeSeq = Items<'w, 'a>;
+    type SerializeTuple = Impossible<Element, Error>;
+    type SerializeTupleStruct = Impossible<Element, Error>;
+    type SerializeTupleVariant = Impossible<Element, Error>;
+    type SerializeMap = Fields<'w, 'a>;
+    type SerializeStruct = Fields<'w, 'a>;
+    type SerializeStructVariant = Impossible<Element, Error>;
+
+    fn serialize_bool(self, value: bool) -> Result<Element, Error> {
+        self.leaf(|| Digest.serialize_bool(value))
+    }
+
+    fn serialize_i64(self, value: i64) -> Result<Element, Error> {
+        self.leaf(|| Digest.serialize_i64(value))
+    }
+
+    fn serialize_u64(self, value: u64) -> Result<Element, Error> {
+        self.leaf(|| Digest.serialize_u64(value))
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<Element, Error> {
+        self.leaf(|| Digest.serialize_f64(value))
+    }
+
+    fn serialize_str(self, value: &str) -> Result<Element, Error> {
+        self.leaf(|| Digest.serialize_str(value))
+    }
+
+    fn serialize_unit(self) -> Result<Element, Error> {
+        let is_leaf = self.of.owned_as(Json::Null) == Owned::Leaf;
+        let Some(at) = self.at else { return Err(Error) };
+        if self.digests {
+            self.to.digest(at, Digest.serialize_unit()?, !is_leaf);
+        }
+        Ok(Element::default())
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Items<'w, 'a>, Error> {
+        let inner = match self.of.owned_as(Json::List) {
+            Owned::Leaf | Owned::Map => OwnedItems::Whole(ListDigest::new()),
+            each => OwnedItems::Each(each),
+        };
+        let start = self.to.position();
+        Ok(Items { walk: self, inner, start, items: 0, steps: Vec::new() })
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Fields<'w, 'a>, Error> {
+        Ok(self.map())
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Fields<'w, 'a>, Error> {
+        Ok(self.map())
+    }
+
+    super::serializer::as_json!();
+}

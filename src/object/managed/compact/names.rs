@@ -1,0 +1,81 @@
+//! Names of fields as numbers. The numbers are this process' own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::{RwLock, RwLockReadGuard};
+
+/// How many names of fields are numbered: all that schemas have and the usual labels. Others are written out, so
+/// that clients cannot fill the memory with names.
+const MAX_NAMES: usize = 1 << 14;
+/// Longer names are written out.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The number of a field's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldName(u16);
+
+/// All names that are numbered.
+#[derive(Default)]
+pub(super) struct Names {
+    numbers: HashMap<Arc<str>, FieldName>,
+    names: Vec<Name>,
+}
+
+struct Name {
+    text: Arc<str>,
+    /// As a key of `fieldsV1`: `"f:name":`.
+    key: Box<[u8]>,
+}
+
+static NAMES: LazyLock<RwLock<Names>> = LazyLock::new(RwLock::default);
+
+impl FieldName {
+    /// The number of a name, given one now if there is room.
+    pub fn of(name: &str) -> Option<Self> {
+        if name.len() > MAX_NAME_BYTES {
+            return None;
+        }
+        if let Some(number) = NAMES.read().numbers.get(name) {
+            return Some(*number);
+        }
+        let mut names = NAMES.write();
+        if let Some(number) = names.numbers.get(name) {
+            return Some(*number);
+        }
+        if names.names.len() >= MAX_NAMES {
+            return None;
+        }
+        let number = Self(u16::try_from(names.names.len()).ok()?);
+        let text: Arc<str> = name.into();
+        let key = format!("{}:", serde_json::Value::from(format!("f:{name}")));
+        names.names.push(Name { text: text.clone(), key: key.into_bytes().into() });
+        names.numbers.insert(text, number);
+        Some(number)
+    }
+
+    pub(super) fn number(self) -> u16 {
+        self.0
+    }
+}
+
+impl Names {
+    /// The names so far, which nobody adds to meanwhile: for a moment only.
+    pub(super) fn read() -> RwLockReadGuard<'static, Self> {
+        NAMES.read()
+    }
+
+    /// The name of a number; empty when nothing has it.
+    pub(super) fn text(&self, number: u64) -> &str {
+        self.at(number).map_or("", |name| &name.text)
+    }
+
+    /// The name of a number as a key of `fieldsV1`.
+    pub(super) fn key(&self, number: u64) -> &[u8] {
+        self.at(number).map_or(b"\"f:\":", |name| &name.key)
+    }
+
+    fn at(&self, number: u64) -> Option<&Name> {
+        self.names.get(usize::try_from(number).ok()?)
+    }
+}

@@ -1,0 +1,239 @@
+//! Sets and fingerprints are read.
+
+use std::io::{self, Write};
+
+use super::names::Names;
+use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, SORT, VALUE};
+use crate::managed::fields_v1;
+use crate::managed::{FieldSet, Node, Step};
+
+/// What [`super::encode`] made.
+pub(crate) fn decode(bytes: &[u8]) -> FieldSet {
+    Cursor::new(bytes).set()
+}
+
+/// Writes what [`super::encode`] made as `fieldsV1` has it.
+pub(crate) fn write_json(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+    json(&mut Cursor::new(bytes), &Names::read(), false, out)
+}
+
+/// Writes a text as JSON.
+pub(crate) fn write_json_text(text: &str, out: &mut impl Write) -> io::Result<()> {
+    Ok(serde_json::to_writer(out, text)?)
+}
+
+/// Reads nodes one after the other.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a>(&'a [u8]);
+
+/// A node's head and step.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    head: u8,
+    /// Of a numbered field its number, else its text.
+    step: &'a [u8],
+    digest: Option<u64>,
+}
+
+/// What a fingerprint says of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// It is owned as a whole; this is the digest.
+    Leaf(u64),
+    /// It is a map or list without anything in it, or null; this is the digest.
+    Bare(u64),
+    /// It has parts.
+    Inner,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the first node.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The next node at this level; what is below it comes next and must be read or passed.
+    pub fn next_item(&mut self) -> Option<Item<'a>> {
+        let head = self.byte();
+        let step = match head & SORT {
+            NAMED | KEY | VALUE => {
+                let length = self.number() as usize;
+                self.bytes(length)
+            }
+            NUMBERED | INDEX => {
+                let before = self.0;
+                self.number();
+                &before[..before.len() - self.0.len()]
+            }
+            _ => return None,
+        };
+        let digest = (head & DIGEST != 0).then(|| {
+            let bytes = self.bytes(DIGEST_BYTES);
+            bytes.try_into().map_or(0, u64::from_le_bytes)
+        });
+        Some(Item { head, step, digest })
+    }
+
+    /// Passes over what is below a node.
+    pub fn pass(&mut self, item: &Item<'_>) {
+        if !item.has_below() {
+            return;
+        }
+        while let Some(below) = self.next_item() {
+            self.pass(&below);
+        }
+    }
+
+    /// What is in the set below a node.
+    pub fn below(&mut self, item: &Item<'_>) -> FieldSet {
+        if item.has_below() { self.set() } else { FieldSet::default() }
+    }
+
+    /// What is in the set at and below a node.
+    pub fn node(&mut self, item: &Item<'_>) -> Node {
+        Node { member: item.is_member(), below: self.below(item) }
+    }
+
+    fn set(&mut self) -> FieldSet {
+        let mut nodes = Vec::new();
+        while let Some(item) = self.next_item() {
+            let node = self.node(&item);
+            nodes.extend(item.step().map(|step| (step, node)));
+        }
+        nodes.into_iter().collect()
+    }
+
+    fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return END };
+        self.0 = rest;
+        *first
+    }
+
+    fn number(&mut self) -> u64 {
+        let (mut number, mut shift) = (0, 0);
+        loop {
+            let byte = self.byte();
+            number |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 || shift > 63 {
+                return number;
+            }
+        }
+    }
+
+    fn bytes(&mut self, length: usize) -> &'a [u8] {
+        let (bytes, rest) = self.0.split_at(length.min(self.0.len()));
+        self.0 = rest;
+        bytes
+    }
+}
+
+impl<'a> Item<'a> {
+    /// Whether the path itself is in the set.
+    pub fn is_member(&self) -> bool {
+        self.head & MEMBER != 0
+    }
+
+    /// Whether nodes are below it.
+    pub fn has_below(&self) -> bool {
+        self.head & BELOW != 0
+    }
+
+    /// What a fingerprint says of its value.
+    pub fn sort(&self) -> Sort {
+        match self.digest {
+            Some(digest) if self.head & BARE != 0 => Sort::Bare(digest),
+            Some(digest) => Sort::Leaf(digest),
+            None => Sort::Inner,
+        }
+    }
+
+    /// Whether two nodes have the same step.
+    pub fn same_step(&self, other: &Self) -> bool {
+        self.head & SORT == other.head & SORT && self.step == other.step
+    }
+
+    /// The step to it; none when it cannot be read.
+    pub fn step(&self) -> Option<Step> {
+        match self.head & SORT {
+            NAMED => Some(Step::field(self.text())),
+            NUMBERED => Some(Step::field(Names::read().text(self.number()))),
+            KEY => fields_v1::read_key(self.text()).ok(),
+            VALUE => fields_v1::read_value(self.text()).ok(),
+            INDEX => Some(Step::Index(self.number().cast_signed())),
+            _ => None,
+        }
+    }
+
+    fn number(&self) -> u64 {
+        Cursor(self.step).number()
+    }
+
+    fn text(&self) -> &'a str {
+        std::str::from_utf8(self.step).unwrap_or_default()
+    }
+}
+
+/// Whether all nodes of a level, and those below, are in another's: both are in order.
+pub(super) fn has_all(set: &mut Cursor<'_>, other: &mut Cursor<'_>) -> bool {
+    while let Some(wanted) = other.next_item() {
+        let found = loop {
+            match set.next_item() {
+                Some(item) if item.same_step(&wanted) => break item,
+                Some(item) => set.pass(&item),
+                None => return false,
+            }
+        };
+        if wanted.is_member() && !found.is_member() {
+            return false;
+        }
+        let has_below = match (found.has_below(), wanted.has_below()) {
+            (true, true) => has_all(set, other),
+            (true, false) => {
+                set.pass(&found);
+                true
+            }
+            (false, wanted) => !wanted,
+        };
+        if !has_below {
+            return false;
+        }
+    }
+    // So that what comes behind this level is read next.
+    while let Some(rest) = set.next_item() {
+        set.pass(&rest);
+    }
+    true
+}
+
+fn json(cursor: &mut Cursor<'_>, names: &Names, itself: bool, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(if itself { b"{\".\":{}" } else { b"{" })?;
+    let mut is_first = !itself;
+    while let Some(item) = cursor.next_item() {
+        if !std::mem::take(&mut is_first) {
+            out.write_all(b",")?;
+        }
+        let mut key = |sort: &str, text: &str| {
+            write_json_text(&format!("{sort}:{text}"), out)?;
+            out.write_all(b":")
+        };
+        match item.head & SORT {
+            NUMBERED => out.write_all(names.key(item.number()))?,
+            NAMED => key("f", item.text())?,
+            KEY => key("k", item.text())?,
+            VALUE => key("v", item.text())?,
+            _ => key("i", &item.number().cast_signed().to_string())?,
+        }
+        if item.has_below() {
+            json(cursor, names, item.is_member(), out)?;
+        } else {
+            out.write_all(b"{}")?;
+        }
+    }
+    out.write_all(b"}")
+}

@@ -1,0 +1,194 @@
+//! Sets and fingerprints are written.
+
+use std::ops::Range;
+
+use super::Cursor;
+use super::names::FieldName;
+use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, VALUE};
+use crate::managed::fields_v1;
+use crate::managed::{FieldSet, Step};
+
+/// The bytes of a set.
+pub fn encode(set: &FieldSet) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.set(set);
+    writer.bytes
+}
+
+/// Writes a set node by node, those at one level in order.
+#[derive(Debug, Default)]
+pub struct Writer {
+    bytes: Vec<u8>,
+}
+
+/// Where a node's head stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place(usize);
+
+impl Writer {
+    /// What was written.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// How much was written: the start of what comes next.
+    pub fn position(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Begins the node of a field.
+    pub fn field(&mut self, name: &str, number: Option<FieldName>) -> Place {
+        let place = Place(self.bytes.len());
+        match number {
+            Some(number) => {
+                self.bytes.push(NUMBERED);
+                self.number(u64::from(number.number()));
+            }
+            None => self.text(NAMED, name),
+        }
+        place
+    }
+
+    /// Begins the node of an element whose step is said when it is known ([`Writer::set_key`]).
+    pub fn element(&mut self) -> Place {
+        self.bytes.push(KEY);
+        Place(self.bytes.len() - 1)
+    }
+
+    /// Says which element it is that was begun.
+    pub fn set_key(&mut self, place: Place, step: &Step) {
+        let mut text = Self::default();
+        text.text(KEY, &fields_v1::value_text(step));
+        let at = place.0 + 1;
+        self.bytes.splice(at..at, text.bytes.into_iter().skip(1));
+    }
+
+    /// Begins the node of an element of a set.
+    pub fn value(&mut self, step: &Step) -> Place {
+        let place = Place(self.bytes.len());
+        self.text(VALUE, &fields_v1::value_text(step));
+        place
+    }
+
+    /// The path itself is in the set.
+    pub fn member(&mut self, place: Place) {
+        self.bytes[place.0] |= MEMBER;
+    }
+
+    /// Whether the path itself is in the set.
+    pub fn is_member(&self, place: Place) -> bool {
+        self.bytes[place.0] & MEMBER != 0
+    }
+
+    /// Puts a digest of the value behind the step, before anything is written below it.
+    pub fn digest(&mut self, place: Place, digest: u64, is_bare: bool) {
+        self.bytes[place.0] |= if is_bare { DIGEST | BARE } else { DIGEST };
+        self.bytes.extend_from_slice(&digest.to_le_bytes());
+    }
+
+    /// Ends what is below a node, if anything was written since `start`.
+    pub fn end_below(&mut self, place: Place, start: usize) {
+        if self.bytes.len() > start {
+            self.bytes[place.0] |= BELOW;
+            self.bytes.push(END);
+        }
+    }
+
+    /// Ends the top.
+    pub fn end(&mut self) {
+        self.bytes.push(END);
+    }
+
+    /// Forgets a node and what is below it, when that is the last.
+    pub fn forget(&mut self, place: Place) {
+        self.bytes.truncate(place.0);
+    }
+
+    /// Puts the nodes at one level, which were written since `start` and stand there, in order; of those with the same step
+    /// one leaf comes. `digest` makes one of what was written of them, where there are digests.
+    pub fn sort(
+        &mut self,
+        start: usize,
+        mut nodes: Vec<(Step, Range<usize>)>,
+        digest: Option<&dyn Fn(&[u8]) -> u64>,
+    ) {
+        if nodes.is_sorted_by(|(a, _), (b, _)| a < b) {
+            return;
+        }
+        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let tail = self.bytes.split_off(start);
+        let whole = |range: &Range<usize>| &tail[range.start - start..range.end - start];
+        for same in nodes.chunk_by(|(a, _), (b, _)| a == b) {
+            let (step, first) = &same[0];
+            if same.len() == 1 {
+                self.bytes.extend_from_slice(whole(first));
+                continue;
+            }
+            let place = self.step(step);
+            self.member(place);
+            if let Some(digest) = digest {
+                let all: Vec<u8> = same.iter().flat_map(|(_, range)| whole(range).iter().copied()).collect();
+                self.digest(place, digest(&all), false);
+            }
+        }
+    }
+
+    /// Puts the fields of a map that were written since `start` in order.
+    pub fn sort_again(&mut self, start: usize) {
+        let mut cursor = Cursor::new(&self.bytes[start..]);
+        let mut nodes = Vec::new();
+        let position = |cursor: &Cursor<'_>| self.bytes.len() - cursor.left();
+        let mut from = start;
+        while let Some(item) = cursor.next_item() {
+            cursor.pass(&item);
+            nodes.extend(item.step().map(|step| (step, from..position(&cursor))));
+            from = position(&cursor);
+        }
+        self.sort(start, nodes, None);
+    }
+
+    fn step(&mut self, step: &Step) -> Place {
+        let place = Place(self.bytes.len());
+        match step {
+            Step::Field(name) => return self.field(name, FieldName::of(name)),
+            Step::Key(_) => self.text(KEY, &fields_v1::value_text(step)),
+            Step::Value(_) => return self.value(step),
+            Step::Index(index) => {
+                self.bytes.push(INDEX);
+                self.number(index.cast_unsigned());
+            }
+        }
+        place
+    }
+
+    fn set(&mut self, set: &FieldSet) {
+        for (step, node) in set.nodes() {
+            let place = self.step(step);
+            if node.member {
+                self.member(place);
+            }
+            if !node.below.is_empty() {
+                self.bytes[place.0] |= BELOW;
+                self.set(&node.below);
+            }
+        }
+        self.end();
+    }
+
+    fn text(&mut self, head: u8, text: &str) {
+        self.bytes.push(head);
+        self.number(text.len() as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    /// Seven bits a byte, the lowest first.
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+}
+
+const _: () = assert!(DIGEST_BYTES == size_of::<u64>());
