@@ -495,13 +495,9 @@ async fn numbers_in_a_schema_stay_as_they_were_written_api_14() {
     let mut spec = sized(65_535);
     spec["properties"]["ratio"] = json!({"type": "number", "minimum": 0.5});
     let definition = gadgets(spec);
-    let created = client.ask(
-        Method::POST,
-        &format!("{DEFINITIONS}?fieldManager=first"),
-        &[("content-type", "application/json")],
-        &definition,
-    );
-    let (_, made) = created.await;
+    let path = format!("{DEFINITIONS}?fieldManager=first");
+    let (_, made) =
+        client.ask(Method::POST, &path, &[("content-type", "application/json")], &definition).await;
     let size = &made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
     assert_eq!(
         (size["size"]["maximum"].to_string(), size["ratio"]["minimum"].to_string()),
