@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 
-use super::{Api, ApiError, DeleteOptions, Propagation, Selection};
+use super::{Api, ApiError, DeleteOptions, Propagation, Selection, definitions};
 use base::clock;
 use object::owner::is_terminating;
 use object::{Body, Key, Kind, Object};
@@ -71,7 +71,8 @@ impl Api {
                 Step::Nothing => return Ok(Deleted::Terminating(current)),
                 Step::Remove => self.remove(&current).map(Deleted::Removed),
                 Step::Mark(marked) => {
-                    self.store().replace(*marked, current.revision()).map(Deleted::Terminating)
+                    let marked = self.store().replace(*marked, current.revision());
+                    marked.inspect(|marked| self.definition_stored(marked)).map(Deleted::Terminating)
                 }
             };
             match result {
@@ -117,6 +118,7 @@ impl Api {
     fn remove(&self, current: &Arc<Object>) -> Result<Arc<Object>, WriteError> {
         let last = self.store().remove(current.kind(), &current.key(), current.revision())?;
         self.give_addresses_back(&last, None);
+        self.definition_stored(&last);
         Ok(last)
     }
 }
@@ -154,6 +156,8 @@ fn next_step(current: &Object, options: &DeleteOptions, now: Timestamp) -> Step 
         }
         (Some(_), None) => {}
         (None, _) => {
+            definitions::mark_terminating(&mut next, now);
+            let meta = next.meta_mut();
             let end = now.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(now);
             meta.deletion_timestamp = Some(clock::time(end));
             meta.deletion_grace_period_seconds = Some(grace);

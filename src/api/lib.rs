@@ -8,10 +8,13 @@
 mod addresses;
 pub mod admission;
 mod authorization;
+mod cel;
 pub mod certificates;
 mod default;
+pub mod definitions;
 mod deletion;
 mod error;
+mod formats;
 mod generated_name;
 mod history;
 pub mod http;
@@ -22,6 +25,7 @@ pub mod node_access;
 mod node_ports;
 mod options;
 pub mod patch;
+mod pattern;
 mod quota;
 mod room;
 mod rules;
@@ -39,7 +43,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use ipnet::Ipv4Net;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use base::clock::Clock;
 pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
@@ -101,6 +105,8 @@ struct Inner {
     node_ports: node_ports::NodePorts,
     quotas: quota::Books,
     kinds: kinds::Registry,
+    /// What is served of the stored definitions, by their names.
+    definitions: Mutex<HashMap<String, definitions::Followed>>,
     pod_budget: admission::active_pods::PodBudget,
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
@@ -124,6 +130,7 @@ impl Api {
             node_ports: node_ports::NodePorts::default(),
             quotas: quota::Books::default(),
             kinds: kinds::Registry::default(),
+            definitions: Mutex::default(),
             pod_budget: admission::active_pods::PodBudget::default(),
             signer,
             bindings: authorization::Bindings::default(),
@@ -132,6 +139,7 @@ impl Api {
         };
         let api = Self { inner: Arc::new(inner), manager: API_SERVER };
         api.take_existing_addresses();
+        api.serve_stored_definitions();
         api
     }
 

@@ -9,7 +9,7 @@ use super::builtin;
 use super::resource::{Kind, KindFacts, ResourceKey};
 
 /// The kinds of the server that can be listed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalogue {
     kinds: Vec<Kind>,
     /// Whether the server has answered; before that only those of every Kubernetes are known.

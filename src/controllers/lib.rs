@@ -13,6 +13,7 @@ mod cluster_role_aggregation;
 mod context;
 mod controller_ref;
 mod cron_job;
+mod custom_resource_definition;
 mod daemon_set;
 mod deployment;
 mod disruption;

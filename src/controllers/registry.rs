@@ -27,6 +27,7 @@ const ALL: &[(&str, Start)] = &[
     ("horizontalpodautoscaling", super::autoscaler::start),
     ("garbagecollector", super::garbage::start),
     ("resourcequota", super::resource_quota::start),
+    ("customresourcedefinition", super::custom_resource_definition::start),
     ("namespace", super::namespace::start),
     ("serviceaccount", super::namespace::service_account::start),
     ("serviceaccount-token", super::namespace::account_token::start),

@@ -92,6 +92,14 @@ impl Document {
         Err(self.error("kind", message))
     }
 
+    /// Whether it names a kind of a group that no built-in kind is of: a server may know it.
+    pub fn is_of_another_group(&self) -> bool {
+        let (group, _) = object::split_api_version(self.api_version());
+        !group.is_empty()
+            && !self.kind_name().is_empty()
+            && !ServedKind::built_in().any(|known| known.group() == group)
+    }
+
     /// The typed object; a value of the wrong shape is reported with its position.
     pub fn object(&self) -> Result<Object, ManifestError> {
         let served = self.served()?;

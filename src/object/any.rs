@@ -13,12 +13,13 @@ use k8s_openapi::api::{
     admissionregistration, apps, autoscaling, batch, certificates, coordination, core, discovery, networking,
     policy, rbac, scheduling, storage,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use serde_json::Value;
 
 use super::custom::CustomObject;
-use super::encode::Encoder;
+use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
 use super::{Key, Kind, Revision, numbers, pod_preset};
 
@@ -433,7 +434,16 @@ impl Object {
 
     /// Its JSON as a value, without who owns it.
     pub fn content(&self) -> Value {
-        self.body.to_value().expect("API types have string keys and finite numbers")
+        let value = self.body.to_value().expect("API types have string keys and finite numbers");
+        self.as_written(value)
+    }
+
+    /// The bounds in a schema are the only floats that users write, mostly as whole numbers.
+    fn as_written(&self, mut value: Value) -> Value {
+        if matches!(self.body, Body::CustomResourceDefinition(_)) {
+            whole_numbers(&mut value);
+        }
+        value
     }
 }
 

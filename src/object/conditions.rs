@@ -10,6 +10,7 @@ use k8s_openapi::api::apps::v1::{DeploymentCondition, ReplicaSetCondition};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use k8s_openapi::api::batch::v1::JobCondition;
 use k8s_openapi::api::core::v1::{NamespaceCondition, NodeCondition, PodCondition};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 
 /// Whether a condition holds.
@@ -111,6 +112,7 @@ macro_rules! condition {
     };
 }
 
+condition!(CustomResourceDefinitionCondition, text);
 condition!(DeploymentCondition, option);
 condition!(ReplicaSetCondition, option);
 condition!(HorizontalPodAutoscalerCondition, text);

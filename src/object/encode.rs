@@ -70,10 +70,38 @@ impl Formatter for Encoder {
         Ok(())
     }
 
+    /// As Go writes numbers: a whole one without a fraction.
+    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
+        match whole(value) {
+            Some(whole) => write!(out, "{whole}"),
+            None => out.write_all(serde_json::Value::from(value).to_string().as_bytes()),
+        }
+    }
+
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         if self.at == At::Name && fragment == "metadata" {
             self.at = At::Metadata;
         }
         out.write_all(fragment.as_bytes())
+    }
+}
+
+/// The whole number that a float is, as far as floats have each of them.
+fn whole(value: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
+}
+
+/// Turns floats that are whole numbers into such: how the value of an object compares with what a client wrote.
+pub(super) fn whole_numbers(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Number(number) if number.is_f64() => {
+            if let Some(whole) = number.as_f64().and_then(whole) {
+                *number = whole.into();
+            }
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        _ => {}
     }
 }

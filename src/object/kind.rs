@@ -200,6 +200,9 @@ kinds! { $
     /// A namespace.
     Namespace(core::v1::Namespace) = "", "v1", "namespaces", "namespace",
         short ["ns"], categories [], Cluster, SpecStatus, subresources [Status, Finalize];
+    /// A kind of object that users add.
+    CustomResourceDefinition(apiextensions::v1::CustomResourceDefinition) = "apiextensions.k8s.io", "v1", "customresourcedefinitions", "customresourcedefinition",
+        short ["crd", "crds"], categories ["api-extensions"], Cluster, Generations, subresources [Status];
     /// A named priority of pods.
     PriorityClass(scheduling::v1::PriorityClass) = "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass",
         short ["pc"], categories [], Cluster, Plain, subresources [];
@@ -355,6 +358,12 @@ impl Kind {
             subresources: &[],
         })));
         Ok(kind)
+    }
+
+    /// Every kind that this process knows: those of the table, and each custom kind it has ever seen, in whatever
+    /// cluster.
+    pub fn known() -> impl Iterator<Item = Self> {
+        (0..TABLE.len() + CUSTOM.read().len()).map(|index| Self(index as u16))
     }
 
     /// The name of a version of this kind, kept while the process lives.

@@ -49,15 +49,15 @@ fn widget(name: &str, replicas: i64) -> Value {
 }
 
 /// Asks the API over HTTP.
-struct Client(Server);
+pub(crate) struct Client(Server);
 
 impl Client {
-    fn new(api: &Api) -> Self {
+    pub(crate) fn new(api: &Api) -> Self {
         let credentials = Credentials::new("secret");
         Self(Server::new(api.clone(), credentials, CancellationToken::new(), ServerConfig::default()))
     }
 
-    async fn ask(
+    pub(crate) async fn ask(
         &self,
         method: Method,
         path: &str,
@@ -75,17 +75,17 @@ impl Client {
         (status, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         let (status, body) = self.ask(Method::GET, path, &[], &Value::Null).await;
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
 
-    async fn create(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+    pub(crate) async fn create(&self, path: &str, body: &Value) -> (StatusCode, Value) {
         self.ask(Method::POST, path, &[("content-type", "application/json")], body).await
     }
 
-    async fn merge(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+    pub(crate) async fn merge(&self, path: &str, body: &Value) -> (StatusCode, Value) {
         self.ask(Method::PATCH, path, &[("content-type", "application/merge-patch+json")], body).await
     }
 }

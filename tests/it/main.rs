@@ -11,6 +11,7 @@ mod connections;
 mod console;
 mod controllers;
 mod crash;
+mod custom_resources;
 mod data_dirs;
 mod draining;
 mod hostile;

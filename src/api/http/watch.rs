@@ -2,6 +2,7 @@
 
 use crate::Api;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,6 +93,22 @@ pub(super) fn answer(
     });
     let body = Body::from_stream(futures::StreamExt::map(stream, Ok::<_, Infallible>));
     Ok(Shown::up_to(after, followed(body)))
+}
+
+/// Waits until the definition of the kind is gone, or does not serve the version any more, and all that was before is
+/// durable; for ever with a built-in kind.
+async fn no_longer_served(api: Api, served: ServedKind) {
+    if !served.kind().is_custom() {
+        return std::future::pending().await;
+    }
+    let mut changed = api.kinds_changed();
+    while api.kinds().serves(served) {
+        if changed.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+    // A disk that fails has told so elsewhere.
+    let _ = api.durable(api.revision()).await;
 }
 
 /// A watch that cannot be: once the request is understood, Kubernetes tells so in the stream.
@@ -215,6 +232,7 @@ impl Run {
         let mut bookmark =
             tokio::time::interval_at(tokio::time::Instant::now() + self.bookmark_every, self.bookmark_every);
         bookmark.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut gone = pin!(no_longer_served(self.view.api.clone(), self.view.served));
         loop {
             // Nothing is taken from the store before the client wants it: until then the ring holds it for all.
             while !to.wanted().await {
@@ -225,6 +243,7 @@ impl Run {
             }
             tokio::select! {
                 () = to.closed() => return Err(Gone),
+                () = &mut gone => return self.send_rest(&mut to).await,
                 changes = self.watcher.next() => match changes {
                     Ok(changes) => self.send_changes(changes, &mut to).await?,
                     Err(error) => {
@@ -243,6 +262,17 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// The kind is gone: what is still to be told of it is the end.
+    async fn send_rest(&mut self, to: &mut Outlet) -> Result<(), Gone> {
+        while let Ok(changes) = self.watcher.take() {
+            if changes.is_empty() {
+                break;
+            }
+            self.send_changes(changes, to).await?;
+        }
+        Ok(())
     }
 
     async fn send_changes(&self, changes: Vec<Change>, to: &mut Outlet) -> Result<(), Gone> {

@@ -15,9 +15,9 @@ use super::columns::{self, ColumnDefinition};
 use super::error::DefinitionError;
 use super::resource::{Replicas, Strategy};
 use super::structural::Structural;
-use crate::validate::FieldErrors;
+use crate::validate::{FieldErrors, Path};
 use object::time::human_age;
-use object::{CustomObject, Object};
+use object::{CustomObject, Kind, Object};
 
 /// The message for a date that is none.
 const INVALID: &str = "<invalid>";
@@ -30,6 +30,8 @@ pub(crate) struct CustomStrategy {
     selectable: Vec<String>,
     status: bool,
     scale: Option<ScalePaths>,
+    /// What whoever writes one is told of the version.
+    deprecated: Option<String>,
 }
 
 struct PrinterColumn {
@@ -45,7 +47,7 @@ struct ScalePaths {
 }
 
 impl CustomStrategy {
-    pub(super) fn of(version: &CustomResourceDefinitionVersion) -> Result<Self, DefinitionError> {
+    pub(super) fn of(kind: Kind, version: &CustomResourceDefinitionVersion) -> Result<Self, DefinitionError> {
         let columns = version.additional_printer_columns.iter().flatten().map(PrinterColumn::of);
         let schema = version.schema.as_ref().and_then(|s| s.open_api_v3_schema.clone()).unwrap_or_default();
         let subresources = version.subresources.as_ref();
@@ -69,6 +71,11 @@ impl CustomStrategy {
                 .collect::<Result<_, DefinitionError>>()?,
             status: subresources.is_some_and(|s| s.status.is_some()),
             scale: scale.transpose()?,
+            deprecated: (version.deprecated == Some(true)).then(|| {
+                let said = version.deprecation_warning.clone();
+                let info = kind.info();
+                said.unwrap_or_else(|| format!("{}/{} {} is deprecated", info.group, version.name, info.name))
+            }),
         })
     }
 
@@ -84,11 +91,37 @@ impl CustomStrategy {
         self.scale.is_some()
     }
 
-    fn validate(&self, object: &Object, errors: &mut FieldErrors) {
-        if let Some(custom) = object.custom() {
-            self.schema.validate(&custom.fields, errors);
+    fn validate(&self, object: &Object, old: Option<&Object>, errors: &mut FieldErrors) {
+        let Some(custom) = object.custom() else { return };
+        self.schema.validate(&custom.fields, errors);
+        if !self.schema.has_rules() {
+            return;
+        }
+        if errors.block_rules() {
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing \
+                          errors to complete validation";
+            return errors.invalid(&Path::root("<nil>"), "null", detail);
+        }
+        let old = old.and_then(as_rules_see_it);
+        if let Some(new) = as_rules_see_it(object) {
+            self.schema.judge(&new, old.as_ref(), errors);
         }
     }
+}
+
+/// An object as rules read it: of its metadata they know the name alone.
+fn as_rules_see_it(object: &Object) -> Option<Value> {
+    let custom = object.custom()?;
+    let mut fields = custom.fields.clone();
+    let mut metadata = Map::new();
+    let names = [("name", &object.meta().name), ("generateName", &object.meta().generate_name)];
+    for (field, name) in names {
+        metadata.extend(name.as_ref().map(|name| (field.to_string(), json!(name))));
+    }
+    fields.insert("apiVersion".into(), json!(custom.api_version()));
+    fields.insert("kind".into(), json!(object.kind().info().name));
+    fields.insert("metadata".into(), Value::Object(metadata));
+    Some(Value::Object(fields))
 }
 
 impl PrinterColumn {
@@ -148,6 +181,10 @@ impl Strategy for CustomStrategy {
         self.status
     }
 
+    fn warning(&self) -> Option<&str> {
+        self.deprecated.as_deref()
+    }
+
     fn same_spec(&self, new: &Object, old: &Object) -> bool {
         match (new.custom(), old.custom()) {
             (Some(new), Some(old)) if !self.status => new.same_content(old),
@@ -156,15 +193,15 @@ impl Strategy for CustomStrategy {
     }
 
     fn validate_create(&self, object: &Object, errors: &mut FieldErrors) {
-        self.validate(object, errors);
+        self.validate(object, None, errors);
     }
 
-    fn validate_update(&self, new: &Object, _old: &Object, errors: &mut FieldErrors) {
-        self.validate(new, errors);
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut FieldErrors) {
+        self.validate(new, Some(old), errors);
     }
 
-    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut FieldErrors) {
-        self.validate(new, errors);
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut FieldErrors) {
+        self.validate(new, Some(old), errors);
     }
 
     fn columns(&self) -> Vec<ColumnDefinition> {
@@ -233,16 +270,21 @@ fn at<'a>(object: &'a CustomObject, path: &[String]) -> Option<&'a Value> {
     rest.iter().try_fold(object.fields.get(first)?, |value, name| value.get(name))
 }
 
-/// The names in a path of plain fields, as `.spec.replicas`.
+/// The names in a path of plain fields, of a field of a definition.
 fn field_path(field: &'static str, path: &str) -> Result<Vec<String>, DefinitionError> {
     let wrong = |reason: &str| DefinitionError::Path { field, path: path.into(), reason: reason.into() };
-    let names = path.strip_prefix('.').ok_or_else(|| wrong("it must begin with a dot"))?;
+    simple_path(path).map_err(wrong)
+}
+
+/// The names in a path of plain fields, as `.spec.replicas`.
+pub(super) fn simple_path(path: &str) -> Result<Vec<String>, &'static str> {
+    let names = path.strip_prefix('.').ok_or("it must begin with a dot")?;
     let plain =
         |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
     if names.split('.').all(plain) {
         Ok(names.split('.').map(ToString::to_string).collect())
     } else {
-        Err(wrong("it must name fields only"))
+        Err("it must name fields only")
     }
 }
 
@@ -251,7 +293,7 @@ const MAX_PATH: usize = 512;
 const MAX_PATH_DEPTH: usize = 16;
 
 /// Kubernetes' paths (`.metadata.annotations.example\.com/x`) begin without `$` and escape dots in names.
-fn json_path(path: &str) -> Result<JpQuery, String> {
+pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
     if path.len() > MAX_PATH || path.matches(['(', '[']).count() > MAX_PATH_DEPTH {
         return Err(format!("more than {MAX_PATH} bytes, or {MAX_PATH_DEPTH} brackets"));
     }

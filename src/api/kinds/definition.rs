@@ -25,6 +25,8 @@ pub(crate) struct Definition {
     pub(crate) versions: Vec<Version>,
     /// Which of them objects are stored in: an index.
     pub(crate) storage: usize,
+    /// It is being deleted: objects of it can go, and no new ones come.
+    pub(crate) is_terminating: bool,
 }
 
 /// One version of a custom resource.
@@ -52,7 +54,7 @@ impl Version {
 
 impl Definition {
     /// Reads the spec of a CustomResourceDefinition.
-    pub(super) fn of(spec: &CustomResourceDefinitionSpec) -> Result<Self, DefinitionError> {
+    pub(crate) fn of(spec: &CustomResourceDefinitionSpec) -> Result<Self, DefinitionError> {
         let names = &spec.names;
         let scope = match spec.scope.as_str() {
             "Namespaced" => Scope::Namespaced,
@@ -82,6 +84,7 @@ impl Definition {
                 .map(|version| version_of(kind, version))
                 .collect::<Result<_, _>>()?,
             storage,
+            is_terminating: false,
         })
     }
 
@@ -95,6 +98,6 @@ fn version_of(kind: Kind, version: &CustomResourceDefinitionVersion) -> Result<V
     Ok(Version {
         name: kind.version_name(&version.name)?,
         is_served: version.served,
-        strategy: CustomStrategy::of(version)?,
+        strategy: CustomStrategy::of(kind, version)?,
     })
 }

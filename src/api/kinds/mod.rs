@@ -13,6 +13,7 @@ mod definition;
 mod error;
 mod registry;
 mod resource;
+mod schema_rules;
 mod structural;
 
 mod api_service;
@@ -23,6 +24,7 @@ mod config_map;
 mod controller_revision;
 mod cron_job;
 mod csi_driver;
+mod custom_resource_definition;
 mod daemon_set;
 mod deployment;
 mod endpoint_slice;
@@ -63,6 +65,8 @@ use object::{Kind, Object};
 
 pub(crate) use certificate_signing_request::{approval_differs, with_approval};
 pub(crate) use columns::RowCondition;
+pub(crate) use definition::Definition;
+pub use error::DefinitionError;
 pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};
 pub(crate) use resource::Strategy;

@@ -51,6 +51,8 @@ pub(crate) struct ServedResource {
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
+    /// No new objects can be made.
+    pub(crate) is_terminating: bool,
 }
 
 impl Kinds {
@@ -76,6 +78,7 @@ impl Kinds {
                 short_names: texts(info.short_names),
                 categories: texts(info.categories),
                 subresources: info.subresources.to_vec(),
+                is_terminating: false,
             }
         });
         let custom = self.custom.values().flat_map(|definition| {
@@ -85,6 +88,7 @@ impl Kinds {
                 short_names: definition.short_names.clone(),
                 categories: definition.categories.clone(),
                 subresources: version.subresources(),
+                is_terminating: definition.is_terminating,
             })
         });
         built_in.chain(custom)
@@ -135,6 +139,16 @@ impl Kinds {
             Some((_, version)) => version.subresources().into_iter().find(is_it),
             None => served.kind().info().subresources.iter().copied().find(is_it),
         }
+    }
+
+    /// Whether the definition of a kind is being deleted.
+    pub(crate) fn is_terminating(&self, kind: Kind) -> bool {
+        self.custom.get(&kind).is_some_and(|definition| definition.is_terminating)
+    }
+
+    /// Whether a kind is served in this version.
+    pub(crate) fn serves(&self, served: ServedKind) -> bool {
+        !served.kind().is_custom() || self.version(served).is_some_and(|(_, version)| version.is_served)
     }
 
     /// Whether a kind can be scaled.
@@ -277,8 +291,14 @@ impl Api {
     pub fn define(&self, spec: &CustomResourceDefinitionSpec) -> Result<Kind, DefinitionError> {
         let definition = Definition::of(spec)?;
         let kind = definition.kind;
-        self.inner.kinds.change(|custom| drop(custom.insert(kind, Arc::new(definition))));
+        self.serve(definition);
         Ok(kind)
+    }
+
+    /// Serves a custom resource as its definition says, in place of what an earlier one said.
+    pub(crate) fn serve(&self, definition: Definition) {
+        let kind = definition.kind;
+        self.inner.kinds.change(|custom| drop(custom.insert(kind, Arc::new(definition))));
     }
 
     /// Serves a custom resource no longer. Its objects stay until somebody deletes them.

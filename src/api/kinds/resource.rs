@@ -187,7 +187,7 @@ pub(crate) trait Strategy: Send + Sync {
     fn is_counted_by_plural(&self) -> bool {
         false
     }
-    fn warning(&self) -> Option<&'static str> {
+    fn warning(&self) -> Option<&str> {
         None
     }
     fn apply_defaults(&self, _object: &mut Object) {}
@@ -254,7 +254,7 @@ impl<T: Resource> Strategy for BuiltIn<T> {
         T::COUNTED_BY_PLURAL
     }
 
-    fn warning(&self) -> Option<&'static str> {
+    fn warning(&self) -> Option<&str> {
         T::WARNING
     }
 
@@ -363,6 +363,7 @@ macro_rules! strategies {
         policy, rbac, scheduling, storage,
             };
             use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
+            use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
             use object::pod_preset;
             static STRATEGIES: &[&dyn Strategy] = &[$(&BuiltIn::<$ty>(PhantomData)),*];
             STRATEGIES.get(kind.index()).copied()

@@ -1,7 +1,7 @@
 //! The schema of a custom resource: what it makes of an object, and what is wrong with one.
 //!
 //! Kubernetes' rules for structural schemas: fields that no schema names are pruned, defaults are filled in, and what is
-//! left is validated in the words of kube-openapi. Not judged yet: formats and CEL rules (`x-kubernetes-validations`).
+//! left is validated in the words of kube-openapi; its rules in CEL are judged in `schema_rules`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use super::schema_rules::{self, SchemaRules};
 use crate::validate::{FieldErrors, Path};
+use crate::{formats, pattern};
 use base::quote::quote;
 
 /// What every object has; a schema may say nothing of it.
@@ -22,6 +24,7 @@ pub(crate) struct Structural {
     root: JSONSchemaProps,
     /// The patterns in it, compiled.
     patterns: HashMap<String, Regex>,
+    rules: SchemaRules,
 }
 
 impl Structural {
@@ -29,7 +32,9 @@ impl Structural {
     pub(super) fn new(root: JSONSchemaProps) -> Result<Self, String> {
         let mut patterns = HashMap::new();
         compile(&root, &mut patterns)?;
-        Ok(Self { root, patterns })
+        // What is wrong with rules is found when their definition is written.
+        let (rules, _) = schema_rules::read(&root);
+        Ok(Self { root, patterns, rules })
     }
 
     /// The schema itself, for those who print it.
@@ -47,6 +52,16 @@ impl Structural {
     /// Fills in defaults.
     pub(super) fn apply_defaults(&self, fields: &mut Map<String, Value>) {
         default_fields(&self.root, fields);
+    }
+
+    /// Whether it has rules that are judged.
+    pub(super) fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// Judges the rules of an object that is valid otherwise, and of the one it replaces.
+    pub(super) fn judge(&self, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+        self.rules.judge(&self.root, new, old, errors);
     }
 
     /// What is wrong with an object's own fields.
@@ -114,6 +129,13 @@ impl Structural {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             errors.unsupported_value(path, value, &texts);
         }
+        if schema.x_kubernetes_embedded_resource == Some(true) {
+            for name in ["apiVersion", "kind"] {
+                if value.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
+                    errors.required(&path.child(name), "must not be empty");
+                }
+            }
+        }
         match value {
             Value::Object(fields) => self.validate_fields(schema, fields, Some(path), errors),
             Value::Array(items) => self.validate_items(schema, items, path, errors),
@@ -177,9 +199,20 @@ impl Structural {
         if let Some(least) = schema.min_length.filter(|least| (length as i64) < *least) {
             errors.invalid(path, text, format!("{path} in body should be at least {least} chars long"));
         }
-        let pattern = schema.pattern.as_ref().and_then(|pattern| self.patterns.get(pattern));
-        if let Some(pattern) = pattern.filter(|pattern| !pattern.is_match(text)) {
-            errors.invalid(path, text, format!("{path} in body should match '{}'", pattern.as_str()));
+        if let Some(pattern) = &schema.pattern
+            && self.patterns.get(pattern).is_some_and(|compiled| !compiled.is_match(text))
+        {
+            errors.invalid(path, text, format!("{path} in body should match '{pattern}'"));
+        }
+        if let Some(format) = schema.format.as_deref()
+            && formats::is_known(format)
+            && !formats::holds(format, text)
+        {
+            errors.wrong_type(
+                path,
+                text,
+                format!("{path} in body must be of type {format}: {}", quote(text)),
+            );
         }
     }
 
@@ -393,7 +426,8 @@ fn compile(schema: &JSONSchemaProps, into: &mut HashMap<String, Regex>) -> Resul
     if let Some(pattern) = &schema.pattern
         && !into.contains_key(pattern)
     {
-        let compiled = Regex::new(pattern).map_err(|error| format!("pattern {}: {error}", quote(pattern)))?;
+        let compiled =
+            pattern::compile(pattern).map_err(|error| format!("pattern {}: {error}", quote(pattern)))?;
         into.insert(pattern.clone(), compiled);
     }
     let items = match &schema.items {

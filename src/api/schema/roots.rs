@@ -62,7 +62,6 @@ const OTHERS: &[Root] = roots![
     events::v1::Event,
     storage::v1::VolumeAttachment,
     storage::v1::CSINode,
-    apiextensions::v1::CustomResourceDefinition,
     authentication::v1::TokenRequest,
     authentication::v1::TokenReview,
     authentication::v1::SelfSubjectReview,

@@ -184,6 +184,14 @@ impl FieldErrors {
         self.errors.len() + self.more.as_ref().map_or(0, |(_, count)| *count)
     }
 
+    /// Whether something is not what it must be for anything else to be judged of it: missing, of another type, too
+    /// much.
+    pub(crate) fn block_rules(&self) -> bool {
+        use FieldErrorReason::{Required, TooLong, TooMany, TypeInvalid};
+        self.more.is_some()
+            || self.errors.iter().any(|e| matches!(e.reason, Required | TooLong | TooMany | TypeInvalid))
+    }
+
     /// Adds a fault, whose value and detail are written out only where they are reported.
     fn add<V: Into<Option<String>>, D: Into<String>>(
         &mut self,

@@ -51,7 +51,7 @@ pub(crate) fn validate_meta(errors: &mut FieldErrors, kind: Kind, rule: NameRule
     annotations(errors, &path.child("annotations"), meta.annotations.as_ref());
     owner_references(errors, &path.child("ownerReferences"), meta);
     for finalizer in meta.finalizers.iter().flatten() {
-        finalizer_name(errors, &path.child("finalizers"), finalizer);
+        finalizer_name(errors, kind, &path.child("finalizers"), finalizer);
     }
     managed_fields(errors, &path.child("managedFields"), meta.managed_fields.as_deref().unwrap_or_default());
 }
@@ -182,9 +182,11 @@ fn owner_reference(errors: &mut FieldErrors, path: &Path<'_>, reference: &OwnerR
     }
 }
 
-fn finalizer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+/// Definitions and what they define may have finalizers without a domain: the server of extensions asks for none.
+fn finalizer_name(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, name: &str) {
     let wrong = names::qualified_name(name);
-    if wrong.is_empty() && !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+    let may_be_short = kind.is_custom() || kind == Kind::CustomResourceDefinition;
+    if wrong.is_empty() && !may_be_short && !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
         errors.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified");
     }
     errors.invalid_each(path, name, wrong);

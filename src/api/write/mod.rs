@@ -59,6 +59,7 @@ impl Api {
             match self.store().create(ready.object) {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
+                    self.definition_stored(&stored);
                     self.record_events(ready.events);
                     return Ok(stored);
                 }
@@ -95,7 +96,12 @@ impl Api {
                 "resourceVersion should not be set on objects to be created".into(),
             ));
         }
-        let strategy = self.kinds().strategy(object);
+        let kinds = self.kinds();
+        if kinds.is_terminating(kind) {
+            let message = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::MethodNotAllowed(message.into()));
+        }
+        let strategy = kinds.strategy(object);
         if strategy.has_status() && !strategy.keeps_status_at_creation() {
             object.clear_status();
         }
@@ -213,6 +219,7 @@ impl Api {
             match self.store().replace(ready.object, current.revision()) {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
+                    self.definition_stored(&stored);
                     return Ok(self.remove_if_done(stored));
                 }
                 // The edit never named a version, or it named the one it was just given: do it again.

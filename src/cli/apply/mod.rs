@@ -3,6 +3,7 @@
 //! Applying is `kubectl apply`'s three-way merge with the same annotation, so that both can take turns.
 
 mod removal;
+mod served;
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +54,9 @@ fn read(paths: &[PathBuf], depth: Depth) -> (Vec<Document>, Vec<String>) {
     let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     let (documents, errors) = manifest::read_all(&paths, depth == Depth::Recursive);
     let mut errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    let (known, unknown): (Vec<_>, Vec<_>) = documents.into_iter().partition(|d| d.kind().is_ok());
+    // Of a group that is not built in the server has to say whether there is such a kind.
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        documents.into_iter().partition(|d| d.kind().is_ok() || d.is_of_another_group());
     errors.extend(unknown.iter().filter_map(|d| d.kind().err()).map(|e| e.to_string()));
     (known, errors)
 }
@@ -77,8 +80,21 @@ async fn apply_all(
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for document in documents {
-        match apply_one(client, document, namespace, mode).await {
-            Ok(what) => report(&format!("{} {what}", label(document))),
+        // What is only tried defines nothing.
+        let beside = if mode == Mode::Write { documents } else { &[] };
+        let served = match served::served(client, document, beside).await {
+            Ok(Some(served)) => served,
+            Ok(None) => {
+                errors.extend(document.served().err().map(|error| error.to_string()));
+                continue;
+            }
+            Err(error) => {
+                errors.push(in_place(document, &error));
+                continue;
+            }
+        };
+        match apply_one(client, document, served, namespace, mode).await {
+            Ok(what) => report(&format!("{} {what}", label(document, served))),
             Err(error) => errors.push(in_place(document, &error)),
         }
     }
@@ -86,12 +102,13 @@ async fn apply_all(
 }
 
 /// `deployment.apps/web`, as kubectl names objects.
-fn label(document: &Document) -> String {
+fn label(document: &Document, served: ServedKind) -> String {
     let name = document.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
-    match document.kind() {
-        Ok(kind) if kind.info().group.is_empty() => format!("{}/{name}", kind.info().singular),
-        Ok(kind) => format!("{}.{}/{name}", kind.info().singular, kind.info().group),
-        Err(_) => document.label(),
+    let info = served.kind().info();
+    if info.group.is_empty() {
+        format!("{}/{name}", info.singular)
+    } else {
+        format!("{}.{}/{name}", info.singular, info.group)
     }
 }
 
@@ -135,10 +152,10 @@ fn paths(served: ServedKind, namespace: &str, name: &str) -> (String, String) {
 async fn apply_one(
     client: &Client,
     document: &Document,
+    served: ServedKind,
     namespace: &str,
     mode: Mode,
 ) -> Result<&'static str, kube::Error> {
-    let Ok(served) = document.served() else { return Ok("skipped") };
     let mut object = document.value.clone();
     let text = |object: &Value, pointer: &str| {
         object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_string()
@@ -170,7 +187,11 @@ async fn apply_one(
                 .and_then(|text| serde_json::from_str(text).ok())
                 .unwrap_or_else(|| json!({}));
             let patch = removal::patch(served, &last, &object);
-            let media_type = "application/strategic-merge-patch+json";
+            let media_type = if served.kind().is_custom() {
+                "application/merge-patch+json"
+            } else {
+                "application/strategic-merge-patch+json"
+            };
             let stored = send(client, Method::PATCH, &format!("{own}?{query}"), media_type, &patch).await?;
             let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
             Ok(if version(&stored) == version(&current) { "unchanged" } else { "configured" })
@@ -240,9 +261,20 @@ pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
     runtime()?.block_on(async {
         let client = client_of(&asked.instance).await?;
         for document in &documents {
-            match delete_one(&client, document, asked).await {
-                Ok(true) => say(&format!("{} deleted", label(document))),
-                Ok(false) => errors.push(format!("{} not found", label(document))),
+            let served = match served::served(&client, document, &[]).await {
+                Ok(Some(served)) => served,
+                Ok(None) => {
+                    errors.push(format!("{} not found", document.label()));
+                    continue;
+                }
+                Err(error) => {
+                    errors.push(in_place(document, &error));
+                    continue;
+                }
+            };
+            match delete_one(&client, document, served, asked).await {
+                Ok(true) => say(&format!("{} deleted", label(document, served))),
+                Ok(false) => errors.push(format!("{} not found", label(document, served))),
                 Err(error) => errors.push(in_place(document, &error)),
             }
         }
@@ -254,9 +286,9 @@ pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
 async fn delete_one(
     client: &Client,
     document: &Document,
+    served: ServedKind,
     asked: &ManifestRequest,
 ) -> Result<bool, kube::Error> {
-    let Ok(served) = document.served() else { return Ok(false) };
     let text = |pointer: &str| document.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let namespace = Some(text("/metadata/namespace")).filter(|n| !n.is_empty()).unwrap_or(&asked.namespace);
     let (_, own) = paths(served, namespace, text("/metadata/name"));

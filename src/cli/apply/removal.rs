@@ -8,14 +8,29 @@ use serde_json::{Map, Value, json};
 use api::schema::{Shape, TypeId, graph};
 use object::ServedKind;
 
-/// The new manifest as a strategic merge patch that also takes away what only the last one had.
+/// The new manifest as a strategic merge patch (of a custom resource: a merge patch) that also takes away what only the last one had.
 pub(super) fn patch(served: ServedKind, last: &Value, new: &Value) -> Value {
     let root = graph().root(served.group(), served.version(), served.kind().info().name);
     let mut patch = new.clone();
+    if served.kind().is_custom() {
+        remove_plain(last, &mut patch);
+        return patch;
+    }
     if let (Some(root), Value::Object(last), Value::Object(patch)) = (root, last, &mut patch) {
         remove_fields(&Shape::Object(root), last, patch);
     }
     patch
+}
+
+/// Of a kind whose lists are replaced as wholes.
+fn remove_plain(last: &Value, patch: &mut Value) {
+    let (Value::Object(last), Value::Object(patch)) = (last, patch) else { return };
+    for (name, old) in last {
+        match patch.get_mut(name) {
+            Some(new) => remove_plain(old, new),
+            None => drop(patch.insert(name.clone(), Value::Null)),
+        }
+    }
 }
 
 /// The shape and, for lists that merge, the merge key of a field.

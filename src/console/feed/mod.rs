@@ -10,6 +10,7 @@ mod usage;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +18,10 @@ use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, metadata_watcher, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, mpsc};
@@ -131,18 +134,57 @@ impl Feed {
     }
 }
 
-/// Asks for the kinds of the server until it answers.
+/// Definitions that change within this time are asked about once.
+const TOGETHER: Duration = Duration::from_millis(50);
+
+/// Asks for the kinds of the server until it answers, and again whenever a definition of custom resources changes.
 async fn discover(context: FeedContext) {
-    for failures in 1.. {
+    let definitions: Api<CustomResourceDefinition> = Api::all(context.client.clone());
+    let mut changes = pin!(metadata_watcher(definitions, watcher::Config::default()).default_backoff());
+    let mut known = None;
+    let mut failures = 0;
+    loop {
         match catalogue::discover(&context.client).await {
             Ok(found) => {
-                // The loop's end is also ours.
-                let _ = context.messages.send(Message::Catalogue(found)).await;
-                return;
+                failures = 0;
+                if known.as_ref() != Some(&found) {
+                    known = Some(found.clone());
+                    // The loop's end is also ours.
+                    let _ = context.messages.send(Message::Catalogue(found)).await;
+                }
             }
-            Err(error) => tracing::debug!(%error, "discovery failed"),
+            Err(error) => {
+                tracing::debug!(%error, "discovery failed");
+                failures += 1;
+                context.wait(context.retry_policy.delay(failures)).await;
+                continue;
+            }
         }
-        context.wait(context.retry_policy.delay(failures)).await;
+        // A server that has no definitions, or shows none, is asked no more.
+        if !changed(&mut changes).await {
+            return;
+        }
+        context.clock.sleep(TOGETHER).await;
+        while changes.next().now_or_never().flatten().is_some() {}
+    }
+}
+
+/// Waits until a definition is there that was not, or is changed, or gone; false when that cannot be known.
+async fn changed<T>(
+    changes: &mut (impl futures::Stream<Item = watcher::Result<watcher::Event<T>>> + Unpin),
+) -> bool {
+    loop {
+        match changes.next().await {
+            Some(Ok(watcher::Event::Init | watcher::Event::InitApply(_))) => {}
+            Some(Ok(_)) => return true,
+            Some(Err(watcher::Error::InitialListFailed(kube::Error::Api(status))))
+                if matches!(status.code, 403 | 404) =>
+            {
+                return false;
+            }
+            Some(Err(error)) => tracing::debug!(%error, "definitions cannot be watched"),
+            None => return false,
+        }
     }
 }
 

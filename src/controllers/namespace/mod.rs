@@ -81,7 +81,8 @@ impl Namespaces {
         let mut remains = Remains::default();
         let mut room = BATCH;
         self.ask_to_go(Kind::Pod, namespace, &mut room, &mut remains);
-        let kinds: Vec<Kind> = self.api.kinds().all().filter(|kind| kind.namespaced()).collect();
+        // Those whose definition is gone, too: nobody else would ever remove their objects.
+        let kinds: Vec<Kind> = Kind::known().filter(|kind| kind.namespaced()).collect();
         if self.api.list(Kind::Pod, Some(namespace)).objects.is_empty() {
             for kind in kinds.iter().filter(|kind| **kind != Kind::Pod) {
                 self.ask_to_go(*kind, namespace, &mut room, &mut remains);

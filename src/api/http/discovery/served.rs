@@ -64,6 +64,8 @@ pub(in crate::http) struct ResourcePart {
 }
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// Of a kind whose definition is being deleted.
+const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
 const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const CREATE: &[&str] = &["create"];
 const CHANGE: &[&str] = &["get", "patch", "update"];
@@ -147,7 +149,7 @@ pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
 }
 
 fn stored(kinds: &Kinds, resource: ServedResource) -> Resource {
-    let ServedResource { served, singular, short_names, categories, subresources } = resource;
+    let ServedResource { served, singular, short_names, categories, subresources, is_terminating } = resource;
     let info = served.kind().info();
     Resource {
         group: served.group(),
@@ -158,7 +160,11 @@ fn stored(kinds: &Kinds, resource: ServedResource) -> Resource {
         namespaced: info.namespaced(),
         short_names,
         categories,
-        verbs: if info.kind == Kind::Namespace { NAMESPACE_VERBS } else { VERBS },
+        verbs: match info.kind {
+            Kind::Namespace => NAMESPACE_VERBS,
+            _ if is_terminating => TERMINATING_VERBS,
+            _ => VERBS,
+        },
         parts: subresources.iter().map(|part| subresource(served, *part)).collect(),
         list_kind: kinds.list_kind(info.kind),
         schema: kinds.schema(served).map(|schema| serde_json::to_value(schema.root()).unwrap_or_default()),

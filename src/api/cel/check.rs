@@ -1,0 +1,456 @@
+//! What is wrong with an expression before it ever runs: names and fields that are not there, functions that nobody has,
+//! operators between types that have none in common. Types that are not known are let through, and judged at run time.
+
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+
+use super::named_formats;
+use super::node::{Fault, NAMESPACES, fault, type_named, unescape};
+use super::values::{field_schema, item_schema};
+
+/// The type of an expression, as far as it is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Type<'s> {
+    /// Anything.
+    Dyn,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Null,
+    Time,
+    Duration,
+    /// Of anything.
+    List,
+    /// Of anything.
+    Map,
+    /// A value of a schema.
+    Schema(&'s JSONSchemaProps),
+    /// A whole object of a schema: it has a name and a kind, too.
+    Object(&'s JSONSchemaProps),
+}
+
+impl<'s> Type<'s> {
+    /// The type of a value of a schema: that of its text or number, if it has one.
+    fn of_schema(schema: &'s JSONSchemaProps) -> Self {
+        if schema.x_kubernetes_int_or_string == Some(true) {
+            return Self::Dyn;
+        }
+        match (schema.type_.as_deref(), schema.format.as_deref()) {
+            (Some("boolean"), _) => Self::Bool,
+            (Some("integer"), _) => Self::Int,
+            (Some("number"), _) => Self::Double,
+            (Some("string"), Some("date" | "date-time")) => Self::Time,
+            (Some("string"), Some("duration")) => Self::Duration,
+            (Some("string"), Some("byte")) => Self::Bytes,
+            (Some("string"), _) => Self::Text,
+            (Some("array" | "object"), _) if schema.x_kubernetes_embedded_resource == Some(true) => {
+                Self::Object(schema)
+            }
+            (Some("array" | "object"), _) => Self::Schema(schema),
+            _ => Self::Dyn,
+        }
+    }
+
+    fn settled(self) -> Self {
+        match self {
+            Self::Schema(schema) => Self::of_schema(schema),
+            other => other,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Dyn => "dyn",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Double => "double",
+            Self::Text => "string",
+            Self::Bytes => "bytes",
+            Self::Null => "null",
+            Self::Time => "google.protobuf.Timestamp",
+            Self::Duration => "google.protobuf.Duration",
+            Self::List => "list(dyn)",
+            Self::Map => "map(dyn, dyn)",
+            Self::Schema(schema) if schema.type_.as_deref() == Some("array") => "list(dyn)",
+            Self::Schema(schema) if schema.properties.is_none() => "map(string, dyn)",
+            Self::Schema(_) | Self::Object(_) => "object",
+        }
+    }
+
+    fn is_dyn(self) -> bool {
+        matches!(self, Self::Dyn)
+    }
+
+    fn is_number(self) -> bool {
+        matches!(self, Self::Int | Self::Uint | Self::Double)
+    }
+
+    /// Whether a value can be of both types.
+    fn meets(self, other: Self) -> bool {
+        let group = |type_: Self| match type_.name() {
+            name if name.starts_with("list") => "list",
+            name if name.starts_with("map") || name == "object" => "map",
+            name => name,
+        };
+        self.is_dyn()
+            || other.is_dyn()
+            || matches!(self, Self::Null)
+            || matches!(other, Self::Null)
+            || group(self) == group(other)
+    }
+}
+
+/// Functions with the type of what they return.
+const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
+    (
+        "bool",
+        Type::Bool,
+        &[
+            "matches",
+            "startsWith",
+            "endsWith",
+            "contains",
+            "isSorted",
+            "hasValue",
+            "isQuantity",
+            "isInteger",
+            "isGreaterThan",
+            "isLessThan",
+            "isIP",
+            "isCIDR",
+            "isURL",
+            "isUnspecified",
+            "isLoopback",
+            "isLinkLocalMulticast",
+            "isLinkLocalUnicast",
+            "isGlobalUnicast",
+            "containsIP",
+            "containsCIDR",
+            "ip.isCanonical",
+            "sets.contains",
+            "sets.equivalent",
+            "sets.intersects",
+            "bool",
+            "_==_",
+            "_!=_",
+            "_<_",
+            "_<=_",
+            "_>_",
+            "_>=_",
+            "@in",
+            "!_",
+            "_&&_",
+            "_||_",
+            "@not_strictly_false",
+        ],
+    ),
+    (
+        "int",
+        Type::Int,
+        &[
+            "size",
+            "int",
+            "compareTo",
+            "sign",
+            "asInteger",
+            "lastIndexOf",
+            "indexOf",
+            "family",
+            "prefixLength",
+            "getFullYear",
+            "getMonth",
+            "getDate",
+            "getDayOfMonth",
+            "getDayOfYear",
+            "getDayOfWeek",
+            "getHours",
+            "getMinutes",
+            "getSeconds",
+            "getMilliseconds",
+        ],
+    ),
+    (
+        "string",
+        Type::Text,
+        &[
+            "string",
+            "lowerAscii",
+            "upperAscii",
+            "trim",
+            "charAt",
+            "substring",
+            "replace",
+            "join",
+            "find",
+            "getScheme",
+            "getHost",
+            "getHostname",
+            "getPort",
+            "getEscapedPath",
+        ],
+    ),
+    ("list", Type::List, &["split", "findAll", "slice", "distinct", "sort", "flatten"]),
+    ("double", Type::Double, &["double", "asApproximateFloat"]),
+    (
+        "dyn",
+        Type::Dyn,
+        &[
+            "dyn",
+            "type",
+            "uint",
+            "bytes",
+            "timestamp",
+            "duration",
+            "sum",
+            "min",
+            "max",
+            "first",
+            "last",
+            "reverse",
+            "quantity",
+            "add",
+            "sub",
+            "ip",
+            "cidr",
+            "masked",
+            "url",
+            "getQuery",
+            "optional.of",
+            "optional.none",
+            "optional.ofNonZeroValue",
+            "value",
+            "orValue",
+            "or",
+            "optMap",
+            "optFlatMap",
+            "math.greatest",
+            "math.least",
+            "format.named",
+            "validate",
+            "_[_]",
+            "_[?_]",
+            "_?._",
+            "_?_:_",
+            "-_",
+            "_+_",
+            "_-_",
+            "_*_",
+            "_/_",
+            "_%_",
+        ],
+    ),
+];
+
+/// Functions of texts alone.
+const OF_TEXTS: [&str; 8] =
+    ["matches", "startsWith", "endsWith", "contains", "lowerAscii", "upperAscii", "substring", "split"];
+
+/// Finds the first fault of an expression over these variables, which must be of one of these types.
+pub(super) fn check<'s>(
+    node: &IdedExpr,
+    variables: &[(&str, Type<'s>)],
+    result: &[Type<'_>],
+) -> Result<(), Fault> {
+    let scope = variables.iter().map(|(name, type_)| ((*name).to_string(), *type_)).collect();
+    let found = Checker { scope }.check(node)?;
+    if result.iter().any(|wanted| wanted.meets(found)) {
+        Ok(())
+    } else {
+        let wanted = result.first().map_or("dyn", |wanted| wanted.name());
+        Err(fault(node.id, format!("cel expression must evaluate to a {wanted}")))
+    }
+}
+
+struct Checker<'s> {
+    scope: Vec<(String, Type<'s>)>,
+}
+
+impl<'s> Checker<'s> {
+    fn check(&mut self, node: &IdedExpr) -> Result<Type<'s>, Fault> {
+        Ok(match &node.expr {
+            Expr::Literal(literal) => match literal {
+                LiteralValue::Boolean(_) => Type::Bool,
+                LiteralValue::Int(_) => Type::Int,
+                LiteralValue::UInt(_) => Type::Uint,
+                LiteralValue::Double(_) => Type::Double,
+                LiteralValue::String(_) => Type::Text,
+                LiteralValue::Bytes(_) => Type::Bytes,
+                LiteralValue::Null => Type::Null,
+            },
+            Expr::Ident(name) => {
+                let name = name.trim_start_matches('.');
+                match self.find(name) {
+                    Some(type_) => type_.settled(),
+                    None if type_named(name).is_some() => Type::Dyn,
+                    None => return Err(undeclared(node.id, name)),
+                }
+            }
+            Expr::Select(select) => self.select(node.id, select)?,
+            Expr::List(list) => {
+                list.elements.iter().try_for_each(|item| self.check(item).map(drop))?;
+                Type::List
+            }
+            Expr::Map(map) => {
+                for entry in &map.entries {
+                    if let EntryExpr::MapEntry(entry) = &entry.expr {
+                        self.check(&entry.key)?;
+                        self.check(&entry.value)?;
+                    }
+                }
+                Type::Map
+            }
+            Expr::Call(call) => self.call(node.id, call)?,
+            Expr::Comprehension(fold) => {
+                let range = self.check(&fold.iter_range)?;
+                let item = match range {
+                    Type::Schema(schema) if schema.type_.as_deref() == Some("array") => {
+                        item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema)
+                    }
+                    Type::Schema(_) | Type::Object(_) => Type::Text,
+                    Type::List | Type::Map | Type::Dyn => Type::Dyn,
+                    other => {
+                        return Err(fault(
+                            fold.iter_range.id,
+                            format!(
+                                "expression of type '{}' cannot be range of a comprehension (must be list, map, or \
+                                 dynamic)",
+                                other.name()
+                            ),
+                        ));
+                    }
+                };
+                let accumulator = self.check(&fold.accu_init)?;
+                self.scope.push((fold.accu_var.clone(), accumulator));
+                self.scope.push((fold.iter_var.clone(), item));
+                self.check(&fold.loop_cond)?;
+                self.check(&fold.loop_step)?;
+                self.scope.pop();
+                let result = self.check(&fold.result);
+                self.scope.pop();
+                // What is left after a filter are the same items.
+                match (result?, range) {
+                    (Type::List, Type::Schema(_)) if is_filter(&fold.loop_step, &fold.iter_var) => range,
+                    (result, _) => result,
+                }
+            }
+            Expr::Struct(_) | Expr::Unspecified => Type::Dyn,
+        })
+    }
+
+    fn find(&self, name: &str) -> Option<Type<'s>> {
+        self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, type_)| *type_)
+    }
+
+    fn select(&mut self, at: u64, select: &SelectExpr) -> Result<Type<'s>, Fault> {
+        let of = self.check(&select.operand)?;
+        let field = unescape(&select.field);
+        let found = match of {
+            Type::Dyn | Type::Map => Type::Dyn,
+            Type::Schema(schema) | Type::Object(schema) if schema.type_.as_deref() != Some("array") => {
+                match field_schema(Some(schema), &field) {
+                    Some(schema) => Type::of_schema(schema),
+                    None if is_of_every_object(of, &field) => Type::Dyn,
+                    None => return Err(fault(at, format!("undefined field '{field}'"))),
+                }
+            }
+            other => {
+                let message = format!("type '{}' does not support field selection", other.name());
+                return Err(fault(at, message));
+            }
+        };
+        Ok(if select.test { Type::Bool } else { found })
+    }
+
+    fn call(&mut self, at: u64, call: &CallExpr) -> Result<Type<'s>, Fault> {
+        let mut name = call.func_name.as_str();
+        let namespaced;
+        let mut types = Vec::new();
+        match call.target.as_deref() {
+            Some(IdedExpr { expr: Expr::Ident(namespace), .. })
+                if NAMESPACES.contains(&namespace.as_str()) && self.find(namespace).is_none() =>
+            {
+                namespaced = format!("{namespace}.{name}");
+                name = &namespaced;
+            }
+            Some(target) => types.push(self.check(target)?),
+            None => {}
+        }
+        if let ("optMap" | "optFlatMap", [variable, expression]) = (name, call.args.as_slice())
+            && let Expr::Ident(variable) = &variable.expr
+        {
+            self.scope.push((variable.clone(), Type::Dyn));
+            let checked = self.check(expression);
+            self.scope.pop();
+            return checked.map(|_| Type::Dyn);
+        }
+        for arg in &call.args {
+            types.push(self.check(arg)?);
+        }
+        let no_overload = || {
+            let (target, args) = match call.target {
+                Some(_) if !types.is_empty() && !name.contains('.') => {
+                    (format!("{}.", types[0].name()), &types[1..])
+                }
+                _ => (String::new(), types.as_slice()),
+            };
+            let args: Vec<&str> = args.iter().map(|type_| type_.name()).collect();
+            let message =
+                format!("found no matching overload for '{name}' applied to '{target}({})'", args.join(", "));
+            fault(at, message)
+        };
+        match (name, types.as_slice()) {
+            ("_&&_" | "_||_" | "!_", all) if !all.iter().all(|type_| type_.meets(Type::Bool)) => {
+                Err(no_overload())
+            }
+            ("_==_" | "_!=_", [a, b]) if !a.meets(*b) => Err(no_overload()),
+            ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b])
+                if !a.meets(*b) && !(a.is_number() && b.is_number()) =>
+            {
+                Err(no_overload())
+            }
+            ("_?_:_", [when, ..]) if !when.meets(Type::Bool) => Err(no_overload()),
+            ("_?_:_", [_, yes, no]) => Ok(if yes.name() == no.name() { *yes } else { Type::Dyn }),
+            ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [a, b]) if a.is_number() && b.is_number() => {
+                if a.name() == b.name() { Ok(*a) } else { Err(no_overload()) }
+            }
+            ("_+_", [Type::Text, Type::Text]) => Ok(Type::Text),
+            ("_[_]", [Type::Schema(schema), _]) if schema.type_.as_deref() == Some("array") => {
+                Ok(item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema))
+            }
+            ("_[_]", [Type::Schema(schema), _]) => {
+                Ok(field_schema(Some(schema), "").map_or(Type::Dyn, Type::of_schema))
+            }
+            (name, [of, ..]) if OF_TEXTS.contains(&name) && !of.meets(Type::Text) => Err(no_overload()),
+            ("size", [of]) if of.is_number() || matches!(of, Type::Bool) => Err(no_overload()),
+            (name, []) if name.strip_prefix("format.").is_some_and(|n| named_formats::find(n).is_some()) => {
+                Ok(Type::Dyn)
+            }
+            _ => FUNCTIONS
+                .iter()
+                .find(|(_, _, names)| names.contains(&name))
+                .map(|(_, type_, _)| *type_)
+                .ok_or_else(|| undeclared(at, name)),
+        }
+    }
+}
+
+fn undeclared(at: u64, name: &str) -> Fault {
+    fault(at, format!("undeclared reference to '{name}' (in container '')"))
+}
+
+fn is_of_every_object(of: Type<'_>, field: &str) -> bool {
+    matches!(of, Type::Object(_)) && matches!(field, "apiVersion" | "kind" | "metadata")
+}
+
+/// Whether a step adds the very item that it was given.
+fn is_filter(step: &IdedExpr, variable: &str) -> bool {
+    let Expr::Call(choose) = &step.expr else { return false };
+    let Some(IdedExpr { expr: Expr::Call(add), .. }) = choose.args.get(1) else { return false };
+    let Some(IdedExpr { expr: Expr::List(list), .. }) = add.args.get(1) else { return false };
+    choose.func_name == "_?_:_"
+        && matches!(list.elements.as_slice(), [IdedExpr { expr: Expr::Ident(name), .. }] if name == variable)
+}

@@ -1,0 +1,222 @@
+//! Judging an expression, step by step.
+
+use std::rc::Rc;
+
+use super::node::{Fold, Node, Step, type_named};
+use super::operators;
+use super::values::{Outcome, Val};
+use super::{Budget, Error, functions, other};
+
+/// One evaluation.
+pub(super) struct Run<'a, 'b> {
+    /// The innermost last. An accumulator may be an error that nobody looks at.
+    variables: Vec<(&'a str, Outcome<'a>)>,
+    budget: &'b mut Budget,
+}
+
+impl<'a, 'b> Run<'a, 'b> {
+    pub(super) fn new(variables: &[(&'a str, Val<'a>)], budget: &'b mut Budget) -> Self {
+        let variables = variables.iter().map(|(name, value)| (*name, Ok(value.clone()))).collect();
+        Self { variables, budget }
+    }
+
+    fn take(&mut self, steps: u64) -> Result<(), Error> {
+        self.budget.take(steps)
+    }
+
+    pub(super) fn eval(&mut self, node: &'a Node) -> Outcome<'a> {
+        self.take(1)?;
+        match node {
+            Node::Literal(literal) => Ok(Val::of_literal(literal)),
+            Node::Variable(name) => self.variable(name),
+            Node::Select { of, field, test, optional } => {
+                let of = self.eval(of)?;
+                select(&of, field, *test, *optional)
+            }
+            Node::Call { name, target, args, pattern } => {
+                if name == "@not_strictly_false" {
+                    return match self.eval(&args[0]) {
+                        Err(Error::Budget) => Err(Error::Budget),
+                        Ok(Val::Bool(false)) => Ok(Val::Bool(false)),
+                        _ => Ok(Val::Bool(true)),
+                    };
+                }
+                let mut values = Vec::with_capacity(args.len() + 1);
+                if let Some(target) = target {
+                    values.push(self.eval(target)?);
+                }
+                for arg in args {
+                    values.push(self.eval(arg)?);
+                }
+                if let Some(value) = operators::apply(name, &values, self.budget) {
+                    return value;
+                }
+                functions::call(name, target.is_some(), &values, pattern.as_deref(), self.budget)
+            }
+            Node::And(a, b) => self.logical(a, b, false),
+            Node::Or(a, b) => self.logical(a, b, true),
+            Node::Choose(when, yes, no) => match self.eval(when)? {
+                Val::Bool(true) => self.eval(yes),
+                Val::Bool(false) => self.eval(no),
+                _ => Err(Error::Overload("_?_:_".into())),
+            },
+            Node::List(items) => {
+                let mut list = Vec::with_capacity(items.len());
+                for (item, optional) in items {
+                    match self.eval(item)? {
+                        Val::Optional(value) if *optional => list.extend(value.map(|value| (*value).clone())),
+                        value => list.push(value),
+                    }
+                }
+                Ok(Val::list(list))
+            }
+            Node::Map(entries) => {
+                let mut map: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
+                for (key, value, optional) in entries {
+                    let key = self.eval(key)?;
+                    let value = match self.eval(value)? {
+                        Val::Optional(None) if *optional => continue,
+                        Val::Optional(Some(value)) if *optional => (*value).clone(),
+                        value => value,
+                    };
+                    if map.iter().any(|(known, _)| known.equals(&key)) {
+                        return Err(other("Failed with repeated key"));
+                    }
+                    map.push((key, value));
+                }
+                Ok(Val::Map(Rc::new(map)))
+            }
+            Node::Fold(fold) => self.fold(fold),
+            Node::OptionalMap { of, variable, expression, flat } => match self.eval(of)? {
+                Val::Optional(None) => Ok(Val::Optional(None)),
+                Val::Optional(Some(value)) => {
+                    self.variables.push((variable, Ok((*value).clone())));
+                    let made = self.eval(expression);
+                    self.variables.pop();
+                    let made = made?;
+                    Ok(if *flat { made } else { Val::some(made) })
+                }
+                _ => Err(Error::Overload("optMap".into())),
+            },
+        }
+    }
+
+    fn variable(&self, name: &str) -> Outcome<'a> {
+        match self.variables.iter().rev().find(|(known, _)| *known == name) {
+            Some((_, value)) => value.clone(),
+            None => {
+                Ok(Val::Type(type_named(name).ok_or_else(|| other(format!("no such attribute(s): {name}")))?))
+            }
+        }
+    }
+
+    /// `decides` settles it, whatever the other side is, even an error.
+    fn logical(&mut self, a: &'a Node, b: &'a Node, decides: bool) -> Outcome<'a> {
+        let first = self.eval(a);
+        match &first {
+            Ok(Val::Bool(value)) if *value == decides => return first,
+            Err(Error::Budget) => return first,
+            _ => {}
+        }
+        let second = self.eval(b);
+        match (first, second) {
+            (_, Err(Error::Budget)) => Err(Error::Budget),
+            (_, Ok(Val::Bool(value))) if value == decides => Ok(Val::Bool(decides)),
+            (Ok(Val::Bool(_)), Ok(Val::Bool(value))) => Ok(Val::Bool(value)),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+            _ => Err(Error::Overload(if decides { "_||_" } else { "_&&_" }.into())),
+        }
+    }
+
+    fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
+        let range = self.eval(&fold.range)?;
+        let items =
+            range.visited().ok_or_else(|| Error::Overload("comprehension over no list or map".into()))?;
+        self.take(items.len() as u64)?;
+        let accumulated = match &fold.step {
+            Step::Append { when, item } => self.append(&fold.variable, items, when.as_ref(), item),
+            Step::Any(step) => {
+                let init = self.eval(&fold.init);
+                self.variables.push((&fold.accumulator, init));
+                let ended = self.steps(fold, step, items);
+                let accumulated = self.variables.pop().map_or(Ok(Val::Null), |(_, value)| value);
+                ended?;
+                accumulated
+            }
+        };
+        if let Err(Error::Budget) = accumulated {
+            return accumulated;
+        }
+        self.variables.push((&fold.accumulator, accumulated));
+        let result = self.eval(&fold.result);
+        self.variables.pop();
+        result
+    }
+
+    fn steps(&mut self, fold: &'a Fold, step: &'a Node, items: Vec<Val<'a>>) -> Result<(), Error> {
+        for item in items {
+            match self.eval(&fold.condition) {
+                Ok(Val::Bool(false)) => break,
+                Err(Error::Budget) => return Err(Error::Budget),
+                _ => {}
+            }
+            self.variables.push((&fold.variable, Ok(item)));
+            let next = self.eval(step);
+            self.variables.pop();
+            if let Err(Error::Budget) = next {
+                return Err(Error::Budget);
+            }
+            if let Some((_, accumulator)) = self.variables.last_mut() {
+                *accumulator = next;
+            }
+        }
+        Ok(())
+    }
+
+    fn append(
+        &mut self,
+        variable: &'a str,
+        items: Vec<Val<'a>>,
+        when: Option<&'a Node>,
+        item: &'a Node,
+    ) -> Outcome<'a> {
+        let mut list = Vec::new();
+        for value in items {
+            self.variables.push((variable, Ok(value)));
+            let holds = when.map_or(Ok(Val::Bool(true)), |when| self.eval(when));
+            let next = match holds {
+                Ok(Val::Bool(true)) => self.eval(item).map(Some),
+                Ok(Val::Bool(false)) => Ok(None),
+                Ok(_) => Err(Error::Overload("_?_:_".into())),
+                Err(error) => Err(error),
+            };
+            self.variables.pop();
+            list.extend(next?);
+        }
+        Ok(Val::list(list))
+    }
+}
+
+fn select<'a>(of: &Val<'a>, field: &str, test: bool, optional: bool) -> Outcome<'a> {
+    let key = Val::text(field);
+    if let Val::Optional(inner) = of {
+        let found = match inner {
+            Some(inner) => inner.entry(&key).ok_or_else(|| Error::Overload(format!("select {field}")))?,
+            None => None,
+        };
+        return Ok(if test {
+            Val::Bool(found.is_some())
+        } else {
+            found.map_or(Val::Optional(None), Val::some)
+        });
+    }
+    let Some(found) = of.entry(&key) else {
+        return Err(Error::Overload(format!("select {field} of {}", of.type_name())));
+    };
+    match (found, test, optional) {
+        (found, true, _) => Ok(Val::Bool(found.is_some_and(|value| !matches!(value, Val::Null)))),
+        (found, _, true) => Ok(found.map_or(Val::Optional(None), Val::some)),
+        (Some(value), ..) => Ok(value),
+        (None, ..) => Err(other(format!("no such key: {field}"))),
+    }
+}

@@ -1,0 +1,134 @@
+//! What an expression is made of, and the names it may use.
+
+use std::sync::Arc;
+
+use regex::Regex;
+
+/// One part of an expression.
+#[derive(Debug)]
+pub(super) enum Node {
+    Literal(Literal),
+    Variable(String),
+    /// A field of an object; only whether it is there, if `test`; as an optional, if `optional`.
+    Select {
+        of: Box<Node>,
+        field: String,
+        test: bool,
+        optional: bool,
+    },
+    Call {
+        name: String,
+        target: Option<Box<Node>>,
+        args: Vec<Node>,
+        pattern: Option<Arc<Regex>>,
+    },
+    And(Box<Node>, Box<Node>),
+    Or(Box<Node>, Box<Node>),
+    Choose(Box<Node>, Box<Node>, Box<Node>),
+    /// Each item, and whether it is optional.
+    List(Vec<(Node, bool)>),
+    Map(Vec<(Node, Node, bool)>),
+    Fold(Box<Fold>),
+    /// `of.optMap(variable, expression)`; `flat`, when the expression is optional itself.
+    OptionalMap {
+        of: Box<Node>,
+        variable: String,
+        expression: Box<Node>,
+        flat: bool,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Literal {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// What the macros over lists and maps become.
+#[derive(Debug)]
+pub(super) struct Fold {
+    pub(super) range: Node,
+    pub(super) variable: String,
+    pub(super) accumulator: String,
+    pub(super) init: Node,
+    pub(super) condition: Node,
+    pub(super) step: Step,
+    pub(super) result: Node,
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    /// The next value of the accumulator.
+    Any(Node),
+    /// The accumulator with one item more, where the condition holds: `map` and `filter`, whose lists would otherwise be
+    /// copied for each item.
+    Append { when: Option<Node>, item: Node },
+}
+
+/// What is wrong with an expression, and with which part.
+pub(super) struct Fault {
+    pub(super) at: u64,
+    pub(super) message: String,
+}
+
+pub(super) fn fault(at: u64, message: impl Into<String>) -> Fault {
+    Fault { at, message: message.into() }
+}
+
+/// Names before a dot that are no values: `math.greatest(…)` is a function of that name.
+pub(super) const NAMESPACES: [&str; 6] = ["optional", "math", "sets", "format", "ip", "cidr"];
+
+/// The type that a name stands for, as `type(self.x) == string` has it.
+pub(super) fn type_named(name: &str) -> Option<&'static str> {
+    const TYPES: [&str; 10] =
+        ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
+    TYPES.into_iter().find(|known| *known == name)
+}
+
+/// Words of the language that fields are named by in another way: `__in__`.
+const WORDS: [&str; 24] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+    "self",
+    "oldSelf",
+    "default",
+];
+
+/// The name of a field that a rule writes as an identifier: `x__dash__y` is `x-y`.
+pub(super) fn unescape(name: &str) -> String {
+    if !name.contains("__") {
+        return name.to_string();
+    }
+    let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(word) = word.filter(|word| WORDS.contains(word)) {
+        return word.to_string();
+    }
+    name.replace("__dot__", ".")
+        .replace("__dash__", "-")
+        .replace("__slash__", "/")
+        .replace("__underscores__", "__")
+}

@@ -1,0 +1,223 @@
+//! Operators: comparing, counting, joining.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::values::{Outcome, Val, item_schema};
+use super::{Budget, Error, other};
+
+/// What an operator makes of its operands; none when the name is no operator's.
+pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
+    let overload = || Error::Overload(name.to_string());
+    Some(match (name, values) {
+        ("_==_", [a, b]) => budget.take(a.cost().min(b.cost())).map(|()| Val::Bool(a.equals(b))),
+        ("_!=_", [a, b]) => budget.take(a.cost().min(b.cost())).map(|()| Val::Bool(!a.equals(b))),
+        ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => match a.compare(b) {
+            None => Err(overload()),
+            Some(order) => Ok(Val::Bool(match name {
+                "_<_" => order == Some(Ordering::Less),
+                "_<=_" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+                "_>_" => order == Some(Ordering::Greater),
+                _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+            })),
+        },
+        ("!_", [Val::Bool(value)]) => Ok(Val::Bool(!value)),
+        ("-_", [Val::Int(value)]) => value.checked_neg().map(Val::Int).ok_or_else(overflow),
+        ("-_", [Val::Double(value)]) => Ok(Val::Double(-value)),
+        ("_+_", [a, b]) => add(a, b, budget).unwrap_or_else(|| Err(overload())),
+        ("_-_" | "_*_" | "_/_" | "_%_", [a, b]) => arithmetic(name, a, b).unwrap_or_else(|| Err(overload())),
+        ("@in", [item, of]) => contains(item, of, budget).unwrap_or_else(|| Err(overload())),
+        ("_[_]", [of, key]) => index(of, key).unwrap_or_else(|| Err(overload())),
+        ("_[?_]", [of, key]) => {
+            let of = match of {
+                Val::Optional(None) => return Some(Ok(Val::Optional(None))),
+                Val::Optional(Some(of)) => (**of).clone(),
+                of => of.clone(),
+            };
+            match index(&of, key) {
+                None => Err(overload()),
+                Some(found) => Ok(found.map_or(Val::Optional(None), Val::some)),
+            }
+        }
+        ("!_" | "-_", _) => Err(overload()),
+        _ => return None,
+    })
+}
+
+fn overflow() -> Error {
+    other("integer overflow")
+}
+
+fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Option<Outcome<'a>> {
+    Some(match (a, b) {
+        (Val::Int(a), Val::Int(b)) => a.checked_add(*b).map(Val::Int).ok_or_else(overflow),
+        (Val::Uint(a), Val::Uint(b)) => a.checked_add(*b).map(Val::Uint).ok_or_else(overflow),
+        (Val::Double(a), Val::Double(b)) => Ok(Val::Double(a + b)),
+        (Val::Text(a), Val::Text(b)) => {
+            budget.take(((a.len() + b.len()) / 10) as u64).map(|()| Val::text(format!("{}{}", &**a, &**b)))
+        }
+        (Val::Bytes(a), Val::Bytes(b)) => {
+            let taken = budget.take(((a.len() + b.len()) / 10) as u64);
+            taken.map(|()| Val::Bytes([&**a, &**b].concat().into()))
+        }
+        (Val::Time(at), Val::Duration(by)) | (Val::Duration(by), Val::Time(at)) => {
+            at.checked_add(*by).map(Val::Time).map_err(|_| other("timestamp overflow"))
+        }
+        (Val::Duration(a), Val::Duration(b)) => {
+            a.checked_add(*b).map(Val::Duration).ok_or_else(|| other("duration overflow"))
+        }
+        _ => {
+            let count = a.size()?.saturating_add(b.size()?) as u64;
+            if a.type_name() != "list" || b.type_name() != "list" {
+                return None;
+            }
+            budget.take(count).map(|()| {
+                let mut items = a.items().unwrap_or_default();
+                items.extend(b.items().unwrap_or_default());
+                Val::list(items)
+            })
+        }
+    })
+}
+
+fn arithmetic<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
+    Some(match (a, b) {
+        (Val::Int(_), Val::Int(0)) | (Val::Uint(_), Val::Uint(0)) if matches!(name, "_/_" | "_%_") => {
+            Err(other(if name == "_/_" { "division by zero" } else { "modulus by zero" }))
+        }
+        (Val::Int(a), Val::Int(b)) => match name {
+            "_-_" => a.checked_sub(*b),
+            "_*_" => a.checked_mul(*b),
+            "_/_" => a.checked_div(*b),
+            _ => a.checked_rem(*b),
+        }
+        .map(Val::Int)
+        .ok_or_else(overflow),
+        (Val::Uint(a), Val::Uint(b)) => match name {
+            "_-_" => a.checked_sub(*b),
+            "_*_" => a.checked_mul(*b),
+            "_/_" => a.checked_div(*b),
+            _ => a.checked_rem(*b),
+        }
+        .map(Val::Uint)
+        .ok_or_else(overflow),
+        (Val::Double(a), Val::Double(b)) => match name {
+            "_-_" => Ok(Val::Double(a - b)),
+            "_*_" => Ok(Val::Double(a * b)),
+            "_/_" => Ok(Val::Double(a / b)),
+            _ => return None,
+        },
+        (Val::Time(a), Val::Time(b)) if name == "_-_" => Ok(Val::Duration(a.duration_since(*b))),
+        (Val::Time(at), Val::Duration(by)) if name == "_-_" => {
+            at.checked_sub(*by).map(Val::Time).map_err(|_| other("timestamp overflow"))
+        }
+        (Val::Duration(a), Val::Duration(b)) if name == "_-_" => {
+            a.checked_sub(*b).map(Val::Duration).ok_or_else(|| other("duration overflow"))
+        }
+        _ => return None,
+    })
+}
+
+fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Outcome<'a>> {
+    if let Some(found) = of.entry(item) {
+        return Some(Ok(Val::Bool(found.is_some())));
+    }
+    let items = of.items()?;
+    // Each item is looked at no further than the one that is sought goes.
+    let cost = (items.len() as u64).saturating_mul(item.cost());
+    Some(budget.take(cost).map(|()| Val::Bool(items.iter().any(|known| known.equals(item)))))
+}
+
+/// The item at a place, or the entry of a key; none when it is no list or map.
+fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
+    if let Some(found) = of.entry(key) {
+        return Some(found.ok_or_else(|| other(format!("no such key: {}", key.shown()))));
+    }
+    let place = match key {
+        Val::Int(place) => *place,
+        Val::Uint(place) => i64::try_from(*place).unwrap_or(i64::MAX),
+        Val::Double(place) if place.fract() == 0.0 => *place as i64,
+        _ => return None,
+    };
+    let found = match of {
+        Val::List(items) => usize::try_from(place).ok().and_then(|at| items.get(at).cloned()),
+        Val::Json(Value::Array(items), schema) => {
+            let item = usize::try_from(place).ok().and_then(|at| items.get(at));
+            item.map(|item| Val::of_json(item, item_schema(*schema)))
+        }
+        _ => return None,
+    };
+    Some(found.ok_or_else(|| other(format!("index out of bounds: {place}"))))
+}
+
+impl Val<'_> {
+    /// CEL's equality: of numbers by their value, of anything else only within a type.
+    pub(super) fn equals(&self, other: &Val<'_>) -> bool {
+        match (self, other) {
+            (Val::Null, Val::Null) => true,
+            (Val::Bool(a), Val::Bool(b)) => a == b,
+            (Val::Text(a), Val::Text(b)) => **a == **b,
+            (Val::Bytes(a), Val::Bytes(b)) => a == b,
+            (Val::Time(a), Val::Time(b)) => a == b,
+            (Val::Duration(a), Val::Duration(b)) => a == b,
+            (Val::Address(a), Val::Address(b)) => a == b,
+            (Val::Range(a), Val::Range(b)) => a == b,
+            (Val::Url(a), Val::Url(b)) => a == b,
+            (Val::Type(a), Val::Type(b)) | (Val::Format(a), Val::Format(b)) => a == b,
+            (Val::Optional(None), Val::Optional(None)) => true,
+            (Val::Optional(Some(a)), Val::Optional(Some(b))) => a.equals(b),
+            _ if self.is_number() && other.is_number() => {
+                self.compare(other).flatten() == Some(Ordering::Equal)
+            }
+            (Val::Quantity(_), Val::Quantity(_)) => self.compare(other).flatten() == Some(Ordering::Equal),
+            _ if self.type_name() == "list" && other.type_name() == "list" => {
+                let (a, b) = (self.items().unwrap_or_default(), other.items().unwrap_or_default());
+                a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.equals(b))
+            }
+            _ if self.type_name() == "map" && other.type_name() == "map" => {
+                let keys = self.visited().unwrap_or_default();
+                let same = |key: &Val<'_>| match (self.entry(key).flatten(), other.entry(key).flatten()) {
+                    (Some(a), Some(b)) => a.equals(&b),
+                    _ => false,
+                };
+                Some(keys.len()) == other.size() && keys.iter().all(same)
+            }
+            _ => false,
+        }
+    }
+
+    fn is_number(&self) -> bool {
+        matches!(self, Val::Int(_) | Val::Uint(_) | Val::Double(_))
+    }
+
+    /// The order of two values; none when their types have none.
+    pub(super) fn compare(&self, other: &Val<'_>) -> Option<Option<Ordering>> {
+        Some(match (self, other) {
+            (Val::Bool(a), Val::Bool(b)) => Some(a.cmp(b)),
+            (Val::Int(a), Val::Int(b)) => Some(a.cmp(b)),
+            (Val::Uint(a), Val::Uint(b)) => Some(a.cmp(b)),
+            (Val::Int(a), Val::Uint(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+            (Val::Uint(a), Val::Int(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+            (Val::Double(a), Val::Double(b)) => a.partial_cmp(b),
+            (Val::Double(a), b) if b.is_number() => a.partial_cmp(&b.as_double()),
+            (a, Val::Double(b)) if a.is_number() => a.as_double().partial_cmp(b),
+            (Val::Text(a), Val::Text(b)) => Some((**a).cmp(&**b)),
+            (Val::Bytes(a), Val::Bytes(b)) => Some(a.cmp(b)),
+            (Val::Time(a), Val::Time(b)) => Some(a.cmp(b)),
+            (Val::Duration(a), Val::Duration(b)) => Some(a.cmp(b)),
+            (Val::Quantity(a), Val::Quantity(b)) => Some(a.cmp(b)),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn as_double(&self) -> f64 {
+        match self {
+            Val::Int(value) => *value as f64,
+            Val::Uint(value) => *value as f64,
+            Val::Double(value) => *value,
+            Val::Duration(value) => value.as_secs_f64(),
+            _ => f64::NAN,
+        }
+    }
+}

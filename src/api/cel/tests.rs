@@ -1,0 +1,178 @@
+//! Tables of expressions with what they come to.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use serde_json::{Value, json};
+
+use super::{Budget, Error, Program, Type, Val};
+
+fn schema() -> JSONSchemaProps {
+    serde_json::from_value(json!({"type": "object", "properties": {
+        "name": {"type": "string"}, "count": {"type": "integer"}, "ratio": {"type": "number"},
+        "on": {"type": "boolean"}, "at": {"type": "string", "format": "date-time"},
+        "port": {"x-kubernetes-int-or-string": true},
+        "x-y": {"type": "string"}, "in": {"type": "string"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "parts": {"type": "array", "items": {"type": "object", "properties": {
+            "name": {"type": "string"}, "size": {"type": "integer"}}}}}}))
+    .unwrap()
+}
+
+fn object() -> Value {
+    json!({"name": "web", "count": 3, "ratio": 2, "on": true, "at": "2026-11-21T01:02:03Z", "port": "http",
+        "x-y": "dashed", "in": "word", "tags": ["a", "b", "a"], "labels": {"k": "v", "l": "w"},
+        "parts": [{"name": "x", "size": 1}, {"name": "y", "size": 2}]})
+}
+
+fn judged(source: &str) -> Result<bool, String> {
+    let (schema, object) = (schema(), object());
+    let program = Program::compile(source, &[("self", Type::Object(&schema))], &[Type::Bool])?;
+    let value = program.run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default());
+    match value {
+        Ok(Val::Bool(value)) => Ok(value),
+        Ok(value) => Err(format!("{value:?}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn expressions_hold_api_14() {
+    for source in [
+        "self.count == 3 && self.ratio == 2.0 && self.count < 4",
+        "self.count + 1 == 4 && self.count * 2 - 1 == 5 && 7 / 2 == 3 && 7 % 2 == 1 && -self.count == -3",
+        "size(self.tags) == 3 && self.name.size() == 3 && self.labels.size() == 2",
+        "has(self.name) && has(self.parts[0].size)",
+        "self.tags.all(t, t in ['a', 'b']) && self.tags.exists(t, t == 'b') && self.tags.exists_one(t, t == 'b')",
+        "self.tags.filter(t, t == 'a') == ['a', 'a'] && self.parts.map(p, p.size) == [1, 2]",
+        "self.parts.map(p, p.size > 1, p.name) == ['y']",
+        "self.labels.all(k, self.labels[k].size() == 1) && 'k' in self.labels && !('z' in self.labels)",
+        "self.parts.filter(p, p.size > 1)[0].name == 'y'",
+        "self.x__dash__y == 'dashed' && self.__in__ == 'word'",
+        "self.name.startsWith('w') && self.name.endsWith('b') && self.name.contains('e')",
+        "self.name.matches('^[a-z]+$') && !self.name.matches(r'^\\d+$') && 'abc'.find('b.') == 'bc'",
+        "'a,b,c'.split(',') == ['a', 'b', 'c'] && ['a', 'b'].join('-') == 'a-b' && 'abc'.substring(1) == 'bc'",
+        "'a,b,c'.split(',', 2) == ['a', 'b,c'] && 'aba'.replace('a', 'x') == 'xbx' && 'aba'.indexOf('b') == 1",
+        "'Ab'.lowerAscii() == 'ab' && ' a '.trim() == 'a' && 'abc'.charAt(1) == 'b' && 'abca'.lastIndexOf('a') == 3",
+        "self.at > timestamp('2026-01-01T00:00:00Z') && self.at.getFullYear() == 2026 && self.at.getMonth() == 10",
+        "duration('1h') > duration('59m') && duration('90s').getMinutes() == 1 && duration('1.5s').getMilliseconds() == 500",
+        "quantity('1Gi').isGreaterThan(quantity('1000Mi')) && isQuantity('1.5') && !isQuantity('x')",
+        "quantity('500m').add(quantity('500m')).compareTo(quantity('1')) == 0 && quantity('2').asInteger() == 2",
+        "ip('10.0.0.1').family() == 4 && isIP('::1') && !isIP('10.0.0') && cidr('10.0.0.0/8').containsIP('10.1.2.3')",
+        "cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16') && cidr('10.1.2.3/8').masked() == cidr('10.0.0.0/8')",
+        "url('https://u@a.test:80/b?c=d').getHost() == 'a.test:80' && url('https://a.test/b?c=d').getQuery()['c'] == ['d']",
+        "isURL('https://a.test/') && !isURL('a b') && url('http://a.test:81/').getPort() == '81'",
+        "sets.contains([1, 2], [2]) && sets.equivalent([1, 1], [1]) && !sets.intersects([1], [2])",
+        "[3, 1, 2].max() == 3 && [3, 1].min() == 1 && [1, 2].sum() == 3 && [1, 2].isSorted() && [1, 2].indexOf(2) == 1",
+        "self.?labels.?missing.orValue('x') == 'x' && self.?name.orValue('x') == 'web'",
+        "optional.of(1).hasValue() && optional.none().orValue(2) == 2 && self.labels[?'z'].orValue('q') == 'q'",
+        "self.labels[?'k'].optMap(v, v + '!').value() == 'v!' && {'a': 1}[?'b'].or(optional.of(3)).value() == 3",
+        "self.port == 'http' && type(self.port) == string && type(self.count) == int && self.port != 80",
+        "format.dns1123Label().validate('a-b') == optional.none() && format.dns1123Label().validate('A').hasValue()",
+        "string(self.count) == '3' && int('12') == 12 && double('1.5') == 1.5 && string(duration('90s')) == '90s'",
+        "(self.count > 1 ? 'many' : 'one') == 'many'",
+        "dyn(1) == dyn(1.0) && !(dyn(1) == dyn('1'))",
+        // An error that does not matter.
+        "self.labels['none'] == 'x' || true",
+        "true || self.labels['none'] == 'x'",
+        "!(self.labels['none'] == 'x' && false)",
+        "self.tags.exists(t, self.labels[t] == 'x' || t == 'b')",
+        "math.greatest(1, 3, 2) == 3 && math.least([4, 2]) == 2",
+        "'\\u00e9'.size() == 1 && b'abc'.size() == 3",
+        "self.metadata.name == 'x' || true",
+    ] {
+        assert_eq!(judged(source), Ok(true), "{source}");
+    }
+}
+
+#[test]
+fn faults_are_told_when_a_rule_is_written_api_14() {
+    for (source, expected) in [
+        ("self.nam == 'x'", "compilation failed: ERROR: <input>:1:5: undefined field 'nam'"),
+        ("slef.name == 'x'", "undeclared reference to 'slef' (in container '')"),
+        ("self.name.lenght() == 1", "undeclared reference to 'lenght' (in container '')"),
+        ("self.count == 'x'", "found no matching overload for '_==_' applied to '(int, string)'"),
+        ("self.count + 1.0 == 2.0", "found no matching overload for '_+_' applied to '(int, double)'"),
+        ("self.name && true", "found no matching overload for '_&&_' applied to '(string, bool)'"),
+        (
+            "self.count.startsWith('a')",
+            "found no matching overload for 'startsWith' applied to 'int.(string)'",
+        ),
+        ("self.name.x == 1", "type 'string' does not support field selection"),
+        ("self.count.all(x, true)", "expression of type 'int' cannot be range of a comprehension"),
+        ("self.parts.all(p, p.nam == 'x')", "undefined field 'nam'"),
+        ("self.parts.filter(p, p.size > 1).all(p, p.nam == 'x')", "undefined field 'nam'"),
+        ("self.name", "cel expression must evaluate to a bool"),
+        ("self.name ==", "compilation failed: ERROR: <input>:1:13: "),
+        ("self.name.matches('(')", "error parsing regexp: unclosed group"),
+    ] {
+        let error = judged(source).unwrap_err();
+        assert!(error.contains(expected), "{source}\n{error}");
+    }
+}
+
+#[test]
+fn errors_of_a_run_are_in_cels_words_api_14() {
+    for (source, expected) in [
+        ("self.labels['none'] == 'x'", "no such key: none"),
+        ("self.tags[7] == 'x'", "index out of bounds: 7"),
+        ("1 / (self.count - 3) == 1", "division by zero"),
+        ("9223372036854775807 + self.count == 1", "integer overflow"),
+        ("dyn(self.name) + 1 == 2", "no such overload: _+_"),
+        ("self.port > 1", "no such overload: _>_"),
+        ("optional.none().value() == 1", "optional.none() dereference"),
+        ("duration('soon') == duration('1s')", "type conversion error from 'string' to 'duration': soon"),
+    ] {
+        assert_eq!(judged(source), Err(expected.to_string()), "{source}");
+    }
+}
+
+/// What a hostile rule would take for itself ends it.
+#[test]
+fn a_hostile_rule_ends_api_14() {
+    let many = json!({"type": "array", "items": {"type": "integer"}});
+    let schema: JSONSchemaProps = serde_json::from_value(many).unwrap();
+    let object = json!((0..1000).collect::<Vec<_>>());
+    let deep = |open: &str, middle: &str, close: &str, times: usize| {
+        format!("{}{middle}{}", open.repeat(times), close.repeat(times))
+    };
+    for source in [
+        "self.all(a, self.all(b, self.all(c, self.all(d, a + b + c + d >= 0))))",
+        "self.map(a, self.map(b, self.map(c, a))).size() > 0",
+        "self.map(a, self).map(a, a + a).map(a, a + a + a + a).map(a, a + a + a + a).size() > 0",
+        "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].map(b, 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx').join('') \
+         .replace('x', 'yyyyyyyyyyyyyyyyyyyyyyyy').replace('y', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz') \
+         .replace('z', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz').size() > 0)",
+        "self.map(a, string(a)).all(a, self.map(b, string(b)).all(b, a.matches(b) || true))",
+    ] {
+        let program = Program::compile(source, &[("self", Type::Schema(&schema))], &[Type::Bool])
+            .unwrap_or_else(|error| panic!("{source}: {error}"));
+        let value = program.run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default());
+        assert_eq!(value.err(), Some(Error::Budget), "{source}");
+    }
+    for source in [
+        deep("(", "true", ")", 2000),
+        deep("[", "1", "]", 1000),
+        deep("!", "true", "", 4000),
+        format!("{}1 == 1", "1+".repeat(2400)),
+        format!("{}1 == 1", "-".repeat(4000)),
+        format!("self{} == 1", ".a".repeat(2000)),
+        format!("self{} == 1", "[0]".repeat(1600)),
+        format!("true{}", " ? true : true".repeat(350)),
+        format!("true{}", " && true".repeat(3000)),
+        "x".repeat(20_000),
+        "'".into(),
+        "\u{0}\u{ffff}".into(),
+        "self.".into(),
+        "{{{".into(),
+    ] {
+        assert!(Program::compile(&source, &[("self", Type::Dyn)], &[Type::Bool]).is_err(), "{:.20}", source);
+    }
+    // Rules of one object share a budget.
+    let program =
+        Program::compile("self.all(a, self.all(b, a >= b || b > a))", &[("self", Type::Dyn)], &[Type::Bool]);
+    let (program, mut budget) = (program.unwrap(), Budget::default());
+    let small = json!((0..200).collect::<Vec<_>>());
+    let run = |budget: &mut Budget| program.run(&[("self", Val::of_json(&small, None))], budget).is_ok();
+    let ran = (0..1000).take_while(|_| run(&mut budget)).count();
+    assert!((1..1000).contains(&ran), "{ran}");
+}

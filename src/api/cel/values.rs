@@ -1,0 +1,271 @@
+//! Values of expressions: those of JSON as they lie in the object, with the types that its schema gives them, and what
+//! expressions make of them.
+
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ipnet::IpNet;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::Value;
+
+use super::Error;
+use super::durations::duration;
+use super::node::Literal;
+use object::quantity::Amount;
+
+/// A text of the object or the program, or one that was made.
+#[derive(Clone, Debug)]
+pub(crate) enum Text<'a> {
+    Lent(&'a str),
+    Made(Rc<str>),
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Lent(text) => text,
+            Self::Made(text) => text,
+        }
+    }
+}
+
+/// A value, or why there is none.
+pub(super) type Outcome<'a> = Result<Val<'a>, Error>;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) enum Val<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(Text<'a>),
+    Bytes(Rc<[u8]>),
+    List(Rc<Vec<Val<'a>>>),
+    Map(Rc<Vec<(Val<'a>, Val<'a>)>>),
+    /// A list or an object as it lies in JSON, with its schema if it is known.
+    Json(&'a Value, Option<&'a JSONSchemaProps>),
+    Time(Timestamp),
+    Duration(SignedDuration),
+    Quantity(Amount),
+    Address(IpAddr),
+    Range(IpNet),
+    Url(Rc<http::Uri>),
+    /// One of Kubernetes' named formats.
+    Format(&'static str),
+    Type(&'static str),
+    Optional(Option<Rc<Val<'a>>>),
+}
+
+impl<'a> Val<'a> {
+    /// A value of JSON, by its schema.
+    pub(crate) fn of_json(value: &'a Value, schema: Option<&'a JSONSchemaProps>) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Number(number) => {
+                let is_double = schema.is_some_and(|schema| schema.type_.as_deref() == Some("number"));
+                match number.as_i64().filter(|_| !is_double) {
+                    Some(number) => Self::Int(number),
+                    None => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
+                }
+            }
+            Value::String(text) => {
+                let format = schema.and_then(|schema| schema.format.as_deref());
+                Self::formatted(text, format).unwrap_or(Self::Text(Text::Lent(text)))
+            }
+            Value::Array(_) | Value::Object(_) => Self::Json(value, schema),
+        }
+    }
+
+    fn formatted(text: &str, format: Option<&str>) -> Option<Self> {
+        match format? {
+            "date-time" => text.parse().ok().map(Self::Time),
+            "date" => format!("{text}T00:00:00Z").parse().ok().map(Self::Time),
+            "duration" => duration(text).map(Self::Duration),
+            "byte" => STANDARD.decode(text).ok().map(|bytes| Self::Bytes(bytes.into())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_literal(literal: &'a Literal) -> Self {
+        match literal {
+            Literal::Null => Self::Null,
+            Literal::Bool(value) => Self::Bool(*value),
+            Literal::Int(value) => Self::Int(*value),
+            Literal::Uint(value) => Self::Uint(*value),
+            Literal::Double(value) => Self::Double(*value),
+            Literal::Text(text) => Self::Text(Text::Lent(text)),
+            Literal::Bytes(bytes) => Self::Bytes(bytes.as_slice().into()),
+        }
+    }
+
+    pub(super) fn text(text: impl Into<Rc<str>>) -> Self {
+        Self::Text(Text::Made(text.into()))
+    }
+
+    pub(super) fn list(items: Vec<Self>) -> Self {
+        Self::List(Rc::new(items))
+    }
+
+    pub(super) fn some(value: Self) -> Self {
+        Self::Optional(Some(Rc::new(value)))
+    }
+
+    /// The text that it is.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// How many parts it has: letters, items, entries.
+    pub(super) fn size(&self) -> Option<usize> {
+        Some(match self {
+            Self::Text(text) => text.chars().count(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::List(items) => items.len(),
+            Self::Map(entries) => entries.len(),
+            Self::Json(Value::Array(items), _) => items.len(),
+            Self::Json(Value::Object(fields), _) => fields.len(),
+            _ => return None,
+        })
+    }
+
+    /// What it costs to look at all of it once, at most roughly.
+    pub(super) fn cost(&self) -> u64 {
+        let size = match self {
+            Self::Text(text) => text.len() / 10,
+            Self::Json(value, _) => value_cost(value),
+            Self::List(items) => return 1 + items.iter().map(Self::cost).sum::<u64>(),
+            Self::Map(entries) => return 1 + entries.iter().map(|(k, v)| k.cost() + v.cost()).sum::<u64>(),
+            other => other.size().unwrap_or(0) / 10,
+        };
+        1 + size as u64
+    }
+
+    /// Its items, when it is a list.
+    pub(super) fn items(&self) -> Option<Vec<Self>> {
+        match self {
+            Self::List(items) => Some(items.to_vec()),
+            Self::Json(Value::Array(items), schema) => {
+                let schema = item_schema(*schema);
+                Some(items.iter().map(|item| Self::of_json(item, schema)).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// What a macro visits: the items of a list, the keys of a map.
+    pub(super) fn visited(&self) -> Option<Vec<Self>> {
+        match self {
+            Self::Map(entries) => Some(entries.iter().map(|(key, _)| key.clone()).collect()),
+            Self::Json(Value::Object(fields), _) => {
+                Some(fields.keys().map(|key| Self::Text(Text::Lent(key))).collect())
+            }
+            list => list.items(),
+        }
+    }
+
+    /// The entry of a map, or the field of an object; an error when it is neither.
+    pub(super) fn entry(&self, key: &Val<'_>) -> Option<Option<Self>> {
+        match self {
+            Self::Map(entries) => {
+                Some(entries.iter().find(|(known, _)| known.equals(key)).map(|(_, value)| value.clone()))
+            }
+            Self::Json(Value::Object(fields), schema) => Some(
+                key.as_text()
+                    .and_then(|name| Some(Self::of_json(fields.get(name)?, field_schema(*schema, name)))),
+            ),
+            _ => None,
+        }
+    }
+
+    /// The value as text, as `string()` has it.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => text.to_string(),
+            Self::Bool(value) => value.to_string(),
+            Self::Int(value) => value.to_string(),
+            Self::Uint(value) => value.to_string(),
+            Self::Double(value) => value.to_string(),
+            Self::Time(time) => time.to_string(),
+            Self::Duration(duration) => {
+                let seconds = format!("{}.{:09}", duration.as_secs().abs(), duration.subsec_nanos().abs());
+                let sign = if duration.is_negative() { "-" } else { "" };
+                format!("{sign}{}s", seconds.trim_end_matches('0').trim_end_matches('.'))
+            }
+            Self::Quantity(amount) => amount.to_decimal().0,
+            Self::Address(address) => address.to_string(),
+            Self::Range(range) => range.to_string(),
+            Self::Url(url) => url.to_string(),
+            Self::Type(name) | Self::Format(name) => (*name).to_string(),
+            _ => self.type_name().to_string(),
+        }
+    }
+
+    /// The name of its type.
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null_type",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Uint(_) => "uint",
+            Self::Double(_) => "double",
+            Self::Text(_) => "string",
+            Self::Bytes(_) => "bytes",
+            Self::List(_) | Self::Json(Value::Array(_), _) => "list",
+            Self::Map(_) | Self::Json(..) => "map",
+            Self::Time(_) => "google.protobuf.Timestamp",
+            Self::Duration(_) => "google.protobuf.Duration",
+            Self::Quantity(_) => "kubernetes.Quantity",
+            Self::Address(_) => "net.IP",
+            Self::Range(_) => "net.CIDR",
+            Self::Url(_) => "kubernetes.URL",
+            Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Type(_) => "type",
+            Self::Optional(_) => "optional_type",
+        }
+    }
+}
+
+fn value_cost(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(|item| 1 + value_cost(item)).sum(),
+        Value::Object(fields) => fields.values().map(|field| 2 + value_cost(field)).sum(),
+        Value::String(text) => text.len() / 10,
+        _ => 0,
+    }
+}
+
+/// The schema of the items of a list.
+pub(super) fn item_schema(schema: Option<&JSONSchemaProps>) -> Option<&JSONSchemaProps> {
+    match &schema?.items {
+        Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(schema),
+        _ => None,
+    }
+}
+
+/// The schema of a field.
+pub(crate) fn field_schema<'a>(
+    schema: Option<&'a JSONSchemaProps>,
+    name: &str,
+) -> Option<&'a JSONSchemaProps> {
+    let schema = schema?;
+    schema.properties.as_ref().and_then(|properties| properties.get(name)).or(
+        match &schema.additional_properties {
+            Some(JSONSchemaPropsOrBool::Schema(any)) => Some(any),
+            _ => None,
+        },
+    )
+}

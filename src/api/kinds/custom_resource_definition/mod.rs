@@ -1,0 +1,87 @@
+//! CustomResourceDefinitions: what users add kinds with.
+//!
+//! Here is what holds of the object; what a definition makes of its resources is in `kinds::definition`, and who serves
+//! what is stored in `definitions`.
+
+mod schema;
+mod validate;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceConversion, CustomResourceDefinition,
+};
+
+use super::columns::Column;
+use super::resource::Resource;
+use crate::default::{set, set_text};
+use crate::validate::FieldErrors;
+use object::conditions;
+
+impl Resource for CustomResourceDefinition {
+    const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::created_at()];
+
+    fn apply_defaults(&mut self) {
+        let names = &mut self.spec.names;
+        set_text(&mut names.singular, &names.kind.to_lowercase());
+        set_text(&mut names.list_kind, &format!("{}List", names.kind));
+        set(
+            &mut self.spec.conversion,
+            CustomResourceConversion { strategy: "None".into(), ..CustomResourceConversion::default() },
+        );
+    }
+
+    fn prepare_for_create(&mut self) {
+        self.remember_stored_version();
+    }
+
+    fn prepare_for_update(&mut self, _old: &Self) {
+        self.remember_stored_version();
+    }
+
+    fn complete_status(&mut self) {
+        let status = self.status.get_or_insert_default();
+        status.accepted_names.get_or_insert_default();
+        status.conditions.get_or_insert_default();
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        validate::name(self, errors);
+        validate::spec(&self.spec, errors);
+        validate::stored_versions(self, errors);
+        validate::approval(self, errors);
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        if old.spec == self.spec && old.metadata.annotations == self.metadata.annotations {
+            // What was taken by other rules can still lose a finalizer, or gain a label.
+            return validate::stored_versions(self, errors);
+        }
+        self.validate(errors);
+        validate::update(self, old, errors);
+    }
+
+    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+        validate::stored_versions(self, errors);
+    }
+}
+
+/// What the status says of objects of the kind: they are written, or were.
+trait StoredVersions {
+    /// Adds the version that objects are stored in to those in which there may be objects.
+    fn remember_stored_version(&mut self);
+}
+
+impl StoredVersions for CustomResourceDefinition {
+    fn remember_stored_version(&mut self) {
+        let Some(storage) = self.spec.versions.iter().find(|version| version.storage) else { return };
+        let stored = self.status.get_or_insert_default().stored_versions.get_or_insert_default();
+        if !stored.contains(&storage.name) {
+            stored.push(storage.name.clone());
+        }
+    }
+}
+
+/// Whether the definition is in use: its kind is in the store and on paths, and can change no more.
+fn is_established(definition: &CustomResourceDefinition) -> bool {
+    let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions::is_true(conditions, "Established")
+}

@@ -1,0 +1,477 @@
+//! What is wrong with a schema: it must be structural, and use nothing that is not supported.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::{Map, Value};
+
+use crate::kinds::schema_rules;
+use crate::kinds::structural::Structural;
+use crate::pattern::{self, MAX_PATTERNS};
+use crate::validate::{FieldErrors, Path};
+
+/// Where a schema stands in another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+/// Finds the faults of a version's schema.
+pub(super) fn validate(root: &JSONSchemaProps, has_status: bool, path: &Path<'_>, errors: &mut FieldErrors) {
+    let before = errors.count();
+    if root.nullable == Some(true) {
+        errors.forbidden(&path.child("nullable"), "nullable cannot be true at the root");
+    }
+    if has_status && root.type_.as_deref().is_some_and(|type_| type_ != "object") {
+        errors.invalid(
+            &path.child("type"),
+            root.type_.as_deref().unwrap_or_default(),
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is \
+             enabled",
+        );
+    }
+    let mut patterns = 0;
+    supported(root, path, &mut patterns, errors);
+    if patterns > MAX_PATTERNS {
+        errors.invalid_itself(path, format!("must have no more than {MAX_PATTERNS} patterns"));
+    }
+    structural(root, Level::Root, path, errors);
+    for fault in schema_rules::read(root).1 {
+        let below = path.child(&fault.field);
+        let at = if fault.field.is_empty() { path } else { &below };
+        match &fault.value {
+            Some(value) => errors.invalid(at, value, fault.message),
+            None if fault.field.ends_with(".rule") => errors.required(at, fault.message),
+            None => errors.invalid_itself(at, fault.message),
+        }
+    }
+    if errors.count() == before {
+        defaults(root, path, errors);
+    }
+}
+
+/// Refuses what Kubernetes does not support, wherever it stands.
+fn supported(schema: &JSONSchemaProps, path: &Path<'_>, patterns: &mut usize, errors: &mut FieldErrors) {
+    let absent = [
+        ("$ref", schema.ref_path.is_some(), "$ref is not supported"),
+        ("id", schema.id.is_some(), "id is not supported"),
+        ("definitions", schema.definitions.is_some(), "definitions is not supported"),
+        ("dependencies", schema.dependencies.is_some(), "dependencies is not supported"),
+        ("patternProperties", schema.pattern_properties.is_some(), "patternProperties is not supported"),
+        ("additionalItems", schema.additional_items.is_some(), "additionalItems is not supported"),
+        (
+            "uniqueItems",
+            schema.unique_items == Some(true),
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ),
+        (
+            "type",
+            schema.type_.as_deref() == Some("null"),
+            "type cannot be set to null, use nullable as an alternative",
+        ),
+        (
+            "items",
+            matches!(schema.items, Some(JSONSchemaPropsOrArray::Schemas(_))),
+            "items must be a schema object and not an array",
+        ),
+        (
+            "additionalProperties",
+            matches!(schema.additional_properties, Some(JSONSchemaPropsOrBool::Bool(false))),
+            "additionalProperties cannot be set to false",
+        ),
+        (
+            "additionalProperties",
+            schema.additional_properties.is_some()
+                && schema.properties.as_ref().is_some_and(|properties| !properties.is_empty()),
+            "additionalProperties and properties are mutual exclusive",
+        ),
+    ];
+    for (field, _, detail) in absent.into_iter().filter(|(_, found, _)| *found) {
+        errors.forbidden(&path.child(field), detail);
+    }
+    if let Some(pattern) = schema.pattern.as_deref().filter(|pattern| !pattern.is_empty()) {
+        *patterns += 1;
+        if *patterns <= MAX_PATTERNS
+            && let Err(reason) = pattern::compile(pattern)
+        {
+            let detail = format!("must be a valid regular expression, but isn't: {reason}");
+            errors.invalid(&path.child("pattern"), pattern, detail);
+        }
+    }
+    if let Some(type_) = schema.type_.as_deref().filter(|type_| !type_.is_empty()) {
+        const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+        errors.one_of(&path.child("type"), type_, &TYPES);
+    }
+    extensions(schema, path, errors);
+    each_below(schema, path, &mut |below, path, _| supported(below, path, patterns, errors));
+}
+
+/// The rules of `x-kubernetes-…`.
+fn extensions(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
+    let must_be = |wanted: &str, of: &str, errors: &mut FieldErrors| {
+        let detail = format!("must be {wanted} if {of} is specified");
+        match schema.type_.as_deref() {
+            None | Some("") => errors.required(&path.child("type"), detail),
+            Some(type_) if type_ != wanted => errors.invalid(&path.child("type"), type_, detail),
+            Some(_) => {}
+        }
+    };
+    if schema.x_kubernetes_preserve_unknown_fields == Some(false) {
+        let path = path.child("x-kubernetes-preserve-unknown-fields");
+        errors.invalid(&path, &false, "must be true or undefined");
+    }
+    if let Some(map_type) = &schema.x_kubernetes_map_type {
+        must_be("object", "x-kubernetes-map-type", errors);
+        errors.one_of(&path.child("x-kubernetes-map-type"), map_type, &["atomic", "granular"]);
+    }
+    let keys = schema.x_kubernetes_list_map_keys.as_deref().unwrap_or_default();
+    let type_path = path.child("x-kubernetes-list-type");
+    if let Some(list_type) = &schema.x_kubernetes_list_type {
+        must_be("array", "x-kubernetes-list-type", errors);
+        errors.one_of(&type_path, list_type, &["atomic", "map", "set"]);
+    }
+    match schema.x_kubernetes_list_type.as_deref() {
+        Some("map") => list_map(schema, keys, path, errors),
+        None if !keys.is_empty() => {
+            errors.required(&type_path, "must be map if x-kubernetes-list-map-keys is non-empty");
+        }
+        Some(other) if !keys.is_empty() => {
+            errors.invalid(&type_path, other, "must be map if x-kubernetes-list-map-keys is non-empty");
+        }
+        _ => {}
+    }
+    if schema.x_kubernetes_int_or_string == Some(true) {
+        for (field, set) in [
+            ("x-kubernetes-preserve-unknown-fields", schema.x_kubernetes_preserve_unknown_fields),
+            ("x-kubernetes-embedded-resource", schema.x_kubernetes_embedded_resource),
+        ] {
+            if set == Some(true) {
+                let detail = "must be false if x-kubernetes-int-or-string is true";
+                errors.invalid(&path.child(field), &true, detail);
+            }
+        }
+    }
+}
+
+/// The keys of a list that is a map are fields of its items that are always there.
+fn list_map(schema: &JSONSchemaProps, keys: &[String], path: &Path<'_>, errors: &mut FieldErrors) {
+    let keys_path = path.child("x-kubernetes-list-map-keys");
+    if keys.is_empty() {
+        errors.required(&keys_path, "must not be empty if x-kubernetes-list-type is map");
+    }
+    let Some(JSONSchemaPropsOrArray::Schema(item)) = &schema.items else {
+        return errors.required(&path.child("items"), "must have a schema if x-kubernetes-list-type is map");
+    };
+    let items = path.child("items");
+    if item.type_.as_deref() != Some("object") {
+        errors.invalid(
+            &items.child("type"),
+            item.type_.as_deref().unwrap_or_default(),
+            "must be object if parent array's x-kubernetes-list-type is map",
+        );
+    }
+    let properties = items.child("properties");
+    for (i, key) in keys.iter().enumerate() {
+        let Some(field) = item.properties.as_ref().and_then(|properties| properties.get(key)) else {
+            errors.invalid(&keys_path.index(i), key, "entries must all be names of item properties");
+            continue;
+        };
+        if matches!(field.type_.as_deref(), Some("array" | "object")) {
+            errors.invalid(
+                &properties.key(key).child("type"),
+                field.type_.as_deref().unwrap_or_default(),
+                "must be a scalar type if parent array's x-kubernetes-list-type is map",
+            );
+        }
+        let is_required = item.required.iter().flatten().any(|required| required == key);
+        if !is_required && field.default.is_none() {
+            errors.required(
+                &properties.key(key).child("default"),
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \
+                 property",
+            );
+        }
+        if keys[..i].contains(key) {
+            errors.duplicate(&keys_path.index(i), key);
+        }
+    }
+}
+
+/// Structural: each value has one type, told outside of `allOf` and its like.
+fn structural(schema: &JSONSchemaProps, level: Level, path: &Path<'_>, errors: &mut FieldErrors) {
+    let type_ = schema.type_.as_deref().unwrap_or_default();
+    let preserves = schema.x_kubernetes_preserve_unknown_fields == Some(true);
+    let embedded = schema.x_kubernetes_embedded_resource == Some(true);
+    let int_or_string = schema.x_kubernetes_int_or_string == Some(true);
+    let type_path = path.child("type");
+    if type_ == "array" && schema.items.is_none() {
+        errors.required(&path.child("items"), "must be specified");
+    }
+    if embedded && type_ != "object" {
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        if type_.is_empty() {
+            errors.required(&type_path, detail);
+        } else {
+            errors.invalid(&type_path, type_, detail);
+        }
+    } else if type_.is_empty() && !int_or_string && !preserves {
+        errors.required(
+            &type_path,
+            match level {
+                Level::Root => "must not be empty at the root",
+                Level::Item => "must not be empty for specified array items",
+                Level::Field => "must not be empty for specified object fields",
+            },
+        );
+    }
+    if level == Level::Root && !type_.is_empty() && type_ != "object" {
+        errors.invalid(&type_path, type_, "must be object at the root");
+    }
+    if int_or_string && !type_.is_empty() {
+        errors.invalid(&type_path, type_, "must be empty if x-kubernetes-int-or-string is true");
+    }
+    if embedded && !preserves && schema.properties.as_ref().is_none_or(std::collections::BTreeMap::is_empty) {
+        errors.required(
+            &path.child("properties"),
+            "must not be empty if x-kubernetes-embedded-resource is true without \
+             x-kubernetes-preserve-unknown-fields",
+        );
+    }
+    if level == Level::Root || embedded {
+        of_every_object(schema, path, errors);
+    }
+    junctors(schema, int_or_string, path, errors);
+    each_below(schema, path, &mut |below, path, place| match place {
+        Place::Item => structural(below, Level::Item, path, errors),
+        Place::Field => structural(below, Level::Field, path, errors),
+        Place::Junctor => {}
+    });
+}
+
+/// What is said of the fields that every object has.
+fn of_every_object(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
+    let field = |name: &str| schema.properties.as_ref().and_then(|properties| properties.get(name));
+    let properties = path.child("properties");
+    for name in ["apiVersion", "kind"] {
+        if let Some(schema) = field(name)
+            && schema.type_.as_deref() != Some("string")
+        {
+            let found = schema.type_.as_deref().unwrap_or_default();
+            errors.invalid(&properties.key(name).child("type"), found, "must be string");
+        }
+    }
+    let Some(metadata) = field("metadata") else { return };
+    let path = properties.key("metadata");
+    if metadata.type_.as_deref() != Some("object") {
+        let found = metadata.type_.as_deref().unwrap_or_default();
+        errors.invalid(&path.child("type"), found, "must be object");
+    }
+    let bare = JSONSchemaProps {
+        type_: metadata.type_.clone(),
+        description: metadata.description.clone(),
+        properties: metadata.properties.clone(),
+        required: metadata.required.clone(),
+        ..JSONSchemaProps::default()
+    };
+    let mut names = metadata.properties.iter().flatten().map(|(name, _)| name.as_str());
+    if bare != *metadata || !names.all(|name| matches!(name, "name" | "generateName")) {
+        errors.forbidden(
+            &path,
+            "must not specify anything other than name and generateName, but metadata is implicitly specified",
+        );
+    }
+}
+
+/// Within `allOf`, `anyOf`, `oneOf` and `not` stand values only, of fields that are known outside of them.
+fn junctors(schema: &JSONSchemaProps, int_or_string: bool, path: &Path<'_>, errors: &mut FieldErrors) {
+    each_junctor(schema, path, &mut |field, below, path| {
+        let of_int_or_string = int_or_string && matches!(field, "anyOf" | "allOf");
+        nested(below, schema, of_int_or_string, path, errors);
+    });
+}
+
+fn nested(
+    schema: &JSONSchemaProps,
+    outer: &JSONSchemaProps,
+    may_have_type: bool,
+    path: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
+    let forbidden = [
+        ("type", schema.type_.is_some() && !may_have_type, "must be empty to be structural"),
+        ("description", schema.description.is_some(), "must be empty to be structural"),
+        ("title", schema.title.is_some(), "must be empty to be structural"),
+        ("default", schema.default.is_some(), "must be undefined to be structural"),
+        ("nullable", schema.nullable == Some(true), "must be false to be structural"),
+        (
+            "additionalProperties",
+            schema.additional_properties.is_some(),
+            "must be undefined to be structural",
+        ),
+        (
+            "x-kubernetes-preserve-unknown-fields",
+            schema.x_kubernetes_preserve_unknown_fields == Some(true),
+            "must be false to be structural",
+        ),
+        (
+            "x-kubernetes-embedded-resource",
+            schema.x_kubernetes_embedded_resource == Some(true),
+            "must be false to be structural",
+        ),
+        (
+            "x-kubernetes-int-or-string",
+            schema.x_kubernetes_int_or_string == Some(true),
+            "must be false to be structural",
+        ),
+        (
+            "x-kubernetes-list-type",
+            schema.x_kubernetes_list_type.is_some(),
+            "must be undefined to be structural",
+        ),
+        (
+            "x-kubernetes-list-map-keys",
+            schema.x_kubernetes_list_map_keys.is_some(),
+            "must be empty to be structural",
+        ),
+        (
+            "x-kubernetes-validations",
+            schema.x_kubernetes_validations.is_some(),
+            "must be empty to be structural",
+        ),
+        (
+            "x-kubernetes-map-type",
+            schema.x_kubernetes_map_type.is_some(),
+            "must be undefined to be structural",
+        ),
+    ];
+    for (field, _, detail) in forbidden.into_iter().filter(|(_, found, _)| *found) {
+        errors.forbidden(&path.child(field), detail);
+    }
+    let properties = path.child("properties");
+    for (name, below) in schema.properties.iter().flatten() {
+        let path = properties.key(name);
+        match outer.properties.as_ref().and_then(|properties| properties.get(name)) {
+            Some(known) => nested(below, known, false, &path, errors),
+            None => errors.required(&path, format!("because it is defined in {path}")),
+        }
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(below)) = &schema.items {
+        let path = path.child("items");
+        match &outer.items {
+            Some(JSONSchemaPropsOrArray::Schema(known)) => nested(below, known, false, &path, errors),
+            _ => errors.required(&path, format!("because it is defined in {path}")),
+        }
+    }
+    each_junctor(schema, path, &mut |_, below, path| nested(below, outer, may_have_type, path, errors));
+}
+
+/// A default is valid, and has nothing that would be pruned.
+fn defaults(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
+    if let Some(default) = &root.default {
+        check_default(root, &default.0, path, errors);
+    }
+    each_below(root, path, &mut |below, path, place| {
+        if place != Place::Junctor {
+            defaults(below, path, errors);
+        }
+    });
+}
+
+fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
+    let path = path.child("default");
+    // As the one field of an object, so that it is judged as any value is.
+    let holder = JSONSchemaProps {
+        properties: Some([("default".to_string(), without_rules(schema))].into()),
+        ..JSONSchemaProps::default()
+    };
+    let Ok(holder) = Structural::new(holder) else { return };
+    let mut fields = Map::from_iter([("default".to_string(), default.clone())]);
+    if let Some(unknown) = holder.prune(&mut fields).first() {
+        let field = unknown.trim_start_matches("default").trim_start_matches('.');
+        return errors.invalid(&path, default, format!("must not have unknown field {field:?}"));
+    }
+    let mut found = FieldErrors::default();
+    holder.apply_defaults(&mut fields);
+    holder.validate(&fields, &mut found);
+    for error in found.into_vec() {
+        let below = error.path.trim_start_matches("default").trim_start_matches('.').to_string();
+        let message = error.message();
+        let path_below = path.child(&below);
+        let at = if below.is_empty() { &path } else { &path_below };
+        errors.invalid_itself(at, message.trim_start_matches("Invalid value: ").to_string());
+    }
+}
+
+/// A schema whose values are judged without its rules, which would have to be read once more.
+fn without_rules(schema: &JSONSchemaProps) -> JSONSchemaProps {
+    let below = |list: &Option<Vec<JSONSchemaProps>>| {
+        list.as_ref().map(|list| list.iter().map(without_rules).collect::<Vec<_>>())
+    };
+    let properties = schema.properties.as_ref();
+    JSONSchemaProps {
+        x_kubernetes_validations: None,
+        properties: properties
+            .map(|all| all.iter().map(|(name, s)| (name.clone(), without_rules(s))).collect()),
+        items: match &schema.items {
+            Some(JSONSchemaPropsOrArray::Schema(of)) => {
+                Some(JSONSchemaPropsOrArray::Schema(Box::new(without_rules(of))))
+            }
+            other => other.clone(),
+        },
+        additional_properties: match &schema.additional_properties {
+            Some(JSONSchemaPropsOrBool::Schema(of)) => {
+                Some(JSONSchemaPropsOrBool::Schema(Box::new(without_rules(of))))
+            }
+            other => other.clone(),
+        },
+        all_of: below(&schema.all_of),
+        any_of: below(&schema.any_of),
+        one_of: below(&schema.one_of),
+        ..schema.clone()
+    }
+}
+
+/// Where a schema below another one stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Item,
+    Field,
+    Junctor,
+}
+
+/// Visits the schemas directly below one.
+fn each_below(
+    schema: &JSONSchemaProps,
+    path: &Path<'_>,
+    visit: &mut dyn FnMut(&JSONSchemaProps, &Path<'_>, Place),
+) {
+    let properties = path.child("properties");
+    for (name, below) in schema.properties.iter().flatten() {
+        visit(below, &properties.key(name), Place::Field);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(below)) = &schema.items {
+        visit(below, &path.child("items"), Place::Item);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(below)) = &schema.additional_properties {
+        visit(below, &path.child("additionalProperties"), Place::Field);
+    }
+    each_junctor(schema, path, &mut |_, below, path| visit(below, path, Place::Junctor));
+}
+
+fn each_junctor(
+    schema: &JSONSchemaProps,
+    path: &Path<'_>,
+    visit: &mut dyn FnMut(&'static str, &JSONSchemaProps, &Path<'_>),
+) {
+    for (field, list) in [("allOf", &schema.all_of), ("anyOf", &schema.any_of), ("oneOf", &schema.one_of)] {
+        let list_path = path.child(field);
+        for (i, below) in list.iter().flatten().enumerate() {
+            visit(field, below, &list_path.index(i));
+        }
+    }
+    if let Some(below) = &schema.not {
+        visit("not", below, &path.child("not"));
+    }
+}

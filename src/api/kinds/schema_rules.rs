@@ -1,0 +1,376 @@
+//! The rules in a schema (`x-kubernetes-validations`): read when it is defined, judged with each object.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
+};
+use serde_json::Value;
+
+use crate::cel::{Budget, Error, Program, Type, Val, field_schema};
+use crate::validate::{FieldErrors, Path};
+
+/// A schema may have so many rules. The largest known has a hundred; reading one takes a while.
+const MAX_RULES: usize = 400;
+/// And they may have so many bytes together: who writes a definition waits while they are read.
+const MAX_RULES_BYTES: usize = 256 * 1024;
+/// A message may be so long, as in Kubernetes.
+const MAX_MESSAGE_BYTES: usize = 2048;
+/// And what makes one.
+const MAX_MESSAGE_EXPRESSION_BYTES: usize = 5 * 1024;
+
+const REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/// The rules of a schema and of those below it; branches without any are left out.
+#[derive(Debug, Default)]
+pub(super) struct SchemaRules {
+    rules: Vec<Rule>,
+    fields: BTreeMap<String, SchemaRules>,
+    any_field: Option<Box<SchemaRules>>,
+    items: Option<Box<SchemaRules>>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    /// As it was written, on one line.
+    text: String,
+    program: Program,
+    message: Option<String>,
+    message_expression: Option<Program>,
+    reason: Option<String>,
+    /// Below the value: where the fault is said to be.
+    field_path: Option<String>,
+    /// It compares with what was there before.
+    is_transition: bool,
+    /// It is judged of new values, too; what was there before is optional.
+    optional_old: bool,
+}
+
+/// What is wrong with a rule: the field of the definition, below the schema, what stands there, and why.
+pub(super) struct RuleFault {
+    pub(super) field: String,
+    pub(super) value: Option<String>,
+    pub(super) message: String,
+}
+
+/// Reads all rules of a schema, and says what is wrong with them.
+pub(super) fn read(root: &JSONSchemaProps) -> (SchemaRules, Vec<RuleFault>) {
+    let mut reader = Reader { faults: Vec::new(), count: 0, bytes: 0 };
+    let rules = reader.read(root, "", true, true);
+    if !reader.has_room() {
+        reader.faults.push(RuleFault {
+            field: String::new(),
+            value: None,
+            message: format!(
+                "must have no more than {MAX_RULES} rules of {MAX_RULES_BYTES} bytes in x-kubernetes-validations"
+            ),
+        });
+    }
+    (rules, reader.faults)
+}
+
+struct Reader {
+    faults: Vec<RuleFault>,
+    count: usize,
+    bytes: usize,
+}
+
+impl Reader {
+    fn has_room(&self) -> bool {
+        self.count <= MAX_RULES && self.bytes <= MAX_RULES_BYTES
+    }
+
+    /// `correlates` = an old value can be found for each new one.
+    fn read(&mut self, schema: &JSONSchemaProps, path: &str, is_root: bool, correlates: bool) -> SchemaRules {
+        let at = |field: &str| if path.is_empty() { field.to_string() } else { format!("{path}.{field}") };
+        let mut found = SchemaRules::default();
+        for (i, rule) in schema.x_kubernetes_validations.iter().flatten().enumerate() {
+            self.count += 1;
+            self.bytes += rule.rule.len() + rule.message_expression.as_ref().map_or(0, String::len);
+            if self.has_room() {
+                let place = at(&format!("x-kubernetes-validations[{i}]"));
+                found.rules.extend(self.rule(rule, schema, &place, is_root, correlates));
+            }
+        }
+        for (name, below) in schema.properties.iter().flatten() {
+            let rules = self.read(below, &at(&format!("properties[{name}]")), false, correlates);
+            if !rules.is_empty() {
+                found.fields.insert(name.clone(), rules);
+            }
+        }
+        if let Some(JSONSchemaPropsOrBool::Schema(below)) = &schema.additional_properties {
+            let rules = self.read(below, &at("additionalProperties"), false, correlates);
+            found.any_field = (!rules.is_empty()).then(|| Box::new(rules));
+        }
+        if let Some(JSONSchemaPropsOrArray::Schema(below)) = &schema.items {
+            let is_map = schema.x_kubernetes_list_type.as_deref() == Some("map");
+            let rules = self.read(below, &at("items"), false, correlates && is_map);
+            found.items = (!rules.is_empty()).then(|| Box::new(rules));
+        }
+        found
+    }
+
+    fn rule(
+        &mut self,
+        rule: &ValidationRule,
+        schema: &JSONSchemaProps,
+        path: &str,
+        is_root: bool,
+        correlates: bool,
+    ) -> Option<Rule> {
+        let before = self.faults.len();
+        let mut fault = |field: &str, value: Option<&str>, message: &str| {
+            let field = format!("{path}.{field}");
+            self.faults.push(RuleFault { field, value: value.map(Into::into), message: message.into() });
+        };
+        let own = if is_root || schema.x_kubernetes_embedded_resource == Some(true) {
+            Type::Object(schema)
+        } else {
+            Type::Schema(schema)
+        };
+        let optional_old = rule.optional_old_self == Some(true);
+        let old = if optional_old { Type::Dyn } else { own };
+        let variables = [("self", own), ("oldSelf", old)];
+        let message = rule.message.as_deref();
+        if message.is_some_and(|message| message.trim().is_empty()) {
+            fault("message", message, "message must be non-empty if specified");
+        }
+        if message.is_some_and(|message| message.contains(['\n', '\r'])) {
+            fault("message", message, "message must not contain line breaks");
+        }
+        if message.is_some_and(|message| message.len() > MAX_MESSAGE_BYTES) {
+            fault("message", None, &format!("must be no more than {MAX_MESSAGE_BYTES} bytes"));
+        }
+        if message.is_none() && rule.rule.trim().contains('\n') && rule.message_expression.is_none() {
+            fault("message", None, "message must be specified if rule contains line breaks");
+        }
+        if let Some(reason) = rule.reason.as_deref().filter(|reason| !REASONS.contains(reason)) {
+            let quoted: Vec<String> = REASONS.iter().map(|known| format!("\"{known}\"")).collect();
+            fault("reason", Some(reason), &format!("supported values: {}", quoted.join(", ")));
+        }
+        if let Some(field) = &rule.field_path
+            && field_of(schema, field).is_none()
+        {
+            fault("fieldPath", Some(field), "fieldPath must be a valid path");
+        }
+        let program = if rule.rule.trim().is_empty() {
+            fault("rule", None, "rule is not specified");
+            None
+        } else {
+            Program::compile(&rule.rule, &variables, &[Type::Bool])
+                .map_err(|error| fault("rule", Some(&rule.rule), &error))
+                .ok()
+        };
+        let message_expression = rule.message_expression.as_deref().and_then(|source| {
+            if source.len() > MAX_MESSAGE_EXPRESSION_BYTES {
+                let most = format!("must be no more than {MAX_MESSAGE_EXPRESSION_BYTES} bytes");
+                fault("messageExpression", None, &most);
+                return None;
+            }
+            Program::compile(source, &variables, &[Type::Text])
+                .map_err(|error| fault("messageExpression", Some(source), &error))
+                .ok()
+        });
+        let is_transition = program.as_ref().is_some_and(|program| program.uses("oldSelf"));
+        if is_transition && !correlates {
+            fault(
+                "rule",
+                Some(&rule.rule),
+                "oldSelf cannot be used on the uncorrelatable portion of the schema",
+            );
+        }
+        if optional_old && !is_transition && program.is_some() {
+            fault("optionalOldSelf", Some("true"), "may not be set if oldSelf is not used in rule");
+        }
+        (self.faults.len() == before).then_some(())?;
+        Some(Rule {
+            text: rule.rule.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_string(),
+            program: program?,
+            message: rule.message.clone().filter(|message| !message.is_empty()),
+            message_expression,
+            reason: rule.reason.clone(),
+            field_path: rule.field_path.clone(),
+            is_transition,
+            optional_old,
+        })
+    }
+}
+
+/// The schema of the field that a path names, as `.spec.x` or `['a-b']`.
+fn field_of<'a>(schema: &'a JSONSchemaProps, path: &str) -> Option<&'a JSONSchemaProps> {
+    let (mut schema, mut rest) = (schema, path);
+    while !rest.is_empty() {
+        let name;
+        (name, rest) = match rest.strip_prefix("['") {
+            Some(quoted) => quoted.split_once("']")?,
+            None => {
+                let plain = rest.strip_prefix('.')?;
+                plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()))
+            }
+        };
+        schema = match schema.properties.as_ref().and_then(|properties| properties.get(name)) {
+            Some(schema) => schema,
+            None => match &schema.additional_properties {
+                Some(JSONSchemaPropsOrBool::Schema(any)) => any,
+                _ => return None,
+            },
+        };
+    }
+    (!path.is_empty()).then_some(schema)
+}
+
+impl SchemaRules {
+    /// Whether there are no rules at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.fields.is_empty() && self.any_field.is_none() && self.items.is_none()
+    }
+
+    /// Judges an object, whose old version is there when it changes.
+    pub(super) fn judge(
+        &self,
+        schema: &JSONSchemaProps,
+        new: &Value,
+        old: Option<&Value>,
+        errors: &mut FieldErrors,
+    ) {
+        let mut budget = Budget::default();
+        // Nothing else is said once the budget is gone.
+        let _ = self.judge_value(schema, new, old, None, &mut budget, errors);
+    }
+
+    fn judge_value(
+        &self,
+        schema: &JSONSchemaProps,
+        new: &Value,
+        old: Option<&Value>,
+        path: Option<&Path<'_>>,
+        budget: &mut Budget,
+        errors: &mut FieldErrors,
+    ) -> Result<(), Error> {
+        for rule in &self.rules {
+            rule.judge(schema, new, old, path, budget, errors)?;
+        }
+        match new {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let below = self.fields.get(name).or(self.any_field.as_deref());
+                    if let (Some(below), Some(schema)) = (below, field_schema(Some(schema), name)) {
+                        let old = old.and_then(|old| old.get(name));
+                        let path = path.map_or_else(|| Path::root(name), |path| path.child(name));
+                        below.judge_value(schema, value, old, Some(&path), budget, errors)?;
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let (Some(below), Some(JSONSchemaPropsOrArray::Schema(of_item)), Some(path)) =
+                    (&self.items, &schema.items, path)
+                else {
+                    return Ok(());
+                };
+                let keys = schema.x_kubernetes_list_map_keys.as_deref().unwrap_or_default();
+                for (i, item) in items.iter().enumerate() {
+                    let same = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
+                    let old = old.and_then(Value::as_array).filter(|_| !keys.is_empty());
+                    let old = old.and_then(|old| old.iter().find(same));
+                    below.judge_value(of_item, item, old, Some(&path.index(i)), budget, errors)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Rule {
+    fn judge(
+        &self,
+        schema: &JSONSchemaProps,
+        new: &Value,
+        old: Option<&Value>,
+        path: Option<&Path<'_>>,
+        budget: &mut Budget,
+        errors: &mut FieldErrors,
+    ) -> Result<(), Error> {
+        // Of what may be null and is, nothing is asked.
+        if new.is_null() || (self.is_transition && old.is_none() && !self.optional_old) {
+            return Ok(());
+        }
+        let old = old.map(|old| Val::of_json(old, Some(schema)));
+        let mut variables = vec![("self", Val::of_json(new, Some(schema)))];
+        if self.optional_old {
+            variables.push(("oldSelf", Val::Optional(old.map(Into::into))));
+        } else {
+            variables.extend(old.map(|old| ("oldSelf", old)));
+        }
+        let root = Path::root("<nil>");
+        let path = path.unwrap_or(&root);
+        let type_ = schema.type_.as_deref().unwrap_or_default();
+        match self.program.run(&variables, budget) {
+            Ok(Val::Bool(true)) => Ok(()),
+            Ok(Val::Bool(false)) => {
+                self.fail(&variables, type_, path, budget, errors);
+                Ok(())
+            }
+            Ok(_) => {
+                errors.invalid(
+                    path,
+                    type_,
+                    format!("cel expression evaluated to no bool for rule: {}", self.text),
+                );
+                Ok(())
+            }
+            Err(Error::Budget) => {
+                let detail = format!(
+                    "'{}': no further validation rules will be run due to call cost exceeds limit for rule: {}",
+                    Error::Budget,
+                    self.text
+                );
+                errors.invalid(path, type_, detail);
+                Err(Error::Budget)
+            }
+            Err(error @ Error::Overload(_)) => {
+                let detail = format!(
+                    "'{error}': call arguments did not match a supported operator, function or macro signature for \
+                     rule: {}",
+                    self.text
+                );
+                errors.invalid(path, type_, detail);
+                Ok(())
+            }
+            Err(error) => {
+                errors.invalid(path, type_, format!("{error} evaluating rule: {}", self.text));
+                Ok(())
+            }
+        }
+    }
+
+    fn fail<'a>(
+        &'a self,
+        variables: &[(&'a str, Val<'a>)],
+        type_: &str,
+        path: &Path<'_>,
+        budget: &mut Budget,
+        errors: &mut FieldErrors,
+    ) {
+        let made = self.message_expression.as_ref().and_then(|made| made.run(variables, budget).ok());
+        let made = made.as_ref().and_then(Val::as_text).map(str::trim);
+        let usable = |text: &&str| {
+            !text.is_empty() && text.len() <= MAX_MESSAGE_EXPRESSION_BYTES && !text.contains('\n')
+        };
+        let message = match (made.filter(usable), &self.message) {
+            (Some(made), _) => made.to_string(),
+            (None, Some(message)) => message.clone(),
+            (None, None) => format!("failed rule: {}", self.text),
+        };
+        let below = self.field_path.as_deref().unwrap_or_default().replace("['", "[").replace("']", "]");
+        let full = format!("{path}{below}");
+        let path = if below.is_empty() { *path } else { Path::root(&full) };
+        match self.reason.as_deref() {
+            Some("FieldValueRequired") => errors.required(&path, message),
+            Some("FieldValueForbidden") => errors.forbidden(&path, message),
+            Some("FieldValueDuplicate") => errors.duplicate_because(&path, type_, message),
+            _ => errors.invalid(&path, type_, message),
+        }
+    }
+}

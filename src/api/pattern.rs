@@ -1,0 +1,120 @@
+//! Regular expressions as users of Kubernetes write them: in Go's syntax, and bounded in what they take.
+
+use regex::{Regex, RegexBuilder};
+
+/// A pattern may take so much memory: the automaton of a long repetition of a large class would take megabytes.
+const MAX_COMPILED_BYTES: usize = 512 * 1024;
+/// And have so many bytes, as what it says is held as well.
+const MAX_BYTES: usize = 8 * 1024;
+/// Kubernetes' largest known schemas have a hundred; with [`MAX_COMPILED_BYTES`] this bounds what one schema takes.
+pub(crate) const MAX_PATTERNS: usize = 500;
+
+/// Compiles a pattern; the error says why it cannot be. Matching takes time in proportion to the text.
+pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+    if pattern.len() > MAX_BYTES {
+        return Err(format!("more than {MAX_BYTES} bytes"));
+    }
+    RegexBuilder::new(&translate(pattern)).size_limit(MAX_COMPILED_BYTES).build().map_err(|error| {
+        let text = error.to_string();
+        // The library draws the place below the pattern; the last line says what is wrong.
+        text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_string()
+    })
+}
+
+/// Go's syntax in that of the library: `\d`, `\s`, `\w` and `\b` know ASCII alone, and a class holds no class, nor
+/// operators on classes.
+fn translate(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len() + 16);
+    let mut letters = pattern.chars().peekable();
+    let mut in_class = false;
+    let mut first_in_class = false;
+    let mut last = ' ';
+    while let Some(letter) = letters.next() {
+        let starts_class = first_in_class;
+        first_in_class = false;
+        match letter {
+            '\\' => match letters.next() {
+                Some('d') => out.push_str("[0-9]"),
+                Some('D') => out.push_str("[^0-9]"),
+                Some('w') => out.push_str("[0-9A-Za-z_]"),
+                Some('W') => out.push_str("[^0-9A-Za-z_]"),
+                Some('s') => out.push_str("[\\t\\n\\x0C\\r ]"),
+                Some('S') => out.push_str("[^\\t\\n\\x0C\\r ]"),
+                Some('b') if !in_class => out.push_str("(?-u:\\b)"),
+                // `\B` would match within a letter of several bytes; Go's does not say what it means there either.
+                Some('C') => out.push('.'),
+                Some(other) => out.extend(['\\', other]),
+                None => out.push('\\'),
+            },
+            '[' if in_class => {
+                if letters.peek() == Some(&':') {
+                    out.push('[');
+                    // A named class: `[:alpha:]`.
+                    for letter in letters.by_ref() {
+                        out.push(letter);
+                        if letter == ']' {
+                            break;
+                        }
+                    }
+                } else {
+                    out.push_str("\\[");
+                }
+            }
+            '[' => {
+                in_class = true;
+                first_in_class = true;
+                out.push('[');
+                if letters.peek() == Some(&'^') {
+                    letters.next();
+                    out.push('^');
+                }
+            }
+            // The first of a class stands for itself.
+            ']' if in_class && starts_class => out.push_str("\\]"),
+            ']' if in_class => {
+                in_class = false;
+                out.push(']');
+            }
+            '&' | '~' if in_class => out.extend(['\\', letter]),
+            '-' if in_class && (last == '-' || starts_class) => out.push_str("\\-"),
+            letter => out.push(letter),
+        }
+        last = letter;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_what_they_mean_in_go_api_14() {
+        for (pattern, matching, others) in [
+            ("^\\d+$", "12", "\u{661}"),
+            ("^\\w+$", "a_1", "\u{e9}"),
+            ("^[\\w-]+$", "a-b", "a b"),
+            ("^[-a-z]+$", "-a", "A"),
+            ("^[a&&b]+$", "&a", "c"),
+            ("^[[a]+$", "[a", "b"),
+            ("^[]a]+$", "]a", "b"),
+            ("^[[:alpha:]_]+$", "a_", "1"),
+            ("^[^[]+$", "a", "["),
+            ("^a\\.b\\/c$", "a.b/c", "axb/c"),
+            ("^(?:[a-z]+\\.)+[a-z]{2,}$", "a.bc", "a."),
+            ("^\\S+$", "\u{e9}", "a b"),
+        ] {
+            let compiled = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+            assert!(compiled.is_match(matching) && !compiled.is_match(others), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_bounded_api_14() {
+        for hostile in ["(", "(a{1000}){1000}", "\\pL{1000}", "(?=a)", &"a".repeat(MAX_BYTES + 1)] {
+            assert!(compile(hostile).is_err(), "{}", &hostile[..hostile.len().min(20)]);
+        }
+        // Catastrophic for those who go back; linear here.
+        assert!(!compile("^(a+)+$").unwrap().is_match(&format!("{}b", "a".repeat(10_000))));
+    }
+}

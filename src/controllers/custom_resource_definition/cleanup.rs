@@ -1,0 +1,104 @@
+//! The end of a definition: the objects of its kind are asked to go, and the last one lets it go.
+
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use super::{Definitions, holds, set};
+use api::definitions::CLEANUP_FINALIZER;
+use api::{ApiError, DeleteOptions};
+use object::owner::is_terminating;
+use object::{Kind, Shared};
+use reconcile::{ReconcileError, ignore_gone, ignore_not_found};
+
+/// Objects that go within this time ask for one look: each is over all that are left.
+pub(super) const TOGETHER: Duration = Duration::from_millis(10);
+/// Objects that are asked to go in one step, so that other definitions are not kept waiting.
+const BATCH: usize = 500;
+
+/// What asking the objects to go came to.
+enum Outcome {
+    /// Nothing is left.
+    Done,
+    /// What is left comes back here when it goes; `more` of it has not been asked yet.
+    Waits {
+        more: bool,
+    },
+    Failed(String),
+}
+
+impl Definitions {
+    /// The next step of a definition that goes.
+    pub(super) fn clean_up(
+        &self,
+        definition: &Shared<CustomResourceDefinition>,
+    ) -> Result<(), ReconcileError> {
+        let held = definition.metadata.finalizers.iter().flatten().any(|held| held == CLEANUP_FINALIZER);
+        if !held {
+            return Ok(());
+        }
+        let outcome = match self.api.follow_definition(definition.name()) {
+            Ok(Some(kind)) => self.delete_objects(kind),
+            // It never was served, or cannot be: there are no objects of it.
+            _ => Outcome::Done,
+        };
+        let (is_so, reason, message) = match &outcome {
+            Outcome::Done if !holds(definition, "Established") => {
+                (false, "NeverEstablished", "resource was never established".to_string())
+            }
+            Outcome::Done => (false, "InstanceDeletionCompleted", "removed all instances".to_string()),
+            Outcome::Waits { .. } => {
+                (true, "InstanceDeletionInProgress", "CustomResource deletion is in progress".to_string())
+            }
+            Outcome::Failed(error) => {
+                (true, "InstanceDeletionFailed", format!("could not issue all deletes: {error}"))
+            }
+        };
+        let now = self.api.clock().now();
+        let written = self.modify_status(definition, |fresh| {
+            let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
+            set(conditions, "Terminating", is_so, reason, message.clone(), now);
+        });
+        ignore_not_found(written)?;
+        match outcome {
+            Outcome::Done => Ok(self.release(definition)?),
+            Outcome::Waits { more: true } => Err(ReconcileError::After(TOGETHER)),
+            Outcome::Waits { more: false } => Ok(()),
+            Outcome::Failed(error) => Err(ApiError::Internal(error).into()),
+        }
+    }
+
+    fn delete_objects(&self, kind: Kind) -> Outcome {
+        let objects = self.api.list(kind, None).objects;
+        if objects.is_empty() {
+            return Outcome::Done;
+        }
+        let (mut failure, mut asked) = (None, 0);
+        for object in objects.iter().filter(|object| !is_terminating(object.meta())) {
+            if asked == BATCH {
+                return Outcome::Waits { more: true };
+            }
+            asked += 1;
+            let deleted = self.api.delete(kind, &object.key(), &DeleteOptions::uid(object.uid()));
+            if let Err(error) = ignore_gone(deleted) {
+                failure.get_or_insert(error.to_string());
+            }
+        }
+        match failure {
+            Some(failure) => Outcome::Failed(failure),
+            // Those without finalizers are gone by now.
+            None if asked > 0 => Outcome::Waits { more: true },
+            None => Outcome::Waits { more: false },
+        }
+    }
+
+    fn release(&self, definition: &Shared<CustomResourceDefinition>) -> Result<(), ApiError> {
+        let released = self.api.modify::<CustomResourceDefinition>(&definition.key(), |fresh| {
+            if fresh.metadata.uid == definition.metadata.uid {
+                fresh.metadata.finalizers.iter_mut().for_each(|held| held.retain(|f| f != CLEANUP_FINALIZER));
+            }
+            Ok(())
+        });
+        ignore_not_found(released)
+    }
+}

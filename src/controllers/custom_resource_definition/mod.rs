@@ -1,0 +1,175 @@
+//! What becomes of definitions of custom resources: their names are accepted, their kinds established, and the objects
+//! deleted of those that go (API-14). Kubernetes' naming, establishing, API approval and finalizing controllers.
+//!
+//! Serving follows the status at once (`api::definitions`): names are accepted in one write and the kind said to be
+//! established in the next, so that who sees it established can use it.
+
+mod cleanup;
+mod names;
+
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionCondition,
+};
+
+use super::context::Context;
+use api::{Api, ApiError, Change, ChangeKind};
+use base::clock::time;
+use object::conditions::{self, ConditionStatus};
+use object::owner::is_terminating;
+use object::{Key, Kind, Shared};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let definitions = Definitions { api: context.api.clone(), queue: queue.clone() };
+    context
+        .controller(definitions, queue)
+        .watches_every_kind(Kind::is_custom, Definitions::object_changed)
+        .watches::<CustomResourceDefinition, _>(Definitions::definition_changed)
+        // One: whose names are accepted must not depend on who is faster.
+        .workers(1)
+        .run(&context.tasks);
+}
+
+struct Definitions {
+    api: Api,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for Definitions {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "customresourcedefinition"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(definition) = found(self.api.get_as::<CustomResourceDefinition>(key))? else {
+            return Ok(());
+        };
+        if is_terminating(&definition.metadata) {
+            return self.clean_up(&definition);
+        }
+        self.accept_names(&definition)?;
+        Ok(self.establish(key)?)
+    }
+}
+
+impl Definitions {
+    /// Names that a definition gives up, or takes, may settle what others of its group wait for.
+    fn definition_changed(&self, change: &Change) {
+        self.queue.add(change.object.key());
+        let Some(changed) = change.object.get::<CustomResourceDefinition>() else { return };
+        for other in self.api.list_as::<CustomResourceDefinition>(None) {
+            if other.spec.group == changed.spec.group && !holds(&other, "NamesAccepted") {
+                self.queue.add(other.key());
+            }
+        }
+    }
+
+    /// The last object of a kind whose definition goes lets it go.
+    fn object_changed(&self, change: &Change) {
+        if change.kind == ChangeKind::Deleted {
+            self.queue
+                .add_after(Key::new("", change.object.kind().info().qualified_plural()), cleanup::TOGETHER);
+        }
+    }
+
+    fn accept_names(&self, definition: &Shared<CustomResourceDefinition>) -> Result<(), ApiError> {
+        let others = self.api.list_as::<CustomResourceDefinition>(None);
+        let of_group = others.iter().filter(|other| other.spec.group == definition.spec.group);
+        let taken = names::Taken::of(of_group.map(|other| &**other));
+        let now = self.api.clock().now();
+        let written = self.modify_status(definition, |fresh| {
+            let (names, verdict) = names::accept(fresh, &taken);
+            let approval = names::approval(fresh);
+            let status = fresh.status.get_or_insert_default();
+            let accepted = verdict.is_ok();
+            status.accepted_names = Some(names);
+            let conditions = status.conditions.get_or_insert_default();
+            let (reason, message) = verdict.err().unwrap_or(("NoConflicts", "no conflicts found".into()));
+            set(conditions, "NamesAccepted", accepted, reason, message, now);
+            if !conditions::is_true(Some(conditions), "Established") {
+                let (reason, message) = if accepted {
+                    ("Installing", "the initial names have been accepted")
+                } else {
+                    ("NotAccepted", "not all names are accepted")
+                };
+                // What is being served says so itself in the next step.
+                if conditions::get(Some(conditions), "Established")
+                    .is_none_or(|old| old.reason.as_deref() != Some("NotServed") || !accepted)
+                {
+                    set(conditions, "Established", false, reason, message.into(), now);
+                }
+            }
+            if let Some((approved, reason, message)) = approval {
+                set(conditions, "KubernetesAPIApprovalPolicyConformant", approved, reason, message, now);
+            }
+        });
+        ignore_not_found(written)
+    }
+
+    /// Its names are its own and its kind is served: says so, or why it is not.
+    fn establish(&self, key: &Key) -> Result<(), ApiError> {
+        let Some(definition) = found(self.api.get_as::<CustomResourceDefinition>(key))? else {
+            return Ok(());
+        };
+        if !holds(&definition, "NamesAccepted") || holds(&definition, "Established") {
+            return Ok(());
+        }
+        let now = self.api.clock().now();
+        let served = self.api.follow_definition(&key.name);
+        let written = self.modify_status(&definition, |fresh| {
+            let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
+            match &served {
+                Ok(_) => {
+                    let message = "the initial names have been accepted".into();
+                    set(conditions, "Established", true, "InitialNamesAccepted", message, now);
+                }
+                Err(error) => set(conditions, "Established", false, "NotServed", error.to_string(), now),
+            }
+        });
+        ignore_not_found(written)
+    }
+
+    /// Changes the status of just this definition, not of another that has its name by now.
+    fn modify_status(
+        &self,
+        definition: &Shared<CustomResourceDefinition>,
+        edit: impl Fn(&mut CustomResourceDefinition),
+    ) -> Result<Shared<CustomResourceDefinition>, ApiError> {
+        self.api.modify_status::<CustomResourceDefinition>(&definition.key(), |fresh| {
+            if fresh.metadata.uid == definition.metadata.uid {
+                edit(fresh);
+            }
+            Ok(())
+        })
+    }
+}
+
+fn holds(definition: &CustomResourceDefinition, type_: &str) -> bool {
+    let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions::is_true(conditions, type_)
+}
+
+/// Puts a condition; one that says the same already keeps its time.
+fn set(
+    conditions: &mut Vec<CustomResourceDefinitionCondition>,
+    type_: &str,
+    is_so: bool,
+    reason: &str,
+    message: String,
+    now: Timestamp,
+) {
+    let next = CustomResourceDefinitionCondition {
+        type_: type_.into(),
+        status: ConditionStatus::from(is_so).into(),
+        reason: Some(reason.into()),
+        message: Some(message),
+        last_transition_time: Some(time(now)),
+        ..CustomResourceDefinitionCondition::default()
+    };
+    conditions::set(conditions, next);
+}

@@ -1,0 +1,511 @@
+//! Custom resources as their users have them (API-14): a CustomResourceDefinition is created over the API, and its kind
+//! is served, changed and deleted with it.
+
+use axum::body::Body;
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use podium::api::http::{Credentials, Server, ServerConfig};
+use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
+use podium::base::clock::Clock;
+use podium::object::{Key, Kind, Object};
+use podium::store::Store;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::added_kind::Client;
+use crate::controllers::cluster::{Cluster, NO_NODES};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const GADGETS: &str = "/apis/made.test/v1/namespaces/default/gadgets";
+
+/// A definition of gadgets whose spec has this schema.
+pub(crate) fn gadgets(spec: Value) -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.made.test"},
+        "spec": {"group": "made.test", "scope": "Namespaced",
+            "names": {"plural": "gadgets", "kind": "Gadget", "shortNames": ["gd"], "categories": ["all"]},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": spec, "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}]}})
+}
+
+fn sized(most: i64) -> Value {
+    json!({"type": "object", "properties": {"size": {"type": "integer", "maximum": most}}})
+}
+
+pub(crate) fn gadget(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "made.test/v1", "kind": "Gadget", "metadata": {"name": name}, "spec": spec})
+}
+
+fn condition(definition: &Value, type_: &str) -> String {
+    let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.iter().find(|condition| condition["type"] == type_);
+    found.map_or_else(String::new, |c| {
+        format!("{} {}", c["status"].as_str().unwrap(), c["reason"].as_str().unwrap())
+    })
+}
+
+async fn named(client: &Client, name: &str) -> Value {
+    client.get(&format!("{DEFINITIONS}/{name}")).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_served_once_it_is_established_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let (status, made) = client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    assert_eq!(status, 201, "{made}");
+    assert_eq!(
+        (&made["spec"]["names"]["singular"], &made["spec"]["names"]["listKind"], &made["spec"]["conversion"]),
+        (&json!("gadget"), &json!("GadgetList"), &json!({"strategy": "None"}))
+    );
+    assert_eq!(made["status"]["storedVersions"], json!(["v1"]));
+    cluster.settle().await;
+    let served = named(&client, "gadgets.made.test").await;
+    assert_eq!(condition(&served, "NamesAccepted"), "True NoConflicts");
+    assert_eq!(condition(&served, "Established"), "True InitialNamesAccepted");
+    assert_eq!(served["status"]["acceptedNames"], served["spec"]["names"]);
+
+    let (status, made) = client.create(GADGETS, &gadget("one", &json!({"size": 3, "other": 1}))).await;
+    assert_eq!((status.as_u16(), &made["spec"]), (201, &json!({"size": 3})));
+    let resources = client.get("/apis/made.test/v1").await;
+    assert_eq!(resources["resources"][0]["shortNames"], json!(["gd"]));
+    assert!(client.get("/openapi/v3/apis/made.test/v1").await["components"].is_object());
+
+    // A changed schema holds from the answer on.
+    let path = format!("{DEFINITIONS}/gadgets.made.test");
+    let schema = json!([{"op": "replace", "path":
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum", "value": 2}]);
+    let json_patch = [("content-type", "application/json-patch+json")];
+    let (status, changed) = client.ask(Method::PATCH, &path, &json_patch, &schema).await;
+    assert_eq!((status.as_u16(), &changed["metadata"]["generation"]), (200, &json!(2)), "{changed}");
+    let (status, refused) = client.create(GADGETS, &gadget("two", &json!({"size": 3}))).await;
+    assert_eq!(status, 422, "{refused}");
+
+    let (_, table) = client
+        .ask(
+            Method::GET,
+            DEFINITIONS,
+            &[("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")],
+            &Value::Null,
+        )
+        .await;
+    let columns: Vec<_> = table["columnDefinitions"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
+    assert_eq!(columns, ["Name", "Created At"]);
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_goes_takes_its_objects_along_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    cluster.settle().await;
+    client.create(GADGETS, &gadget("one", &json!({}))).await;
+    let mut held = gadget("held", &json!({}));
+    held["metadata"]["finalizers"] = json!(["made.test/held"]);
+    assert_eq!(client.create(GADGETS, &held).await.0, 201);
+
+    let server = Server::new(
+        cluster.api.clone(),
+        Credentials::new("secret"),
+        CancellationToken::new(),
+        ServerConfig::default(),
+    );
+    let watch = Request::builder()
+        .uri(format!("{GADGETS}?watch=true"))
+        .header("authorization", "Bearer secret")
+        .body(Body::empty())
+        .unwrap();
+    let watch = server.handle(watch).await.into_body();
+
+    let path = format!("{DEFINITIONS}/gadgets.made.test");
+    let (status, going) = client.ask(Method::DELETE, &path, &[], &Value::Null).await;
+    assert_eq!(status, 200);
+    assert_eq!(condition(&going, "Terminating"), "True InstanceDeletionPending");
+    assert_eq!(going["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
+    cluster.settle().await;
+    assert_eq!(
+        condition(&named(&client, "gadgets.made.test").await, "Terminating"),
+        "True InstanceDeletionInProgress"
+    );
+    let (status, refused) = client.create(GADGETS, &gadget("late", &json!({}))).await;
+    assert_eq!(
+        (status.as_u16(), &refused["message"]),
+        (405, &json!("create not allowed while custom resource definition is terminating"))
+    );
+    let resources = client.get("/apis/made.test/v1").await;
+    assert!(!resources["resources"][0]["verbs"].as_array().unwrap().contains(&json!("create")));
+
+    // Its finalizer runs.
+    let (status, _) =
+        client.merge(&format!("{GADGETS}/held"), &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(status, 200);
+    cluster.settle().await;
+    assert_eq!(client.ask(Method::GET, &path, &[], &Value::Null).await.0, 404);
+    assert_eq!(client.ask(Method::GET, "/apis/made.test", &[], &Value::Null).await.0, 404);
+    assert_eq!(client.ask(Method::GET, GADGETS, &[], &Value::Null).await.0, 404);
+    let lines = tokio::time::timeout(std::time::Duration::from_secs(60), watch.collect()).await;
+    let lines = lines.expect("the watch ends with its kind").unwrap().to_bytes();
+    assert_eq!(String::from_utf8_lossy(&lines).matches("\"DELETED\"").count(), 2);
+
+    // And it may come again.
+    assert_eq!(client.create(DEFINITIONS, &gadgets(sized(9))).await.0, 201);
+    cluster.settle().await;
+    assert_eq!(client.create(GADGETS, &gadget("one", &json!({}))).await.0, 201);
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_of_a_group_belong_to_the_first_until_it_goes_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    cluster.settle().await;
+    let mut second = gadgets(sized(9));
+    second["metadata"]["name"] = json!("tools.made.test");
+    second["spec"]["names"] =
+        json!({"plural": "tools", "kind": "Gadget", "listKind": "ToolList", "singular": "tool"});
+    assert_eq!(client.create(DEFINITIONS, &second).await.0, 201);
+    cluster.settle().await;
+    let waits = named(&client, "tools.made.test").await;
+    assert_eq!(condition(&waits, "NamesAccepted"), "False KindConflict");
+    assert_eq!(condition(&waits, "Established"), "False NotAccepted");
+    let tools = "/apis/made.test/v1/namespaces/default/tools";
+    assert_eq!(client.ask(Method::GET, tools, &[], &Value::Null).await.0, 404);
+    client.ask(Method::DELETE, &format!("{DEFINITIONS}/gadgets.made.test"), &[], &Value::Null).await;
+    cluster.settle().await;
+    assert_eq!(
+        condition(&named(&client, "tools.made.test").await, "Established"),
+        "True InitialNamesAccepted"
+    );
+    client.get(tools).await;
+    cluster.stop().await;
+}
+
+/// The same words as the API server of Kubernetes.
+#[tokio::test(start_paused = true)]
+async fn a_definition_with_faults_is_refused_in_kubernetes_words_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let at = "spec.validation.openAPIV3Schema.properties[spec]";
+    for (pointer, value, expected) in [
+        (
+            "/metadata/name",
+            json!("things.made.test"),
+            "metadata.name: Invalid value: \"things.made.test\": must be spec.names.plural+\".\"+spec.group"
+                .to_string(),
+        ),
+        ("/spec/scope", json!("Somewhere"), "spec.scope: Unsupported value: \"Somewhere\": supported values: \"Cluster\", \"Namespaced\"".into()),
+        (
+            "/spec/preserveUnknownFields",
+            json!(true),
+            "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set \
+             x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+                .into(),
+        ),
+        (
+            "/spec/versions/0/storage",
+            json!(false),
+            "spec.versions: Invalid value: must have exactly one version marked as storage version".into(),
+        ),
+        ("/spec/versions/0/schema", json!(null), "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required".into()),
+        (
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+            json!({"properties": {}}),
+            format!("{at}.type: Required value: must not be empty for specified object fields"),
+        ),
+        (
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+            json!({"type": "array"}),
+            format!("{at}.items: Required value: must be specified"),
+        ),
+        (
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+            json!({"$ref": "#/definitions/spec", "type": "object"}),
+            format!("{at}.$ref: Forbidden: $ref is not supported"),
+        ),
+        (
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+            json!({"type": "string", "pattern": "("}),
+            format!("{at}.pattern: Invalid value: \"(\": must be a valid regular expression, but isn't: unclosed group"),
+        ),
+        (
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+            json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+                "items": {"type": "object", "required": ["port"],
+                    "properties": {"port": {"type": "integer"}, "protocol": {"type": "string"}}}}),
+            format!(
+                "{at}.items.properties[protocol].default: Required value: this property is in \
+                 x-kubernetes-list-map-keys, so it must have a default or be a required property"
+            ),
+        ),
+        (
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+            json!({"type": "object", "properties": {"a": {"type": "string"}},
+                "anyOf": [{"required": ["a"], "type": "object"}]}),
+            format!("{at}.anyOf[0].type: Forbidden: must be empty to be structural"),
+        ),
+        (
+            "/spec/versions/0/additionalPrinterColumns",
+            json!([{"name": "Size", "type": "size", "jsonPath": ".spec.size"}]),
+            "spec.additionalPrinterColumns[0].type: Invalid value: \"size\": must be one of \
+             boolean,date,integer,number,string"
+                .into(),
+        ),
+        (
+            "/spec/versions/0/subresources/scale",
+            json!({"specReplicasPath": ".size", "statusReplicasPath": ".status.replicas"}),
+            "spec.subresources.scale.specReplicasPath: Invalid value: \".size\": should be a json path under .spec".into(),
+        ),
+        (
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/default",
+            json!("much"),
+            format!("{at}.properties[size].default: Invalid value: \"string\": default in body must be of type integer: \"string\""),
+        ),
+    ] {
+        let mut definition = gadgets(sized(9));
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        definition.pointer_mut(parent).unwrap()[field] = value;
+        let (status, refused) = client.create(DEFINITIONS, &definition).await;
+        assert_eq!(status, 422, "{pointer}: {refused}");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains(&expected), "{pointer}\n{message}\n{expected}");
+    }
+    let mut protected = gadgets(sized(9));
+    (protected["metadata"]["name"], protected["spec"]["group"]) =
+        (json!("gadgets.made.k8s.io"), json!("made.k8s.io"));
+    let (_, refused) = client.create(DEFINITIONS, &protected).await;
+    assert!(
+        refused["message"].as_str().unwrap().contains(
+            "metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have"
+        ),
+        "{refused}"
+    );
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_names_an_established_kind_cannot_change_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    cluster.settle().await;
+    for (patch, expected) in [
+        (json!({"scope": "Cluster"}), "spec.scope: Invalid value: \"Cluster\": field is immutable"),
+        (
+            json!({"names": {"kind": "Thing"}}),
+            "spec.names.kind: Invalid value: \"Thing\": field is immutable",
+        ),
+        (json!({"group": "other.test"}), "spec.group: Invalid value: \"other.test\": field is immutable"),
+    ] {
+        let path = format!("{DEFINITIONS}/gadgets.made.test");
+        let (status, refused) = client.merge(&path, &json!({"spec": patch})).await;
+        assert_eq!(status, 422);
+        assert!(refused["message"].as_str().unwrap().contains(expected), "{refused}");
+    }
+    cluster.stop().await;
+}
+
+/// A namespace that goes takes along what nobody defines any more: it was held for ever.
+#[tokio::test(start_paused = true)]
+async fn a_namespace_is_emptied_of_kinds_whose_definition_is_gone_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    cluster.create::<Namespace>(json!({"metadata": {"name": "team"}}));
+    cluster.settle().await;
+    let team = "/apis/made.test/v1/namespaces/team/gadgets";
+    assert_eq!(client.create(team, &gadget("left", &json!({}))).await.0, 201);
+    let kind = cluster.api.kinds().in_group("made.test", "Gadget").unwrap();
+    // As if its finalizer had been taken off by hand.
+    cluster.controllers.stop_one("customresourcedefinition").await;
+    let path = format!("{DEFINITIONS}/gadgets.made.test");
+    client.ask(Method::DELETE, &path, &[], &Value::Null).await;
+    client.merge(&path, &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(client.ask(Method::GET, &path, &[], &Value::Null).await.0, 404);
+    assert_eq!(cluster.api.count(kind), 1);
+    cluster.api.delete(Kind::Namespace, &Key::new("", "team"), &DeleteOptions::default()).unwrap();
+    cluster.pass(60).await;
+    assert_eq!(cluster.api.count(kind), 0);
+    assert!(cluster.api.get(Kind::Namespace, &Key::new("", "team")).is_err());
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn definitions_are_served_before_the_api_answers_again_api_14() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let open = || {
+        let store = Store::open(&state).unwrap();
+        (store.clone(), Api::new(store, Clock::machine(), ApiConfig::default()))
+    };
+    let (store, api) = open();
+    api.create_as::<Namespace>(serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap())
+        .unwrap();
+    let definition = Object::from_value(Kind::CustomResourceDefinition, gadgets(sized(9))).unwrap();
+    let definition = api.create(definition, &WriteOptions::default()).unwrap();
+    let client = Client::new(&api);
+    assert_eq!(
+        client.create(GADGETS, &gadget("early", &json!({}))).await.0,
+        404,
+        "its names are nobody's yet"
+    );
+    let accepted = api
+        .modify_status::<CustomResourceDefinition>(&definition.key(), |definition| {
+            let status = definition.status.as_mut().unwrap();
+            status.accepted_names = Some(definition.spec.names.clone());
+            let condition = json!([{"type": "NamesAccepted", "status": "True"}]);
+            status.conditions = serde_json::from_value(condition).unwrap();
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(client.create(GADGETS, &gadget("kept", &json!({"size": 1}))).await.0, 201);
+    api.durable(accepted.revision()).await.unwrap();
+    drop((client, api));
+    store.close();
+    drop(store);
+    let (store, api) = open();
+    let kept = Client::new(&api).get(&format!("{GADGETS}/kept")).await;
+    assert_eq!(kept["spec"]["size"], 1);
+    store.close();
+}
+
+/// A definition whose spec has rules of every sort.
+fn ruled() -> Value {
+    gadgets(json!({"type": "object",
+        "properties": {
+            "min": {"type": "integer"}, "max": {"type": "integer"}, "address": {"type": "string", "format": "ipv4"},
+            "fixed": {"type": "string", "x-kubernetes-validations": [
+                {"rule": "self == oldSelf", "message": "fixed is immutable", "reason": "FieldValueForbidden"}]},
+            "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                "items": {"type": "object", "required": ["name"],
+                    "properties": {"name": {"type": "string"}, "number": {"type": "integer"}},
+                    "x-kubernetes-validations": [{"rule": "self.number >= oldSelf.number"}]}}},
+        "x-kubernetes-validations": [
+            {"rule": "!has(self.min) || !has(self.max) || self.min <= self.max", "fieldPath": ".max",
+                "messageExpression": "'max must be ' + string(self.min) + ' or more'"}]}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_are_judged_with_what_was_there_before_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let (status, made) = client.create(DEFINITIONS, &ruled()).await;
+    assert_eq!(status, 201, "{made}");
+    cluster.settle().await;
+    for (spec, expected) in [
+        (json!({"min": 1, "max": 2, "address": "10.0.0.1"}), ""),
+        (json!({"min": 3, "max": 2}), "spec.max: Invalid value: \"object\": max must be 3 or more"),
+        (
+            json!({"address": "10.0.0"}),
+            "spec.address: Invalid value: \"10.0.0\": spec.address in body must be of type ipv4: \"10.0.0\"",
+        ),
+        (
+            json!({"min": "x"}),
+            "<nil>: Invalid value: \"null\": some validation rules were not checked because the object was invalid; correct \
+             the existing errors to complete validation",
+        ),
+        (
+            json!({"ports": [{"name": "a"}, {"name": "a"}]}),
+            "spec.ports[1]: Duplicate value: {\"name\":\"a\"}",
+        ),
+    ] {
+        let (status, answer) = client.create(&format!("{GADGETS}?dryRun=All"), &gadget("tried", &spec)).await;
+        let message = answer["message"].as_str().unwrap_or_default();
+        assert_eq!(status == 201, expected.is_empty(), "{spec}: {answer}");
+        assert!(message.contains(expected), "{spec}: {message}");
+    }
+    let spec = json!({"fixed": "a", "ports": [{"name": "x", "number": 5}, {"name": "y", "number": 1}]});
+    assert_eq!(client.create(GADGETS, &gadget("one", &spec)).await.0, 201);
+    for (patch, expected) in [
+        (json!({"fixed": "b"}), "spec.fixed: Forbidden: fixed is immutable"),
+        (
+            json!({"ports": [{"name": "y", "number": 2}, {"name": "x", "number": 4}]}),
+            "spec.ports[1]: Invalid value: \"object\": failed rule: self.number >= oldSelf.number",
+        ),
+        (json!({"ports": [{"name": "y", "number": 2}, {"name": "z", "number": 0}]}), ""),
+    ] {
+        let (status, answer) = client.merge(&format!("{GADGETS}/one"), &json!({"spec": patch})).await;
+        assert_eq!(status == 200, expected.is_empty(), "{patch}: {answer}");
+        assert!(answer["message"].as_str().unwrap_or_default().contains(expected), "{answer}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_cannot_be_read_is_refused_with_its_definition_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";
+    for (rule, expected) in [
+        (
+            json!({"rule": "self.sise > 1"}),
+            format!(
+                "{at}.rule: Invalid value: \"self.sise > 1\": compilation failed: ERROR: <input>:1:5: undefined field 'sise'"
+            ),
+        ),
+        (
+            json!({"rule": "self.size"}),
+            format!(
+                "{at}.rule: Invalid value: \"self.size\": compilation failed: ERROR: <input>:1:5: cel expression must evaluate to a bool"
+            ),
+        ),
+        (json!({"rule": ""}), format!("{at}.rule: Required value: rule is not specified")),
+        (json!({"rule": "true", "reason": "Bad"}), format!("{at}.reason: ")),
+        (
+            json!({"rule": "true", "fieldPath": ".nothing"}),
+            format!("{at}.fieldPath: Invalid value: \".nothing\": fieldPath must be a valid path"),
+        ),
+        (
+            json!({"rule": "true", "messageExpression": "1"}),
+            format!("{at}.messageExpression: Invalid value: \"1\""),
+        ),
+        (json!({"rule": "true", "optionalOldSelf": true}), format!("{at}.optionalOldSelf: ")),
+    ] {
+        let mut spec = sized(9);
+        spec["x-kubernetes-validations"] = json!([rule]);
+        let (status, refused) = client.create(DEFINITIONS, &gadgets(spec)).await;
+        assert_eq!(status, 422, "{rule}: {refused}");
+        assert!(refused["message"].as_str().unwrap().contains(&expected), "{rule}\n{refused}\n{expected}");
+    }
+    // A rule that would never end only refuses what it is asked about.
+    let mut spec =
+        json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "integer"}}}});
+    spec["x-kubernetes-validations"] =
+        json!([{"rule": "self.list.all(a, self.list.all(b, self.list.all(c, a + b + c >= 0)))"}]);
+    assert_eq!(client.create(DEFINITIONS, &gadgets(spec)).await.0, 201);
+    cluster.settle().await;
+    let long: Vec<i64> = (0..1000).collect();
+    let (status, refused) = client.create(GADGETS, &gadget("long", &json!({"list": long}))).await;
+    assert_eq!(status, 422);
+    assert!(refused["message"].as_str().unwrap().contains("call cost exceeds limit"), "{refused}");
+    assert_eq!(client.create(GADGETS, &gadget("short", &json!({"list": [1, 2]}))).await.0, 201);
+    cluster.stop().await;
+}
+
+/// A bound came back as `65535.0`, and an apply of what is there conflicted with itself.
+#[tokio::test(start_paused = true)]
+async fn numbers_in_a_schema_stay_as_they_were_written_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let mut spec = sized(65_535);
+    spec["properties"]["ratio"] = json!({"type": "number", "minimum": 0.5});
+    let definition = gadgets(spec);
+    let path = format!("{DEFINITIONS}?fieldManager=first");
+    let (_, made) =
+        client.ask(Method::POST, &path, &[("content-type", "application/json")], &definition).await;
+    let size = &made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    assert_eq!(
+        (size["size"]["maximum"].to_string(), size["ratio"]["minimum"].to_string()),
+        ("65535".into(), "0.5".into())
+    );
+    let apply = [("content-type", "application/apply-patch+yaml")];
+    let path = format!("{DEFINITIONS}/gadgets.made.test?fieldManager=second");
+    let (status, applied) = client.ask(Method::PATCH, &path, &apply, &definition).await;
+    assert_eq!(status, 200, "{applied}");
+    cluster.stop().await;
+}
