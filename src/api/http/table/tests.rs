@@ -84,6 +84,11 @@ fn every_kind_has_a_cell_a_column_api_6() {
             json!({"spec": {"minAvailable": "50%"}, "status": {"disruptionsAllowed": 1, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}}),
             "n|50%|N/A|1|30m",
         ),
+        (
+            Kind::CustomResourceDefinition,
+            json!({"spec": {"group": "a.test", "scope": "Cluster", "names": {"plural": "", "kind": ""}, "versions": []}}),
+            "n|2026-01-01T00:30:00Z",
+        ),
         (Kind::PriorityClass, json!({"value": 1000, "preemptionPolicy": "Never"}), "n|1000|false|30m|Never"),
         (
             Kind::ReplicationController,
