@@ -207,7 +207,7 @@ fn is_credit_card(text: &str) -> bool {
         .enumerate()
         .map(|(i, digit)| if i % 2 == 1 { double(*digit) } else { *digit })
         .sum();
-    digits.len() == all && (13..=19).contains(&all) && sum % 10 == 0
+    digits.len() == all && (13..=19).contains(&all) && sum.is_multiple_of(10)
 }
 
 fn is_isbn_10(text: &str) -> bool {

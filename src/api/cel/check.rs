@@ -250,9 +250,9 @@ const OF_TEXTS: [&str; 8] =
     ["matches", "startsWith", "endsWith", "contains", "lowerAscii", "upperAscii", "substring", "split"];
 
 /// Finds the first fault of an expression over these variables, which must be of one of these types.
-pub(super) fn check<'s>(
+pub(super) fn check(
     node: &IdedExpr,
-    variables: &[(&str, Type<'s>)],
+    variables: &[(&str, Type<'_>)],
     result: &[Type<'_>],
 ) -> Result<(), Fault> {
     let scope = variables.iter().map(|(name, type_)| ((*name).to_string(), *type_)).collect();
@@ -408,7 +408,7 @@ impl<'s> Checker<'s> {
             }
             ("_==_" | "_!=_", [a, b]) if !a.meets(*b) => Err(no_overload()),
             ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b])
-                if !a.meets(*b) && !(a.is_number() && b.is_number()) =>
+                if !(a.meets(*b) || (a.is_number() && b.is_number())) =>
             {
                 Err(no_overload())
             }

@@ -308,7 +308,14 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
     let bad =
         |what: &str, text: &str| other(format!("type conversion error from '{what}' to '{to}': {text}"));
     Some(match (to, value) {
-        ("string", Val::Text(_)) | ("bytes", Val::Bytes(_)) => Ok(value.clone()),
+        ("string", Val::Text(_))
+        | ("bytes", Val::Bytes(_))
+        | ("bool", Val::Bool(_))
+        | ("int", Val::Int(_))
+        | ("uint", Val::Uint(_))
+        | ("double", Val::Double(_))
+        | ("timestamp", Val::Time(_))
+        | ("duration", Val::Duration(_)) => Ok(value.clone()),
         ("string", Val::Bytes(bytes)) => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Val::text(text)),
             Err(_) => Err(other("invalid UTF-8 in bytes, cannot convert to string")),
@@ -316,13 +323,11 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
         ("string", Val::Map(_) | Val::List(_) | Val::Json(..) | Val::Null | Val::Optional(_)) => return None,
         ("string", value) => Ok(Val::text(value.shown())),
         ("bytes", Val::Text(text)) => Ok(Val::Bytes(text.as_bytes().into())),
-        ("bool", Val::Bool(_)) => Ok(value.clone()),
         ("bool", Val::Text(text)) => match &**text {
             "true" | "True" | "TRUE" | "t" | "1" => Ok(Val::Bool(true)),
             "false" | "False" | "FALSE" | "f" | "0" => Ok(Val::Bool(false)),
             text => Err(bad("string", text)),
         },
-        ("int", Val::Int(_)) | ("uint", Val::Uint(_)) | ("double", Val::Double(_)) => Ok(value.clone()),
         ("int", Val::Uint(number)) => {
             i64::try_from(*number).map(Val::Int).map_err(|_| other("integer overflow"))
         }
@@ -337,7 +342,6 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
         ("uint", Val::Text(text)) => text.parse().map(Val::Uint).map_err(|_| bad("string", text)),
         ("double", Val::Int(_) | Val::Uint(_)) => Ok(Val::Double(value.as_double())),
         ("double", Val::Text(text)) => text.parse().map(Val::Double).map_err(|_| bad("string", text)),
-        ("timestamp", Val::Time(_)) | ("duration", Val::Duration(_)) => Ok(value.clone()),
         ("timestamp", Val::Text(text)) => text.parse().map(Val::Time).map_err(|_| bad("string", text)),
         ("timestamp", Val::Int(second)) => {
             Timestamp::from_second(*second).map(Val::Time).map_err(|_| other("timestamp overflow"))

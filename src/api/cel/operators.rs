@@ -155,7 +155,7 @@ impl Val<'_> {
     /// CEL's equality: of numbers by their value, of anything else only within a type.
     pub(super) fn equals(&self, other: &Val<'_>) -> bool {
         match (self, other) {
-            (Val::Null, Val::Null) => true,
+            (Val::Null, Val::Null) | (Val::Optional(None), Val::Optional(None)) => true,
             (Val::Bool(a), Val::Bool(b)) => a == b,
             (Val::Text(a), Val::Text(b)) => **a == **b,
             (Val::Bytes(a), Val::Bytes(b)) => a == b,
@@ -165,7 +165,6 @@ impl Val<'_> {
             (Val::Range(a), Val::Range(b)) => a == b,
             (Val::Url(a), Val::Url(b)) => a == b,
             (Val::Type(a), Val::Type(b)) | (Val::Format(a), Val::Format(b)) => a == b,
-            (Val::Optional(None), Val::Optional(None)) => true,
             (Val::Optional(Some(a)), Val::Optional(Some(b))) => a.equals(b),
             _ if self.is_number() && other.is_number() => {
                 self.compare(other).flatten() == Some(Ordering::Equal)
@@ -191,7 +190,11 @@ impl Val<'_> {
         matches!(self, Val::Int(_) | Val::Uint(_) | Val::Double(_))
     }
 
-    /// The order of two values; none when their types have none.
+    /// The order of two values; none when their types have none, and an order of none where one is not a number.
+    #[expect(
+        clippy::option_option,
+        reason = "no order between types is an error, none between numbers is not"
+    )]
     pub(super) fn compare(&self, other: &Val<'_>) -> Option<Option<Ordering>> {
         Some(match (self, other) {
             (Val::Bool(a), Val::Bool(b)) => Some(a.cmp(b)),

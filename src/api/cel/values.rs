@@ -178,6 +178,7 @@ impl<'a> Val<'a> {
     }
 
     /// The entry of a map, or the field of an object; an error when it is neither.
+    #[expect(clippy::option_option, reason = "no entry in a map is not the same as no map")]
     pub(super) fn entry(&self, key: &Val<'_>) -> Option<Option<Self>> {
         match self {
             Self::Map(entries) => {

@@ -54,6 +54,13 @@ pub(super) struct RuleFault {
     pub(super) message: String,
 }
 
+impl RuleFault {
+    /// The rule itself is not there.
+    pub(super) fn is_missing(&self) -> bool {
+        self.value.is_none() && self.field.rsplit('.').next() == Some("rule")
+    }
+}
+
 /// Reads all rules of a schema, and says what is wrong with them.
 pub(super) fn read(root: &JSONSchemaProps) -> (SchemaRules, Vec<RuleFault>) {
     let mut reader = Reader { faults: Vec::new(), count: 0, bytes: 0 };
@@ -202,12 +209,11 @@ fn field_of<'a>(schema: &'a JSONSchemaProps, path: &str) -> Option<&'a JSONSchem
     let (mut schema, mut rest) = (schema, path);
     while !rest.is_empty() {
         let name;
-        (name, rest) = match rest.strip_prefix("['") {
-            Some(quoted) => quoted.split_once("']")?,
-            None => {
-                let plain = rest.strip_prefix('.')?;
-                plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()))
-            }
+        (name, rest) = if let Some(quoted) = rest.strip_prefix("['") {
+            quoted.split_once("']")?
+        } else {
+            let plain = rest.strip_prefix('.')?;
+            plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()))
         };
         schema = match schema.properties.as_ref().and_then(|properties| properties.get(name)) {
             Some(schema) => schema,

@@ -19,9 +19,9 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::core::{ClusterResourceScope, NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, metadata_watcher, watcher};
+use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, mpsc};
@@ -139,8 +139,8 @@ const TOGETHER: Duration = Duration::from_millis(50);
 
 /// Asks for the kinds of the server until it answers, and again whenever a definition of custom resources changes.
 async fn discover(context: FeedContext) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(context.client.clone());
-    let mut changes = pin!(metadata_watcher(definitions, watcher::Config::default()).default_backoff());
+    let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(context.client.clone());
+    let mut changes = pin!(watcher(definitions, watcher::Config::default()).default_backoff());
     let mut known = None;
     let mut failures = 0;
     loop {

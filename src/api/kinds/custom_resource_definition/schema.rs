@@ -43,7 +43,7 @@ pub(super) fn validate(root: &JSONSchemaProps, has_status: bool, path: &Path<'_>
         let at = if fault.field.is_empty() { path } else { &below };
         match &fault.value {
             Some(value) => errors.invalid(at, value, fault.message),
-            None if fault.field.ends_with(".rule") => errors.required(at, fault.message),
+            None if fault.is_missing() => errors.required(at, fault.message),
             None => errors.invalid_itself(at, fault.message),
         }
     }

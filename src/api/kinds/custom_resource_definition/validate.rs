@@ -170,10 +170,10 @@ fn conversion(conversion: &CustomResourceConversion, path: &Path<'_>, errors: &m
     match conversion.strategy.as_str() {
         // Nobody here asks webhooks: objects of such a kind would be served unconverted.
         "Webhook" => {
-            errors.invalid(&strategy, "Webhook", "conversion by webhook is not served here; only None is")
+            errors.invalid(&strategy, "Webhook", "conversion by webhook is not served here; only None is");
         }
         "None" if conversion.webhook.is_some() => {
-            errors.forbidden(&path.child("webhook"), "should not be set when strategy is not set to Webhook")
+            errors.forbidden(&path.child("webhook"), "should not be set when strategy is not set to Webhook");
         }
         _ => {}
     }
