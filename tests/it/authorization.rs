@@ -246,6 +246,32 @@ async fn who_grants_over_http_grants_what_they_hold_sec_4() {
     assert_eq!(labelled.status, 200, "its rules are as they were: {}", labelled.body);
 }
 
+/// Kubernetes asks so in the handler of patches: a role with `patch` alone made objects by applying them.
+#[tokio::test]
+async fn an_apply_that_makes_an_object_is_a_creation_too_sec_4() {
+    let face = face().await;
+    let role = json!({"metadata": {"name": "patches"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]}]});
+    made(&face, &format!("{ROLES}/clusterroles"), role).await;
+    bound(&face, "default", "patches", "jane").await;
+    let config =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}});
+    let (path, body) = ("/api/v1/namespaces/default/configmaps/c?fieldManager=m", config.to_string());
+    let owner = [OWNER, ("content-type", "application/apply-patch+yaml")];
+    let jane = [owner[0], owner[1], ("impersonate-user", "jane")];
+    let refused = face.ask(Method::PATCH, path, &jane, &body).await;
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert_eq!(
+        message(&refused),
+        "configmaps \"c\" is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the \
+         namespace \"default\""
+    );
+    let made = face.ask(Method::PATCH, path, &owner, &body).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let applied = face.ask(Method::PATCH, path, &jane, &body).await;
+    assert_eq!(applied.status, 200, "what is there may be patched: {}", applied.body);
+}
+
 /// A user with a certificate of the cluster's authority, a pod's token, and kubectl's own questions.
 #[test]
 fn kubectl_is_held_by_roles_api_15() {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::TRIES;
 use super::pipeline::Ownership;
+use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::managed_fields::{self, Configuration, Type, Writer};
 use crate::{Api, ApiError, Apply, Part, WriteOptions};
 use object::managed::{FieldSet, Step};
@@ -49,6 +50,7 @@ impl Api {
         for _ in 0..TRIES {
             let live = self.store().get(served.kind(), key);
             if live.is_none() && *part == Part::Main && asked.subresource.is_none() {
+                self.check_may_create(asked, options)?;
                 let (object, ownership) = next(None)?;
                 if let Some(uid) = object.meta().uid.as_ref().filter(|uid| !uid.is_empty()) {
                     let message =
@@ -69,6 +71,19 @@ impl Api {
             return Ok(Applied { object, before });
         }
         Err(ApiError::modified(served.kind(), &key.name))
+    }
+
+    /// An apply that makes an object is a creation too: who may only patch makes none.
+    fn check_may_create(&self, asked: &Apply, options: &WriteOptions) -> Result<(), ApiError> {
+        let Some(user) = options.user.as_deref() else { return Ok(()) };
+        let on = ResourceAttributes {
+            group: asked.served.group(),
+            resource: asked.served.kind().info().plural,
+            name: &asked.key.name,
+            namespace: &asked.key.namespace,
+            ..ResourceAttributes::default()
+        };
+        self.authorize(&Attributes { user, verb: "create", on: On::Resource(on) })
     }
 
     /// What a write of this part does not take of a configuration: nobody comes to own it.
