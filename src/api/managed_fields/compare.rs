@@ -32,7 +32,7 @@ struct Differences {
     modified: Vec<(Step, Node)>,
 }
 
-/// What differs between two versions, of which these are the [fingerprints](super::fingerprint).
+/// What differs between two versions, of which these are the [fingerprints](mod@super::fingerprint).
 pub(crate) fn compare(old: &[u8], new: &[u8]) -> Changes {
     if old == new {
         return Changes::default();
