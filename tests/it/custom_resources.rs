@@ -21,7 +21,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const GADGETS: &str = "/apis/made.test/v1/namespaces/default/gadgets";
 
 /// A definition of gadgets whose spec has this schema.
-pub(crate) fn gadgets(spec: Value) -> Value {
+pub(crate) fn gadgets(spec: &Value) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "gadgets.made.test"},
         "spec": {"group": "made.test", "scope": "Namespaced",
@@ -55,7 +55,7 @@ async fn named(client: &Client, name: &str) -> Value {
 async fn a_definition_is_served_once_it_is_established_api_14() {
     let cluster = Cluster::start(NO_NODES);
     let client = Client::new(&cluster.api);
-    let (status, made) = client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    let (status, made) = client.create(DEFINITIONS, &gadgets(&sized(9))).await;
     assert_eq!(status, 201, "{made}");
     assert_eq!(
         (&made["spec"]["names"]["singular"], &made["spec"]["names"]["listKind"], &made["spec"]["conversion"]),
@@ -101,7 +101,7 @@ async fn a_definition_is_served_once_it_is_established_api_14() {
 async fn a_definition_that_goes_takes_its_objects_along_api_14() {
     let cluster = Cluster::start(NO_NODES);
     let client = Client::new(&cluster.api);
-    client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    client.create(DEFINITIONS, &gadgets(&sized(9))).await;
     cluster.settle().await;
     client.create(GADGETS, &gadget("one", &json!({}))).await;
     let mut held = gadget("held", &json!({}));
@@ -147,12 +147,12 @@ async fn a_definition_that_goes_takes_its_objects_along_api_14() {
     assert_eq!(client.ask(Method::GET, &path, &[], &Value::Null).await.0, 404);
     assert_eq!(client.ask(Method::GET, "/apis/made.test", &[], &Value::Null).await.0, 404);
     assert_eq!(client.ask(Method::GET, GADGETS, &[], &Value::Null).await.0, 404);
-    let lines = tokio::time::timeout(std::time::Duration::from_secs(60), watch.collect()).await;
+    let lines = tokio::time::timeout(std::time::Duration::from_mins(1), watch.collect()).await;
     let lines = lines.expect("the watch ends with its kind").unwrap().to_bytes();
     assert_eq!(String::from_utf8_lossy(&lines).matches("\"DELETED\"").count(), 2);
 
     // And it may come again.
-    assert_eq!(client.create(DEFINITIONS, &gadgets(sized(9))).await.0, 201);
+    assert_eq!(client.create(DEFINITIONS, &gadgets(&sized(9))).await.0, 201);
     cluster.settle().await;
     assert_eq!(client.create(GADGETS, &gadget("one", &json!({}))).await.0, 201);
     cluster.stop().await;
@@ -162,9 +162,9 @@ async fn a_definition_that_goes_takes_its_objects_along_api_14() {
 async fn names_of_a_group_belong_to_the_first_until_it_goes_api_14() {
     let cluster = Cluster::start(NO_NODES);
     let client = Client::new(&cluster.api);
-    client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    client.create(DEFINITIONS, &gadgets(&sized(9))).await;
     cluster.settle().await;
-    let mut second = gadgets(sized(9));
+    let mut second = gadgets(&sized(9));
     second["metadata"]["name"] = json!("tools.made.test");
     second["spec"]["names"] =
         json!({"plural": "tools", "kind": "Gadget", "listKind": "ToolList", "singular": "tool"});
@@ -266,7 +266,7 @@ async fn a_definition_with_faults_is_refused_in_kubernetes_words_api_14() {
             format!("{at}.properties[size].default: Invalid value: \"string\": default in body must be of type integer: \"string\""),
         ),
     ] {
-        let mut definition = gadgets(sized(9));
+        let mut definition = gadgets(&sized(9));
         let (parent, field) = pointer.rsplit_once('/').unwrap();
         definition.pointer_mut(parent).unwrap()[field] = value;
         let (status, refused) = client.create(DEFINITIONS, &definition).await;
@@ -274,7 +274,7 @@ async fn a_definition_with_faults_is_refused_in_kubernetes_words_api_14() {
         let message = refused["message"].as_str().unwrap();
         assert!(message.contains(&expected), "{pointer}\n{message}\n{expected}");
     }
-    let mut protected = gadgets(sized(9));
+    let mut protected = gadgets(&sized(9));
     (protected["metadata"]["name"], protected["spec"]["group"]) =
         (json!("gadgets.made.k8s.io"), json!("made.k8s.io"));
     let (_, refused) = client.create(DEFINITIONS, &protected).await;
@@ -291,7 +291,7 @@ async fn a_definition_with_faults_is_refused_in_kubernetes_words_api_14() {
 async fn what_names_an_established_kind_cannot_change_api_14() {
     let cluster = Cluster::start(NO_NODES);
     let client = Client::new(&cluster.api);
-    client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    client.create(DEFINITIONS, &gadgets(&sized(9))).await;
     cluster.settle().await;
     for (patch, expected) in [
         (json!({"scope": "Cluster"}), "spec.scope: Invalid value: \"Cluster\": field is immutable"),
@@ -314,7 +314,7 @@ async fn what_names_an_established_kind_cannot_change_api_14() {
 async fn a_namespace_is_emptied_of_kinds_whose_definition_is_gone_api_14() {
     let cluster = Cluster::start(NO_NODES);
     let client = Client::new(&cluster.api);
-    client.create(DEFINITIONS, &gadgets(sized(9))).await;
+    client.create(DEFINITIONS, &gadgets(&sized(9))).await;
     cluster.create::<Namespace>(json!({"metadata": {"name": "team"}}));
     cluster.settle().await;
     let team = "/apis/made.test/v1/namespaces/team/gadgets";
@@ -346,7 +346,7 @@ async fn definitions_are_served_before_the_api_answers_again_api_14() {
     let (store, api) = open();
     api.create_as::<Namespace>(serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap())
         .unwrap();
-    let definition = Object::from_value(Kind::CustomResourceDefinition, gadgets(sized(9))).unwrap();
+    let definition = Object::from_value(Kind::CustomResourceDefinition, gadgets(&sized(9))).unwrap();
     let definition = api.create(definition, &WriteOptions::default()).unwrap();
     let client = Client::new(&api);
     assert_eq!(
@@ -376,7 +376,7 @@ async fn definitions_are_served_before_the_api_answers_again_api_14() {
 
 /// A definition whose spec has rules of every sort.
 fn ruled() -> Value {
-    gadgets(json!({"type": "object",
+    gadgets(&json!({"type": "object",
         "properties": {
             "min": {"type": "integer"}, "max": {"type": "integer"}, "address": {"type": "string", "format": "ipv4"},
             "fixed": {"type": "string", "x-kubernetes-validations": [
@@ -468,7 +468,7 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_definition_api_14() {
     ] {
         let mut spec = sized(9);
         spec["x-kubernetes-validations"] = json!([rule]);
-        let (status, refused) = client.create(DEFINITIONS, &gadgets(spec)).await;
+        let (status, refused) = client.create(DEFINITIONS, &gadgets(&spec)).await;
         assert_eq!(status, 422, "{rule}: {refused}");
         assert!(refused["message"].as_str().unwrap().contains(&expected), "{rule}\n{refused}\n{expected}");
     }
@@ -477,7 +477,7 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_definition_api_14() {
         json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "integer"}}}});
     spec["x-kubernetes-validations"] =
         json!([{"rule": "self.list.all(a, self.list.all(b, self.list.all(c, a + b + c >= 0)))"}]);
-    assert_eq!(client.create(DEFINITIONS, &gadgets(spec)).await.0, 201);
+    assert_eq!(client.create(DEFINITIONS, &gadgets(&spec)).await.0, 201);
     cluster.settle().await;
     let long: Vec<i64> = (0..1000).collect();
     let (status, refused) = client.create(GADGETS, &gadget("long", &json!({"list": long}))).await;
@@ -494,7 +494,7 @@ async fn numbers_in_a_schema_stay_as_they_were_written_api_14() {
     let client = Client::new(&cluster.api);
     let mut spec = sized(65_535);
     spec["properties"]["ratio"] = json!({"type": "number", "minimum": 0.5});
-    let definition = gadgets(spec);
+    let definition = gadgets(&spec);
     let path = format!("{DEFINITIONS}?fieldManager=first");
     let (_, made) =
         client.ask(Method::POST, &path, &[("content-type", "application/json")], &definition).await;

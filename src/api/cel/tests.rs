@@ -163,7 +163,7 @@ fn a_hostile_rule_ends_api_14() {
         "self.".into(),
         "{{{".into(),
     ] {
-        assert!(Program::compile(&source, &[("self", Type::Dyn)], &[Type::Bool]).is_err(), "{:.20}", source);
+        assert!(Program::compile(&source, &[("self", Type::Dyn)], &[Type::Bool]).is_err(), "{source:.20}");
     }
     // Signs that cancel each other are none; reading them ends either way.
     for source in [deep("!", "true", "", 4001), format!("{}1 == 1", "-".repeat(4001))] {

@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    fn definition(names: Value, accepted: Value) -> CustomResourceDefinition {
+    fn definition(names: &Value, accepted: &Value) -> CustomResourceDefinition {
         serde_json::from_value(json!({"metadata": {},
             "spec": {"group": "a.test", "scope": "Cluster", "names": names, "versions": []},
             "status": {"acceptedNames": accepted}}))
@@ -134,7 +134,7 @@ mod tests {
             let mut names = json!({"plural": "others", "singular": "other", "kind": "Other",
                 "listKind": "OtherList", "shortNames": ["ot"]});
             names[field] = if field == "shortNames" { json!([name]) } else { json!(name) };
-            definition(names.clone(), names)
+            definition(&names, &names)
         };
         for (field, name, expected) in [
             ("kind", "Else", Ok(())),
@@ -145,7 +145,7 @@ mod tests {
             ("kind", "WidgetList", Err(("ListKindConflict", "\"WidgetList\" is already in use"))),
         ] {
             let other = other(field, name);
-            let new = definition(widget(&["wd", "wg"]), json!({"plural": "", "kind": ""}));
+            let new = definition(&widget(&["wd", "wg"]), &json!({"plural": "", "kind": ""}));
             let (_, verdict) = accept(&new, &Taken::of([&other, &new].into_iter()));
             assert_eq!(
                 verdict,
@@ -157,15 +157,14 @@ mod tests {
 
     #[test]
     fn what_a_definition_has_it_keeps_and_the_rest_it_gets_api_14() {
-        let other = definition(json!({"plural": "others", "kind": "Other", "shortNames": ["ot"]}), {
-            json!({"plural": "others", "kind": "Other", "shortNames": ["ot"]})
-        });
-        let own = definition(widget(&["wd", "ot"]), widget(&["wd"]));
+        let names = json!({"plural": "others", "kind": "Other", "shortNames": ["ot"]});
+        let other = definition(&names, &names);
+        let own = definition(&widget(&["wd", "ot"]), &widget(&["wd"]));
         let taken = Taken::of([&other, &own].into_iter());
         let (names, verdict) = accept(&own, &taken);
         assert_eq!(verdict, Err(("ShortNamesConflict", "\"ot\" is already in use".to_string())));
         assert_eq!(names.short_names, Some(vec!["wd".to_string()]), "not the one of another");
-        let (names, verdict) = accept(&definition(widget(&["wd", "wg"]), widget(&["wd"])), &taken);
+        let (names, verdict) = accept(&definition(&widget(&["wd", "wg"]), &widget(&["wd"])), &taken);
         assert_eq!((verdict, names.short_names), (Ok(()), Some(vec!["wd".to_string(), "wg".to_string()])));
     }
 }
