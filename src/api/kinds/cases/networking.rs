@@ -95,11 +95,11 @@ fn ingress_classes_keep_their_controller_api_17() {
                 ],
             ),
             (
-                "spec: {controller: a.b/c, parameters: {kind: K, name: n, scope: Namespace}}",
+                "spec: {controller: a.b/c, parameters: {kind: K, name: p, scope: Namespace}}",
                 &["spec.parameters.namespace: Required value: `parameters.scope` is set to 'Namespace'"],
             ),
             (
-                "spec: {controller: a.b/c, parameters: {kind: K, name: n, namespace: x}}",
+                "spec: {controller: a.b/c, parameters: {kind: K, name: p, namespace: x}}",
                 &["spec.parameters.namespace: Forbidden: `parameters.scope` is set to 'Cluster'"],
             ),
         ],
@@ -190,7 +190,7 @@ fn webhooks_say_what_they_are_asked_and_how_api_17() {
             (
                 good.replace("None", "Some").replace("[v1]", "[v9]"),
                 vec![
-                    "webhooks[0].admissionReviewVersions: Invalid value: [\"v9\"]: must include at least one of v1, v1beta1",
+                    "webhooks[0].admissionReviewVersions: Invalid value: []string{\"v9\"}: must include at least one of v1, v1beta1",
                     "webhooks[0].sideEffects: Unsupported value: \"Some\": supported values: \"None\", \"NoneOnDryRun\"",
                 ],
             ),
@@ -216,7 +216,7 @@ fn webhooks_say_what_they_are_asked_and_how_api_17() {
                     "{good}, rules: [{{operations: ['*', CREATE], apiGroups: [], apiVersions: [v1], resources: [pods]}}]"
                 ),
                 vec![
-                    "webhooks[0].rules[0].operations: Invalid value: [\"*\",\"CREATE\"]: if '*' is present, must not specify other values",
+                    "webhooks[0].rules[0].operations: Invalid value: []string{\"*\", \"CREATE\"}: if '*' is present, must not specify other values",
                     "webhooks[0].rules[0].apiGroups: Required value",
                 ],
             ),
