@@ -292,35 +292,62 @@ pub(super) fn simple_path(path: &str) -> Result<Vec<String>, &'static str> {
 const MAX_PATH: usize = 512;
 const MAX_PATH_DEPTH: usize = 16;
 
-/// Kubernetes' paths (`.metadata.annotations.example\.com/x`) begin without `$` and escape dots in names.
+/// Kubernetes' paths as the standard has them: they begin without `$`, escape dots in names
+/// (`.metadata.annotations.example\.com/x`), name what is no word without quotes (`.spec.app-name`), and say every element by
+/// nothing (`.spec.rules[].host`).
 pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
     if path.len() > MAX_PATH || path.matches(['(', '[']).count() > MAX_PATH_DEPTH {
         return Err(format!("more than {MAX_PATH} bytes, or {MAX_PATH_DEPTH} brackets"));
     }
     let mut standard = String::from("$");
-    let mut rest = path;
-    while let Some(place) = rest.find("\\.") {
-        // The name with the dot is between the last dot before it and the next plain dot or bracket.
-        let start = rest[..place].rfind('.').map_or(0, |dot| dot + 1);
-        let mut name = String::new();
-        let mut letters = rest[start..].char_indices().peekable();
-        let mut end = rest.len();
-        while let Some((at, letter)) = letters.next() {
-            match letter {
-                '\\' => name.extend(letters.next().map(|(_, letter)| letter)),
-                '.' | '[' => {
-                    end = start + at;
-                    break;
+    let mut letters = path.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '.' => {
+                let mut name = String::new();
+                while let Some(letter) = letters.next_if(|letter| !matches!(letter, '.' | '[')) {
+                    let escaped = if letter == '\\' { letters.next() } else { None };
+                    name.push(escaped.unwrap_or(letter));
                 }
-                letter => name.push(letter),
+                if name == "*" || name.is_empty() || is_word(&name) {
+                    standard.extend([".", &name]);
+                } else {
+                    standard.extend(["[", &Value::String(name).to_string(), "]"]);
+                }
             }
+            '[' if letters.next_if_eq(&']').is_some() => standard.push_str("[*]"),
+            '[' => {
+                standard.push('[');
+                copy_brackets(&mut letters, &mut standard);
+            }
+            other => standard.push(other),
         }
-        standard.push_str(rest[..start].trim_end_matches('.'));
-        standard.extend(["[", &Value::String(name).to_string(), "]"]);
-        rest = &rest[end..];
     }
-    standard.push_str(rest);
     parse_json_path(&standard).map_err(|error| error.to_string())
+}
+
+/// A name that needs no quotes.
+fn is_word(name: &str) -> bool {
+    let is_letter = |letter: char| letter.is_alphabetic() || letter == '_';
+    name.starts_with(is_letter) && name.chars().all(|letter| is_letter(letter) || letter.is_ascii_digit())
+}
+
+/// Copies what is in brackets and the bracket that closes them; those in quotes are letters.
+fn copy_brackets(letters: &mut impl Iterator<Item = char>, to: &mut String) {
+    let (mut depth, mut quote) = (1, None);
+    for letter in letters {
+        to.push(letter);
+        match (quote, letter) {
+            (None, '[') => depth += 1,
+            (None, ']') => depth -= 1,
+            (None, '"' | '\'') => quote = Some(letter),
+            (Some(open), letter) if open == letter => quote = None,
+            _ => {}
+        }
+        if depth == 0 {
+            return;
+        }
+    }
 }
 
 /// The strategy of a custom kind that no definition describes any more: its objects can still be read and go.
@@ -346,7 +373,7 @@ mod tests {
 
     #[test]
     fn paths_of_columns_are_kubernetes_own_api_7() {
-        let object = json!({"spec": {"size": 3}, "metadata": {"annotations": {"a.b/c": "note"}},
+        let object = json!({"spec": {"size": 3, "app-name": "dash"}, "metadata": {"annotations": {"a.b/c": "note"}},
             "status": {"conditions": [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]}});
         let value = |path: &str| {
             let found = js_path_process(&json_path(path).unwrap(), &object).unwrap();
@@ -358,6 +385,12 @@ mod tests {
             (".status.conditions[?(@.type==\"Ready\")].status", Some(json!("True"))),
             (".status.conditions[0].type", Some(json!("Old"))),
             (".spec.absent", None),
+            (".spec.app-name", Some(json!("dash"))),
+            (".status.conditions[].type", Some(json!("Old"))),
+            (".status.conditions[*].type", Some(json!("Old"))),
+            (".status.conditions[?(@.type=='a[.]b')].status", None),
+            (".status.conditions[-1:].type", Some(json!("Ready"))),
+            (".metadata.annotations['a.b/c']", Some(json!("note"))),
         ] {
             assert_eq!(value(path), expected, "{path}");
         }
