@@ -26,6 +26,10 @@ const MAX_DEPTH: usize = 100;
 
 /// Turns numbers into texts wherever the API has quantities.
 pub(super) fn quantities_as_text(kind: Kind, object: &mut Value) {
+    // A schema has properties of these names, and no quantities.
+    if kind == Kind::CustomResourceDefinition {
+        return;
+    }
     let fields = Fields {
         lists: if kind == Kind::LimitRange { BOUNDS } else { &[] },
         single: if kind == Kind::HorizontalPodAutoscaler { MEASURES } else { &[] },
@@ -95,6 +99,16 @@ mod tests {
                 {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}}],
                 "volumes": [{"emptyDir": {"sizeLimit": "1k"}}]})
         );
+    }
+
+    /// Found with Contour's definitions: a property named `requests` lost its bounds to texts.
+    #[test]
+    fn a_schemas_properties_are_no_quantities_api_14() {
+        let definition = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties":
+            {"requests": {"minimum": 1}, "limits": {"maximum": 9, "value": 1}}}}}]}});
+        let mut read = definition.clone();
+        quantities_as_text(Kind::CustomResourceDefinition, &mut read);
+        assert_eq!(read, definition);
     }
 
     #[test]
