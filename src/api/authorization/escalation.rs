@@ -1,10 +1,9 @@
 //! Nobody grants what they do not hold: what writers of roles and bindings must be allowed themselves.
 
-use k8s_openapi::api::rbac::v1::{
-    AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
-};
+use k8s_openapi::api::rbac::v1::{AggregationRule, ClusterRole, PolicyRule, Role};
 
 use super::attributes::{Attributes, On, ResourceAttributes};
+use super::index::bound;
 use super::rules::{covers, quoted, shown};
 use super::{GROUP, KINDS, rbac};
 use crate::identity::User;
@@ -62,14 +61,6 @@ impl<'a> Granting<'a> {
         let rules = role.rules.as_deref().unwrap_or_default();
         Some(Self { rules, aggregation: role.aggregation_rule.as_ref() })
     }
-}
-
-fn bound(object: &Object) -> Option<(&RoleRef, &[Subject])> {
-    if let Some(binding) = object.get::<RoleBinding>() {
-        return Some((&binding.role_ref, binding.subjects.as_deref().unwrap_or_default()));
-    }
-    let binding = object.get::<ClusterRoleBinding>()?;
-    Some((&binding.role_ref, binding.subjects.as_deref().unwrap_or_default()))
 }
 
 fn check_role(

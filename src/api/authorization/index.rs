@@ -62,7 +62,7 @@ impl Subjects {
     }
 
     fn change(&mut self, object: &Object, add: bool) {
-        let Some((role, subjects)) = parts(object) else { return };
+        let Some((role, subjects)) = bound(object) else { return };
         let (namespace, name) = (object.meta().namespace.clone().unwrap_or_default(), object.name());
         let source = match namespace.as_str() {
             "" => format!("ClusterRoleBinding {}", quote(name)),
@@ -105,7 +105,8 @@ impl Subjects {
     }
 }
 
-fn parts(object: &Object) -> Option<(&RoleRef, &[Subject])> {
+/// The role that a binding names, and to whom it gives it; none of any other object.
+pub(super) fn bound(object: &Object) -> Option<(&RoleRef, &[Subject])> {
     if let Some(binding) = object.get::<RoleBinding>() {
         return Some((&binding.role_ref, binding.subjects.as_deref().unwrap_or_default()));
     }

@@ -184,11 +184,7 @@ fn backend(errors: &mut FieldErrors, path: &Path<'_>, backend: &IngressBackend) 
         }
         (None, Some(service)) => {
             let at = path.child("service");
-            if service.name.is_empty() {
-                errors.required(&at.child("name"), "");
-            } else {
-                errors.invalid_each(&at.child("name"), &service.name, Service::NAME_RULE(&service.name));
-            }
+            errors.required_name(&at.child("name"), &service.name, Service::NAME_RULE);
             let port = service.port.as_ref();
             let name = port.and_then(|port| port.name.as_deref()).filter(|name| !name.is_empty());
             let number = port.and_then(|port| port.number).filter(|number| *number != 0);
@@ -230,10 +226,6 @@ pub(super) fn typed_reference(
         errors.invalid_each(&path.child("apiGroup"), group, names::dns_1123_subdomain(group));
     }
     for (field, value) in [("kind", kind), ("name", name)] {
-        if value.is_empty() {
-            errors.required(&path.child(field), "");
-        } else {
-            errors.invalid_each(&path.child(field), value, names::path_segment(value));
-        }
+        errors.required_name(&path.child(field), value, names::path_segment);
     }
 }

@@ -84,12 +84,7 @@ pub(super) fn role_ref(errors: &mut FieldErrors, role: &RoleRef, kinds: &[&str])
     let path = Path::root("roleRef");
     errors.one_of(&path.child("apiGroup"), role.api_group.as_deref().unwrap_or_default(), &[GROUP]);
     errors.one_of(&path.child("kind"), &role.kind, kinds);
-    let name = path.child("name");
-    if role.name.is_empty() {
-        errors.required(&name, "");
-    } else {
-        errors.invalid_each(&name, &role.name, names::path_segment(&role.name));
-    }
+    errors.required_name(&path.child("name"), &role.name, names::path_segment);
 }
 
 pub(super) fn subjects(errors: &mut FieldErrors, subjects: Option<&[Subject]>, reach: Reach) {

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhook,
-    ValidatingWebhookConfiguration, WebhookClientConfig,
+    MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
+    WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
@@ -28,6 +28,57 @@ const TIMEOUTS: std::ops::RangeInclusive<i32> = 1..=30;
 /// How many conditions of a match there may be.
 const MAX_MATCH_CONDITIONS: usize = 64;
 
+/// What both sorts of webhooks have.
+struct Webhook<'a> {
+    name: &'a str,
+    review_versions: &'a [String],
+    side_effects: &'a str,
+    failure_policy: Option<&'a str>,
+    match_policy: Option<&'a str>,
+    timeout_seconds: Option<i32>,
+    namespace_selector: Option<&'a LabelSelector>,
+    object_selector: Option<&'a LabelSelector>,
+    client_config: &'a WebhookClientConfig,
+    rules: &'a [RuleWithOperations],
+    match_conditions: &'a [MatchCondition],
+}
+
+/// A webhook of either sort.
+macro_rules! view {
+    ($of:expr) => {
+        Webhook {
+            name: &$of.name,
+            review_versions: &$of.admission_review_versions,
+            side_effects: &$of.side_effects,
+            failure_policy: $of.failure_policy.as_deref(),
+            match_policy: $of.match_policy.as_deref(),
+            timeout_seconds: $of.timeout_seconds,
+            namespace_selector: $of.namespace_selector.as_ref(),
+            object_selector: $of.object_selector.as_ref(),
+            client_config: &$of.client_config,
+            rules: $of.rules.as_deref().unwrap_or_default(),
+            match_conditions: $of.match_conditions.as_deref().unwrap_or_default(),
+        }
+    };
+}
+
+/// Defaults a webhook of either sort.
+macro_rules! apply_defaults {
+    ($of:expr) => {
+        set_text(&mut $of.failure_policy, "Fail");
+        set_text(&mut $of.match_policy, "Equivalent");
+        set(&mut $of.timeout_seconds, 10);
+        set(&mut $of.namespace_selector, LabelSelector::default());
+        set(&mut $of.object_selector, LabelSelector::default());
+        if let Some(service) = &mut $of.client_config.service {
+            set(&mut service.port, 443);
+        }
+        for rule in $of.rules.iter_mut().flatten() {
+            set_text(&mut rule.scope, "*");
+        }
+    };
+}
+
 impl Resource for MutatingWebhookConfiguration {
     const WARNING: Option<&'static str> = Some(NOT_CALLED);
     const COLUMNS: &'static [Column<Self>] = &[
@@ -39,20 +90,19 @@ impl Resource for MutatingWebhookConfiguration {
     fn apply_defaults(&mut self) {
         for webhook in self.webhooks.iter_mut().flatten() {
             set_text(&mut webhook.reinvocation_policy, "Never");
-            Webhook::of_mutating(webhook).apply_defaults();
+            apply_defaults!(webhook);
         }
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
-        let mut webhooks = self.webhooks.clone().unwrap_or_default();
-        for (i, webhook) in webhooks.iter().enumerate() {
-            let list = Path::root("webhooks");
+        let list = Path::root("webhooks");
+        for (i, webhook) in self.webhooks.iter().flatten().enumerate() {
             let path = list.index(i);
             if let Some(policy) = &webhook.reinvocation_policy {
                 errors.one_of(&path.child("reinvocationPolicy"), policy, REINVOCATION_POLICIES);
             }
         }
-        validate(errors, &webhooks.iter_mut().map(Webhook::of_mutating).collect::<Vec<_>>());
+        validate(errors, self.webhooks.iter().flatten().map(|webhook| view!(webhook)));
     }
 }
 
@@ -66,13 +116,12 @@ impl Resource for ValidatingWebhookConfiguration {
 
     fn apply_defaults(&mut self) {
         for webhook in self.webhooks.iter_mut().flatten() {
-            Webhook::of_validating(webhook).apply_defaults();
+            apply_defaults!(webhook);
         }
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
-        let mut webhooks = self.webhooks.clone().unwrap_or_default();
-        validate(errors, &webhooks.iter_mut().map(Webhook::of_validating).collect::<Vec<_>>());
+        validate(errors, self.webhooks.iter().flatten().map(|webhook| view!(webhook)));
     }
 }
 
@@ -82,69 +131,12 @@ fn count<T>(webhooks: Option<&Vec<T>>) -> Value {
     json!(webhooks.map_or(0, Vec::len))
 }
 
-/// What both sorts of webhooks have.
-struct Webhook<'a> {
-    name: &'a str,
-    review_versions: &'a [String],
-    side_effects: &'a str,
-    failure_policy: &'a mut Option<String>,
-    match_policy: &'a mut Option<String>,
-    timeout_seconds: &'a mut Option<i32>,
-    namespace_selector: &'a mut Option<LabelSelector>,
-    object_selector: &'a mut Option<LabelSelector>,
-    client_config: &'a mut WebhookClientConfig,
-    rules: &'a mut Option<Vec<RuleWithOperations>>,
-    match_conditions: &'a [MatchCondition],
-}
-
-macro_rules! webhook {
-    ($of:expr) => {
-        Webhook {
-            name: &$of.name,
-            review_versions: &$of.admission_review_versions,
-            side_effects: &$of.side_effects,
-            failure_policy: &mut $of.failure_policy,
-            match_policy: &mut $of.match_policy,
-            timeout_seconds: &mut $of.timeout_seconds,
-            namespace_selector: &mut $of.namespace_selector,
-            object_selector: &mut $of.object_selector,
-            client_config: &mut $of.client_config,
-            rules: &mut $of.rules,
-            match_conditions: $of.match_conditions.as_deref().unwrap_or_default(),
-        }
-    };
-}
-
-impl<'a> Webhook<'a> {
-    fn of_mutating(of: &'a mut MutatingWebhook) -> Self {
-        webhook!(of)
-    }
-
-    fn of_validating(of: &'a mut ValidatingWebhook) -> Self {
-        webhook!(of)
-    }
-
-    fn apply_defaults(self) {
-        set_text(self.failure_policy, "Fail");
-        set_text(self.match_policy, "Equivalent");
-        set(self.timeout_seconds, 10);
-        set(self.namespace_selector, LabelSelector::default());
-        set(self.object_selector, LabelSelector::default());
-        if let Some(service) = &mut self.client_config.service {
-            set(&mut service.port, 443);
-        }
-        for rule in self.rules.iter_mut().flatten() {
-            set_text(&mut rule.scope, "*");
-        }
-    }
-}
-
-fn validate(errors: &mut FieldErrors, webhooks: &[Webhook<'_>]) {
+fn validate<'a>(errors: &mut FieldErrors, webhooks: impl Iterator<Item = Webhook<'a>>) {
     let list = Path::root("webhooks");
     let mut seen = HashSet::new();
-    for (i, webhook) in webhooks.iter().enumerate() {
+    for (i, webhook) in webhooks.enumerate() {
         let path = list.index(i);
-        one(errors, &path, webhook);
+        one(errors, &path, &webhook);
         if !seen.insert(webhook.name) {
             errors.duplicate(&path.child("name"), webhook.name);
         }
@@ -176,28 +168,28 @@ fn one(errors: &mut FieldErrors, path: &Path<'_>, webhook: &Webhook<'_>) {
         given => errors.one_of(&path.child("sideEffects"), given, SIDE_EFFECTS),
     }
     for (field, value, supported) in [
-        ("failurePolicy", &webhook.failure_policy, FAILURE_POLICIES),
-        ("matchPolicy", &webhook.match_policy, MATCH_POLICIES),
+        ("failurePolicy", webhook.failure_policy, FAILURE_POLICIES),
+        ("matchPolicy", webhook.match_policy, MATCH_POLICIES),
     ] {
         if let Some(value) = value {
             errors.one_of(&path.child(field), value, supported);
         }
     }
-    if let Some(seconds) = *webhook.timeout_seconds
+    if let Some(seconds) = webhook.timeout_seconds
         && !TIMEOUTS.contains(&seconds)
     {
         let detail = "the timeout value must be between 1 and 30 seconds";
         errors.invalid(&path.child("timeoutSeconds"), &seconds, detail);
     }
     for (field, own) in
-        [("namespaceSelector", &webhook.namespace_selector), ("objectSelector", &webhook.object_selector)]
+        [("namespaceSelector", webhook.namespace_selector), ("objectSelector", webhook.object_selector)]
     {
         if let Some(own) = own {
             selector::label_selector(errors, &path.child(field), own);
         }
     }
     client_config(errors, &path.child("clientConfig"), webhook.client_config);
-    for (i, own) in webhook.rules.iter().flatten().enumerate() {
+    for (i, own) in webhook.rules.iter().enumerate() {
         rule(errors, &path.child("rules").index(i), own);
     }
     match_conditions(errors, &path.child("matchConditions"), webhook.match_conditions);

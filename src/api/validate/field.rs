@@ -248,6 +248,15 @@ impl FieldErrors {
         }
     }
 
+    /// A text that must be there and follow a rule of names.
+    pub(crate) fn required_name(&mut self, path: &Path<'_>, text: &str, rule: fn(&str) -> Vec<String>) {
+        if text.is_empty() {
+            self.required(path, "");
+        } else {
+            self.invalid_each(path, text, rule(text));
+        }
+    }
+
     /// The value is not one of the set, which is listed as given.
     pub(crate) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         self.unsupported_shown(path, value, supported);

@@ -180,13 +180,7 @@ pub(super) fn cluster_bindings() -> Vec<ClusterRoleBinding> {
 pub(super) fn reconcile(api: &Api) -> Result<(), ApiError> {
     for role in cluster_roles() {
         ensure(api, role, |current, wanted| {
-            let missing = covers(
-                current.rules.as_deref().unwrap_or_default(),
-                wanted.rules.as_deref().unwrap_or_default(),
-            );
-            if !missing.is_empty() {
-                current.rules.get_or_insert_default().extend(missing);
-            }
+            complete_rules(&mut current.rules, wanted.rules.as_deref());
             let selectors = wanted.aggregation_rule.as_ref().and_then(|a| a.cluster_role_selectors.as_ref());
             let Some(selectors) = selectors else { return };
             let its = current
@@ -202,19 +196,21 @@ pub(super) fn reconcile(api: &Api) -> Result<(), ApiError> {
     }
     for role in namespaces::roles() {
         ensure(api, role, |current, wanted| {
-            let missing = covers(
-                current.rules.as_deref().unwrap_or_default(),
-                wanted.rules.as_deref().unwrap_or_default(),
-            );
-            if !missing.is_empty() {
-                current.rules.get_or_insert_default().extend(missing);
-            }
+            complete_rules(&mut current.rules, wanted.rules.as_deref());
         })?;
     }
     for binding in namespaces::bindings() {
         rebind(api, binding, |b: &RoleBinding| &b.role_ref, |b| &mut b.subjects)?;
     }
     Ok(())
+}
+
+/// Gives a role the permissions that it lacks.
+fn complete_rules(its: &mut Option<Vec<PolicyRule>>, wanted: Option<&[PolicyRule]>) {
+    let missing = covers(its.as_deref().unwrap_or_default(), wanted.unwrap_or_default());
+    if !missing.is_empty() {
+        its.get_or_insert_default().extend(missing);
+    }
 }
 
 fn extend<T: PartialEq + Clone>(its: &mut Vec<T>, wanted: &[T]) {

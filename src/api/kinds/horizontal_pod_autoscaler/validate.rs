@@ -6,7 +6,7 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::validate::{FieldErrors, Path, resources, selector};
+use crate::validate::{FieldErrors, Path, names, resources, selector};
 use object::quantity::Amount;
 
 const LONGEST_WINDOW_SECONDS: i32 = 3600;
@@ -57,21 +57,7 @@ pub(super) fn status(errors: &mut FieldErrors, autoscaler: &HorizontalPodAutosca
 fn reference(errors: &mut FieldErrors, path: &Path<'_>, reference: &CrossVersionObjectReference) {
     for (field, value) in [("kind", &reference.kind), ("name", &reference.name)] {
         let path = path.child(field);
-        if value.is_empty() {
-            errors.required(&path, "");
-        } else {
-            path_segment(errors, &path, value);
-        }
-    }
-}
-
-/// A name that stands alone in a path.
-fn path_segment(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
-    if name == "." || name == ".." {
-        errors.invalid(path, name, format!("may not be '{name}'"));
-    }
-    for letter in ['/', '%'].into_iter().filter(|letter| name.contains(*letter)) {
-        errors.invalid(path, name, format!("may not contain '{letter}'"));
+        errors.required_name(&path, value, names::path_segment);
     }
 }
 
@@ -186,7 +172,7 @@ fn identifier(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricIdentifi
     if metric.name.is_empty() {
         errors.required(&path.child("name"), "must specify a metric name");
     } else {
-        path_segment(errors, &path.child("name"), &metric.name);
+        errors.invalid_each(&path.child("name"), &metric.name, names::path_segment(&metric.name));
     }
     if let Some(labels) = &metric.selector {
         selector::label_selector(errors, &path.child("selector"), labels);
