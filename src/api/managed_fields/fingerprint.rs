@@ -19,9 +19,9 @@ use object::managed::Step;
 use object::managed::compact::{FieldName, Place, Writer};
 
 /// At the top of every object.
-const NOT_OWNED: [&str; 2] = ["apiVersion", "kind"];
+pub(super) const NOT_OWNED: [&str; 2] = ["apiVersion", "kind"];
 /// In the metadata of every object; in order.
-const NOT_OWNED_METADATA: [&str; 9] = [
+pub(super) const NOT_OWNED_METADATA: [&str; 9] = [
     "clusterName",
     "creationTimestamp",
     "generation",

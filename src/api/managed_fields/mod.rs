@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kinds;
 use crate::{ApiError, Cause};
+use compare::Changes;
 use fingerprint::{fields, fingerprint};
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, path_text};
 use object::{Kind, Object, ServedKind};
@@ -142,9 +143,9 @@ fn apply_to(
     config: &Configuration<'_>,
 ) -> Result<(Value, Owners), Vec<Conflict>> {
     if owners.is_empty() {
-        let all = updater::changes(of, &json!({}), live);
+        let Changes { added, modified, .. } = updater::changes(of, &json!({}), live);
         let before = Owner::updater(BEFORE_FIRST_APPLY, writer.subresource, config.version);
-        updater::update(&mut owners, all, config.ignored, before, writer.now);
+        owners.give(before, added.union(modified).recursive_difference(config.ignored), writer.now);
     }
     let owner = Owner::applier(writer.manager, writer.subresource);
     let application = Application {

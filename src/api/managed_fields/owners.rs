@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::LazyLock;
 
+use super::fingerprint::{NOT_OWNED, NOT_OWNED_METADATA};
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, Step};
 
 /// How many entries of updates an object keeps; the oldest of more become one. Kubernetes' number.
@@ -91,21 +92,10 @@ pub(crate) struct Owners(pub(crate) BTreeMap<Owner, Held>);
 
 /// What no entry names: it says which object it is, and the API keeps it.
 static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
-    let below = [
-        "name",
-        "namespace",
-        "creationTimestamp",
-        "selfLink",
-        "uid",
-        "clusterName",
-        "generation",
-        "managedFields",
-        "resourceVersion",
-    ];
     let metadata = Step::field("metadata");
-    let below = below.map(|name| vec![metadata.clone(), Step::field(name)]);
-    let top = ["apiVersion", "kind", "metadata"].map(|name| vec![Step::field(name)]);
-    FieldSet::of(top.into_iter().chain(below))
+    let below = NOT_OWNED_METADATA.map(|name| vec![metadata.clone(), Step::field(name)]);
+    let top = NOT_OWNED.into_iter().chain(["metadata"]).map(|name| vec![Step::field(name)]);
+    FieldSet::of(top.chain(below))
 });
 
 /// The set without what no entry names.

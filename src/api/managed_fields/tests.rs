@@ -28,11 +28,21 @@ impl Case {
     }
 
     fn update(&mut self, manager: &str, next: &Value) -> &mut Self {
+        self.update_at(TIME, manager, next)
+    }
+
+    fn update_at(&mut self, time: i64, manager: &str, next: &Value) -> &mut Self {
         let mut next = next.clone();
         (next["apiVersion"], next["kind"]) = (self.live["apiVersion"].clone(), self.live["kind"].clone());
         let changes = updater::changes(self.of, &self.live, &next);
-        let owner = Owner::updater(manager, "", self.version);
-        updater::update(&mut self.owners, changes, &FieldSet::default(), owner, TIME);
+        let owner = Manager {
+            name: manager.into(),
+            operation: Operation::Update,
+            api_version: self.version.into(),
+            subresource: String::new(),
+        };
+        let before = ManagedFields::from(self.owners.clone());
+        self.owners = Owners::from(&updater::updated(&before, changes, owner, time));
         self.live = next;
         self
     }
@@ -274,10 +284,7 @@ fn the_oldest_of_too_many_updates_become_one_api_13() {
     for i in 0..12 {
         let mut next = case.live.clone();
         next["data"][format!("k{i}")] = json!("1");
-        case.update(&format!("m{i:02}"), &next);
-        let last = case.owners.0.values_mut().map(|held| held.time.as_mut().unwrap()).max().unwrap();
-        *last += i;
-        case.owners.cap();
+        case.update_at(TIME + i, &format!("m{i:02}"), &next);
     }
     let names: Vec<&str> = case.owners.0.keys().map(|owner| owner.name.as_str()).collect();
     assert_eq!((names.len(), names[0]), (10, "ancient-changes"));

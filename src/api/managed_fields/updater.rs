@@ -24,16 +24,7 @@ pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
     compare(&fingerprint(of, &[], old), &fingerprint(of, &[], new))
 }
 
-/// The owners after an update by `owner`.
-pub(crate) fn update(owners: &mut Owners, changes: Changes, ignored: &FieldSet, owner: Owner, now: i64) {
-    let Changes { added, removed, modified } = changes;
-    let written = added.union(modified).recursive_difference(ignored);
-    owners.take(&written, None);
-    owners.take(&removed, None);
-    owners.give(owner, written, now);
-}
-
-/// As [`update`] where nothing is ignored; entries of which nothing changes are not even read.
+/// The owners after an update by `owner`: it takes what it changes. Entries of which nothing changes are not even read.
 pub(crate) fn updated(base: &ManagedFields, changes: Changes, owner: Manager, now: i64) -> ManagedFields {
     if changes.is_empty() {
         return base.clone();
