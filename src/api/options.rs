@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::identity::User;
+use crate::warnings::Warnings;
 use object::selector::{FieldRequirement, Selector};
 use object::{Key, Revision, ServedKind, Uid};
 
 /// How a write is done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
     /// Do everything but store the result.
     pub dry_run: bool,
@@ -17,6 +18,8 @@ pub struct WriteOptions {
     pub field_manager: Option<String>,
     /// On whose behalf; none = an actor of this process, who is not held by roles.
     pub user: Option<Arc<User>>,
+    /// Who hears what should be said besides the answer.
+    pub warnings: Warnings,
 }
 
 /// A configuration to apply, and where.

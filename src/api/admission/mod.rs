@@ -9,6 +9,7 @@ mod limit_ranger;
 mod namespace_lifecycle;
 mod pod_node_selector;
 mod pod_preset;
+mod pod_security;
 mod priority;
 mod resource_quota;
 mod runtime_class;
@@ -18,16 +19,25 @@ mod storage_protection;
 use k8s_openapi::api::core::v1::Event;
 
 use super::quota::Charge;
-use super::{Api, ApiError, Part};
+use super::{Api, ApiError, Part, WriteOptions};
 use object::Object;
 
 /// A write on its way in.
 struct Request<'a> {
     api: &'a Api,
+    part: Part,
+    options: &'a WriteOptions,
     /// The version that is changed; none when the object is new.
     old: Option<&'a Object>,
     /// What people should hear of once the write is made.
     events: Vec<Event>,
+}
+
+impl Request<'_> {
+    /// Says something to the author of the write.
+    fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        self.options.warnings.extend(warnings);
+    }
 }
 
 /// May change the object.
@@ -35,16 +45,20 @@ type Mutate = fn(&mut Request<'_>, &mut Object) -> Result<(), ApiError>;
 /// Only lets it through or refuses it, as it will be stored.
 type Validate = fn(&Request<'_>, &Object) -> Result<(), ApiError>;
 
-/// Which writes a plugin is asked about.
+/// Which writes a plugin is asked about, of those by which an author asks for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     Create,
     CreateAndUpdate,
+    /// And when containers are added to debug a pod.
+    CreateUpdateAndDebug,
 }
 
 impl On {
-    fn includes(self, old: Option<&Object>) -> bool {
-        self == Self::CreateAndUpdate || old.is_none()
+    fn includes(self, part: Part, old: Option<&Object>) -> bool {
+        let asks =
+            asks_for_more(part) || part == Part::EphemeralContainers && self == Self::CreateUpdateAndDebug;
+        asks && (self != Self::Create || old.is_none())
     }
 }
 
@@ -67,7 +81,7 @@ const fn validating(name: &'static str, on: On, validate: Validate) -> Plugin {
 const RESOURCE_QUOTA: &str = "ResourceQuota";
 
 /// In the order of SPEC API-9; `ActivePods` is ours and comes when all else has been said.
-static PLUGINS: [Plugin; 13] = [
+static PLUGINS: [Plugin; 14] = [
     mutating("NamespaceLifecycle", On::Create, namespace_lifecycle::admit),
     mutating("PodPreset", On::Create, pod_preset::admit),
     mutating("ServiceAccount", On::Create, service_account::admit),
@@ -76,6 +90,7 @@ static PLUGINS: [Plugin; 13] = [
         mutate: Some((On::Create, limit_ranger::fill_in_defaults)),
         validate: Some((On::CreateAndUpdate, limit_ranger::validate)),
     },
+    validating("PodSecurity", On::CreateUpdateAndDebug, pod_security::validate),
     Plugin {
         name: "Priority",
         mutate: Some((On::Create, priority::resolve)),
@@ -103,25 +118,28 @@ pub(super) fn mutate(
     part: Part,
     old: Option<&Object>,
     object: &mut Object,
+    options: &WriteOptions,
 ) -> Result<Vec<Event>, ApiError> {
-    let mut request = Request { api, old, events: Vec::new() };
-    if asks_for_more(part) {
-        for (on, mutate) in enabled(api).filter_map(|plugin| plugin.mutate) {
-            if on.includes(old) {
-                mutate(&mut request, object)?;
-            }
+    let mut request = Request { api, part, options, old, events: Vec::new() };
+    for (on, mutate) in enabled(api).filter_map(|plugin| plugin.mutate) {
+        if on.includes(part, old) {
+            mutate(&mut request, object)?;
         }
     }
     Ok(request.events)
 }
 
 /// Asks every enabled plugin whether the object may be stored as it is now.
-pub(super) fn validate(api: &Api, part: Part, old: Option<&Object>, object: &Object) -> Result<(), ApiError> {
-    if !asks_for_more(part) {
-        return Ok(());
-    }
-    let request = Request { api, old, events: Vec::new() };
-    let mut asked = enabled(api).filter_map(|plugin| plugin.validate).filter(|(on, _)| on.includes(old));
+pub(super) fn validate(
+    api: &Api,
+    part: Part,
+    old: Option<&Object>,
+    object: &Object,
+    options: &WriteOptions,
+) -> Result<(), ApiError> {
+    let request = Request { api, part, options, old, events: Vec::new() };
+    let mut asked =
+        enabled(api).filter_map(|plugin| plugin.validate).filter(|(on, _)| on.includes(part, old));
     asked.try_for_each(|(_, validate)| validate(&request, object))
 }
 
@@ -165,6 +183,7 @@ mod tests {
             "PodPreset",
             "ServiceAccount",
             "LimitRanger",
+            "PodSecurity",
             "Priority",
             "DefaultTolerationSeconds",
             "PodNodeSelector",

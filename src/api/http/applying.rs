@@ -12,7 +12,6 @@ use super::sent::read_object;
 use super::written::answer_written;
 use super::{Server, body, write_options};
 use crate::patch::PatchType;
-use crate::warnings::warnings_of;
 use crate::{ApiError, Apply, Part, rules};
 use object::{Key, Object, ServedKind};
 
@@ -37,16 +36,12 @@ pub(super) async fn answer(
     let force = wanted.query.flag("force");
     let asked = Apply { served, key: key.clone(), part, subresource: None, config, force };
     let place = in_stored_version(target);
-    let mut warnings = Vec::new();
     let applied = server.api().apply(&asked, &options, |value| {
         let read = body::ReadValue { value, duplicates: Vec::new() };
-        let (object, warned) = read_object(&server.api().kinds(), &place, read, wanted)?;
-        warnings = warned;
-        Ok(object)
+        read_object(&server.api().kinds(), &place, read, wanted)
     })?;
-    warnings.extend(warnings_of(&applied.object, applied.before.as_deref()));
     let status = if applied.before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
-    answer_written(server, served, status, wanted, &options, &applied.object, &warnings).await
+    answer_written(server, served, status, wanted, &options, &applied.object).await
 }
 
 /// Applies a Scale: the applier owns the replica count alone.
@@ -78,7 +73,7 @@ pub(super) async fn answer_scale(
         Apply { served, key: key.clone(), part: Part::Main, subresource: Some("scale"), config, force };
     server.api().apply(&asked, &options, |value| {
         let read = body::ReadValue { value, duplicates: Vec::new() };
-        Ok(read_object(&server.api().kinds(), &place, read, wanted)?.0)
+        read_object(&server.api().kinds(), &place, read, wanted)
     })?;
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::OK, &server.api().scale(target.kind(), key)?)

@@ -161,6 +161,7 @@ impl Server {
         let mut wanted = ResponseFormat::of(&request);
         let answered = self.answer(request, &mut wanted).await;
         let response = answered.unwrap_or_else(|error| Answer::error(&error));
+        let response = Answer::warn(response, &wanted.warnings.take());
         Answer::marked(wanted.writing.apply(response).await)
     }
 

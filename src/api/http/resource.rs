@@ -20,7 +20,7 @@ use super::{
 };
 use crate::Part;
 use crate::kinds::Strategy;
-use crate::warnings::warnings_of;
+use crate::warnings::Warnings;
 use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, authorization, rules};
 use object::{Key, Kind, Object, ServedKind, Subresource};
 
@@ -138,13 +138,12 @@ async fn create(
     }
     let options = write_options::of_write(wanted)?;
     let read = body::read_value(request).await?;
-    let (object, mut warnings) = read_object(&server.api().kinds(), target, read, wanted)?;
+    let object = read_object(&server.api().kinds(), target, read, wanted)?;
     if target.served.group() == EVENTS_GROUP {
         rules::check_new_event(&object)?;
     }
     let stored = server.api().create(object, &options)?;
-    warnings.extend(warnings_of(&stored, None));
-    answer_written(server, target.served, StatusCode::CREATED, wanted, &options, &stored, &warnings).await
+    answer_written(server, target.served, StatusCode::CREATED, wanted, &options, &stored).await
 }
 
 async fn replace(
@@ -157,14 +156,9 @@ async fn replace(
 ) -> Result<Response, ApiError> {
     let options = write_options::of_write(wanted)?;
     let read = body::read_value(request).await?;
-    let (object, mut warnings) = read_object(&server.api().kinds(), target, read, wanted)?;
-    let mut before = None;
-    let stored = server.api().change(target.kind(), key, part, &options, |current| {
-        before = Some(current.clone());
-        Ok(object.clone())
-    })?;
-    warnings.extend(warnings_of(&stored, before.as_ref()));
-    answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored, &warnings).await
+    let object = read_object(&server.api().kinds(), target, read, wanted)?;
+    let stored = server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()))?;
+    answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored).await
 }
 
 async fn patch(
@@ -180,17 +174,12 @@ async fn patch(
     }
     let options = write_options::of_patch(wanted)?;
     let patch = super::patching::Patch::read(request).await?;
-    let (mut warnings, mut before) = (Vec::new(), None);
     let stored = server.api().change(target.kind(), key, part, &options, |current| {
-        before = Some(current.clone());
         let value = patch.apply(target.served, &target.served.value(current))?;
         let read = body::ReadValue { value, duplicates: Vec::new() };
-        let (object, warned) = read_object(&server.api().kinds(), target, read, wanted)?;
-        warnings = warned;
-        Ok(object)
+        read_object(&server.api().kinds(), target, read, wanted)
     })?;
-    warnings.extend(warnings_of(&stored, before.as_ref()));
-    answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored, &warnings).await
+    answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored).await
 }
 
 /// Reads a request's deletion options, from its body or its query.
@@ -206,36 +195,35 @@ async fn delete(
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let options = delete_options(request, wanted).await?;
-    let (options, warnings) =
-        with_default_propagation(&*server.api().kinds().strategy_in(target.served), options);
+    let strategy = server.api().kinds().strategy_in(target.served);
+    let options = with_default_propagation(&*strategy, options, &wanted.warnings);
     let deleted = server.api().delete(target.kind(), key, &options)?;
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     server.settle(deleted.object(), &writes).await?;
-    let answer = match deleted {
+    match deleted {
         // As Kubernetes: a pod is always shown as it was left.
         Deleted::Removed(object) if target.kind() != Kind::Pod => {
-            Answer::json(StatusCode::OK, &success(target.kind(), &object))?
+            Answer::json(StatusCode::OK, &success(target.kind(), &object))
         }
         Deleted::Removed(object) | Deleted::Terminating(object) => {
-            answer_one(server, target.served, StatusCode::OK, wanted, &object)
+            Ok(answer_one(server, target.served, StatusCode::OK, wanted, &object))
         }
-    };
-    Ok(Answer::warn(answer, &warnings))
+    }
 }
 
-/// What becomes of dependants when the client does not say, as the kind has it; with what the client should hear.
+/// What becomes of dependants when the client does not say, as the kind has it.
 fn with_default_propagation(
     strategy: &dyn Strategy,
     mut options: DeleteOptions,
-) -> (DeleteOptions, Vec<String>) {
-    let mut warnings = Vec::new();
+    warnings: &Warnings,
+) -> DeleteOptions {
     if options.propagation.is_none()
         && let Some((propagation, warning)) = strategy.default_propagation()
     {
         options.propagation = Some(propagation);
         warnings.extend(warning.map(Into::into));
     }
-    (options, warnings)
+    options
 }
 
 fn success(kind: Kind, object: &Object) -> Status {
@@ -263,14 +251,14 @@ async fn delete_collection(
     }
     let selection = wanted.query.selection(&server.api().kinds(), target.served)?;
     let options = delete_options(request, wanted).await?;
-    let (options, warnings) =
-        with_default_propagation(&*server.api().kinds().strategy_in(target.served), options);
+    let strategy = server.api().kinds().strategy_in(target.served);
+    let options = with_default_propagation(&*strategy, options, &wanted.warnings);
     let deleted =
         server.api().delete_collection(target.kind(), target.namespace.as_deref(), &selection, &options)?;
     let revision = server.api().revision();
     server.api().durable(revision).await?;
     let page = list::Page { revision, objects: deleted, next: None, remaining: 0 };
-    Ok(Answer::warn(collection::answer(server, target.served, page, wanted), &warnings))
+    Ok(collection::answer(server, target.served, page, wanted))
 }
 
 async fn change_scale(
@@ -400,8 +388,9 @@ mod tests {
     fn jobs_leave_their_pods_to_a_client_that_says_nothing_job_1() {
         let defaulted = |kind, propagation| {
             let options = DeleteOptions { propagation, ..DeleteOptions::default() };
-            let (options, warnings) = with_default_propagation(built_in(kind), options);
-            (options.propagation, warnings.len())
+            let warnings = Warnings::heard();
+            let options = with_default_propagation(built_in(kind), options, &warnings);
+            (options.propagation, warnings.take().len())
         };
         let background = Some(Propagation::Background);
         assert_eq!(defaulted(Kind::Job, None), (Some(Propagation::Orphan), 1));

@@ -9,13 +9,13 @@ use crate::ApiError;
 use crate::kinds::Kinds;
 use object::Object;
 
-/// The object a request carries, checked against its path, with warnings for the client.
+/// The object a request carries, checked against its path.
 pub(super) fn read_object(
     kinds: &Kinds,
     target: &ResourceTarget,
     mut read: body::ReadValue,
     wanted: &ResponseFormat,
-) -> Result<(Object, Vec<String>), ApiError> {
+) -> Result<Object, ApiError> {
     let kind = target.kind();
     let info = kind.info();
     let Some(fields) = read.value.as_object_mut() else {
@@ -46,8 +46,7 @@ pub(super) fn read_object(
     fields.insert("apiVersion".into(), expected.into());
     fields.insert("kind".into(), info.name.into());
     place(target, fields)?;
-    let (object, warnings) = super::strict::object(kinds, target.served, read, wanted)?;
-    Ok((object, warnings))
+    super::strict::object(kinds, target.served, read, wanted)
 }
 
 /// Gives the object the namespace and name of its path, or refuses when it has others.

@@ -8,13 +8,13 @@ use crate::{ApiError, rules};
 use base::quote::quote;
 use object::{Object, ServedKind};
 
-/// The typed object, and what its author should hear.
+/// The typed object.
 pub(super) fn object(
     kinds: &Kinds,
     served: ServedKind,
     mut read: ReadValue,
     wanted: &ResponseFormat,
-) -> Result<(Object, Vec<String>), ApiError> {
+) -> Result<Object, ApiError> {
     let (kind, version) = (served.kind(), served.version());
     let name = kind.info().name;
     rules::check_parts(&read.value)?;
@@ -33,13 +33,14 @@ pub(super) fn object(
     if let Some(mistyped) = report.mistyped.first() {
         return Err(unreadable(mistyped.to_string()));
     }
-    let warnings = match wanted.query.get("fieldValidation").unwrap_or("Warn") {
-        "Strict" => match report.strict_error(&read.duplicates) {
-            Some(error) => return Err(unreadable(error)),
-            None => Vec::new(),
-        },
-        "Warn" => report.findings(&read.duplicates).collect(),
-        "Ignore" => Vec::new(),
+    match wanted.query.get("fieldValidation").unwrap_or("Warn") {
+        "Strict" => {
+            if let Some(error) = report.strict_error(&read.duplicates) {
+                return Err(unreadable(error));
+            }
+        }
+        "Warn" => wanted.warnings.extend(report.findings(&read.duplicates)),
+        "Ignore" => {}
         other => {
             return Err(ApiError::InvalidOptions {
                 options: wanted.options,
@@ -54,8 +55,6 @@ pub(super) fn object(
                 }],
             });
         }
-    };
-    let object =
-        Object::from_value(kind, served.stored(read.value)).map_err(|error| unreadable(error.to_string()))?;
-    Ok((object, warnings))
+    }
+    Object::from_value(kind, served.stored(read.value)).map_err(|error| unreadable(error.to_string()))
 }

@@ -41,7 +41,7 @@ fn checked(wanted: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOption
     field_manager(&mut wrong, manager.unwrap_or_default());
     refuse_if(wanted.options, wrong)?;
     let field_manager = Some(manager.unwrap_or(&wanted.program).into());
-    Ok(WriteOptions { dry_run, field_manager, user: wanted.user.clone() })
+    Ok(WriteOptions { dry_run, field_manager, user: wanted.user.clone(), warnings: wanted.warnings.clone() })
 }
 
 /// What a body, or the query where the body does not say, tells about a deletion.

@@ -24,7 +24,7 @@ pub(super) fn answer_one(
     Shown::up_to(object.revision(), Answer::bytes(status, bytes))
 }
 
-/// The object as it was stored, once it is durable, with what the client should know of it.
+/// The object as it was stored, once it is durable.
 pub(super) async fn answer_written(
     server: &Server,
     served: ServedKind,
@@ -32,10 +32,9 @@ pub(super) async fn answer_written(
     wanted: &ResponseFormat,
     options: &WriteOptions,
     stored: &Arc<Object>,
-    warnings: &[String],
 ) -> Result<Response, ApiError> {
     server.settle(stored, options).await?;
-    Ok(Answer::warn(answer_one(server, served, status, wanted, stored), warnings))
+    Ok(answer_one(server, served, status, wanted, stored))
 }
 
 impl Server {

@@ -1,12 +1,11 @@
 //! Cron jobs.
 
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, JobTemplateSpec};
-use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::json;
 
 use super::columns::{Column, NONE, or_none, selector_cell};
 use super::job;
-use super::resource::Resource;
+use super::resource::{PodShape, Resource};
 use crate::default::{set, set_text};
 use crate::validate::{FieldErrors, Path};
 use base::cron::CronSchedule;
@@ -67,9 +66,8 @@ impl Resource for CronJob {
         spec(errors, &self.spec, Some(&old.spec));
     }
 
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
-        let template = &self.spec.job_template.spec.as_ref()?.template;
-        Some(("spec.jobTemplate.spec.template.spec", template.spec.as_ref()?))
+    fn pod(&self) -> Option<PodShape<'_>> {
+        PodShape::of("spec.jobTemplate.spec.template.spec", &self.spec.job_template.spec.as_ref()?.template)
     }
 }
 

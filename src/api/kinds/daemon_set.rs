@@ -1,13 +1,12 @@
 //! Daemon sets.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetUpdateStrategy, RollingUpdateDaemonSet};
-use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 
 use super::columns::{Column, labels_text, selector_cell};
-use super::resource::Resource;
+use super::resource::{PodShape, Resource};
 use crate::default::{pod_spec, set, set_text};
 use crate::validate::{FieldErrors, Path, selector, workload};
 
@@ -126,8 +125,8 @@ impl Resource for DaemonSet {
         }
     }
 
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
-        Some(("spec.template.spec", self.spec.template.spec.as_ref()?))
+    fn pod(&self) -> Option<PodShape<'_>> {
+        PodShape::of("spec.template.spec", &self.spec.template)
     }
 }
 

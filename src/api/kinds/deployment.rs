@@ -1,12 +1,11 @@
 //! Deployments.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, RollingUpdateDeployment};
-use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 
 use super::columns::{Column, selector_cell, selector_parts};
-use super::resource::{Replicas, Resource, ScaleFields};
+use super::resource::{PodShape, Replicas, Resource, ScaleFields};
 use crate::default::{pod_spec, set, set_text};
 use crate::validate::workload::{
     at_most_hundred_percent, available_within_ready, is_zero, positive_int_or_percent, replica_counts,
@@ -101,8 +100,8 @@ impl Resource for Deployment {
         available_within_ready(errors, status.available_replicas, status.ready_replicas, "readyReplicas");
     }
 
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
-        Some(("spec.template.spec", self.spec.template.spec.as_ref()?))
+    fn pod(&self) -> Option<PodShape<'_>> {
+        PodShape::of("spec.template.spec", &self.spec.template)
     }
 }
 

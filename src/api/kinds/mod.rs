@@ -69,7 +69,7 @@ pub(crate) use definition::Definition;
 pub use error::DefinitionError;
 pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};
-pub(crate) use resource::Strategy;
+pub(crate) use resource::{PodShape, Strategy};
 
 /// The strategy of a built-in kind, or one that knows nothing of a custom kind.
 pub(crate) fn built_in(kind: Kind) -> &'static dyn Strategy {

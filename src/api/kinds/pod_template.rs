@@ -1,9 +1,9 @@
 //! Pod templates.
 
-use k8s_openapi::api::core::v1::{PodSpec, PodTemplate};
+use k8s_openapi::api::core::v1::PodTemplate;
 
 use super::columns::{Column, template_labels};
-use super::resource::Resource;
+use super::resource::{PodShape, Resource};
 use crate::default::pod_spec;
 use crate::validate::{FieldErrors, Path};
 
@@ -27,7 +27,7 @@ impl Resource for PodTemplate {
         }
     }
 
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
-        Some(("template.spec", self.template.as_ref()?.spec.as_ref()?))
+    fn pod(&self) -> Option<PodShape<'_>> {
+        PodShape::of("template.spec", self.template.as_ref()?)
     }
 }

@@ -1,11 +1,10 @@
 //! Replica sets.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
-use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::json;
 
 use super::columns::{Column, selector_cell, selector_parts};
-use super::resource::{Replicas, Resource, ScaleFields, SelectableField, selectable};
+use super::resource::{PodShape, Replicas, Resource, ScaleFields, SelectableField, selectable};
 use crate::default::{pod_spec, set};
 use crate::validate::workload::{
     available_within_ready, replica_counts, required_selector, selector_and_template,
@@ -69,7 +68,7 @@ impl Resource for ReplicaSet {
         available_within_ready(errors, status.available_replicas, status.ready_replicas, "readyReplicas");
     }
 
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
-        Some(("spec.template.spec", self.spec.template.as_ref()?.spec.as_ref()?))
+    fn pod(&self) -> Option<PodShape<'_>> {
+        PodShape::of("spec.template.spec", self.spec.template.as_ref()?)
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{PodSpec, ReplicationController};
+use k8s_openapi::api::core::v1::ReplicationController;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
 
 use super::columns::{Column, labels_text, selector_parts};
-use super::resource::{Replicas, Resource, ScaleFields, SelectableField, selectable};
+use super::resource::{PodShape, Replicas, Resource, ScaleFields, SelectableField, selectable};
 use crate::Propagation;
 use crate::default::{pod_spec, set};
 use crate::validate::{FieldErrors, Path, workload};
@@ -89,8 +89,8 @@ impl Resource for ReplicationController {
         workload::available_within_ready(errors, available, ready, "readyReplicas");
     }
 
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
-        Some(("spec.template.spec", self.spec.as_ref()?.template.as_ref()?.spec.as_ref()?))
+    fn pod(&self) -> Option<PodShape<'_>> {
+        PodShape::of("spec.template.spec", self.spec.as_ref()?.template.as_ref()?)
     }
 }
 

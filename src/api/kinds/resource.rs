@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::columns::{Column, ColumnDefinition, RowCondition};
@@ -13,6 +14,22 @@ use crate::Propagation;
 use crate::validate::{FieldErrors, names};
 use object::quantity::ResourceList;
 use object::{Kind, Object, Typed};
+
+/// The pod that an object is or makes: what authors are warned about, and what pod security judges.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PodShape<'a> {
+    /// Where its spec stands in the object.
+    pub(crate) path: &'static str,
+    pub(crate) metadata: Option<&'a ObjectMeta>,
+    pub(crate) spec: &'a PodSpec,
+}
+
+impl<'a> PodShape<'a> {
+    /// Of a template whose spec stands at `path`.
+    pub(crate) fn of(path: &'static str, template: &'a PodTemplateSpec) -> Option<Self> {
+        Some(Self { path, metadata: template.metadata.as_ref(), spec: template.spec.as_ref()? })
+    }
+}
 
 /// A built-in kind. Everything is a pure function of one object, or of its new and old version: what depends on other
 /// objects (priorities, service accounts, addresses, quotas) is admission's.
@@ -79,8 +96,8 @@ pub(crate) trait Resource: Typed {
         None
     }
 
-    /// The pod that the object is or makes, and where it stands: its fields are what authors are warned about.
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
+    /// The pod that the object is or makes.
+    fn pod(&self) -> Option<PodShape<'_>> {
         None
     }
 
@@ -117,7 +134,7 @@ impl<T: Resource> Column<T> {
 }
 
 fn of_containers<T: Resource>(object: &T, part: fn(&Container) -> Option<&str>) -> String {
-    let containers = object.pod_spec().map_or(&[][..], |(_, spec): (_, &PodSpec)| &spec.containers);
+    let containers = object.pod().map_or(&[][..], |pod| &pod.spec.containers);
     containers.iter().map(|c| part(c).unwrap_or_default()).collect::<Vec<_>>().join(",")
 }
 
@@ -219,7 +236,7 @@ pub(crate) trait Strategy: Send + Sync {
         None
     }
     fn set_replicas(&self, _object: &mut Object, _count: i32) {}
-    fn pod_spec<'a>(&self, _object: &'a Object) -> Option<(&'static str, &'a PodSpec)> {
+    fn pod<'a>(&self, _object: &'a Object) -> Option<PodShape<'a>> {
         None
     }
     fn usage(&self, _object: &Object, _now: Timestamp) -> ResourceList {
@@ -341,8 +358,8 @@ impl<T: Resource> Strategy for BuiltIn<T> {
         }
     }
 
-    fn pod_spec<'a>(&self, object: &'a Object) -> Option<(&'static str, &'a PodSpec)> {
-        object.get::<T>()?.pod_spec()
+    fn pod<'a>(&self, object: &'a Object) -> Option<PodShape<'a>> {
+        object.get::<T>()?.pod()
     }
 
     fn usage(&self, object: &Object, now: Timestamp) -> ResourceList {

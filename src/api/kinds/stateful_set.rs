@@ -1,12 +1,12 @@
 //! Stateful sets.
 
 use k8s_openapi::api::apps::v1::{RollingUpdateStatefulSetStrategy, StatefulSet, StatefulSetSpec};
-use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, Volume};
+use k8s_openapi::api::core::v1::{PodTemplateSpec, Volume};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 
 use super::columns::{Column, selector_parts};
-use super::resource::{Replicas, Resource, ScaleFields};
+use super::resource::{PodShape, Replicas, Resource, ScaleFields};
 use crate::default::{pod_spec, set, set_text};
 use crate::validate::{FieldErrors, Path, Shown, names, storage, workload};
 use base::quote::quote;
@@ -146,8 +146,8 @@ impl Resource for StatefulSet {
         }
     }
 
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
-        Some(("spec.template.spec", self.spec.template.spec.as_ref()?))
+    fn pod(&self) -> Option<PodShape<'_>> {
+        PodShape::of("spec.template.spec", &self.spec.template)
     }
 }
 

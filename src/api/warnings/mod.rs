@@ -3,11 +3,52 @@
 
 mod pod;
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
 use super::kinds;
 use object::{Kind, Object};
 
+/// No answer has room for more; see `http`'s limit of bytes.
+const MAX_COLLECTED: usize = 4096;
+
+/// Takes what the author of a write should hear besides the answer. By default nobody listens.
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Option<Arc<Mutex<Vec<String>>>>);
+
+impl Warnings {
+    /// For an author who listens.
+    pub(crate) fn heard() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Adds those that are not there yet: a write that is tried again says the same again.
+    pub(crate) fn extend(&self, warnings: impl IntoIterator<Item = String>) {
+        let Some(collected) = &self.0 else { return };
+        let mut collected = collected.lock();
+        for warning in warnings {
+            if collected.len() < MAX_COLLECTED && !collected.contains(&warning) {
+                collected.push(warning);
+            }
+        }
+    }
+
+    /// Adds what is to be said of a version, if anybody listens.
+    pub(crate) fn extend_with_those_of(&self, new: &Object, old: Option<&Object>) {
+        if self.0.is_some() {
+            self.extend(warnings_of(new, old));
+        }
+    }
+
+    /// What was collected.
+    pub(crate) fn take(&self) -> Vec<String> {
+        self.0.as_ref().map(|collected| std::mem::take(&mut *collected.lock())).unwrap_or_default()
+    }
+}
+
 /// What the author of this version should hear; nothing when it asks for the same as before.
-pub(super) fn warnings_of(new: &Object, old: Option<&Object>) -> Vec<String> {
+fn warnings_of(new: &Object, old: Option<&Object>) -> Vec<String> {
     let strategy = kinds::built_in(new.kind());
     let mut warnings: Vec<String> = strategy.warning().map(Into::into).into_iter().collect();
     if old.is_some_and(|old| old.same_spec(new)) {
@@ -16,8 +57,8 @@ pub(super) fn warnings_of(new: &Object, old: Option<&Object>) -> Vec<String> {
     if new.kind() == Kind::Pod && old.is_none() {
         pod::name(&mut warnings, new.name());
     }
-    if let Some((path, spec)) = strategy.pod_spec(new) {
-        pod::spec(&mut warnings, path, spec);
+    if let Some(made) = strategy.pod(new) {
+        pod::spec(&mut warnings, made.path, made.spec);
     }
     warnings
 }

@@ -78,10 +78,11 @@ impl<'a> Write<'a> {
         strategy.apply_defaults(&mut object);
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
         self.own(&mut object);
-        let events = admission::mutate(self.api, self.part, None, &mut object)?;
+        let events = admission::mutate(self.api, self.part, None, &mut object, self.options)?;
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
         rules::refuse(&object, strategy.create_errors(&object))?;
+        self.options.warnings.extend_with_those_of(&object, None);
         kinds.to_stored_version(&mut object);
         self.finish(object, events)
     }
@@ -99,7 +100,7 @@ impl<'a> Write<'a> {
             strategy.apply_defaults(&mut object);
         }
         self.own(&mut object);
-        let events = admission::mutate(self.api, self.part, Some(old), &mut object)?;
+        let events = admission::mutate(self.api, self.part, Some(old), &mut object, self.options)?;
         match self.part {
             Part::Main => strategy.prepare_for_update(&mut object, old),
             Part::Status | Part::Approval => strategy.complete_status(&mut object),
@@ -107,6 +108,7 @@ impl<'a> Write<'a> {
         }
         count_generation(&*strategy, &mut object, old);
         self.validate(&*strategy, &object, old)?;
+        self.options.warnings.extend_with_those_of(&object, Some(old));
         kinds.to_stored_version(&mut object);
         // When somebody came to own the same is no change.
         if object.same_content(old) && object.managed_fields().owned_the_same(old.managed_fields()) {
@@ -156,7 +158,7 @@ impl<'a> Write<'a> {
         authorization::check_escalation(self.api, user, self.old, &object)?;
         authorization::restrict_node(user, self.old, &object)?;
         authorization::check_certificate(self.api, user, self.part, self.old, &object)?;
-        admission::validate(self.api, self.part, self.old, &object)?;
+        admission::validate(self.api, self.part, self.old, &object, self.options)?;
         if rules::check_size(&object, self.old).is_err() {
             // As Kubernetes: better nobody owns anything than that it cannot be stored.
             object.set_managed_fields(ManagedFields::default());

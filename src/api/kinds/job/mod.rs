@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::PodSpec;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::columns::{Column, selector_cell};
-use super::resource::{Resource, SelectableField, selectable};
+use super::resource::{PodShape, Resource, SelectableField, selectable};
 use crate::Propagation;
 use crate::default::{pod_spec, set, set_text};
 use crate::validate::FieldErrors;
@@ -82,8 +81,8 @@ impl Resource for Job {
         status::update(errors, self, old);
     }
 
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
-        Some(("spec.template.spec", self.spec.as_ref()?.template.spec.as_ref()?))
+    fn pod(&self) -> Option<PodShape<'_>> {
+        PodShape::of("spec.template.spec", &self.spec.as_ref()?.template)
     }
 }
 

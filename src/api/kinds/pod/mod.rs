@@ -7,11 +7,11 @@ mod validate;
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerState, Pod, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerState, Pod, PodStatus};
 use serde_json::json;
 
 use super::columns::{Column, NONE, RowCondition, or_none};
-use super::resource::{Resource, SelectableField, flag, selectable, text};
+use super::resource::{PodShape, Resource, SelectableField, flag, selectable, text};
 use crate::default::{pod_spec, set};
 use crate::validate::FieldErrors;
 use object::pod::printed_status;
@@ -131,8 +131,8 @@ impl Resource for Pod {
         Some(RowCondition { type_: "Completed", status: "True", reason, message })
     }
 
-    fn pod_spec(&self) -> Option<(&'static str, &PodSpec)> {
-        Some(("spec", self.spec.as_ref()?))
+    fn pod(&self) -> Option<PodShape<'_>> {
+        Some(PodShape { path: "spec", metadata: Some(&self.metadata), spec: self.spec.as_ref()? })
     }
 
     fn usage(&self, now: Timestamp) -> ResourceList {

@@ -1,0 +1,230 @@
+//! What the levels forbid: each check, since which version, and which stricter one takes its place.
+
+mod baseline;
+mod restricted;
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{
+    ContainerPort, Lifecycle, PodSecurityContext, PodSpec, Probe, SecurityContext,
+};
+
+use super::policy::{Level, LevelVersion, Version};
+use crate::kinds::PodShape;
+
+/// The last version in which a check changed: later ones, which a label may name, mean it.
+const NEWEST: u64 = 37;
+
+/// Something that is forbidden: what in a word, and where exactly.
+struct Violation {
+    reason: &'static str,
+    detail: String,
+}
+
+impl Violation {
+    #[expect(clippy::unnecessary_wraps, reason = "every check ends with one")]
+    fn found(reason: &'static str, detail: String) -> Option<Self> {
+        Some(Self { reason, detail })
+    }
+}
+
+/// All that a pod violates; at least one thing.
+pub(super) struct Violations(Vec<Violation>);
+
+impl Violations {
+    /// What they are, in words.
+    pub(super) fn reasons(&self) -> String {
+        self.0.iter().map(|violation| violation.reason).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What they are and where.
+    pub(super) fn details(&self) -> String {
+        let each = self.0.iter().map(|Violation { reason, detail }| format!("{reason} ({detail})"));
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What of a pod is judged.
+struct Judged<'a> {
+    shape: &'a PodShape<'a>,
+    containers: Vec<Container<'a>>,
+    /// As which version of Kubernetes, by its minor number.
+    minor: u64,
+}
+
+/// What a container of any sort has.
+struct Container<'a> {
+    name: &'a str,
+    security: Option<&'a SecurityContext>,
+    ports: &'a [ContainerPort],
+    probes: [Option<&'a Probe>; 3],
+    lifecycle: Option<&'a Lifecycle>,
+}
+
+macro_rules! container {
+    ($c:expr) => {
+        Container {
+            name: &$c.name,
+            security: $c.security_context.as_ref(),
+            ports: $c.ports.as_deref().unwrap_or_default(),
+            probes: [$c.liveness_probe.as_ref(), $c.readiness_probe.as_ref(), $c.startup_probe.as_ref()],
+            lifecycle: $c.lifecycle.as_ref(),
+        }
+    };
+}
+
+impl<'a> Judged<'a> {
+    fn of(shape: &'a PodShape<'a>, minor: u64) -> Self {
+        let spec = shape.spec;
+        let init = spec.init_containers.iter().flatten().map(|c| container!(c));
+        let ephemeral = spec.ephemeral_containers.iter().flatten().map(|c| container!(c));
+        let containers = init.chain(spec.containers.iter().map(|c| container!(c))).chain(ephemeral).collect();
+        Self { shape, containers, minor }
+    }
+
+    fn spec(&self) -> &'a PodSpec {
+        self.shape.spec
+    }
+
+    fn security(&self) -> Option<&'a PodSecurityContext> {
+        self.spec().security_context.as_ref()
+    }
+
+    fn annotations(&self) -> impl Iterator<Item = (&'a String, &'a String)> {
+        self.shape.metadata.and_then(|meta| meta.annotations.as_ref()).into_iter().flatten()
+    }
+
+    fn is_windows(&self) -> bool {
+        self.spec().os.as_ref().is_some_and(|os| os.name == "windows")
+    }
+
+    /// Whether it is root at most among its own users.
+    fn has_users_of_its_own(&self) -> bool {
+        self.spec().host_users == Some(false)
+    }
+
+    /// The names of the containers of which something holds.
+    fn containers_that(&self, holds: impl Fn(&Container<'a>) -> bool) -> Vec<&'a str> {
+        self.containers.iter().filter(|container| holds(container)).map(|container| container.name).collect()
+    }
+}
+
+type Judge = fn(&Judged<'_>) -> Option<Violation>;
+
+struct Check {
+    /// The least level that has it.
+    level: Level,
+    /// The minor version that brought it.
+    since: u64,
+    /// Since when one of the restricted level takes its place there.
+    replaced_since: Option<u64>,
+    judge: Judge,
+}
+
+const fn baseline(since: u64, replaced_since: Option<u64>, judge: Judge) -> Check {
+    Check { level: Level::Baseline, since, replaced_since, judge }
+}
+
+const fn restricted(since: u64, judge: Judge) -> Check {
+    Check { level: Level::Restricted, since, replaced_since: None, judge }
+}
+
+/// In the order in which violations are reported.
+static CHECKS: [Check; 19] = [
+    baseline(0, None, baseline::app_armor_profile),
+    baseline(0, Some(22), baseline::capabilities),
+    baseline(0, None, baseline::host_namespaces),
+    baseline(0, Some(0), baseline::host_path_volumes),
+    baseline(0, None, baseline::host_ports),
+    baseline(34, None, baseline::host_of_probes_and_hooks),
+    baseline(0, None, baseline::privileged),
+    baseline(0, Some(35), baseline::proc_mount),
+    baseline(0, None, baseline::selinux_options),
+    baseline(0, Some(19), baseline::seccomp_profile),
+    baseline(0, None, baseline::sysctls),
+    baseline(0, None, baseline::windows_host_process),
+    restricted(8, restricted::privilege_escalation),
+    restricted(22, restricted::capabilities),
+    restricted(35, restricted::proc_mount),
+    restricted(0, restricted::volumes),
+    restricted(0, restricted::non_root),
+    restricted(23, restricted::user),
+    restricted(19, restricted::seccomp_profile),
+];
+
+/// What of a pod the level forbids, if anything.
+pub(super) fn violations(asked: LevelVersion, shape: &PodShape<'_>) -> Option<Violations> {
+    if asked.level == Level::Privileged {
+        return None;
+    }
+    let minor = match asked.version {
+        Version::Minor(minor) => minor.min(NEWEST),
+        Version::Latest => NEWEST,
+    };
+    let judged = Judged::of(shape, minor);
+    let asked_for = |check: &&Check| {
+        let is_replaced =
+            asked.level == Level::Restricted && check.replaced_since.is_some_and(|since| since <= minor);
+        check.level <= asked.level && check.since <= minor && !is_replaced
+    };
+    let found: Vec<Violation> =
+        CHECKS.iter().filter(asked_for).filter_map(|check| (check.judge)(&judged)).collect();
+    (!found.is_empty()).then_some(Violations(found))
+}
+
+/// Texts in double quotes, with commas.
+fn quoted<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<T> = items.into_iter().collect();
+    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    format!("\"{}\"", items.join("\", \""))
+}
+
+/// A word for one, or for many.
+fn plural<'a>(one: &'a str, many: &'a str, count: usize) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
+/// `container "a"` or `containers "a", "b"`.
+fn containers(names: &[&str]) -> String {
+    format!("{} {}", plural("container", "containers", names.len()), quoted(names))
+}
+
+/// Who sets something: the pod, some containers, or both; none when nobody does.
+fn setters(pod: bool, names: &[&str]) -> Option<String> {
+    let of_containers = (!names.is_empty()).then(|| containers(names));
+    let all: Vec<String> = pod.then(|| "pod".into()).into_iter().chain(of_containers).collect();
+    (!all.is_empty()).then(|| all.join(" and "))
+}
+
+/// A type that stands in the security contexts of a pod and of its containers.
+struct Typed<'a> {
+    of_pod: Option<&'a str>,
+    of_containers: Vec<(&'a str, Option<&'a str>)>,
+}
+
+impl<'a> Typed<'a> {
+    fn seccomp(judged: &Judged<'a>) -> Self {
+        Self {
+            of_pod: judged.security().and_then(|s| Some(s.seccomp_profile.as_ref()?.type_.as_str())),
+            of_containers: judged
+                .containers
+                .iter()
+                .map(|c| (c.name, c.security.and_then(|s| Some(s.seccomp_profile.as_ref()?.type_.as_str()))))
+                .collect(),
+        }
+    }
+
+    /// Who sets it to something else than is allowed, and to what.
+    fn bad(&self, allowed: fn(&str) -> bool) -> (bool, Vec<&'a str>, BTreeSet<&'a str>) {
+        let is_bad = |of: &Option<&'a str>| of.is_some_and(|of| !allowed(of));
+        let containers: Vec<_> = self.of_containers.iter().filter(|(_, of)| is_bad(of)).collect();
+        let values = containers.iter().filter_map(|(_, of)| *of).chain(self.of_pod.filter(|of| !allowed(of)));
+        let values = values.collect();
+        (is_bad(&self.of_pod), containers.iter().map(|(name, _)| *name).collect(), values)
+    }
+}
+
+/// Seccomp profiles that are no hole.
+fn is_safe_seccomp(profile: &str) -> bool {
+    matches!(profile, "RuntimeDefault" | "Localhost")
+}

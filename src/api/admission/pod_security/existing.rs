@@ -1,0 +1,72 @@
+//! The pods that a namespace has when more is asked of them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::checks;
+use super::policy::LevelVersion;
+use crate::Api;
+use crate::kinds::built_in;
+use base::quote::quote;
+use object::owner::controller_of;
+use object::{Kind, Shared};
+
+/// No more are judged; Kubernetes' `defaultNamespaceMaxPodsToCheck`.
+const MAX_JUDGED: usize = 3000;
+
+/// What whoever asks should know: which pods there are already that would be refused.
+pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec<String> {
+    let pods = in_order_of_interest(api.list_as::<Pod>(Some(namespace)));
+    let total = pods.len();
+    let judged = total.min(MAX_JUDGED);
+    // By what they violate: the first pod's name, and how many there are.
+    let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
+    for pod in &pods[..judged] {
+        let shape = built_in(Kind::Pod).pod(pod.object());
+        let Some(violations) = shape.and_then(|shape| checks::violations(enforce, &shape)) else { continue };
+        let name = pod.object().name();
+        let (first, count) = found.entry(violations.reasons()).or_insert_with(|| (name.into(), 0));
+        if name < first.as_str() {
+            *first = name.into();
+        }
+        *count += 1;
+    }
+    let mut warnings = Vec::new();
+    if judged < total {
+        warnings.push(format!(
+            "new PodSecurity enforce level only checked against the first {judged} of {total} existing pods"
+        ));
+    }
+    if !found.is_empty() {
+        warnings.push(format!(
+            "existing pods in namespace {} violate the new PodSecurity enforce level {}",
+            quote(namespace),
+            quote(&enforce.to_string())
+        ));
+    }
+    let mut lines: Vec<String> = found
+        .into_iter()
+        .map(|(reasons, (first, count))| match count {
+            1 => format!("{first}: {reasons}"),
+            2 => format!("{first} (and 1 other pod): {reasons}"),
+            _ => format!("{first} (and {} other pods): {reasons}", count - 1),
+        })
+        .collect();
+    lines.sort();
+    warnings.append(&mut lines);
+    warnings
+}
+
+/// Those of which one of a kind is judged come first: without a controller, or the first of theirs.
+fn in_order_of_interest(pods: Vec<Shared<Pod>>) -> Vec<Shared<Pod>> {
+    let mut controllers = HashSet::new();
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for pod in pods {
+        let is_first =
+            controller_of(&pod.metadata).is_none_or(|controller| controllers.insert(controller.uid.clone()));
+        if is_first { first.push(pod) } else { others.push(pod) }
+    }
+    first.append(&mut others);
+    first
+}

@@ -1,0 +1,102 @@
+//! PodSecurity: a namespace's labels say how much its pods may ask of their node. Pods that ask for more are refused,
+//! or their authors are warned (API-16). As Kubernetes' plugin of this name, with its texts; nothing is audited, as
+//! there is no audit log.
+
+mod checks;
+mod existing;
+mod policy;
+
+use k8s_openapi::api::core::v1::{Namespace, Pod, PodSpec};
+
+use self::policy::{Level, Policy};
+use super::Request;
+use crate::kinds::{PodShape, built_in};
+use crate::validate::FieldErrors;
+use crate::{ApiError, Part, rules};
+use object::{Key, Kind, Object};
+
+pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
+    match object.kind() {
+        Kind::Namespace => namespace(request, object),
+        Kind::Pod => pod(request, object),
+        // Their pods are judged when they are made: here their author can only be warned.
+        _ if request.part == Part::Main => {
+            if let Some(shape) = request.api.kinds().strategy(object).pod(object) {
+                warn(request, &policy_of(request, object), &shape);
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the labels of the object's namespace ask for.
+fn policy_of(request: &Request<'_>, object: &Object) -> Policy {
+    let namespace = request.api.get_as::<Namespace>(&Key::new("", object.namespace()));
+    namespace.map(|namespace| Policy::of(namespace.metadata.labels.as_ref()).0).unwrap_or_default()
+}
+
+fn pod(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
+    let policy = policy_of(request, object);
+    let old = request.old.and_then(|old| old.get::<Pod>()).and_then(|pod| pod.spec.as_ref());
+    let Some(shape) = built_in(Kind::Pod).pod(object).filter(|_| !policy.is_privileged()) else {
+        return Ok(());
+    };
+    if old.is_some_and(|old| !runs_something_else(shape.spec, old)) {
+        return Ok(());
+    }
+    if let Some(violations) = checks::violations(policy.enforce, &shape) {
+        let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, violations.details());
+        return Err(ApiError::forbidden(Kind::Pod, object.name(), why));
+    }
+    warn(request, &policy, &shape);
+    Ok(())
+}
+
+fn warn(request: &Request<'_>, policy: &Policy, shape: &PodShape<'_>) {
+    let found = checks::violations(policy.warn, shape);
+    request.warn(found.map(|violations| {
+        format!("would violate PodSecurity \"{}\": {}", policy.warn, violations.details())
+    }));
+}
+
+/// Whether a new version of a pod runs what the old one did not: all else of a pod cannot come to ask for more.
+fn runs_something_else(new: &PodSpec, old: &PodSpec) -> bool {
+    fn images(spec: &PodSpec) -> (Vec<Option<&String>>, Vec<Option<&String>>) {
+        let of_init = spec.init_containers.iter().flatten();
+        (
+            spec.containers.iter().map(|c| c.image.as_ref()).collect(),
+            of_init.map(|c| c.image.as_ref()).collect(),
+        )
+    }
+    let had = |name: &str, image: Option<&String>| {
+        let mut had = old.ephemeral_containers.iter().flatten();
+        had.any(|c| c.name == name && c.image.as_ref() == image)
+    };
+    images(new) != images(old)
+        || new.ephemeral_containers.iter().flatten().any(|c| !had(&c.name, c.image.as_ref()))
+}
+
+/// Labels must be readable; who raises a level hears of the pods that would not be made any more.
+fn namespace(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
+    let labels = object.meta().labels.as_ref();
+    let (new, faults) = Policy::of(labels);
+    let (old, known) = match request.old {
+        Some(old) => Policy::of(old.meta().labels.as_ref()),
+        None => (Policy::default(), Vec::new()),
+    };
+    if !faults.is_empty() && faults != known {
+        let mut errors = FieldErrors::default();
+        faults.iter().for_each(|fault| fault.report(&mut errors));
+        return rules::refuse(object, errors.into_vec());
+    }
+    let (from, to) = (old.enforce, new.enforce);
+    let is_relaxed = from.version == to.version && to.level <= from.level;
+    if request.old.is_some() && from != to && to.level != Level::Privileged && !is_relaxed {
+        request.warn(existing::warnings(request.api, object.name(), to));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! What a namespace's labels say: a level, and whose idea of it, for each of what is refused and what is warned of.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::validate::{FieldErrors, Path};
+
+const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
+const ENFORCE_VERSION: &str = "pod-security.kubernetes.io/enforce-version";
+const AUDIT: &str = "pod-security.kubernetes.io/audit";
+const AUDIT_VERSION: &str = "pod-security.kubernetes.io/audit-version";
+const WARN: &str = "pod-security.kubernetes.io/warn";
+const WARN_VERSION: &str = "pod-security.kubernetes.io/warn-version";
+
+/// How much pods may ask for, from everything to the least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    #[default]
+    Privileged,
+    Baseline,
+    Restricted,
+}
+
+impl Level {
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Privileged, Self::Baseline, Self::Restricted].into_iter().find(|level| level.name() == text)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Privileged => "privileged",
+            Self::Baseline => "baseline",
+            Self::Restricted => "restricted",
+        }
+    }
+}
+
+/// The version of Kubernetes whose idea of a level is meant; later ones forbid and allow other things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Version {
+    /// `v1.N`.
+    Minor(u64),
+    #[default]
+    Latest,
+}
+
+impl Version {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "latest" {
+            return Some(Self::Latest);
+        }
+        let minor = text.strip_prefix("v1.")?;
+        let is_plain =
+            minor.bytes().all(|b| b.is_ascii_digit()) && (minor.len() == 1 || !minor.starts_with('0'));
+        minor.parse().ok().filter(|_| is_plain).map(Self::Minor)
+    }
+}
+
+/// A level as one version of Kubernetes has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LevelVersion {
+    pub(super) level: Level,
+    pub(super) version: Version,
+}
+
+impl fmt::Display for LevelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.version {
+            Version::Latest => write!(f, "{}:latest", self.level.name()),
+            Version::Minor(minor) => write!(f, "{}:v1.{minor}", self.level.name()),
+        }
+    }
+}
+
+/// A label that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    label: &'static str,
+    value: String,
+    detail: &'static str,
+}
+
+impl Fault {
+    pub(super) fn report(&self, errors: &mut FieldErrors) {
+        let labels = Path::root("metadata");
+        let labels = labels.child("labels");
+        errors.invalid(&labels.key(self.label), &self.value, self.detail);
+    }
+}
+
+/// What the labels of a namespace ask for; by default nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Policy {
+    /// What pods are refused by.
+    pub(super) enforce: LevelVersion,
+    /// What authors are warned by.
+    pub(super) warn: LevelVersion,
+}
+
+impl Policy {
+    /// Whether it forbids nothing.
+    pub(super) fn is_privileged(&self) -> bool {
+        self.enforce.level == Level::Privileged && self.warn.level == Level::Privileged
+    }
+
+    /// Of labels. Those that cannot be read count as Kubernetes has it: what is enforced is the strictest, what is
+    /// warned of is nothing.
+    pub(super) fn of(labels: Option<&BTreeMap<String, String>>) -> (Self, Vec<Fault>) {
+        let (mut policy, mut faults) = (Self::default(), Vec::new());
+        let Some(labels) = labels else { return (policy, faults) };
+        let mut read = Reader { labels, faults: &mut faults };
+        let enforce = read.level(ENFORCE, Level::Restricted);
+        policy.enforce.level = enforce.unwrap_or_default().level();
+        policy.enforce.version = read.version(ENFORCE_VERSION).unwrap_or_default();
+        read.level(AUDIT, Level::Privileged);
+        read.version(AUDIT_VERSION);
+        let warn = read.level(WARN, Level::Privileged);
+        let warn_version = read.version(WARN_VERSION);
+        policy.warn = match (warn, enforce) {
+            (Some(warn), _) => {
+                LevelVersion { level: warn.level(), version: warn_version.unwrap_or_default() }
+            }
+            // Who is refused something is warned of it on what makes it, unless the namespace says otherwise.
+            (None, Some(Read::Level(level))) => {
+                LevelVersion { level, version: warn_version.unwrap_or(policy.enforce.version) }
+            }
+            (None, _) => {
+                LevelVersion { version: warn_version.unwrap_or_default(), ..LevelVersion::default() }
+            }
+        };
+        (policy, faults)
+    }
+}
+
+/// What a label of a level says.
+#[derive(Clone, Copy, Debug)]
+enum Read {
+    Level(Level),
+    /// What counts in its place.
+    Unreadable(Level),
+}
+
+impl Default for Read {
+    fn default() -> Self {
+        Self::Level(Level::default())
+    }
+}
+
+impl Read {
+    fn level(self) -> Level {
+        let (Self::Level(level) | Self::Unreadable(level)) = self;
+        level
+    }
+}
+
+struct Reader<'a> {
+    labels: &'a BTreeMap<String, String>,
+    faults: &'a mut Vec<Fault>,
+}
+
+impl Reader<'_> {
+    fn level(&mut self, label: &'static str, otherwise: Level) -> Option<Read> {
+        let value = self.labels.get(label)?;
+        Some(match Level::parse(value) {
+            Some(level) => Read::Level(level),
+            None => {
+                self.fault(label, value.clone(), "must be one of privileged, baseline, restricted");
+                Read::Unreadable(otherwise)
+            }
+        })
+    }
+
+    fn version(&mut self, label: &'static str) -> Option<Version> {
+        let value = self.labels.get(label)?;
+        Some(Version::parse(value).unwrap_or_else(|| {
+            self.fault(label, value.clone(), "must be \"latest\" or \"v1.x\"");
+            Version::Latest
+        }))
+    }
+
+    fn fault(&mut self, label: &'static str, value: String, detail: &'static str) {
+        self.faults.push(Fault { label, value, detail });
+    }
+}
