@@ -1,11 +1,13 @@
 //! What is wrong with an expression before it ever runs: names and fields that are not there, functions that nobody has,
 //! operators between types that have none in common. Types that are not known are let through, and judged at run time.
 
-use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, StructExpr};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
+use super::macros::Macro;
 use super::named_formats;
-use super::node::{Fault, NAMESPACES, fault, type_named, unescape};
+use super::node::{COMPOSED, Fault, NAMESPACES, PairSort, fault, type_named, unescape};
+use super::program::Environment;
 use super::values::{field_schema, item_schema};
 
 /// The type of an expression, as far as it is known.
@@ -30,6 +32,12 @@ pub(crate) enum Type<'s> {
     Schema(&'s JSONSchemaProps),
     /// A whole object of a schema: it has a name and a kind, too.
     Object(&'s JSONSchemaProps),
+    /// An object that is written out: `Object{…}`.
+    Written,
+    /// A part of one: `Object.spec{…}`.
+    WrittenPart,
+    /// One step of a JSON patch that is written out.
+    JsonPatch,
 }
 
 impl<'s> Type<'s> {
@@ -51,6 +59,27 @@ impl<'s> Type<'s> {
             }
             (Some("array" | "object"), _) => Self::Schema(schema),
             _ => Self::Dyn,
+        }
+    }
+
+    /// The type without what its schema says of it.
+    fn lasting(self) -> Type<'static> {
+        match self {
+            Self::Dyn | Self::Schema(_) | Self::Object(_) => Type::Dyn,
+            Self::Bool => Type::Bool,
+            Self::Int => Type::Int,
+            Self::Uint => Type::Uint,
+            Self::Double => Type::Double,
+            Self::Text => Type::Text,
+            Self::Bytes => Type::Bytes,
+            Self::Null => Type::Null,
+            Self::Time => Type::Time,
+            Self::Duration => Type::Duration,
+            Self::List => Type::List,
+            Self::Map => Type::Map,
+            Self::Written => Type::Written,
+            Self::WrittenPart => Type::WrittenPart,
+            Self::JsonPatch => Type::JsonPatch,
         }
     }
 
@@ -78,6 +107,9 @@ impl<'s> Type<'s> {
             Self::Schema(schema) if schema.type_.as_deref() == Some("array") => "list(dyn)",
             Self::Schema(schema) if schema.properties.is_none() => "map(string, dyn)",
             Self::Schema(_) | Self::Object(_) => "object",
+            Self::Written => "Object",
+            Self::WrittenPart => "Object.*",
+            Self::JsonPatch => "JSONPatch",
         }
     }
 
@@ -116,6 +148,8 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
             "contains",
             "isSorted",
             "hasValue",
+            "allowed",
+            "errored",
             "isQuantity",
             "isInteger",
             "isGreaterThan",
@@ -178,6 +212,9 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
         Type::Text,
         &[
             "string",
+            "reason",
+            "error",
+            "jsonpatch.escapeKey",
             "lowerAscii",
             "upperAscii",
             "trim",
@@ -200,6 +237,16 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
         Type::Dyn,
         &[
             "dyn",
+            "path",
+            "group",
+            "serviceAccount",
+            "resource",
+            "subresource",
+            "namespace",
+            "name",
+            "fieldSelector",
+            "labelSelector",
+            "check",
             "type",
             "uint",
             "bytes",
@@ -249,27 +296,28 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
 const OF_TEXTS: [&str; 8] =
     ["matches", "startsWith", "endsWith", "contains", "lowerAscii", "upperAscii", "substring", "split"];
 
-/// Finds the first fault of an expression over these variables, which must be of one of these types.
+/// Finds the first fault of an expression in such an environment, which must be of one of these types; which it is.
 pub(super) fn check(
     node: &IdedExpr,
-    variables: &[(&str, Type<'_>)],
+    environment: &Environment<'_>,
     result: &[Type<'_>],
-) -> Result<(), Fault> {
-    let scope = variables.iter().map(|(name, type_)| ((*name).to_string(), *type_)).collect();
-    let found = Checker { scope }.check(node)?;
+) -> Result<Type<'static>, Fault> {
+    let scope = environment.variables.iter().map(|(name, type_)| ((*name).to_string(), *type_)).collect();
+    let found = Checker { scope, environment }.check(node)?;
     if result.iter().any(|wanted| wanted.meets(found)) {
-        Ok(())
+        Ok(found.lasting())
     } else {
         let wanted = result.first().map_or("dyn", |wanted| wanted.name());
         Err(fault(node.id, format!("cel expression must evaluate to a {wanted}")))
     }
 }
 
-struct Checker<'s> {
+struct Checker<'s, 'e> {
     scope: Vec<(String, Type<'s>)>,
+    environment: &'e Environment<'s>,
 }
 
-impl<'s> Checker<'s> {
+impl<'s> Checker<'s, '_> {
     fn check(&mut self, node: &IdedExpr) -> Result<Type<'s>, Fault> {
         Ok(match &node.expr {
             Expr::Literal(literal) => match literal {
@@ -287,6 +335,13 @@ impl<'s> Checker<'s> {
                     Some(type_) => type_.settled(),
                     None if type_named(name).is_some() => Type::Dyn,
                     None => return Err(undeclared(node.id, name)),
+                }
+            }
+            Expr::Select(select) if self.is_composed(&select.operand) => {
+                match self.environment.composed_type(&select.field) {
+                    Some(_) if select.test => Type::Bool,
+                    Some(type_) => type_,
+                    None => return Err(fault(node.id, format!("undefined field '{}'", select.field))),
                 }
             }
             Expr::Select(select) => self.select(node.id, select)?,
@@ -312,16 +367,7 @@ impl<'s> Checker<'s> {
                     }
                     Type::Schema(_) | Type::Object(_) => Type::Text,
                     Type::List | Type::Map | Type::Dyn => Type::Dyn,
-                    other => {
-                        return Err(fault(
-                            fold.iter_range.id,
-                            format!(
-                                "expression of type '{}' cannot be range of a comprehension (must be list, map, or \
-                                 dynamic)",
-                                other.name()
-                            ),
-                        ));
-                    }
+                    other => return Err(no_range(fold.iter_range.id, other)),
                 };
                 let accumulator = self.check(&fold.accu_init)?;
                 self.scope.push((fold.accu_var.clone(), accumulator));
@@ -337,8 +383,97 @@ impl<'s> Checker<'s> {
                     (result, _) => result,
                 }
             }
-            Expr::Struct(_) | Expr::Unspecified => Type::Dyn,
+            Expr::Struct(made) => self.written(node.id, made)?,
+            Expr::Unspecified => Type::Dyn,
         })
+    }
+
+    /// Whether this is the name under which other expressions are found.
+    fn is_composed(&self, node: &IdedExpr) -> bool {
+        let is_named = matches!(&node.expr, Expr::Ident(name) if name == COMPOSED);
+        is_named && self.environment.is_composed() && self.find(COMPOSED).is_none()
+    }
+
+    /// An object that is written out; its parts are named by where they stand in it.
+    fn written(&mut self, at: u64, made: &StructExpr) -> Result<Type<'s>, Fault> {
+        let name = made.type_name.as_str();
+        let type_ = match name {
+            "Object" => Type::Written,
+            "JSONPatch" => Type::JsonPatch,
+            _ if name.starts_with("Object.") => Type::WrittenPart,
+            _ => return Err(undeclared(at, name)),
+        };
+        if !self.environment.writes_objects {
+            return Err(undeclared(at, name));
+        }
+        for entry in &made.entries {
+            let EntryExpr::StructField(entry) = &entry.expr else { continue };
+            let field = unescape(&entry.field);
+            if matches!(type_, Type::JsonPatch) && !["op", "path", "from", "value"].contains(&field.as_str())
+            {
+                return Err(fault(at, format!("undefined field '{field}'")));
+            }
+            self.check(&entry.value)?;
+            let parts = match &entry.value.expr {
+                Expr::List(list) => list.elements.as_slice(),
+                _ => std::slice::from_ref(&entry.value),
+            };
+            for part in parts {
+                let Expr::Struct(part) = &part.expr else { continue };
+                if !matches!(type_, Type::JsonPatch) && part.type_name != format!("{name}.{}", entry.field) {
+                    let expected = format!("{name}.{}", entry.field);
+                    let message = format!(
+                        "expected type of field '{field}' is '{expected}' but provided type is '{}'",
+                        part.type_name
+                    );
+                    return Err(fault(at, message));
+                }
+            }
+        }
+        Ok(type_)
+    }
+
+    /// Checks an expression in which these names are bound, too.
+    fn within(&mut self, names: &[(&str, Type<'s>)], node: &IdedExpr) -> Result<Type<'s>, Fault> {
+        let before = self.scope.len();
+        self.scope.extend(names.iter().map(|(name, type_)| ((*name).to_string(), *type_)));
+        let checked = self.check(node);
+        self.scope.truncate(before);
+        checked
+    }
+
+    fn expanded(&mut self, found: &Macro<'_>) -> Result<Type<'s>, Fault> {
+        match found {
+            Macro::Bind { variable, value, expression } => {
+                let type_ = self.check(value)?;
+                self.within(&[(variable, type_)], expression)
+            }
+            Macro::OptionalMap { of, variable, expression, .. } => {
+                self.check(of)?;
+                self.within(&[(variable, Type::Dyn)], expression).map(|_| Type::Dyn)
+            }
+            Macro::Pairs { sort, range, key, value, filter, expression } => {
+                let (key_type, value_type) = match self.check(range)? {
+                    Type::Schema(schema) if schema.type_.as_deref() == Some("array") => {
+                        (Type::Int, item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema))
+                    }
+                    Type::Schema(_) | Type::Object(_) => (Type::Text, Type::Dyn),
+                    Type::List => (Type::Int, Type::Dyn),
+                    Type::Map | Type::Dyn => (Type::Dyn, Type::Dyn),
+                    other => return Err(no_range(range.id, other)),
+                };
+                let both = [(*key, key_type), (*value, value_type)];
+                if let Some(filter) = filter {
+                    self.within(&both, filter)?;
+                }
+                self.within(&both, expression)?;
+                Ok(match sort {
+                    PairSort::All | PairSort::Exists | PairSort::ExistsOne => Type::Bool,
+                    PairSort::List => Type::List,
+                    PairSort::Map | PairSort::MapEntry => Type::Map,
+                })
+            }
+        }
     }
 
     fn find(&self, name: &str) -> Option<Type<'s>> {
@@ -366,6 +501,9 @@ impl<'s> Checker<'s> {
     }
 
     fn call(&mut self, at: u64, call: &CallExpr) -> Result<Type<'s>, Fault> {
+        if let Some(found) = Macro::of(call) {
+            return self.expanded(&found?);
+        }
         let mut name = call.func_name.as_str();
         let namespaced;
         let mut types = Vec::new();
@@ -378,14 +516,6 @@ impl<'s> Checker<'s> {
             }
             Some(target) => types.push(self.check(target)?),
             None => {}
-        }
-        if let ("optMap" | "optFlatMap", [variable, expression]) = (name, call.args.as_slice())
-            && let Expr::Ident(variable) = &variable.expr
-        {
-            self.scope.push((variable.clone(), Type::Dyn));
-            let checked = self.check(expression);
-            self.scope.pop();
-            return checked.map(|_| Type::Dyn);
         }
         for arg in &call.args {
             types.push(self.check(arg)?);
@@ -436,6 +566,14 @@ impl<'s> Checker<'s> {
                 .ok_or_else(|| undeclared(at, name)),
         }
     }
+}
+
+fn no_range(at: u64, type_: Type<'_>) -> Fault {
+    let name = type_.name();
+    let message = format!(
+        "expression of type '{name}' cannot be range of a comprehension (must be list, map, or dynamic)"
+    );
+    fault(at, message)
 }
 
 fn undeclared(at: u64, name: &str) -> Fault {

@@ -1,23 +1,66 @@
 //! Judging an expression, step by step.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::node::{Fold, Node, Step, type_named};
+use super::node::{Fold, Node, PairSort, Pairs, Step, type_named};
 use super::operators;
+use super::program::Program;
 use super::values::{Outcome, Val};
 use super::{Budget, Error, functions, other};
+
+/// Expressions that others read, each judged when it is first read, over the same variables.
+#[derive(Debug)]
+pub(crate) struct Composed<'a> {
+    /// What all of them are about.
+    pub(super) variables: Vec<(&'a str, Val<'a>)>,
+    programs: &'a [(String, Program)],
+    judged: RefCell<BTreeMap<&'a str, Outcome<'a>>>,
+}
+
+impl<'a> Composed<'a> {
+    /// Expressions with their names; each may read those before it.
+    pub(crate) fn new(variables: Vec<(&'a str, Val<'a>)>, programs: &'a [(String, Program)]) -> Self {
+        Self { variables, programs, judged: RefCell::default() }
+    }
+
+    /// Gives all of them another value for a variable; what was judged is judged again.
+    pub(crate) fn set(&mut self, name: &'a str, value: Val<'a>) {
+        self.judged.borrow_mut().clear();
+        self.variables.retain(|(known, _)| *known != name);
+        self.variables.push((name, value));
+    }
+
+    fn value(&self, name: &str, budget: &mut Budget) -> Outcome<'a> {
+        if let Some(judged) = self.judged.borrow().get(name) {
+            return judged.clone();
+        }
+        let Some((name, program)) = self.programs.iter().find(|(known, _)| known == name) else {
+            return Err(other(format!("no such key: {name}")));
+        };
+        let outcome = Run::new(&self.variables, Some(self), budget).eval(program.root());
+        self.judged.borrow_mut().insert(name, outcome.clone());
+        outcome
+    }
+}
 
 /// One evaluation.
 pub(super) struct Run<'a, 'b> {
     /// The innermost last. An accumulator may be an error that nobody looks at.
     variables: Vec<(&'a str, Outcome<'a>)>,
+    composed: Option<&'b Composed<'a>>,
     budget: &'b mut Budget,
 }
 
 impl<'a, 'b> Run<'a, 'b> {
-    pub(super) fn new(variables: &[(&'a str, Val<'a>)], budget: &'b mut Budget) -> Self {
+    pub(super) fn new(
+        variables: &[(&'a str, Val<'a>)],
+        composed: Option<&'b Composed<'a>>,
+        budget: &'b mut Budget,
+    ) -> Self {
         let variables = variables.iter().map(|(name, value)| (*name, Ok(value.clone()))).collect();
-        Self { variables, budget }
+        Self { variables, composed, budget }
     }
 
     fn take(&mut self, steps: u64) -> Result<(), Error> {
@@ -90,15 +133,87 @@ impl<'a, 'b> Run<'a, 'b> {
             Node::OptionalMap { of, variable, expression, flat } => match self.eval(of)? {
                 Val::Optional(None) => Ok(Val::Optional(None)),
                 Val::Optional(Some(value)) => {
-                    self.variables.push((variable, Ok((*value).clone())));
-                    let made = self.eval(expression);
-                    self.variables.pop();
-                    let made = made?;
+                    let made = self.within(variable, (*value).clone(), expression)?;
                     Ok(if *flat { made } else { Val::some(made) })
                 }
                 _ => Err(Error::Overload("optMap".into())),
             },
+            Node::Pairs(pairs) => self.pairs(pairs),
+            Node::Bind { variable, value, expression } => {
+                let value = self.eval(value)?;
+                self.within(variable, value, expression)
+            }
+            Node::Composed(name) => match self.composed {
+                Some(composed) => composed.value(name, self.budget),
+                None => Err(other(format!("no such key: {name}"))),
+            },
         }
+    }
+
+    /// Judges an expression in which a variable is bound, too.
+    fn within(&mut self, variable: &'a str, value: Val<'a>, expression: &'a Node) -> Outcome<'a> {
+        self.variables.push((variable, Ok(value)));
+        let made = self.eval(expression);
+        self.variables.pop();
+        made
+    }
+
+    fn pairs(&mut self, pairs: &'a Pairs) -> Outcome<'a> {
+        let range = self.eval(&pairs.range)?;
+        let found =
+            range.pairs().ok_or_else(|| Error::Overload("comprehension over no list or map".into()))?;
+        self.take(found.len() as u64)?;
+        let (mut list, mut map, mut holding) = (Vec::new(), Vec::new(), 0_usize);
+        // As with `all` of one variable, an error does not matter where another pair settles it.
+        let mut failed = None;
+        for (key, value) in found {
+            self.variables.push((&pairs.key, Ok(key.clone())));
+            self.variables.push((&pairs.value, Ok(value)));
+            let kept = pairs.filter.as_ref().map_or(Ok(Val::Bool(true)), |filter| self.eval(filter));
+            let made = match kept {
+                Ok(Val::Bool(false)) => Ok(None),
+                Ok(Val::Bool(true)) => self.eval(&pairs.expression).map(Some),
+                Ok(_) => Err(Error::Overload("_?_:_".into())),
+                Err(error) => Err(error),
+            };
+            self.variables.truncate(self.variables.len() - 2);
+            match (pairs.sort, made) {
+                (_, Err(Error::Budget)) => return Err(Error::Budget),
+                (_, Ok(None)) => {}
+                (PairSort::All, Ok(Some(Val::Bool(false)))) => return Ok(Val::Bool(false)),
+                (PairSort::Exists, Ok(Some(Val::Bool(true)))) => return Ok(Val::Bool(true)),
+                (PairSort::ExistsOne, Ok(Some(Val::Bool(holds)))) => holding += usize::from(holds),
+                (PairSort::All | PairSort::Exists, Ok(Some(Val::Bool(_)))) => {}
+                (PairSort::All | PairSort::Exists, Err(error)) => failed = Some(error),
+                (_, Err(error)) => return Err(error),
+                (PairSort::List, Ok(Some(value))) => list.push(value),
+                (PairSort::Map, Ok(Some(value))) => map.push((key, value)),
+                (PairSort::MapEntry, Ok(Some(made))) => self.add_entries(&mut map, &made)?,
+                (PairSort::All | PairSort::Exists | PairSort::ExistsOne, Ok(Some(_))) => {
+                    return Err(Error::Overload("_&&_".into()));
+                }
+            }
+        }
+        match (pairs.sort, failed) {
+            (_, Some(error)) => Err(error),
+            (PairSort::All, None) => Ok(Val::Bool(true)),
+            (PairSort::Exists, None) => Ok(Val::Bool(false)),
+            (PairSort::ExistsOne, None) => Ok(Val::Bool(holding == 1)),
+            (PairSort::List, None) => Ok(Val::list(list)),
+            (PairSort::Map | PairSort::MapEntry, None) => Ok(Val::Map(Rc::new(map))),
+        }
+    }
+
+    fn add_entries(&mut self, map: &mut Vec<(Val<'a>, Val<'a>)>, made: &Val<'a>) -> Result<(), Error> {
+        let entries = made.pairs().filter(|_| made.type_name() == "map");
+        for (key, value) in entries.ok_or_else(|| Error::Overload("cel.@mapInsert".into()))? {
+            self.take(1 + map.len() as u64 / 10)?;
+            if map.iter().any(|(known, _)| known.equals(&key)) {
+                return Err(other(format!("insert failed: key {} already exists", key.shown())));
+            }
+            map.push((key, value));
+        }
+        Ok(())
     }
 
     fn variable(&self, name: &str) -> Outcome<'a> {

@@ -29,6 +29,7 @@ pub(super) fn call<'a>(
     }
     let found = match values {
         [Val::Text(text), rest @ ..] if on_value => of_text(name, text, rest, pattern, budget),
+        [Val::Authority(authority), rest @ ..] if on_value => authority.call(name, rest, budget),
         [list, rest @ ..] if on_value && list.type_name() == "list" => of_list(name, list, rest, budget),
         _ => None,
     };
@@ -77,6 +78,7 @@ fn library<'a>(
         ("or", [Val::Optional(value), or]) => {
             Ok(if value.is_some() { values[0].clone() } else { or.clone() })
         }
+        ("jsonpatch.escapeKey", [Val::Text(key)]) => Ok(Val::text(key.replace('~', "~0").replace('/', "~1"))),
         ("format.named", [Val::Text(text)]) => {
             Ok(named_formats::find(text).map_or(Val::Optional(None), |name| Val::some(Val::Format(name))))
         }

@@ -3,24 +3,29 @@
 //! The grammar is the `cel` crate's. What a rule may take is held here, where each step is counted, which no library
 //! does: a hostile rule ends with an error, whatever it loops over or builds. Pure: no clock, no API.
 //!
-//! Missing beside what Kubernetes has: macros of two variables, `cel.bind`, extension types of authorization, estimates
-//! of a rule's cost before it runs, and all but the plain faults of types at compile time.
+//! Missing beside what Kubernetes has: estimates of a rule's cost before it runs, and all but the plain faults of types at
+//! compile time.
 
+mod authority;
 mod check;
 mod durations;
 mod eval;
 mod functions;
+mod macros;
 mod named_formats;
 mod node;
 mod operators;
 mod program;
+mod reader;
 mod values;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use authority::{Authority, Authorizer, Decision, Question};
 pub(crate) use check::Type;
-pub(crate) use program::Program;
+pub(crate) use eval::Composed;
+pub(crate) use program::{Environment, Program};
 pub(crate) use values::{Val, field_schema};
 
 /// What one evaluation may take: Kubernetes' `PerCallLimit`.

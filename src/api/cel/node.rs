@@ -29,6 +29,15 @@ pub(super) enum Node {
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
     Fold(Box<Fold>),
+    Pairs(Box<Pairs>),
+    /// `cel.bind(variable, value, expression)`.
+    Bind {
+        variable: String,
+        value: Box<Node>,
+        expression: Box<Node>,
+    },
+    /// What another expression comes to: `variables.NAME`.
+    Composed(String),
     /// `of.optMap(variable, expression)`; `flat`, when the expression is optional itself.
     OptionalMap {
         of: Box<Node>,
@@ -70,6 +79,34 @@ pub(super) enum Step {
     Append { when: Option<Node>, item: Node },
 }
 
+/// A macro over the pairs of a map, or of a list and its indices.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    pub(super) sort: PairSort,
+    pub(super) range: Node,
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) filter: Option<Node>,
+    pub(super) expression: Node,
+}
+
+/// What becomes of the pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PairSort {
+    All,
+    Exists,
+    ExistsOne,
+    /// A list of what the expression makes.
+    List,
+    /// The same keys with what the expression makes.
+    Map,
+    /// A map of the entries that the expression makes.
+    MapEntry,
+}
+
+/// The name under which an expression finds others.
+pub(super) const COMPOSED: &str = "variables";
+
 /// What is wrong with an expression, and with which part.
 pub(super) struct Fault {
     pub(super) at: u64,
@@ -81,7 +118,7 @@ pub(super) fn fault(at: u64, message: impl Into<String>) -> Fault {
 }
 
 /// Names before a dot that are no values: `math.greatest(…)` is a function of that name.
-pub(super) const NAMESPACES: [&str; 6] = ["optional", "math", "sets", "format", "ip", "cidr"];
+pub(super) const NAMESPACES: [&str; 7] = ["optional", "math", "sets", "format", "ip", "cidr", "jsonpatch"];
 
 /// The type that a name stands for, as `type(self.x) == string` has it.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {

@@ -15,6 +15,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::Value;
 
 use super::Error;
+use super::authority::Authority;
 use super::durations::duration;
 use super::node::Literal;
 use object::quantity::Amount;
@@ -64,6 +65,8 @@ pub(crate) enum Val<'a> {
     Format(&'static str),
     Type(&'static str),
     Optional(Option<Rc<Val<'a>>>),
+    /// Who is asked what somebody may do, or what was said.
+    Authority(Rc<Authority<'a>>),
 }
 
 impl<'a> Val<'a> {
@@ -177,6 +180,49 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// The entries of a map, or the items of a list with their indices.
+    pub(super) fn pairs(&self) -> Option<Vec<(Self, Self)>> {
+        match self {
+            Self::Map(entries) => Some(entries.to_vec()),
+            Self::Json(Value::Object(fields), schema) => Some(
+                fields
+                    .iter()
+                    .map(|(key, value)| {
+                        (Self::Text(Text::Lent(key)), Self::of_json(value, field_schema(*schema, key)))
+                    })
+                    .collect(),
+            ),
+            list => {
+                let items = list.items()?.into_iter().enumerate();
+                Some(items.map(|(i, item)| (Self::Int(i64::try_from(i).unwrap_or(i64::MAX)), item)).collect())
+            }
+        }
+    }
+
+    /// The value as JSON; none when a part of it has none, such as a function's answer.
+    pub(crate) fn to_json(&self) -> Option<Value> {
+        Some(match self {
+            Self::Null | Self::Optional(None) => Value::Null,
+            Self::Bool(value) => Value::from(*value),
+            Self::Int(value) => Value::from(*value),
+            Self::Uint(value) => Value::from(*value),
+            Self::Double(value) => serde_json::Number::from_f64(*value)?.into(),
+            Self::Text(text) => Value::from(&**text),
+            Self::Bytes(bytes) => Value::from(STANDARD.encode(bytes)),
+            Self::Json(value, _) => (*value).clone(),
+            Self::List(items) => items.iter().map(Self::to_json).collect::<Option<Vec<_>>>()?.into(),
+            Self::Map(entries) => {
+                let fields =
+                    entries.iter().map(|(key, value)| Some((key.as_text()?.to_string(), value.to_json()?)));
+                Value::Object(fields.collect::<Option<_>>()?)
+            }
+            Self::Optional(Some(value)) => value.to_json()?,
+            Self::Time(_) | Self::Duration(_) | Self::Quantity(_) => Value::from(self.shown()),
+            Self::Address(_) | Self::Range(_) | Self::Url(_) => Value::from(self.shown()),
+            Self::Format(_) | Self::Type(_) | Self::Authority(_) => return None,
+        })
+    }
+
     /// The entry of a map, or the field of an object; an error when it is neither.
     #[expect(clippy::option_option, reason = "no entry in a map is not the same as no map")]
     pub(super) fn entry(&self, key: &Val<'_>) -> Option<Option<Self>> {
@@ -184,6 +230,7 @@ impl<'a> Val<'a> {
             Self::Map(entries) => {
                 Some(entries.iter().find(|(known, _)| known.equals(key)).map(|(_, value)| value.clone()))
             }
+            Self::Authority(authority) => Some(authority.field(key.as_text()?)),
             Self::Json(Value::Object(fields), schema) => Some(
                 key.as_text()
                     .and_then(|name| Some(Self::of_json(fields.get(name)?, field_schema(*schema, name)))),
@@ -236,6 +283,7 @@ impl<'a> Val<'a> {
             Self::Format(_) => "kubernetes.NamedFormat",
             Self::Type(_) => "type",
             Self::Optional(_) => "optional_type",
+            Self::Authority(_) => "kubernetes.authorization.Authorizer",
         }
     }
 }

@@ -1,0 +1,152 @@
+//! The authorizer as expressions ask it: a question is put together step by step, then checked.
+
+use std::rc::Rc;
+
+use super::values::{Outcome, Text, Val};
+use super::{Budget, Error};
+
+/// What one check takes; Kubernetes' cost of it.
+const CHECK_COST: u64 = 350_000;
+
+/// Decides what somebody may do.
+pub(crate) trait Authorizer: std::fmt::Debug {
+    /// The decision; an error when it cannot be made.
+    fn decide(&self, question: &Question) -> Result<Decision, String>;
+}
+
+/// What is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// The account that is meant (namespace, name); none = who makes the request.
+    pub(crate) account: Option<(String, String)>,
+    /// A path that names no resource.
+    pub(crate) path: Option<String>,
+    pub(crate) verb: String,
+    pub(crate) group: String,
+    pub(crate) resource: String,
+    pub(crate) subresource: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+/// What was decided, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) allowed: bool,
+    pub(crate) reason: String,
+}
+
+/// A question that grows, or what was decided of it.
+#[derive(Clone, Debug)]
+pub(crate) enum Authority<'a> {
+    /// Nothing is asked yet; what the request itself is about.
+    Fresh {
+        judge: &'a dyn Authorizer,
+        request: Rc<Question>,
+        account: Option<(String, String)>,
+    },
+    /// Something is asked.
+    Asked {
+        judge: &'a dyn Authorizer,
+        question: Question,
+    },
+    Decided(Result<Decision, String>),
+}
+
+impl<'a> Authority<'a> {
+    /// Who is asked by the author of a request about this.
+    pub(crate) fn new(judge: &'a dyn Authorizer, request: Question) -> Self {
+        Self::Fresh { judge, request: Rc::new(request), account: None }
+    }
+
+    /// What it has besides functions.
+    pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
+        match self {
+            Self::Fresh { judge, request, account } if name == "requestResource" => {
+                let question = Question { account: account.clone(), ..(**request).clone() };
+                Some(Val::Authority(Rc::new(Self::Asked { judge: *judge, question })))
+            }
+            _ => None,
+        }
+    }
+
+    /// Calls one of its functions; none when it has none of this name.
+    pub(super) fn call(&self, name: &str, args: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
+        match self {
+            Self::Fresh { judge, request, account } => {
+                Self::begin(*judge, request, account.as_ref(), name, args)
+            }
+            Self::Asked { judge, question } => Self::go_on(*judge, question, name, args, budget),
+            Self::Decided(decision) => {
+                let said = match (name, decision) {
+                    ("allowed", decision) => {
+                        Val::Bool(decision.as_ref().is_ok_and(|decision| decision.allowed))
+                    }
+                    ("reason", Ok(decision)) => Val::text(decision.reason.as_str()),
+                    ("errored", decision) => Val::Bool(decision.is_err()),
+                    ("error", Err(error)) => Val::text(error.as_str()),
+                    ("reason" | "error", _) => Val::text(""),
+                    _ => return None,
+                };
+                args.is_empty().then_some(Ok(said))
+            }
+        }
+    }
+
+    fn begin(
+        judge: &'a dyn Authorizer,
+        request: &Rc<Question>,
+        account: Option<&(String, String)>,
+        name: &str,
+        args: &[Val<'a>],
+    ) -> Option<Outcome<'a>> {
+        let asked = Question { account: account.cloned(), ..Question::default() };
+        let next = match (name, args) {
+            ("path", [Val::Text(path)]) if !path.is_empty() => {
+                let question = Question { path: Some(path.to_string()), ..asked };
+                Self::Asked { judge, question }
+            }
+            ("path", [Val::Text(_)]) => return Some(Err(Error::Other("path must not be empty".into()))),
+            ("group", [Val::Text(group)]) => {
+                let question = Question { group: group.to_string(), ..asked };
+                Self::Asked { judge, question }
+            }
+            ("serviceAccount", [Val::Text(namespace), Val::Text(name)]) => {
+                let account = Some((namespace.to_string(), name.to_string()));
+                Self::Fresh { judge, request: request.clone(), account }
+            }
+            _ => return None,
+        };
+        Some(Ok(Val::Authority(Rc::new(next))))
+    }
+
+    fn go_on(
+        judge: &'a dyn Authorizer,
+        question: &Question,
+        name: &str,
+        args: &[Val<'a>],
+        budget: &mut Budget,
+    ) -> Option<Outcome<'a>> {
+        let [Val::Text(text)] = args else { return None };
+        let mut question = question.clone();
+        let of_resource = question.path.is_none();
+        let set = |field: &mut String, text: &Text<'_>| *field = text.to_string();
+        match name {
+            "resource" if of_resource => set(&mut question.resource, text),
+            "subresource" if of_resource => set(&mut question.subresource, text),
+            "namespace" if of_resource => set(&mut question.namespace, text),
+            "name" if of_resource => set(&mut question.name, text),
+            // Nobody here decides by what a selector leaves.
+            "fieldSelector" | "labelSelector" if of_resource => {}
+            "check" => {
+                set(&mut question.verb, text);
+                if let Err(error) = budget.take(CHECK_COST) {
+                    return Some(Err(error));
+                }
+                return Some(Ok(Val::Authority(Rc::new(Self::Decided(judge.decide(&question))))));
+            }
+            _ => return None,
+        }
+        Some(Ok(Val::Authority(Rc::new(Self::Asked { judge, question }))))
+    }
+}

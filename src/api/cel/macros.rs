@@ -1,0 +1,70 @@
+//! Macros that the parser leaves as calls, as their names are Kubernetes' extensions: `cel.bind`, those of optionals, and
+//! those over the pairs of a list or map.
+
+use cel::common::ast::{CallExpr, Expr, IdedExpr};
+
+use super::node::{Fault, PairSort, fault};
+
+/// A macro with its parts.
+pub(super) enum Macro<'e> {
+    /// `cel.bind(variable, value, expression)`.
+    Bind { variable: &'e str, value: &'e IdedExpr, expression: &'e IdedExpr },
+    /// `of.optMap(variable, expression)`; `flat`, when the expression is optional itself.
+    OptionalMap { of: &'e IdedExpr, variable: &'e str, expression: &'e IdedExpr, flat: bool },
+    /// `range.all(key, value, expression)` and its like, some with a filter before the expression.
+    Pairs {
+        sort: PairSort,
+        range: &'e IdedExpr,
+        key: &'e str,
+        value: &'e str,
+        filter: Option<&'e IdedExpr>,
+        expression: &'e IdedExpr,
+    },
+}
+
+impl<'e> Macro<'e> {
+    /// The macro that a call is, if it is one; or what is wrong with it.
+    pub(super) fn of(call: &'e CallExpr) -> Option<Result<Self, Fault>> {
+        let target = call.target.as_deref()?;
+        let sort = match (call.func_name.as_str(), call.args.as_slice()) {
+            ("bind", [variable, value, expression]) if matches!(&target.expr, Expr::Ident(name) if name == "cel") =>
+            {
+                return Some(name(variable).map(|variable| Self::Bind { variable, value, expression }));
+            }
+            (called @ ("optMap" | "optFlatMap"), [variable, expression]) => {
+                let flat = called == "optFlatMap";
+                return Some(name(variable).map(|variable| Self::OptionalMap {
+                    of: target,
+                    variable,
+                    expression,
+                    flat,
+                }));
+            }
+            ("all", [_, _, _]) => PairSort::All,
+            ("exists", [_, _, _]) => PairSort::Exists,
+            ("existsOne" | "exists_one", [_, _, _]) => PairSort::ExistsOne,
+            ("transformList", [_, _, _] | [_, _, _, _]) => PairSort::List,
+            ("transformMap", [_, _, _] | [_, _, _, _]) => PairSort::Map,
+            ("transformMapEntry", [_, _, _] | [_, _, _, _]) => PairSort::MapEntry,
+            _ => return None,
+        };
+        Some(Self::pairs(sort, target, &call.args))
+    }
+
+    fn pairs(sort: PairSort, range: &'e IdedExpr, args: &'e [IdedExpr]) -> Result<Self, Fault> {
+        let (key, value, filter, expression) = match args {
+            [key, value, expression] => (key, value, None, expression),
+            [key, value, filter, expression] => (key, value, Some(filter), expression),
+            _ => return Err(fault(range.id, "syntax error")),
+        };
+        let (key, value) = (name(key)?, name(value)?);
+        Ok(Self::Pairs { sort, range, key, value, filter, expression })
+    }
+}
+
+fn name(node: &IdedExpr) -> Result<&str, Fault> {
+    match &node.expr {
+        Expr::Ident(name) => Ok(name),
+        _ => Err(fault(node.id, "argument must be a simple name")),
+    }
+}
