@@ -17,6 +17,8 @@ pub struct WriteOptions {
     pub field_manager: Option<String>,
     /// On whose behalf; none = an actor of this process, who is not held by roles.
     pub user: Option<Arc<User>>,
+    /// The version that the request names its kind in; none = the one of the object.
+    pub requested: Option<ServedKind>,
 }
 
 /// A configuration to apply, and where.
@@ -61,6 +63,10 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// Do everything but delete.
     pub dry_run: bool,
+    /// On whose behalf; none = an actor of this process.
+    pub user: Option<Arc<User>>,
+    /// The version that the request names its kind in; none = the one that the object is stored in.
+    pub requested: Option<ServedKind>,
 }
 
 impl DeleteOptions {

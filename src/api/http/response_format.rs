@@ -11,6 +11,7 @@ use super::negotiate::{Accepted, Form, Offer, negotiate};
 use super::query::Query;
 use crate::ApiError;
 use crate::identity::User;
+use object::ServedKind;
 
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
 pub(super) const MANAGER_MAX_BYTES: usize = 128;
@@ -27,6 +28,8 @@ pub(super) struct ResponseFormat {
     pub(super) program: String,
     /// Who asks; none before that is known.
     pub(super) user: Option<Arc<User>>,
+    /// The kind that its path names, in that version; none before that is known, and where it names none.
+    pub(super) served: Option<ServedKind>,
     form: Form,
 }
 
@@ -40,7 +43,8 @@ impl ResponseFormat {
         let agent = request.headers().get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or_default();
         let program = agent.split('/').next().unwrap_or_default();
         let program = program.chars().filter(|c| !c.is_control()).take(MANAGER_MAX_BYTES).collect();
-        Self { query, writing, options, accept: accept.join(","), program, user: None, form: Form::default() }
+        let accept = accept.join(",");
+        Self { query, writing, options, accept, program, user: None, served: None, form: Form::default() }
     }
 
     /// Settles how the answer is written; refuses a client that takes nothing of what there is.
