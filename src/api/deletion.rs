@@ -7,7 +7,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 
-use super::{Api, ApiError, DeleteOptions, Propagation, Selection, definitions};
+use super::admission::{Attributes, Operation, Options, Subject};
+use super::{Api, ApiError, DeleteOptions, Propagation, Selection, admission, definitions};
 use base::clock;
 use object::owner::is_terminating;
 use object::{Body, Key, Kind, Object};
@@ -53,12 +54,24 @@ enum Step {
 impl Api {
     /// Deletes an object, or asks it to end.
     pub fn delete(&self, kind: Kind, key: &Key, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+        self.delete_if(kind, key, options, |current| self.admit_deletion(current, options))
+    }
+
+    /// As [`Api::delete`], where `admit` lets it.
+    pub(super) fn delete_if(
+        &self,
+        kind: Kind,
+        key: &Key,
+        options: &DeleteOptions,
+        admit: impl Fn(&Object) -> Result<(), ApiError>,
+    ) -> Result<Deleted, ApiError> {
         if kind == Kind::Namespace && PERMANENT_NAMESPACES.contains(&key.name.as_str()) {
             return Err(ApiError::forbidden(kind, &key.name, "this namespace may not be deleted"));
         }
         loop {
             let current = self.get(kind, key)?;
             check_preconditions(&current, options)?;
+            admit(&current)?;
             let step = next_step(&current, options, self.clock().now());
             if options.dry_run {
                 return Ok(match step {
@@ -80,6 +93,22 @@ impl Api {
                 other => return other.map_err(|e| ApiError::from_write(e, kind, &key.name)),
             }
         }
+    }
+
+    /// Asks what users have configured whether an object may be deleted.
+    fn admit_deletion(&self, current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+        let asked = Attributes {
+            operation: Operation::Delete,
+            resource: options.requested.unwrap_or_else(|| self.kinds().served_as(current)),
+            subresource: "",
+            namespace: if current.kind() == Kind::Namespace { current.name() } else { current.namespace() },
+            name: current.name(),
+            object: Subject::None,
+            old_object: Subject::Object(current),
+            options: Options::Delete(options),
+            requester: self.requester(options.user.as_deref()),
+        };
+        admission::admit(self, &asked)
     }
 
     /// Deletes every selected object of a kind in a namespace (or everywhere); returns them.

@@ -164,6 +164,11 @@ impl Api {
         &self.inner.config
     }
 
+    /// Who asks: this user, or the actor whose handle this is.
+    fn requester<'a>(&self, user: Option<&'a identity::User>) -> admission::Requester<'a> {
+        user.map_or(admission::Requester::Actor(self.manager), admission::Requester::User)
+    }
+
     fn store(&self) -> &Store {
         &self.inner.store
     }

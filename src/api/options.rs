@@ -20,6 +20,8 @@ pub struct WriteOptions {
     pub user: Option<Arc<User>>,
     /// Who hears what should be said besides the answer.
     pub warnings: Warnings,
+    /// The version that the request names its kind in; none = the one of the object.
+    pub requested: Option<ServedKind>,
 }
 
 /// A configuration to apply, and where.
@@ -64,6 +66,10 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// Do everything but delete.
     pub dry_run: bool,
+    /// On whose behalf; none = an actor of this process.
+    pub user: Option<Arc<User>>,
+    /// The version that the request names its kind in; none = the one that the object is stored in.
+    pub requested: Option<ServedKind>,
 }
 
 impl DeleteOptions {

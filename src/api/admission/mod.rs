@@ -2,10 +2,14 @@
 //! file, in the order of API-9.
 
 pub(super) mod active_pods;
+mod attributes;
 mod claim_resize;
+pub(crate) mod configurations;
 mod default_storage_class;
 mod default_toleration_seconds;
+mod dynamic;
 mod limit_ranger;
+pub(crate) mod matching;
 mod namespace_lifecycle;
 mod pod_node_selector;
 mod pod_preset;
@@ -20,6 +24,7 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::quota::Charge;
 use super::{Api, ApiError, Part, WriteOptions};
+pub(crate) use attributes::{Attributes, Operation, Options, Requester, Subject, WriteAttributes};
 use object::Object;
 
 /// A write on its way in.
@@ -112,10 +117,12 @@ pub fn plugin_names() -> impl Iterator<Item = &'static str> {
     PLUGINS.iter().map(|plugin| plugin.name)
 }
 
-/// Lets every enabled plugin change a new object, or the next version of one; returns what to tell once it is stored.
+/// Lets every enabled plugin change a new object, or the next version of one, and then what users have configured; returns
+/// what to tell once it is stored.
 pub(super) fn mutate(
     api: &Api,
     part: Part,
+    asked: Option<&WriteAttributes<'_>>,
     old: Option<&Object>,
     object: &mut Object,
     options: &WriteOptions,
@@ -126,21 +133,31 @@ pub(super) fn mutate(
             mutate(&mut request, object)?;
         }
     }
+    if let Some(asked) = asked {
+        dynamic::mutate(api, asked, object)?;
+    }
     Ok(request.events)
 }
 
-/// Asks every enabled plugin whether the object may be stored as it is now.
+/// Asks every enabled plugin, and what users have configured, whether the object may be stored as it is now.
 pub(super) fn validate(
     api: &Api,
     part: Part,
+    asked: Option<&WriteAttributes<'_>>,
     old: Option<&Object>,
     object: &Object,
     options: &WriteOptions,
 ) -> Result<(), ApiError> {
     let request = Request { api, part, options, old, events: Vec::new() };
-    let mut asked =
+    let mut plugins =
         enabled(api).filter_map(|plugin| plugin.validate).filter(|(on, _)| on.includes(part, old));
-    asked.try_for_each(|(_, validate)| validate(&request, object))
+    plugins.try_for_each(|(_, validate)| validate(&request, object))?;
+    asked.map_or(Ok(()), |asked| dynamic::validate(api, &asked.of_object(object)))
+}
+
+/// Asks what users have configured about a request that no plugin has a word in: a deletion.
+pub(super) fn admit(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
+    dynamic::validate(api, asked)
 }
 
 /// Charges the quotas of the object's namespace with the write; the charge is held until it is made.

@@ -187,6 +187,9 @@ impl Server {
         let user = Arc::new(self.authorized(&request, wanted)?);
         wanted.user = Some(user.clone());
         let target = Target::parse(&self.api().kinds(), request.uri().path())?;
+        if let Target::Resource(target) = &target {
+            wanted.served = Some(target.served);
+        }
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } => Some(Offer::Plain),

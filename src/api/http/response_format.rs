@@ -12,6 +12,7 @@ use super::query::Query;
 use crate::ApiError;
 use crate::identity::User;
 use crate::warnings::Warnings;
+use object::ServedKind;
 
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
 pub(super) const MANAGER_MAX_BYTES: usize = 128;
@@ -30,6 +31,8 @@ pub(super) struct ResponseFormat {
     pub(super) user: Option<Arc<User>>,
     /// What the client should hear besides the answer.
     pub(super) warnings: Warnings,
+    /// The kind that its path names, in that version; none before that is known, and where it names none.
+    pub(super) served: Option<ServedKind>,
     form: Form,
 }
 
@@ -51,6 +54,7 @@ impl ResponseFormat {
             program,
             user: None,
             warnings: Warnings::heard(),
+            served: None,
             form: Form::default(),
         }
     }

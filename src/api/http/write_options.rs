@@ -41,7 +41,13 @@ fn checked(wanted: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOption
     field_manager(&mut wrong, manager.unwrap_or_default());
     refuse_if(wanted.options, wrong)?;
     let field_manager = Some(manager.unwrap_or(&wanted.program).into());
-    Ok(WriteOptions { dry_run, field_manager, user: wanted.user.clone(), warnings: wanted.warnings.clone() })
+    Ok(WriteOptions {
+        dry_run,
+        field_manager,
+        user: wanted.user.clone(),
+        warnings: wanted.warnings.clone(),
+        requested: wanted.served,
+    })
 }
 
 /// What a body, or the query where the body does not say, tells about a deletion.
@@ -82,6 +88,8 @@ pub(super) fn of_delete(body: Option<Value>, wanted: &ResponseFormat) -> Result<
         resource_version: resource_version.flatten(),
         propagation,
         dry_run: dry_run_in_body || dry_run_in_query,
+        user: wanted.user.clone(),
+        requested: wanted.served,
     })
 }
 
@@ -261,6 +269,7 @@ mod tests {
             resource_version: Some(Revision(7)),
             propagation: Some(Propagation::Background),
             dry_run: true,
+            ..DeleteOptions::default()
         };
         assert_eq!(good, Ok(expected));
     }

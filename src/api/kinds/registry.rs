@@ -119,6 +119,16 @@ impl Kinds {
         Some(version.served(definition.kind))
     }
 
+    /// The version of its kind that an object is in.
+    pub(crate) fn served_as(&self, object: &Object) -> ServedKind {
+        let named = object.custom().and_then(|custom| {
+            let version = split_api_version(custom.api_version()).1;
+            let definition = self.custom.get(&object.kind())?;
+            definition.versions.iter().find(|known| known.name == version)
+        });
+        named.map_or(ServedKind::Stored(object.kind()), |version| version.served(object.kind()))
+    }
+
     /// What a list of a kind calls itself.
     pub(crate) fn list_kind(&self, kind: Kind) -> String {
         match self.custom.get(&kind) {

@@ -34,7 +34,8 @@ impl Api {
         if !options.dry_run {
             self.mark_disrupted(key)?;
         }
-        self.delete(Kind::Pod, key, options).map(drop)
+        // Who may evict is asked about the eviction, not about the deletion that it comes to.
+        self.delete_if(Kind::Pod, key, options, |_| Ok(())).map(drop)
     }
 
     /// The one budget that covers the pod.

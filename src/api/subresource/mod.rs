@@ -3,3 +3,5 @@
 mod binding;
 mod eviction;
 mod scale;
+
+pub(crate) use scale::scale_of;

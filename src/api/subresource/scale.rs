@@ -37,7 +37,8 @@ impl Api {
     }
 }
 
-fn scale_of(api: &Api, object: &Object) -> Result<Scale, ApiError> {
+/// The scale of a workload, as it is now.
+pub(crate) fn scale_of(api: &Api, object: &Object) -> Result<Scale, ApiError> {
     let replicas = api.kinds().strategy(object).replicas(object).ok_or(ApiError::NoSuchResource)?;
     let meta = object.meta();
     Ok(Scale {

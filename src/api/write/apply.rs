@@ -35,9 +35,10 @@ impl Api {
         let config = served.stored(asked.config.clone());
         let version = config["apiVersion"].as_str().unwrap_or_default().to_string();
         let ignored = self.ignored(*served, *part, &config);
+        let subresource = asked.subresource.or(part.subresource()).unwrap_or_default();
         let writer = Writer {
             manager: options.field_manager.as_deref().unwrap_or(self.manager),
-            subresource: asked.subresource.or(part.subresource()).unwrap_or_default(),
+            subresource,
             now: self.clock().now().as_second(),
         };
         let mut next = |live: Option<&Object>| {
@@ -45,7 +46,7 @@ impl Api {
                 Configuration { value: &config, version: &version, ignored: &ignored, force: asked.force };
             let (value, owners) =
                 managed_fields::apply(&kinds, stored_version(*served), &writer, live, &config)?;
-            Ok((decode(value)?, Ownership::Settled(owners)))
+            Ok((decode(value)?, Ownership::Settled(owners, subresource)))
         };
         for _ in 0..TRIES {
             let live = self.store().get(served.kind(), key);

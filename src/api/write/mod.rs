@@ -46,7 +46,7 @@ impl Api {
             if let Some(prefix) = &prefix {
                 candidate.meta_mut().name = Some(generated_name(prefix));
             }
-            let write = Write::create(self, options, ownership.clone());
+            let write = Write::create(self, options, ownership.clone(), prefix.is_some());
             let ready = write.run(candidate)?;
             if options.dry_run {
                 let candidate = ready.into_preview();

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::parts;
 use super::reservation::Reservation;
+use crate::admission::{Operation, WriteAttributes};
 use crate::kinds::{Strategy, ephemeral_containers_errors};
 use crate::managed_fields::{self, Writer};
 use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, rules};
@@ -25,8 +26,8 @@ pub(super) enum Ownership {
     Tracked,
     /// The writer owns what it changed, through a subresource of this name.
     Through(&'static str),
-    /// That is settled: by an apply.
-    Settled(ManagedFields),
+    /// That is settled: by an apply through the subresource of this name (empty: the object itself).
+    Settled(ManagedFields, &'static str),
 }
 
 /// A write on its way.
@@ -37,6 +38,7 @@ pub(super) struct Write<'a> {
     old: Option<&'a Object>,
     options: &'a WriteOptions,
     ownership: Ownership,
+    is_name_generated: bool,
 }
 
 /// A write that only has to be stored.
@@ -56,8 +58,13 @@ impl Ready<'_> {
 
 impl<'a> Write<'a> {
     /// Of a new object.
-    pub(super) fn create(api: &'a Api, options: &'a WriteOptions, ownership: Ownership) -> Self {
-        Self { api, part: Part::Main, old: None, options, ownership }
+    pub(super) fn create(
+        api: &'a Api,
+        options: &'a WriteOptions,
+        ownership: Ownership,
+        is_name_generated: bool,
+    ) -> Self {
+        Self { api, part: Part::Main, old: None, options, ownership, is_name_generated }
     }
 
     /// Of a part of one that is there.
@@ -68,7 +75,7 @@ impl<'a> Write<'a> {
         options: &'a WriteOptions,
         ownership: Ownership,
     ) -> Self {
-        Self { api, part, old: Some(old), options, ownership }
+        Self { api, part, old: Some(old), options, ownership, is_name_generated: false }
     }
 
     /// Takes a new object through all steps.
@@ -78,13 +85,31 @@ impl<'a> Write<'a> {
         strategy.apply_defaults(&mut object);
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
         self.own(&mut object);
-        let events = admission::mutate(self.api, self.part, None, &mut object, self.options)?;
+        let asked = self.attributes(&object);
+        let events = admission::mutate(self.api, self.part, asked.as_ref(), None, &mut object, self.options)?;
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
         rules::refuse(&object, strategy.create_errors(&object))?;
         self.options.warnings.extend_with_those_of(&object, None);
         kinds.to_stored_version(&mut object);
-        self.finish(object, events)
+        self.finish(object, asked.as_ref(), events)
+    }
+
+    /// What admission that users configure is told; none of what the API does by itself.
+    fn attributes(&self, object: &Object) -> Option<WriteAttributes<'a>> {
+        let subresource = match &self.ownership {
+            Ownership::Through(subresource) | Ownership::Settled(_, subresource) => subresource,
+            Ownership::Tracked => self.part.subresource()?,
+        };
+        Some(WriteAttributes {
+            operation: if self.old.is_some() { Operation::Update } else { Operation::Create },
+            resource: self.options.requested.unwrap_or_else(|| self.api.kinds().served_as(object)),
+            subresource,
+            old: self.old,
+            is_name_generated: self.is_name_generated,
+            options: self.options,
+            requester: self.api.requester(self.options.user.as_deref()),
+        })
     }
 
     /// Takes the next version of an object through all steps; none when nothing is different.
@@ -100,7 +125,9 @@ impl<'a> Write<'a> {
             strategy.apply_defaults(&mut object);
         }
         self.own(&mut object);
-        let events = admission::mutate(self.api, self.part, Some(old), &mut object, self.options)?;
+        let asked = self.attributes(&object);
+        let events =
+            admission::mutate(self.api, self.part, asked.as_ref(), Some(old), &mut object, self.options)?;
         match self.part {
             Part::Main => strategy.prepare_for_update(&mut object, old),
             Part::Status | Part::Approval => strategy.complete_status(&mut object),
@@ -114,13 +141,13 @@ impl<'a> Write<'a> {
         if object.same_content(old) && object.managed_fields().owned_the_same(old.managed_fields()) {
             return Ok(None);
         }
-        self.finish(object, events).map(Some)
+        self.finish(object, asked.as_ref(), events).map(Some)
     }
 
     /// Settles who owns which field. What admission and the API itself fill in afterwards is nobody's.
     fn own(&self, object: &mut Object) {
         let subresource = match &self.ownership {
-            Ownership::Settled(owners) => return object.set_managed_fields(owners.clone()),
+            Ownership::Settled(owners, _) => return object.set_managed_fields(owners.clone()),
             Ownership::Through(subresource) => Some(*subresource),
             Ownership::Tracked => self.part.subresource(),
         };
@@ -153,12 +180,17 @@ impl<'a> Write<'a> {
     }
 
     /// What comes once an object is valid.
-    fn finish(&self, mut object: Object, events: Vec<Event>) -> Result<Ready<'a>, ApiError> {
+    fn finish(
+        &self,
+        mut object: Object,
+        asked: Option<&WriteAttributes<'_>>,
+        events: Vec<Event>,
+    ) -> Result<Ready<'a>, ApiError> {
         let user = self.options.user.as_deref();
         authorization::check_escalation(self.api, user, self.old, &object)?;
         authorization::restrict_node(user, self.old, &object)?;
         authorization::check_certificate(self.api, user, self.part, self.old, &object)?;
-        admission::validate(self.api, self.part, self.old, &object, self.options)?;
+        admission::validate(self.api, self.part, asked, self.old, &object, self.options)?;
         if rules::check_size(&object, self.old).is_err() {
             // As Kubernetes: better nobody owns anything than that it cannot be stored.
             object.set_managed_fields(ManagedFields::default());

@@ -1,0 +1,379 @@
+//! What is asked of the API, as admission sees it: Kubernetes' `admission.Attributes`. Webhooks and policies are told of
+//! a request by it, and by nothing else.
+//!
+//! It borrows everything and encodes nothing: the `AdmissionRequest` is made when somebody wants to read it.
+#![cfg_attr(
+    not(test),
+    expect(dead_code, reason = "webhooks and policies are asked from the next commits on")
+)]
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::identity::User;
+use crate::kinds::Kinds;
+use crate::subresource;
+use crate::{Api, DeleteOptions, Propagation, WriteOptions};
+use object::selector::Labels;
+use object::{Kind, Object, ServedKind};
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+    /// A session with what runs: exec, attach, port-forward, proxy.
+    Connect,
+}
+
+impl Operation {
+    /// As rules and requests name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// What admission is shown of an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Subject<'a> {
+    /// There is none: before a creation, after a deletion.
+    None,
+    /// A new object on its way: what the API gives it (uid, time and, where it was generated, its name) it is only seen
+    /// to have once nobody may change it any more.
+    Draft {
+        object: &'a Object,
+        is_name_generated: bool,
+    },
+    Object(&'a Object),
+    /// The scale of a workload.
+    Scale(&'a Object),
+    /// What is carried and not stored, with its `apiVersion` and `kind`: an Eviction, a Binding, the options of a session.
+    Carried(&'a Value),
+}
+
+impl<'a> Subject<'a> {
+    /// The labels that selectors see; none where there is nothing that could have some.
+    pub(crate) fn labels(self) -> Option<Cow<'a, Labels>> {
+        match self {
+            Self::None => None,
+            Self::Draft { object, .. } | Self::Object(object) => Some(match &object.meta().labels {
+                Some(labels) => Cow::Borrowed(labels),
+                None => Cow::default(),
+            }),
+            // As Kubernetes makes it: without labels.
+            Self::Scale(_) => Some(Cow::default()),
+            Self::Carried(value) => {
+                let metadata = value.get("metadata")?;
+                let labels = metadata.get("labels").cloned().unwrap_or_default();
+                Some(Cow::Owned(serde_json::from_value(labels).unwrap_or_default()))
+            }
+        }
+    }
+
+    /// The object in a version; null where there is none.
+    pub(crate) fn value(self, api: &Api, served: ServedKind) -> Value {
+        match self {
+            Self::None => Value::Null,
+            Self::Object(object) => served.value(object),
+            Self::Draft { object, is_name_generated } => {
+                let mut value = served.value(object);
+                if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+                    for field in ["uid", "creationTimestamp", "generation"] {
+                        metadata.remove(field);
+                    }
+                    if is_name_generated {
+                        metadata.remove("name");
+                    }
+                }
+                value
+            }
+            Self::Scale(object) => subresource::scale_of(api, object)
+                .ok()
+                .and_then(|scale| serde_json::to_value(scale).ok())
+                .unwrap_or_default(),
+            Self::Carried(value) => value.clone(),
+        }
+    }
+}
+
+/// The options of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Options<'a> {
+    Write(&'a WriteOptions),
+    Delete(&'a DeleteOptions),
+    /// A session has none: they are its object.
+    Connect,
+}
+
+/// Who asks: somebody who has shown who they are, or an actor of this process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Requester<'a> {
+    User(&'a User),
+    /// By the name it owns fields by.
+    Actor(&'static str),
+}
+
+impl<'a> Requester<'a> {
+    /// Who that is.
+    pub(crate) fn user(self) -> Cow<'a, User> {
+        match self {
+            Self::User(user) => Cow::Borrowed(user),
+            Self::Actor(name) => Cow::Owned(User::of_actor(name)),
+        }
+    }
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attributes<'a> {
+    pub(crate) operation: Operation,
+    /// The kind that the request's path names, in that version.
+    pub(crate) resource: ServedKind,
+    /// `status`, `scale`, `eviction`, …; empty for the object itself.
+    pub(crate) subresource: &'a str,
+    /// Of a namespace its own name, as Kubernetes has it.
+    pub(crate) namespace: &'a str,
+    /// Empty where it is still to be generated.
+    pub(crate) name: &'a str,
+    /// As it would be stored by what has been done to it so far.
+    pub(crate) object: Subject<'a>,
+    pub(crate) old_object: Subject<'a>,
+    pub(crate) options: Options<'a>,
+    pub(crate) requester: Requester<'a>,
+}
+
+/// A write on its way: its attributes, but for what has become of its object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteAttributes<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) resource: ServedKind,
+    pub(crate) subresource: &'a str,
+    /// The version that is changed; none when the object is new.
+    pub(crate) old: Option<&'a Object>,
+    pub(crate) is_name_generated: bool,
+    pub(crate) options: &'a WriteOptions,
+    pub(crate) requester: Requester<'a>,
+}
+
+impl<'a> WriteAttributes<'a> {
+    /// While the object may still be changed.
+    pub(crate) fn of_draft<'b>(&self, object: &'b Object) -> Attributes<'b>
+    where
+        'a: 'b,
+    {
+        let draft = Subject::Draft { object, is_name_generated: self.is_name_generated };
+        let name = if self.is_name_generated { "" } else { object.name() };
+        let subject = if self.old.is_none() { draft } else { self.subject(object) };
+        Attributes { name, ..self.about(object, subject) }
+    }
+
+    /// As the object will be stored.
+    pub(crate) fn of_object<'b>(&self, object: &'b Object) -> Attributes<'b>
+    where
+        'a: 'b,
+    {
+        self.about(object, self.subject(object))
+    }
+
+    fn subject<'b>(&self, object: &'b Object) -> Subject<'b> {
+        match self.subresource {
+            "scale" => Subject::Scale(object),
+            _ => Subject::Object(object),
+        }
+    }
+
+    fn about<'b>(&self, object: &'b Object, subject: Subject<'b>) -> Attributes<'b>
+    where
+        'a: 'b,
+    {
+        Attributes {
+            operation: self.operation,
+            resource: self.resource,
+            subresource: self.subresource,
+            namespace: if object.kind() == Kind::Namespace { object.name() } else { object.namespace() },
+            name: object.name(),
+            object: subject,
+            old_object: self.old.map_or(Subject::None, |old| self.subject(old)),
+            options: Options::Write(self.options),
+            requester: self.requester,
+        }
+    }
+}
+
+impl<'a> Attributes<'a> {
+    /// The same request, of which this has become.
+    pub(crate) fn with_object<'b>(&self, object: Subject<'b>) -> Attributes<'b>
+    where
+        'a: 'b,
+    {
+        Attributes { object, ..*self }
+    }
+
+    /// Whether nothing may come of it.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        match self.options {
+            Options::Write(options) => options.dry_run,
+            Options::Delete(options) => options.dry_run,
+            Options::Connect => false,
+        }
+    }
+
+    /// Whether it is about a namespace.
+    pub(crate) fn is_of_namespace(&self) -> bool {
+        self.resource.kind() == Kind::Namespace
+    }
+
+    /// What says who is called may not be what is called: nobody could mend it.
+    pub(crate) fn is_of_admission(&self) -> bool {
+        const EXEMPT: [&str; 6] = [
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        ];
+        self.resource.group() == "admissionregistration.k8s.io"
+            && EXEMPT.contains(&self.resource.kind().info().name)
+    }
+
+    /// The same resource in every version that is served, the one asked for excepted.
+    pub(crate) fn equivalents(&self, kinds: &Kinds) -> Vec<ServedKind> {
+        let kind = self.resource.kind();
+        let of_kind = kinds.served().map(|served| served.served).filter(|served| served.kind() == kind);
+        of_kind.filter(|served| *served != self.resource).collect()
+    }
+
+    /// What the objects of the request are called in a version: of most subresources that of the object itself.
+    fn kind_in(&self, served: ServedKind) -> (&'static str, &'static str, &'static str) {
+        let options = |name| ("", "v1", name);
+        match self.subresource {
+            "scale" => ("autoscaling", "v1", "Scale"),
+            "eviction" => ("policy", "v1", "Eviction"),
+            "binding" => ("", "v1", "Binding"),
+            "token" => ("authentication.k8s.io", "v1", "TokenRequest"),
+            "exec" => options("PodExecOptions"),
+            "attach" => options("PodAttachOptions"),
+            "portforward" => options("PodPortForwardOptions"),
+            "proxy" => options(match served.kind() {
+                Kind::Node => "NodeProxyOptions",
+                Kind::Service => "ServiceProxyOptions",
+                _ => "PodProxyOptions",
+            }),
+            _ => (served.group(), served.version(), served.kind().info().name),
+        }
+    }
+
+    /// The request in the version that a rule names, without its objects: what CEL calls `request`.
+    pub(crate) fn request(&self, matched: ServedKind) -> Value {
+        Value::Object(self.request_fields(matched))
+    }
+
+    fn request_fields(&self, matched: ServedKind) -> Map<String, Value> {
+        let kind = |served| {
+            let (group, version, kind) = self.kind_in(served);
+            json!({"group": group, "version": version, "kind": kind})
+        };
+        let resource = |served: ServedKind| {
+            let plural = served.kind().info().plural;
+            json!({"group": served.group(), "version": served.version(), "resource": plural})
+        };
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value| fields.insert(name.into(), value);
+        put("kind", kind(matched));
+        put("resource", resource(matched));
+        put("requestKind", kind(self.resource));
+        put("requestResource", resource(self.resource));
+        for (name, text) in [
+            ("subResource", self.subresource),
+            ("requestSubResource", self.subresource),
+            ("name", self.name),
+            ("namespace", self.namespace),
+        ] {
+            if !text.is_empty() {
+                put(name, text.into());
+            }
+        }
+        put("operation", self.operation.name().into());
+        put("userInfo", user_info(&self.requester.user()));
+        put("dryRun", self.is_dry_run().into());
+        put("options", self.options_value());
+        fields
+    }
+
+    /// The `AdmissionRequest` that tells of it in the version that a rule names.
+    pub(crate) fn admission_request(&self, api: &Api, matched: ServedKind, uid: &str) -> Value {
+        let mut fields = self.request_fields(matched);
+        fields.insert("uid".into(), uid.into());
+        fields.insert("object".into(), self.object.value(api, matched));
+        fields.insert("oldObject".into(), self.old_object.value(api, matched));
+        Value::Object(fields)
+    }
+
+    fn options_value(&self) -> Value {
+        let mut value = match self.options {
+            Options::Connect => return Value::Null,
+            Options::Write(options) => match &options.field_manager {
+                Some(manager) => json!({"fieldManager": manager}),
+                None => json!({}),
+            },
+            Options::Delete(options) => deletion(options),
+        };
+        let kind = match self.operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete | Operation::Connect => "DeleteOptions",
+        };
+        value["kind"] = kind.into();
+        value["apiVersion"] = "meta.k8s.io/v1".into();
+        if self.is_dry_run() {
+            value["dryRun"] = json!(["All"]);
+        }
+        value
+    }
+}
+
+fn deletion(options: &DeleteOptions) -> Value {
+    let mut value = json!({});
+    if let Some(seconds) = options.grace_period_seconds {
+        value["gracePeriodSeconds"] = seconds.into();
+    }
+    if let Some(propagation) = options.propagation {
+        value["propagationPolicy"] = match propagation {
+            Propagation::Background => "Background",
+            Propagation::Foreground => "Foreground",
+            Propagation::Orphan => "Orphan",
+        }
+        .into();
+    }
+    if let Some(uid) = &options.uid {
+        value["preconditions"]["uid"] = uid.as_str().into();
+    }
+    if let Some(revision) = options.resource_version {
+        value["preconditions"]["resourceVersion"] = revision.to_string().into();
+    }
+    value
+}
+
+/// A `UserInfo`.
+fn user_info(user: &User) -> Value {
+    let mut value = json!({"username": user.name});
+    if let Some(uid) = &user.uid {
+        value["uid"] = uid.as_str().into();
+    }
+    if !user.groups.is_empty() {
+        value["groups"] = json!(user.groups);
+    }
+    if !BTreeMap::is_empty(&user.extra) {
+        value["extra"] = json!(user.extra);
+    }
+    value
+}
