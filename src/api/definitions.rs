@@ -37,7 +37,7 @@ impl Api {
     }
 
     /// A definition was written, or is gone: serves what it says now. Any other object is none of this one's business.
-    pub(crate) fn definition_stored(&self, object: &Object) {
+    pub(super) fn definition_stored(&self, object: &Object) {
         if object.kind() == Kind::CustomResourceDefinition
             && let Err(error) = self.follow_definition(object.name())
         {

@@ -118,6 +118,17 @@ pub enum ApiError {
         /// Machine-readable parts of it.
         causes: Vec<Cause>,
     },
+    /// A policy that users have configured denies it (403, 413 or 422, by the reason).
+    Denied {
+        /// The object's kind.
+        kind: Kind,
+        /// Its name.
+        name: String,
+        /// Which policy, and why.
+        message: String,
+        /// Machine-readable: `Forbidden`, `RequestEntityTooLarge`, else `Invalid`.
+        reason: &'static str,
+    },
     /// Whoever asks may not do this, whatever the object (403).
     NotPermitted(String),
     /// Whoever asks may not do this to a resource, which may not be there (403).
@@ -246,6 +257,9 @@ impl ApiError {
             Self::MethodNotAllowed(_) => 405,
             Self::NotAcceptable(_) => 406,
             Self::Expired(_) => 410,
+            Self::Denied { reason: "Forbidden", .. } => 403,
+            Self::Denied { reason: "RequestEntityTooLarge", .. } => 413,
+            Self::Denied { .. } => 422,
             Self::TooLarge(_) => 413,
             Self::UnsupportedMediaType(_) => 415,
             Self::TooManyRequests { .. } => 429,
@@ -272,6 +286,7 @@ impl ApiError {
             Self::MethodNotAllowed(_) => "MethodNotAllowed",
             Self::NotAcceptable(_) => "NotAcceptable",
             Self::Expired(_) => "Expired",
+            Self::Denied { reason, .. } => reason,
             Self::TooLarge(_) => "RequestEntityTooLarge",
             Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
             Self::TooManyRequests { .. } => "TooManyRequests",
@@ -321,6 +336,10 @@ impl ApiError {
             }
             Self::Conflict { kind, name, causes, .. } | Self::Forbidden { kind, name, causes, .. } => {
                 of(kind, name, kind.info().plural, causes)
+            }
+            Self::Denied { kind, name, message, .. } => {
+                let cause = Cause { reason: String::new(), message: message.clone(), field: String::new() };
+                of(kind, name, kind.info().plural, &[cause])
             }
             Self::Invalid { kind, name, causes } => of(kind, name, kind.info().name, causes),
             Self::NotKnown { resource, group, name } => Some(StatusDetails {
@@ -445,7 +464,7 @@ impl std::fmt::Display for ApiError {
             Self::InvalidRequest { what, group, name, causes } => {
                 write!(f, "{what}.{group} {} is invalid: {}", quote(name), joined(causes))
             }
-            Self::Forbidden { kind, name, message, .. } => {
+            Self::Forbidden { kind, name, message, .. } | Self::Denied { kind, name, message, .. } => {
                 let plural = kind.info().qualified_plural();
                 write!(f, "{plural} {} is forbidden: {message}", quote(name))
             }

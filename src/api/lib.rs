@@ -107,6 +107,7 @@ struct Inner {
     kinds: kinds::Registry,
     /// What is served of the stored definitions, by their names.
     definitions: Mutex<HashMap<String, definitions::Followed>>,
+    policies: admission::policy::Policies,
     pod_budget: admission::active_pods::PodBudget,
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
@@ -131,6 +132,7 @@ impl Api {
             quotas: quota::Books::default(),
             kinds: kinds::Registry::default(),
             definitions: Mutex::default(),
+            policies: admission::policy::Policies::default(),
             pod_budget: admission::active_pods::PodBudget::default(),
             signer,
             bindings: authorization::Bindings::default(),
@@ -167,6 +169,16 @@ impl Api {
     /// Who asks: this user, or the actor whose handle this is.
     fn requester<'a>(&self, user: Option<&'a identity::User>) -> admission::Requester<'a> {
         user.map_or(admission::Requester::Actor(self.manager), admission::Requester::User)
+    }
+
+    /// An object was written, or is gone: what is acted on at once is acted on by what it says now.
+    fn follow(&self, object: &Object) {
+        self.definition_stored(object);
+        self.policies().object_stored(object);
+    }
+
+    fn policies(&self) -> &admission::policy::Policies {
+        &self.inner.policies
     }
 
     fn store(&self) -> &Store {

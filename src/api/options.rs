@@ -70,6 +70,8 @@ pub struct DeleteOptions {
     pub user: Option<Arc<User>>,
     /// The version that the request names its kind in; none = the one that the object is stored in.
     pub requested: Option<ServedKind>,
+    /// Who hears what should be said besides the answer.
+    pub warnings: Warnings,
 }
 
 impl DeleteOptions {

@@ -229,6 +229,14 @@ kinds! { $
     ValidatingWebhookConfiguration(admissionregistration::v1::ValidatingWebhookConfiguration) = "admissionregistration.k8s.io", "v1",
         "validatingwebhookconfigurations", "validatingwebhookconfiguration",
         short [], categories ["api-extensions"], Cluster, PlainGenerations, subresources [];
+    /// What may be written, in expressions.
+    ValidatingAdmissionPolicy(admissionregistration::v1::ValidatingAdmissionPolicy) = "admissionregistration.k8s.io", "v1",
+        "validatingadmissionpolicies", "validatingadmissionpolicy",
+        short [], categories ["api-extensions"], Cluster, Generations, subresources [Status];
+    /// Where a validating policy holds.
+    ValidatingAdmissionPolicyBinding(admissionregistration::v1::ValidatingAdmissionPolicyBinding) = "admissionregistration.k8s.io", "v1",
+        "validatingadmissionpolicybindings", "validatingadmissionpolicybinding",
+        short [], categories ["api-extensions"], Cluster, SpecGenerations, subresources [];
     /// A piece of storage that outlives pods.
     PersistentVolume(core::v1::PersistentVolume) = "", "v1", "persistentvolumes", "persistentvolume",
         short ["pv"], categories [], Cluster, SpecStatus, subresources [Status];

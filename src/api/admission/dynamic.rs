@@ -3,6 +3,7 @@
 //! webhooks.
 
 use super::attributes::{Attributes, WriteAttributes};
+use super::policy;
 use crate::{Api, ApiError};
 use object::Object;
 
@@ -13,7 +14,6 @@ pub(super) fn mutate(_api: &Api, _asked: &WriteAttributes<'_>, _object: &mut Obj
 }
 
 /// Asks what is configured whether a request may be granted.
-#[expect(clippy::unnecessary_wraps, reason = "policies and webhooks refuse")]
-pub(super) fn validate(_api: &Api, _asked: &Attributes<'_>) -> Result<(), ApiError> {
-    Ok(())
+pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
+    policy::validate(api, asked)
 }

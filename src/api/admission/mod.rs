@@ -14,6 +14,7 @@ mod namespace_lifecycle;
 mod pod_node_selector;
 mod pod_preset;
 mod pod_security;
+pub(super) mod policy;
 mod priority;
 mod resource_quota;
 mod runtime_class;

@@ -53,6 +53,12 @@ pub(crate) enum Authority<'a> {
     Decided(Result<Decision, String>),
 }
 
+impl<'a> From<Authority<'a>> for Val<'a> {
+    fn from(authority: Authority<'a>) -> Self {
+        Self::Authority(Rc::new(authority))
+    }
+}
+
 impl<'a> Authority<'a> {
     /// Who is asked by the author of a request about this.
     pub(crate) fn new(judge: &'a dyn Authorizer, request: Question) -> Self {
@@ -64,7 +70,7 @@ impl<'a> Authority<'a> {
         match self {
             Self::Fresh { judge, request, account } if name == "requestResource" => {
                 let question = Question { account: account.clone(), ..(**request).clone() };
-                Some(Val::Authority(Rc::new(Self::Asked { judge: *judge, question })))
+                Some(Self::Asked { judge: *judge, question }.into())
             }
             _ => None,
         }
@@ -117,7 +123,7 @@ impl<'a> Authority<'a> {
             }
             _ => return None,
         };
-        Some(Ok(Val::Authority(Rc::new(next))))
+        Some(Ok(next.into()))
     }
 
     fn go_on(
@@ -143,10 +149,10 @@ impl<'a> Authority<'a> {
                 if let Err(error) = budget.take(CHECK_COST) {
                     return Some(Err(error));
                 }
-                return Some(Ok(Val::Authority(Rc::new(Self::Decided(judge.decide(&question))))));
+                return Some(Ok(Self::Decided(judge.decide(&question)).into()));
             }
             _ => return None,
         }
-        Some(Ok(Val::Authority(Rc::new(Self::Asked { judge, question }))))
+        Some(Ok(Self::Asked { judge, question }.into()))
     }
 }

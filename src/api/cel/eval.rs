@@ -25,13 +25,6 @@ impl<'a> Composed<'a> {
         Self { variables, programs, judged: RefCell::default() }
     }
 
-    /// Gives all of them another value for a variable; what was judged is judged again.
-    pub(crate) fn set(&mut self, name: &'a str, value: Val<'a>) {
-        self.judged.borrow_mut().clear();
-        self.variables.retain(|(known, _)| *known != name);
-        self.variables.push((name, value));
-    }
-
     fn value(&self, name: &str, budget: &mut Budget) -> Outcome<'a> {
         if let Some(judged) = self.judged.borrow().get(name) {
             return judged.clone();

@@ -47,6 +47,11 @@ impl Default for Budget {
 }
 
 impl Budget {
+    /// Of so many steps for all calls.
+    pub(crate) fn of(steps: u64) -> Self {
+        Self { object: steps, call: CALL_BUDGET.min(steps) }
+    }
+
     /// Begins another call.
     fn begin(&mut self) {
         self.call = CALL_BUDGET.min(self.object);

@@ -34,7 +34,12 @@ struct Named {
     depth: usize,
 }
 
-impl Environment<'_> {
+impl<'s> Environment<'s> {
+    /// With these variables and nothing else.
+    pub(crate) fn of(variables: Vec<(&'s str, Type<'s>)>) -> Self {
+        Self { variables, ..Self::default() }
+    }
+
     /// Lets expressions read this one as `variables.NAME`.
     pub(crate) fn compose(&mut self, name: &str, program: &Program) {
         self.composed.push(Named { name: name.into(), type_: program.result, depth: program.depth });
@@ -73,11 +78,7 @@ impl Program {
         variables: &[(&str, Type<'_>)],
         result: &[Type<'_>],
     ) -> Result<Self, String> {
-        Self::compile_in(
-            source,
-            &Environment { variables: variables.to_vec(), ..Environment::default() },
-            result,
-        )
+        Self::compile_in(source, &Environment::of(variables.to_vec()), result)
     }
 
     /// As [`Program::compile`], with all that the environment has.

@@ -90,6 +90,7 @@ pub(super) fn of_delete(body: Option<Value>, wanted: &ResponseFormat) -> Result<
         dry_run: dry_run_in_body || dry_run_in_query,
         user: wanted.user.clone(),
         requested: wanted.served,
+        warnings: wanted.warnings.clone(),
     })
 }
 
@@ -269,6 +270,7 @@ mod tests {
             resource_version: Some(Revision(7)),
             propagation: Some(Propagation::Background),
             dry_run: true,
+            warnings: good.as_ref().unwrap().warnings.clone(),
             ..DeleteOptions::default()
         };
         assert_eq!(good, Ok(expected));

@@ -53,6 +53,13 @@ impl User {
         Self { name: name.into(), uid: None, groups, extra: BTreeMap::new() }
     }
 
+    /// A service account, as far as its names tell.
+    pub(crate) fn of_service_account(namespace: &str, name: &str) -> Self {
+        let groups =
+            ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}"), AUTHENTICATED];
+        Self::named(format!("system:serviceaccount:{namespace}:{name}"), groups.map(String::from).to_vec())
+    }
+
     /// Who has shown no credential.
     pub(crate) fn anonymous() -> Self {
         Self::named(ANONYMOUS, vec![UNAUTHENTICATED.into()])
@@ -60,13 +67,7 @@ impl User {
 
     /// An actor of this process, by the name it owns fields by: who that would be in Kubernetes, where each is a client. The
     /// API itself does what it does in the name of its loopback client, which may do everything.
-    #[allow(dead_code, reason = "webhooks are told of it from the next commits on")]
     pub(crate) fn of_actor(name: &str) -> Self {
-        let account = |account: &str| {
-            let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", AUTHENTICATED];
-            let name = format!("system:serviceaccount:kube-system:{account}");
-            Self::named(name, groups.map(String::from).to_vec())
-        };
         match name {
             "kube-scheduler" => Self::named("system:kube-scheduler", vec![AUTHENTICATED.into()]),
             "kube-controller-manager" => {
@@ -74,7 +75,9 @@ impl User {
             }
             // Which node's it is, the handle does not say.
             "kubelet" => Self::named("system:node", vec![NODES.into(), AUTHENTICATED.into()]),
-            controller if controller.ends_with("-controller") => account(controller),
+            controller if controller.ends_with("-controller") => {
+                Self::of_service_account("kube-system", controller)
+            }
             _ => Self::named("system:apiserver", vec![MASTERS.into(), AUTHENTICATED.into()]),
         }
     }
@@ -198,14 +201,6 @@ fn user(claims: &Claims) -> User {
             insert(&format!("{what}-uid"), bound.uid.clone());
         }
     }
-    User {
-        name: format!("system:serviceaccount:{namespace}:{}", claims.account.name),
-        uid: Some(claims.account.uid.clone()),
-        groups: vec![
-            "system:serviceaccounts".into(),
-            format!("system:serviceaccounts:{namespace}"),
-            "system:authenticated".into(),
-        ],
-        extra,
-    }
+    let account = User::of_service_account(namespace, &claims.account.name);
+    User { uid: Some(claims.account.uid.clone()), extra, ..account }
 }

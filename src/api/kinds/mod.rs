@@ -16,6 +16,7 @@ mod resource;
 mod schema_rules;
 mod structural;
 
+pub(crate) mod admission_policy;
 mod api_service;
 mod certificate_signing_request;
 mod cluster_role;

@@ -18,8 +18,8 @@ const NOT_CALLED: &str = "admission webhooks are not called: objects are stored 
 /// The review versions that Kubernetes sends.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
-const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
-const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
+pub(super) const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
+pub(super) const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
 const REINVOCATION_POLICIES: &[&str] = &["IfNeeded", "Never"];
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
@@ -190,7 +190,14 @@ fn one(errors: &mut FieldErrors, path: &Path<'_>, webhook: &Webhook<'_>) {
     }
     client_config(errors, &path.child("clientConfig"), webhook.client_config);
     for (i, own) in webhook.rules.iter().enumerate() {
-        rule(errors, &path.child("rules").index(i), own);
+        RuleView {
+            operations: own.operations.as_deref(),
+            groups: own.api_groups.as_deref(),
+            versions: own.api_versions.as_deref(),
+            resources: own.resources.as_deref(),
+            scope: own.scope.as_deref(),
+        }
+        .validate(errors, &path.child("rules").index(i));
     }
     match_conditions(errors, &path.child("matchConditions"), webhook.match_conditions);
 }
@@ -257,38 +264,46 @@ fn check_url(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &RuleWithOperations) {
-    let lists = [
-        ("operations", &rule.operations),
-        ("apiGroups", &rule.api_groups),
-        ("apiVersions", &rule.api_versions),
-        ("resources", &rule.resources),
-    ];
-    for (field, list) in lists {
-        let list = list.as_deref().unwrap_or_default();
-        let at = path.child(field);
-        if list.is_empty() {
-            errors.required(&at, "");
+/// A rule of a webhook or a policy.
+pub(super) struct RuleView<'a> {
+    pub(super) operations: Option<&'a [String]>,
+    pub(super) groups: Option<&'a [String]>,
+    pub(super) versions: Option<&'a [String]>,
+    pub(super) resources: Option<&'a [String]>,
+    pub(super) scope: Option<&'a str>,
+}
+
+impl RuleView<'_> {
+    pub(super) fn validate(&self, errors: &mut FieldErrors, path: &Path<'_>) {
+        let lists = [
+            ("operations", self.operations),
+            ("apiGroups", self.groups),
+            ("apiVersions", self.versions),
+            ("resources", self.resources),
+        ];
+        for (field, list) in lists {
+            let list = list.unwrap_or_default();
+            let at = path.child(field);
+            if list.is_empty() {
+                errors.required(&at, "");
+            }
+            if list.len() > 1 && list.iter().any(|one| one == "*") && field != "resources" {
+                errors.invalid(&at, &list.to_vec(), "if '*' is present, must not specify other values");
+            }
         }
-        if list.len() > 1 && list.iter().any(|one| one == "*") && field != "resources" {
-            errors.invalid(&at, &list.to_vec(), "if '*' is present, must not specify other values");
+        for (i, operation) in self.operations.iter().copied().flatten().enumerate() {
+            errors.one_of(&path.child("operations").index(i), operation, OPERATIONS);
         }
-    }
-    for (i, operation) in rule.operations.iter().flatten().enumerate() {
-        errors.one_of(&path.child("operations").index(i), operation, OPERATIONS);
-    }
-    for (i, version) in rule.api_versions.iter().flatten().enumerate() {
-        if version.is_empty() {
-            errors.required(&path.child("apiVersions").index(i), "");
+        for (field, list) in [("apiVersions", self.versions), ("resources", self.resources)] {
+            for (i, one) in list.iter().copied().flatten().enumerate() {
+                if one.is_empty() {
+                    errors.required(&path.child(field).index(i), "");
+                }
+            }
         }
-    }
-    for (i, resource) in rule.resources.iter().flatten().enumerate() {
-        if resource.is_empty() {
-            errors.required(&path.child("resources").index(i), "");
+        if let Some(scope) = self.scope {
+            errors.one_of(&path.child("scope"), scope, SCOPES);
         }
-    }
-    if let Some(scope) = &rule.scope {
-        errors.one_of(&path.child("scope"), scope, SCOPES);
     }
 }
 

@@ -17,6 +17,18 @@ const MAX_COLLECTED: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Option<Arc<Mutex<Vec<String>>>>);
 
+impl PartialEq for Warnings {
+    /// When the same listens, or nobody.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        }
+    }
+}
+
+impl Eq for Warnings {}
+
 impl Warnings {
     /// For an author who listens.
     pub(crate) fn heard() -> Self {

@@ -59,7 +59,7 @@ impl Api {
             match self.store().create(ready.object) {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
-                    self.definition_stored(&stored);
+                    self.follow(&stored);
                     self.record_events(ready.events);
                     return Ok(stored);
                 }
@@ -219,7 +219,7 @@ impl Api {
             match self.store().replace(ready.object, current.revision()) {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
-                    self.definition_stored(&stored);
+                    self.follow(&stored);
                     return Ok(self.remove_if_done(stored));
                 }
                 // The edit never named a version, or it named the one it was just given: do it again.

@@ -184,6 +184,17 @@ fn every_kind_has_a_cell_a_column_api_6() {
         ),
         (Kind::MutatingWebhookConfiguration, json!({"webhooks": []}), "n|0|30m"),
         (Kind::ValidatingWebhookConfiguration, json!({}), "n|0|30m"),
+        (
+            Kind::ValidatingAdmissionPolicy,
+            json!({"spec": {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}, "validations": [{"expression": "true"}]}}),
+            "n|1|v1/ConfigMap|30m",
+        ),
+        (Kind::ValidatingAdmissionPolicy, json!({}), "n|0|<unset>|30m"),
+        (
+            Kind::ValidatingAdmissionPolicyBinding,
+            json!({"spec": {"policyName": "p", "paramRef": {"name": "l", "namespace": "a"}, "validationActions": []}}),
+            "n|p|a/l|30m",
+        ),
         (Kind::PodPreset, json!({}), "n|2026-01-01T00:30:00Z"),
         (Kind::Role, json!({}), "n|2026-01-01T00:30:00Z"),
         (Kind::ClusterRole, json!({}), "n|2026-01-01T00:30:00Z"),

@@ -1,0 +1,113 @@
+//! Policies and bindings as they are asked: read once, when they change.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, ParamKind, ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+
+use super::super::attributes::Attributes;
+use super::super::matching::{Rules, Selectors};
+use crate::kinds::admission_policy::Expressions;
+use crate::validate::FieldErrors;
+use crate::{Api, ApiError};
+use object::{Object, ServedKind};
+
+/// A policy.
+pub(super) struct Policy {
+    pub(super) name: String,
+    pub(super) criteria: Criteria,
+    /// What cannot be judged is refused.
+    pub(super) is_strict: bool,
+    pub(super) param_kind: Option<ParamKind>,
+    /// Or why they cannot be judged.
+    pub(super) expressions: Result<Expressions, String>,
+}
+
+impl Policy {
+    pub(super) fn read(object: &Object) -> Self {
+        let spec = object.get::<ValidatingAdmissionPolicy>().and_then(|policy| policy.spec.clone());
+        let spec = spec.unwrap_or_default();
+        let mut errors = FieldErrors::default();
+        let expressions = Expressions::of_validating(&mut errors, object.name(), &spec);
+        Self {
+            name: object.name().into(),
+            criteria: Criteria::of(spec.match_constraints.as_ref(), false),
+            is_strict: spec.failure_policy.as_deref() != Some("Ignore"),
+            param_kind: spec.param_kind,
+            expressions: match errors.into_vec().first() {
+                None => Ok(expressions),
+                Some(error) => Err(format!("{}: {}", error.path, error.message())),
+            },
+        }
+    }
+}
+
+/// What is done about what does not hold. An audit is not among them: there is no log of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Deny,
+    Warn,
+}
+
+/// Where a policy holds.
+pub(super) struct Binding {
+    pub(super) name: String,
+    pub(super) policy: String,
+    pub(super) criteria: Criteria,
+    pub(super) param_ref: Option<ParamRef>,
+    pub(super) actions: Vec<Action>,
+}
+
+impl Binding {
+    pub(super) fn read(object: &Object) -> Self {
+        let spec = object.get::<ValidatingAdmissionPolicyBinding>().map(|binding| binding.spec.clone());
+        let spec = spec.unwrap_or_default();
+        let action = |name: &String| match name.as_str() {
+            "Deny" => Some(Action::Deny),
+            "Warn" => Some(Action::Warn),
+            _ => None,
+        };
+        Self {
+            name: object.name().into(),
+            policy: spec.policy_name,
+            criteria: Criteria::of(spec.match_resources.as_ref(), true),
+            param_ref: spec.param_ref,
+            actions: spec.validation_actions.iter().filter_map(action).collect(),
+        }
+    }
+}
+
+/// Which requests are meant.
+pub(super) struct Criteria {
+    rules: Rules,
+    excluded: Rules,
+    selectors: Selectors,
+    /// Without rules it means every request; a binding does.
+    is_open: bool,
+}
+
+impl Criteria {
+    fn of(given: Option<&MatchResources>, is_open: bool) -> Self {
+        let given = given.cloned().unwrap_or_default();
+        let policy = given.match_policy.as_deref();
+        Self {
+            rules: Rules::new(given.resource_rules.as_ref(), policy),
+            excluded: Rules::new(given.exclude_resource_rules.as_ref(), policy),
+            selectors: Selectors::new(given.namespace_selector.as_ref(), given.object_selector.as_ref()),
+            is_open,
+        }
+    }
+
+    /// The version that a request is meant in, if it is.
+    pub(super) fn matches(&self, api: &Api, asked: &Attributes<'_>) -> Result<Option<ServedKind>, ApiError> {
+        if self.excluded.matches(api, asked).is_some() {
+            return Ok(None);
+        }
+        let matched = if self.is_open && self.rules.is_empty() {
+            Some(asked.resource)
+        } else {
+            self.rules.matches(api, asked)
+        };
+        let Some(matched) = matched else { return Ok(None) };
+        Ok(self.selectors.matches(api, asked)?.then_some(matched))
+    }
+}

@@ -1,0 +1,163 @@
+//! Judging one request by the expressions of a policy.
+
+use serde_json::Value;
+
+use super::super::attributes::Attributes;
+use crate::Api;
+use crate::authorization::{self, On, ResourceAttributes};
+use crate::cel::{Authority, Authorizer, Budget, Composed, Decision, Error, Program, Question, Val};
+use crate::identity::User;
+use crate::kinds::admission_policy::{Expressions, Validation};
+use object::{Key, Kind, ServedKind};
+
+/// What the conditions of a match may take together: Kubernetes' `RuntimeCELCostBudgetMatchConditions`.
+const CONDITIONS_BUDGET: u64 = 2_500_000;
+/// What a message may have of an expression.
+const MAX_MESSAGE_BYTES: usize = 5 * 1024;
+
+/// Something that does not hold, or could not be judged.
+pub(super) struct Denial {
+    pub(super) message: String,
+    pub(super) reason: Option<String>,
+}
+
+/// A request as expressions see it.
+pub(super) struct Judged<'a> {
+    object: Value,
+    old: Value,
+    request: Value,
+    namespace: Value,
+    authorizer: ForUser<'a>,
+    resource: Question,
+}
+
+impl<'a> Judged<'a> {
+    /// In the version that a rule names.
+    pub(super) fn of(api: &'a Api, asked: &Attributes<'_>, matched: ServedKind) -> Self {
+        let namespace = Some(asked.namespace).filter(|name| !name.is_empty() && !asked.is_of_namespace());
+        let namespace = namespace.and_then(|name| api.get(Kind::Namespace, &Key::new("", name)).ok());
+        let owned = |text: &str| text.to_string();
+        let resource = Question {
+            group: owned(asked.resource.group()),
+            resource: owned(asked.resource.kind().info().plural),
+            subresource: owned(asked.subresource),
+            namespace: owned(if asked.is_of_namespace() { "" } else { asked.namespace }),
+            name: owned(asked.name),
+            ..Question::default()
+        };
+        Self {
+            object: asked.object.value(api, matched),
+            old: asked.old_object.value(api, matched),
+            request: asked.request(matched),
+            namespace: namespace.map(|namespace| namespace.to_value()).unwrap_or_default(),
+            authorizer: ForUser { api, user: asked.requester.user().into_owned() },
+            resource,
+        }
+    }
+
+    /// What of a policy does not hold, with these parameters. Where something cannot be judged, that is so too if the
+    /// policy is strict.
+    pub(super) fn denials(&self, expressions: &Expressions, param: &Value, is_strict: bool) -> Vec<Denial> {
+        match self.is_meant(expressions, param) {
+            Ok(false) => return Vec::new(),
+            Err(message) if is_strict => return vec![Denial { message, reason: None }],
+            Err(_) => return Vec::new(),
+            Ok(true) => {}
+        }
+        let composed = Composed::new(self.variables(param), &expressions.variables);
+        let mut budget = Budget::default();
+        let judged = expressions.validations.iter().filter_map(|validation| {
+            match validation.program.run_composed(&composed, &mut budget) {
+                Ok(Val::Bool(true)) => None,
+                Ok(_) => Some(Denial {
+                    message: message(validation, &composed, &mut budget),
+                    reason: validation.reason.clone(),
+                }),
+                Err(error) => {
+                    is_strict.then(|| Denial { message: unjudged(&validation.text, &error), reason: None })
+                }
+            }
+        });
+        judged.collect()
+    }
+
+    /// Whether all conditions hold. One that does not hold settles it, whatever cannot be judged.
+    fn is_meant(&self, expressions: &Expressions, param: &Value) -> Result<bool, String> {
+        let variables = self.variables(param);
+        let mut budget = Budget::of(CONDITIONS_BUDGET);
+        let mut failed = None;
+        for (name, condition) in &expressions.conditions {
+            match condition.run(&variables, &mut budget) {
+                Ok(Val::Bool(true)) => {}
+                Ok(_) => return Ok(false),
+                Err(error) => {
+                    failed.get_or_insert_with(|| {
+                        format!("match condition '{name}' resulted in error: {error}")
+                    });
+                }
+            }
+        }
+        failed.map_or(Ok(true), Err)
+    }
+
+    fn variables<'b>(&'b self, param: &'b Value) -> Vec<(&'b str, Val<'b>)> {
+        let authority = Authority::new(&self.authorizer, self.resource.clone());
+        vec![
+            ("object", Val::of_json(&self.object, None)),
+            ("oldObject", Val::of_json(&self.old, None)),
+            ("request", Val::of_json(&self.request, None)),
+            ("namespaceObject", Val::of_json(&self.namespace, None)),
+            ("params", Val::of_json(param, None)),
+            ("authorizer", Val::from(authority)),
+        ]
+    }
+}
+
+fn unjudged(text: &str, error: &Error) -> String {
+    format!("expression '{text}' resulted in error: {error}")
+}
+
+/// What is said of a validation that does not hold: what its expression makes, unless that fails or is no line of text.
+fn message<'a>(validation: &'a Validation, composed: &Composed<'a>, budget: &mut Budget) -> String {
+    let made = validation.message_expression.as_ref().and_then(|program: &Program| {
+        let made = program.run_composed(composed, budget).ok()?;
+        let text = made.as_text()?.trim();
+        let fits = !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains(['\n', '\r']);
+        fits.then(|| text.to_string())
+    });
+    let given = || validation.message.clone();
+    made.or_else(given).unwrap_or_else(|| format!("failed expression: {}", validation.text))
+}
+
+/// Decides for whoever makes the request, or for an account that an expression names.
+struct ForUser<'a> {
+    api: &'a Api,
+    user: User,
+}
+
+impl std::fmt::Debug for ForUser<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForUser").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Authorizer for ForUser<'_> {
+    fn decide(&self, question: &Question) -> Result<Decision, String> {
+        let account = question.account.as_ref();
+        let account = account.map(|(namespace, name)| User::of_service_account(namespace, name));
+        let on = match &question.path {
+            Some(path) => On::Path(path),
+            None => On::Resource(ResourceAttributes {
+                group: &question.group,
+                resource: &question.resource,
+                subresource: &question.subresource,
+                namespace: &question.namespace,
+                name: &question.name,
+                on_node: "",
+            }),
+        };
+        let user = account.as_ref().unwrap_or(&self.user);
+        let decision = self.api.decide(&authorization::Attributes { user, verb: &question.verb, on });
+        Ok(Decision { allowed: decision.allowed, reason: decision.reason })
+    }
+}

@@ -1,0 +1,69 @@
+//! The objects that parameterise a policy.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::attributes::Attributes;
+use super::configured::{Binding, Policy};
+use crate::{Api, Selection};
+use base::quote::quote;
+use object::selector::Selector;
+use object::{Key, Object, ServedKind};
+
+/// The parameters by which a binding asks its policy, one after the other; null for a policy that has none. The error
+/// is why there are none where there should be.
+pub(super) fn of(
+    api: &Api,
+    asked: &Attributes<'_>,
+    policy: &Policy,
+    binding: &Binding,
+) -> Result<Vec<Value>, String> {
+    let Some(kind) = &policy.param_kind else { return Ok(vec![Value::Null]) };
+    let Some(wanted) = &binding.param_ref else { return Ok(vec![Value::Null]) };
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (api_version, name) = (text(&kind.api_version), text(&kind.kind));
+    let served = api.kinds().by_api_version(&api_version, &name).ok_or_else(|| {
+        let group = if api_version.contains('/') { "" } else { "/" };
+        format!("failed to find resource referenced by paramKind: '{group}{api_version}, Kind={name}'")
+    })?;
+    let namespace = namespace(asked, served, wanted.namespace.as_deref())?;
+    let found: Vec<Arc<Object>> = match wanted.name.as_deref().filter(|name| !name.is_empty()) {
+        Some(name) => {
+            let found = api.get(served.kind(), &Key::new(namespace.as_str(), name));
+            found.into_iter().collect()
+        }
+        None => {
+            let labels = Selector::from_optional(wanted.selector.as_ref());
+            let selection = Selection { labels, ..Selection::default() };
+            let place = (!namespace.is_empty()).then_some(namespace.as_str());
+            let all = api.list(served.kind(), place).objects;
+            all.into_iter().filter(|object| selection.labels.matches(object.meta().labels.as_ref())).collect()
+        }
+    };
+    if found.is_empty() && wanted.parameter_not_found_action.as_deref() != Some("Allow") {
+        return Err(format!(
+            "no params found for policy binding with {} parameterNotFoundAction",
+            quote("Deny").replace('"', "`")
+        ));
+    }
+    Ok(found.iter().map(|object| served.value(object)).collect())
+}
+
+/// Where they are looked for; empty for those of the cluster.
+fn namespace(asked: &Attributes<'_>, served: ServedKind, given: Option<&str>) -> Result<String, String> {
+    let given = given.filter(|namespace| !namespace.is_empty());
+    if !served.kind().namespaced() {
+        return match given {
+            Some(_) => Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".into()),
+            None => Ok(String::new()),
+        };
+    }
+    match given.or(Some(asked.namespace).filter(|namespace| !namespace.is_empty())) {
+        Some(namespace) => Ok(namespace.into()),
+        None => {
+            Err("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                .into())
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Which requests a policy or a binding is about, and the objects that parameterise it.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, NamedRuleWithOperations, ParamKind, ParamRef,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use crate::default::{set, set_text};
+use crate::kinds::webhook_configuration::{MATCH_POLICIES, RuleView};
+use crate::validate::{FieldErrors, Path, names, selector};
+
+pub(super) fn apply_defaults(of: &mut MatchResources) {
+    set_text(&mut of.match_policy, "Equivalent");
+    set(&mut of.namespace_selector, LabelSelector::default());
+    set(&mut of.object_selector, LabelSelector::default());
+    let excluded = of.exclude_resource_rules.iter_mut().flatten();
+    for rule in of.resource_rules.iter_mut().flatten().chain(excluded) {
+        set_text(&mut rule.scope, "*");
+    }
+}
+
+pub(super) fn validate(errors: &mut FieldErrors, path: &Path<'_>, of: &MatchResources) {
+    errors.required_one_of(&path.child("matchPolicy"), of.match_policy.as_deref(), MATCH_POLICIES);
+    for (field, own) in
+        [("namespaceSelector", &of.namespace_selector), ("objectSelector", &of.object_selector)]
+    {
+        match own {
+            Some(own) => selector::label_selector(errors, &path.child(field), own),
+            None => errors.required(&path.child(field), ""),
+        }
+    }
+    for (field, rules) in
+        [("resourceRules", &of.resource_rules), ("excludeResourceRules", &of.exclude_resource_rules)]
+    {
+        let list = path.child(field);
+        for (i, rule) in rules.iter().flatten().enumerate() {
+            named_rule(errors, &list.index(i), rule);
+        }
+    }
+}
+
+fn named_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &NamedRuleWithOperations) {
+    let mut seen = HashSet::new();
+    for (i, name) in rule.resource_names.iter().flatten().enumerate() {
+        let list = path.child("resourceNames");
+        errors.invalid_each(&list.index(i), name, names::path_segment(name));
+        if !seen.insert(name) {
+            errors.duplicate(&list.index(i), name);
+        }
+    }
+    RuleView {
+        operations: rule.operations.as_deref(),
+        groups: rule.api_groups.as_deref(),
+        versions: rule.api_versions.as_deref(),
+        resources: rule.resources.as_deref(),
+        scope: rule.scope.as_deref(),
+    }
+    .validate(errors, path);
+}
+
+pub(super) fn param_kind(errors: &mut FieldErrors, path: &Path<'_>, kind: &ParamKind) {
+    let at = path.child("apiVersion");
+    match kind.api_version.as_deref().unwrap_or_default() {
+        "" => errors.required(&at, ""),
+        given if given.matches('/').count() > 1 => {
+            errors.invalid(&at, given, format!("unexpected GroupVersion string: {given}"));
+        }
+        given => {
+            let (group, version) = given.split_once('/').unwrap_or(("", given));
+            if !group.is_empty() {
+                errors.invalid_each(&at, group, names::dns_1123_subdomain(group));
+            }
+            if version.is_empty() {
+                errors.invalid(&at, given, "version must be specified");
+            } else {
+                errors.invalid_each(&at, version, names::dns_1035_label(version));
+            }
+        }
+    }
+    let at = path.child("kind");
+    match kind.kind.as_deref().unwrap_or_default() {
+        "" => errors.required(&at, ""),
+        given => {
+            for fault in names::dns_1035_label(&given.to_lowercase()) {
+                let detail = format!("may have mixed case, but should otherwise match: {fault}");
+                errors.invalid(&at, given, detail);
+            }
+        }
+    }
+}
+
+pub(super) fn param_ref(errors: &mut FieldErrors, path: &Path<'_>, of: &ParamRef) {
+    const BOTH: &str = "name and selector are mutually exclusive";
+    let name = of.name.as_deref().filter(|name| !name.is_empty());
+    if let Some(name) = name {
+        errors.invalid_each(&path.child("name"), name, names::path_segment(name));
+        if of.selector.is_some() {
+            errors.forbidden(&path.child("name"), BOTH);
+        }
+    }
+    if let Some(own) = &of.selector {
+        selector::label_selector(errors, &path.child("selector"), own);
+        if name.is_some() {
+            errors.forbidden(&path.child("selector"), BOTH);
+        }
+    }
+    if name.is_none() && of.selector.is_none() {
+        errors.required(path, "one of name or selector must be specified");
+    }
+    let action = of.parameter_not_found_action.as_deref().filter(|action| !action.is_empty());
+    errors.required_one_of(&path.child("parameterNotFoundAction"), action, &["Deny", "Allow"]);
+}

@@ -1,0 +1,7 @@
+//! Admission policies and their bindings: what may be written, in expressions that users bring, and where that holds.
+
+mod expressions;
+mod matching;
+mod validating;
+
+pub(crate) use expressions::{Expressions, Validation};
