@@ -229,6 +229,14 @@ kinds! { $
     ValidatingWebhookConfiguration(admissionregistration::v1::ValidatingWebhookConfiguration) = "admissionregistration.k8s.io", "v1",
         "validatingwebhookconfigurations", "validatingwebhookconfiguration",
         short [], categories ["api-extensions"], Cluster, PlainGenerations, subresources [];
+    /// What is made of what is written, in expressions.
+    MutatingAdmissionPolicy(admissionregistration::v1::MutatingAdmissionPolicy) = "admissionregistration.k8s.io", "v1",
+        "mutatingadmissionpolicies", "mutatingadmissionpolicy",
+        short [], categories ["api-extensions"], Cluster, SpecGenerations, subresources [];
+    /// Where a mutating policy holds.
+    MutatingAdmissionPolicyBinding(admissionregistration::v1::MutatingAdmissionPolicyBinding) = "admissionregistration.k8s.io", "v1",
+        "mutatingadmissionpolicybindings", "mutatingadmissionpolicybinding",
+        short [], categories ["api-extensions"], Cluster, SpecGenerations, subresources [];
     /// What may be written, in expressions.
     ValidatingAdmissionPolicy(admissionregistration::v1::ValidatingAdmissionPolicy) = "admissionregistration.k8s.io", "v1",
         "validatingadmissionpolicies", "validatingadmissionpolicy",

@@ -20,7 +20,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
 pub(super) const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
 pub(super) const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
-const REINVOCATION_POLICIES: &[&str] = &["IfNeeded", "Never"];
+pub(super) const REINVOCATION_POLICIES: &[&str] = &["IfNeeded", "Never"];
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
 /// Seconds that a webhook may take.

@@ -191,6 +191,16 @@ fn every_kind_has_a_cell_a_column_api_6() {
         ),
         (Kind::ValidatingAdmissionPolicy, json!({}), "n|0|<unset>|30m"),
         (
+            Kind::MutatingAdmissionPolicy,
+            json!({"spec": {"mutations": [{"patchType": "JSONPatch"}]}}),
+            "n|1|<unset>|30m",
+        ),
+        (
+            Kind::MutatingAdmissionPolicyBinding,
+            json!({"spec": {"policyName": "p", "paramRef": {"selector": {"matchLabels": {"a": "b"}}}}}),
+            "n|p|a=b|30m",
+        ),
+        (
             Kind::ValidatingAdmissionPolicyBinding,
             json!({"spec": {"policyName": "p", "paramRef": {"name": "l", "namespace": "a"}, "validationActions": []}}),
             "n|p|a/l|30m",

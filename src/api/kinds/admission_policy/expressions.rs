@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, ValidatingAdmissionPolicySpec, Validation as GivenValidation, Variable,
+    MatchCondition, MutatingAdmissionPolicySpec, Mutation as GivenMutation, ValidatingAdmissionPolicySpec,
+    Validation as GivenValidation, Variable,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::json;
@@ -53,6 +54,16 @@ pub(crate) struct Expressions {
     /// What the others read as `variables.NAME`; each may read those before it.
     pub(crate) variables: Vec<(String, Program)>,
     pub(crate) validations: Vec<Validation>,
+    pub(crate) mutations: Vec<Mutation>,
+}
+
+/// What is made of an object.
+#[derive(Debug)]
+pub(crate) enum Mutation {
+    /// A configuration that is merged into it.
+    Apply(Program),
+    /// A list of steps that change it.
+    JsonPatch(Program),
 }
 
 /// What must hold.
@@ -114,7 +125,33 @@ impl Expressions {
                 errors.duplicate(&path.child("key"), annotation.key.as_str());
             }
         }
-        Self { conditions, variables, validations }
+        Self { conditions, variables, validations, mutations: Vec::new() }
+    }
+
+    /// Compiles those of a mutating policy; what is wrong with them goes to `errors`.
+    pub(crate) fn of_mutating(errors: &mut FieldErrors, spec: &MutatingAdmissionPolicySpec) -> Self {
+        let path = Path::root("spec");
+        let mut compiler = Compiler::new(spec.param_kind.is_some());
+        let conditions = compiler.conditions(
+            errors,
+            &path.child("matchConditions"),
+            spec.match_conditions.as_deref().unwrap_or_default(),
+        );
+        let variables = compiler.variables(
+            errors,
+            &path.child("variables"),
+            spec.variables.as_deref().unwrap_or_default(),
+        );
+        let list = path.child("mutations");
+        let given = spec.mutations.as_deref().unwrap_or_default();
+        if given.is_empty() {
+            errors.required(&list, "mutations must contain at least one item");
+        }
+        let mut mutations = Vec::new();
+        for (i, mutation) in given.iter().enumerate() {
+            mutations.extend(compiler.mutation(errors, &list.index(i), mutation));
+        }
+        Self { conditions, variables, validations: Vec::new(), mutations }
     }
 }
 
@@ -126,6 +163,8 @@ enum Sort {
     Validation,
     Message,
     Annotation,
+    Apply,
+    JsonPatch,
 }
 
 struct Compiler {
@@ -173,12 +212,15 @@ impl Compiler {
             Sort::Message => &[Type::Text],
             Sort::Annotation => &[Type::Text, Type::Null],
             Sort::Variable => &[Type::Dyn],
+            Sort::Apply => &[Type::Written],
+            Sort::JsonPatch => &[Type::List],
         };
         let mut environment = match sort {
             // What else there is to read is not judged before it is known whether the policy is asked.
             Sort::Condition => Environment::of(self.environment.variables.clone()),
             _ => self.environment.clone(),
         };
+        environment.writes_objects = matches!(sort, Sort::Apply | Sort::JsonPatch);
         if sort != Sort::Message {
             environment.variables.push(("authorizer", Type::Dyn));
         }
@@ -280,6 +322,44 @@ impl Compiler {
             message_expression,
             reason: given.reason.clone(),
         })
+    }
+}
+
+impl Compiler {
+    fn mutation(
+        &mut self,
+        errors: &mut FieldErrors,
+        path: &Path<'_>,
+        given: &GivenMutation,
+    ) -> Option<Mutation> {
+        const MISSING: &str = "expression is not specified";
+        let apply = given.apply_configuration.as_ref().map(|own| own.expression.as_deref());
+        let patch = given.json_patch.as_ref().map(|own| own.expression.as_deref());
+        let (own, other, field, not, sort) = match given.patch_type.as_str() {
+            "ApplyConfiguration" => (apply, patch, "applyConfiguration", "jsonPatch", Sort::Apply),
+            "JSONPatch" => (patch, apply, "jsonPatch", "applyConfiguration", Sort::JsonPatch),
+            "" => {
+                errors.required(&path.child("patchType"), "");
+                return None;
+            }
+            unknown => {
+                errors.one_of(&path.child("patchType"), unknown, &["ApplyConfiguration", "JSONPatch"]);
+                return None;
+            }
+        };
+        let kind = &given.patch_type;
+        if other.is_some() {
+            let why = format!("must not be specified when patchType is {kind}");
+            errors.forbidden(&path.child(not), why);
+        }
+        let at = path.child(field);
+        let Some(source) = own else {
+            errors.required(&at, format!("must be specified when patchType is {kind}"));
+            return None;
+        };
+        let source = source.unwrap_or_default();
+        let program = self.compile(errors, &at.child("expression"), source, sort, MISSING)?;
+        Some(if sort == Sort::Apply { Mutation::Apply(program) } else { Mutation::JsonPatch(program) })
     }
 }
 

@@ -6,9 +6,11 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, NamedRuleWithOperations, ParamKind, ParamRef,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Value, json};
 
 use crate::default::{set, set_text};
-use crate::kinds::webhook_configuration::{MATCH_POLICIES, RuleView};
+use crate::kinds::columns::selector_cell;
+use crate::kinds::webhook_configuration::{FAILURE_POLICIES, MATCH_POLICIES, RuleView};
 use crate::validate::{FieldErrors, Path, names, selector};
 
 pub(super) fn apply_defaults(of: &mut MatchResources) {
@@ -21,7 +23,61 @@ pub(super) fn apply_defaults(of: &mut MatchResources) {
     }
 }
 
-pub(super) fn validate(errors: &mut FieldErrors, path: &Path<'_>, of: &MatchResources) {
+/// What every policy says besides its expressions; `path` is its spec's.
+pub(super) fn policy(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    failure_policy: Option<&str>,
+    kind: Option<&ParamKind>,
+    constraints: Option<&MatchResources>,
+) {
+    errors.required_one_of(&path.child("failurePolicy"), failure_policy, FAILURE_POLICIES);
+    if let Some(kind) = kind {
+        param_kind(errors, &path.child("paramKind"), kind);
+    }
+    let at = path.child("matchConstraints");
+    let Some(constraints) = constraints else { return errors.required(&at, "") };
+    validate(errors, &at, constraints);
+    if constraints.resource_rules.as_ref().is_none_or(Vec::is_empty) {
+        errors.required(&at.child("resourceRules"), "");
+    }
+}
+
+/// What every binding says besides its policy; `path` is its spec's.
+pub(super) fn binding(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    params: Option<&ParamRef>,
+    matched: Option<&MatchResources>,
+) {
+    if let Some(of) = params {
+        param_ref(errors, &path.child("paramRef"), of);
+    }
+    if let Some(of) = matched {
+        validate(errors, &path.child("matchResources"), of);
+    }
+}
+
+/// The cell of a policy's parameters.
+pub(super) fn shown_kind(kind: Option<&ParamKind>) -> Value {
+    let Some(kind) = kind else { return json!("<unset>") };
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    json!(format!("{}/{}", text(&kind.api_version), text(&kind.kind)))
+}
+
+/// The cell of what a binding takes its parameters from.
+pub(super) fn shown_ref(of: Option<&ParamRef>) -> Value {
+    let Some(of) = of else { return json!("<unset>") };
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    match (text(&of.namespace), text(&of.name), &of.selector) {
+        (Some(namespace), Some(name), _) => json!(format!("{namespace}/{name}")),
+        (None, Some(name), _) => json!(name),
+        (_, None, Some(selector)) => selector_cell(Some(selector)),
+        (_, None, None) => json!("<unset>"),
+    }
+}
+
+fn validate(errors: &mut FieldErrors, path: &Path<'_>, of: &MatchResources) {
     errors.required_one_of(&path.child("matchPolicy"), of.match_policy.as_deref(), MATCH_POLICIES);
     for (field, own) in
         [("namespaceSelector", &of.namespace_selector), ("objectSelector", &of.object_selector)]
@@ -60,7 +116,7 @@ fn named_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &NamedRuleWithOpe
     .validate(errors, path);
 }
 
-pub(super) fn param_kind(errors: &mut FieldErrors, path: &Path<'_>, kind: &ParamKind) {
+fn param_kind(errors: &mut FieldErrors, path: &Path<'_>, kind: &ParamKind) {
     let at = path.child("apiVersion");
     match kind.api_version.as_deref().unwrap_or_default() {
         "" => errors.required(&at, ""),
@@ -91,7 +147,7 @@ pub(super) fn param_kind(errors: &mut FieldErrors, path: &Path<'_>, kind: &Param
     }
 }
 
-pub(super) fn param_ref(errors: &mut FieldErrors, path: &Path<'_>, of: &ParamRef) {
+fn param_ref(errors: &mut FieldErrors, path: &Path<'_>, of: &ParamRef) {
     const BOTH: &str = "name and selector are mutually exclusive";
     let name = of.name.as_deref().filter(|name| !name.is_empty());
     if let Some(name) = name {

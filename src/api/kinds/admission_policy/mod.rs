@@ -2,6 +2,7 @@
 
 mod expressions;
 mod matching;
+mod mutating;
 mod validating;
 
-pub(crate) use expressions::{Expressions, Validation};
+pub(crate) use expressions::{Expressions, Mutation, Validation};

@@ -3,16 +3,15 @@
 use std::collections::HashSet;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::expressions::Expressions;
-use super::matching;
+use super::matching::{self, shown_kind, shown_ref};
 use crate::default::set_text;
-use crate::kinds::columns::{Column, selector_cell};
+use crate::kinds::columns::Column;
 use crate::kinds::resource::Resource;
-use crate::kinds::webhook_configuration::FAILURE_POLICIES;
 use crate::validate::{FieldErrors, Path, names};
 
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
@@ -31,14 +30,7 @@ impl Resource for ValidatingAdmissionPolicy {
         Column::text(
             "ParamKind",
             "ParamKind specifies the kind of resources used to parameterize this policy",
-            |policy, _| {
-                let kind = policy.spec.as_ref().and_then(|spec| spec.param_kind.as_ref());
-                let text = |text: &Option<String>| text.clone().unwrap_or_default();
-                json!(kind.map_or_else(
-                    || "<unset>".to_string(),
-                    |kind| format!("{}/{}", text(&kind.api_version), text(&kind.kind))
-                ))
-            },
+            |policy, _| shown_kind(policy.spec.as_ref().and_then(|spec| spec.param_kind.as_ref())),
         ),
         Column::age(),
     ];
@@ -52,24 +44,13 @@ impl Resource for ValidatingAdmissionPolicy {
     fn validate(&self, errors: &mut FieldErrors) {
         let spec = self.spec.clone().unwrap_or_default();
         let path = Path::root("spec");
-        errors.required_one_of(
-            &path.child("failurePolicy"),
+        matching::policy(
+            errors,
+            &path,
             spec.failure_policy.as_deref(),
-            FAILURE_POLICIES,
+            spec.param_kind.as_ref(),
+            spec.match_constraints.as_ref(),
         );
-        if let Some(kind) = &spec.param_kind {
-            matching::param_kind(errors, &path.child("paramKind"), kind);
-        }
-        let at = path.child("matchConstraints");
-        match &spec.match_constraints {
-            None => errors.required(&at, ""),
-            Some(constraints) => {
-                matching::validate(errors, &at, constraints);
-                if constraints.resource_rules.as_ref().is_none_or(Vec::is_empty) {
-                    errors.required(&at.child("resourceRules"), "");
-                }
-            }
-        }
         Expressions::of_validating(errors, self.metadata.name.as_deref().unwrap_or_default(), &spec);
     }
 
@@ -92,7 +73,7 @@ impl Resource for ValidatingAdmissionPolicyBinding {
         Column::text(
             "ParamRef",
             "ParamRef indicates the param resource which sets the configration param",
-            |binding, _| shown(binding.spec.param_ref.as_ref()),
+            |binding, _| shown_ref(binding.spec.param_ref.as_ref()),
         ),
         Column::age(),
     ];
@@ -107,12 +88,8 @@ impl Resource for ValidatingAdmissionPolicyBinding {
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec");
         errors.required_name(&path.child("policyName"), &self.spec.policy_name, names::dns_1123_subdomain);
-        if let Some(of) = &self.spec.param_ref {
-            matching::param_ref(errors, &path.child("paramRef"), of);
-        }
-        if let Some(of) = &self.spec.match_resources {
-            matching::validate(errors, &path.child("matchResources"), of);
-        }
+        let (params, matched) = (self.spec.param_ref.as_ref(), self.spec.match_resources.as_ref());
+        matching::binding(errors, &path, params, matched);
         let list = path.child("validationActions");
         let mut seen = HashSet::new();
         for (i, action) in self.spec.validation_actions.iter().enumerate() {
@@ -129,17 +106,5 @@ impl Resource for ValidatingAdmissionPolicyBinding {
         if seen.is_empty() {
             errors.required(&list, "at least one validation action is required");
         }
-    }
-}
-
-/// What a binding takes its parameters from.
-fn shown(of: Option<&ParamRef>) -> Value {
-    let Some(of) = of else { return json!("<unset>") };
-    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    match (text(&of.namespace), text(&of.name), &of.selector) {
-        (Some(namespace), Some(name), _) => json!(format!("{namespace}/{name}")),
-        (None, Some(name), _) => json!(name),
-        (_, None, Some(selector)) => selector_cell(Some(selector)),
-        (_, None, None) => json!("<unset>"),
     }
 }
