@@ -118,6 +118,17 @@ pub enum ApiError {
         /// Machine-readable parts of it.
         causes: Vec<Cause>,
     },
+    /// A webhook has refused it, in its own words.
+    Denied {
+        /// As the webhook has it: 400 to 599.
+        code: u16,
+        /// Machine-readable; empty where it gives none.
+        reason: String,
+        /// Who refuses, and why.
+        message: String,
+        /// Its own `StatusDetails`.
+        details: Option<serde_json::Value>,
+    },
     /// Whoever asks may not do this, whatever the object (403).
     NotPermitted(String),
     /// Whoever asks may not do this to a resource, which may not be there (403).
@@ -250,13 +261,14 @@ impl ApiError {
             Self::UnsupportedMediaType(_) => 415,
             Self::TooManyRequests { .. } => 429,
             Self::Internal(_) | Self::Failure(_) => 500,
+            Self::Denied { code, .. } => *code,
             Self::Unavailable(_) => 503,
             Self::TooLargeRevision { .. } | Self::Timeout(_) => 504,
         }
     }
 
     /// The machine-readable reason; empty where Kubernetes gives none.
-    pub(crate) fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &str {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
@@ -276,6 +288,7 @@ impl ApiError {
             Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
             Self::TooManyRequests { .. } => "TooManyRequests",
             Self::Internal(_) => "InternalError",
+            Self::Denied { reason, .. } => reason,
             Self::Failure(_) => "",
             Self::Unavailable(_) => "ServiceUnavailable",
             Self::TooLargeRevision { .. } | Self::Timeout(_) => "Timeout",
@@ -378,6 +391,9 @@ impl ApiError {
                 }]),
                 ..StatusDetails::default()
             }),
+            Self::Denied { details, .. } => {
+                details.clone().and_then(|details| serde_json::from_value(details).ok())
+            }
             Self::NoSuchResource | Self::UnsupportedMediaType(_) | Self::Unprocessable(_) => {
                 Some(StatusDetails::default())
             }
@@ -461,6 +477,7 @@ impl std::fmt::Display for ApiError {
             }
             Self::Unauthorized => f.write_str("Unauthorized"),
             Self::UnsupportedMediaType(message) => write!(f, "{message}"),
+            Self::Denied { message, .. } => f.write_str(message),
             Self::Internal(message) => write!(f, "Internal error occurred: {message}"),
             Self::TooManyRequests { message, .. }
             | Self::ApplyConflict { message, .. }

@@ -10,9 +10,11 @@ pub mod admission;
 mod authorization;
 mod cel;
 pub mod certificates;
+mod context;
 mod default;
 pub mod definitions;
 mod deletion;
+mod endpoints;
 mod error;
 mod formats;
 mod generated_name;
@@ -110,6 +112,7 @@ struct Inner {
     pod_budget: admission::active_pods::PodBudget,
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
+    webhooks: admission::Webhooks,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
@@ -134,6 +137,7 @@ impl Api {
             pod_budget: admission::active_pods::PodBudget::default(),
             signer,
             bindings: authorization::Bindings::default(),
+            webhooks: admission::Webhooks::default(),
             usage: RwLock::default(),
             verdicts: RwLock::default(),
         };
@@ -167,6 +171,13 @@ impl Api {
     /// Who asks: this user, or the actor whose handle this is.
     fn requester<'a>(&self, user: Option<&'a identity::User>) -> admission::Requester<'a> {
         user.map_or(admission::Requester::Actor(self.manager), admission::Requester::User)
+    }
+
+    /// An object was written, or is gone: what follows from definitions and from configurations of admission does so from
+    /// now on.
+    fn object_stored(&self, object: &Object) {
+        self.definition_stored(object);
+        self.inner.webhooks.object_stored(object);
     }
 
     fn store(&self) -> &Store {

@@ -2,10 +2,6 @@
 //! a request by it, and by nothing else.
 //!
 //! It borrows everything and encodes nothing: the `AdmissionRequest` is made when somebody wants to read it.
-#![cfg_attr(
-    not(test),
-    expect(dead_code, reason = "webhooks and policies are asked from the next commits on")
-)]
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

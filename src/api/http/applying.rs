@@ -11,6 +11,7 @@ use super::response_format::ResponseFormat;
 use super::sent::read_object;
 use super::written::answer_written;
 use super::{Server, body, write_options};
+use crate::admission::Operation;
 use crate::patch::PatchType;
 use crate::warnings::warnings_of;
 use crate::{ApiError, Apply, Part, rules};
@@ -38,12 +39,15 @@ pub(super) async fn answer(
     let asked = Apply { served, key: key.clone(), part, subresource: None, config, force };
     let place = in_stored_version(target);
     let mut warnings = Vec::new();
-    let applied = server.api().apply(&asked, &options, |value| {
-        let read = body::ReadValue { value, duplicates: Vec::new() };
-        let (object, warned) = read_object(&server.api().kinds(), &place, read, wanted)?;
-        warnings = warned;
-        Ok(object)
-    })?;
+    let apply = || {
+        server.api().apply(&asked, &options, |value| {
+            let read = body::ReadValue { value, duplicates: Vec::new() };
+            let (object, warned) = read_object(&server.api().kinds(), &place, read, wanted)?;
+            warnings = warned;
+            Ok(object)
+        })
+    };
+    let applied = server.in_turn(wanted, target, &[Operation::Create, Operation::Update], apply).await?;
     warnings.extend(warnings_of(&applied.object, applied.before.as_deref()));
     let status = if applied.before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     answer_written(server, served, status, wanted, &options, &applied.object, &warnings).await
@@ -76,10 +80,13 @@ pub(super) async fn answer_scale(
     let force = wanted.query.flag("force");
     let asked =
         Apply { served, key: key.clone(), part: Part::Main, subresource: Some("scale"), config, force };
-    server.api().apply(&asked, &options, |value| {
-        let read = body::ReadValue { value, duplicates: Vec::new() };
-        Ok(read_object(&server.api().kinds(), &place, read, wanted)?.0)
-    })?;
+    let apply = || {
+        server.api().apply(&asked, &options, |value| {
+            let read = body::ReadValue { value, duplicates: Vec::new() };
+            Ok(read_object(&server.api().kinds(), &place, read, wanted)?.0)
+        })
+    };
+    server.in_turn(wanted, target, &[Operation::Update], apply).await?;
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::OK, &server.api().scale(target.kind(), key)?)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use http::Method;
 use http::header::{ACCEPT, USER_AGENT};
+use parking_lot::Mutex;
 
 use super::encoding::Writing;
 use super::negotiate::{Accepted, Form, Offer, negotiate};
@@ -30,6 +31,8 @@ pub(super) struct ResponseFormat {
     pub(super) user: Option<Arc<User>>,
     /// The kind that its path names, in that version; none before that is known, and where it names none.
     pub(super) served: Option<ServedKind>,
+    /// What others have to tell the client.
+    pub(super) warned: Arc<Mutex<Vec<String>>>,
     form: Form,
 }
 
@@ -44,7 +47,8 @@ impl ResponseFormat {
         let program = agent.split('/').next().unwrap_or_default();
         let program = program.chars().filter(|c| !c.is_control()).take(MANAGER_MAX_BYTES).collect();
         let accept = accept.join(",");
-        Self { query, writing, options, accept, program, user: None, served: None, form: Form::default() }
+        let (user, served, warned, form) = (None, None, Arc::default(), Form::default());
+        Self { query, writing, options, accept, program, user, served, warned, form }
     }
 
     /// Settles how the answer is written; refuses a client that takes nothing of what there is.

@@ -60,7 +60,6 @@ impl User {
 
     /// An actor of this process, by the name it owns fields by: who that would be in Kubernetes, where each is a client. The
     /// API itself does what it does in the name of its loopback client, which may do everything.
-    #[allow(dead_code, reason = "webhooks are told of it from the next commits on")]
     pub(crate) fn of_actor(name: &str) -> Self {
         let account = |account: &str| {
             let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", AUTHENTICATED];
