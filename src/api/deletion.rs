@@ -85,7 +85,7 @@ impl Api {
                 Step::Remove => self.remove(&current).map(Deleted::Removed),
                 Step::Mark(marked) => {
                     let marked = self.store().replace(*marked, current.revision());
-                    marked.inspect(|marked| self.follow(marked)).map(Deleted::Terminating)
+                    marked.inspect(|marked| self.object_stored(marked)).map(Deleted::Terminating)
                 }
             };
             match result {
@@ -147,7 +147,7 @@ impl Api {
     fn remove(&self, current: &Arc<Object>) -> Result<Arc<Object>, WriteError> {
         let last = self.store().remove(current.kind(), &current.key(), current.revision())?;
         self.give_addresses_back(&last, None);
-        self.follow(&last);
+        self.object_stored(&last);
         Ok(last)
     }
 }

@@ -118,16 +118,31 @@ pub enum ApiError {
         /// Machine-readable parts of it.
         causes: Vec<Cause>,
     },
-    /// A policy that users have configured denies it (403, 413 or 422, by the reason).
-    Denied {
+    /// A policy that users have configured denies it.
+    DeniedByPolicy {
         /// The object's kind.
         kind: Kind,
         /// Its name.
         name: String,
         /// Which policy, and why.
         message: String,
-        /// Machine-readable: `Forbidden`, `RequestEntityTooLarge`, else `Invalid`.
+        /// That, without what it is about.
+        cause: String,
+        /// Machine-readable.
         reason: &'static str,
+        /// 403, 413 or 422.
+        code: u16,
+    },
+    /// A webhook has refused it, in its own words.
+    Denied {
+        /// As the webhook has it: 400 to 599.
+        code: u16,
+        /// Machine-readable; empty where it gives none.
+        reason: String,
+        /// Who refuses, and why.
+        message: String,
+        /// Its own `StatusDetails`.
+        details: Option<serde_json::Value>,
     },
     /// Whoever asks may not do this, whatever the object (403).
     NotPermitted(String),
@@ -257,20 +272,19 @@ impl ApiError {
             Self::MethodNotAllowed(_) => 405,
             Self::NotAcceptable(_) => 406,
             Self::Expired(_) => 410,
-            Self::Denied { reason: "Forbidden", .. } => 403,
-            Self::Denied { reason: "RequestEntityTooLarge", .. } => 413,
-            Self::Denied { .. } => 422,
+            Self::DeniedByPolicy { code, .. } => *code,
             Self::TooLarge(_) => 413,
             Self::UnsupportedMediaType(_) => 415,
             Self::TooManyRequests { .. } => 429,
             Self::Internal(_) | Self::Failure(_) => 500,
+            Self::Denied { code, .. } => *code,
             Self::Unavailable(_) => 503,
             Self::TooLargeRevision { .. } | Self::Timeout(_) => 504,
         }
     }
 
     /// The machine-readable reason; empty where Kubernetes gives none.
-    pub(crate) fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &str {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
@@ -286,11 +300,12 @@ impl ApiError {
             Self::MethodNotAllowed(_) => "MethodNotAllowed",
             Self::NotAcceptable(_) => "NotAcceptable",
             Self::Expired(_) => "Expired",
-            Self::Denied { reason, .. } => reason,
+            Self::DeniedByPolicy { reason, .. } => reason,
             Self::TooLarge(_) => "RequestEntityTooLarge",
             Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
             Self::TooManyRequests { .. } => "TooManyRequests",
             Self::Internal(_) => "InternalError",
+            Self::Denied { reason, .. } => reason,
             Self::Failure(_) => "",
             Self::Unavailable(_) => "ServiceUnavailable",
             Self::TooLargeRevision { .. } | Self::Timeout(_) => "Timeout",
@@ -337,8 +352,8 @@ impl ApiError {
             Self::Conflict { kind, name, causes, .. } | Self::Forbidden { kind, name, causes, .. } => {
                 of(kind, name, kind.info().plural, causes)
             }
-            Self::Denied { kind, name, message, .. } => {
-                let cause = Cause { reason: String::new(), message: message.clone(), field: String::new() };
+            Self::DeniedByPolicy { kind, name, cause, .. } => {
+                let cause = Cause { reason: String::new(), message: cause.clone(), field: String::new() };
                 of(kind, name, kind.info().plural, &[cause])
             }
             Self::Invalid { kind, name, causes } => of(kind, name, kind.info().name, causes),
@@ -397,6 +412,9 @@ impl ApiError {
                 }]),
                 ..StatusDetails::default()
             }),
+            Self::Denied { details, .. } => {
+                details.clone().and_then(|details| serde_json::from_value(details).ok())
+            }
             Self::NoSuchResource | Self::UnsupportedMediaType(_) | Self::Unprocessable(_) => {
                 Some(StatusDetails::default())
             }
@@ -464,7 +482,7 @@ impl std::fmt::Display for ApiError {
             Self::InvalidRequest { what, group, name, causes } => {
                 write!(f, "{what}.{group} {} is invalid: {}", quote(name), joined(causes))
             }
-            Self::Forbidden { kind, name, message, .. } | Self::Denied { kind, name, message, .. } => {
+            Self::Forbidden { kind, name, message, .. } => {
                 let plural = kind.info().qualified_plural();
                 write!(f, "{plural} {} is forbidden: {message}", quote(name))
             }
@@ -480,6 +498,7 @@ impl std::fmt::Display for ApiError {
             }
             Self::Unauthorized => f.write_str("Unauthorized"),
             Self::UnsupportedMediaType(message) => write!(f, "{message}"),
+            Self::Denied { message, .. } | Self::DeniedByPolicy { message, .. } => f.write_str(message),
             Self::Internal(message) => write!(f, "Internal error occurred: {message}"),
             Self::TooManyRequests { message, .. }
             | Self::ApplyConflict { message, .. }

@@ -10,9 +10,11 @@ pub mod admission;
 mod authorization;
 mod cel;
 pub mod certificates;
+mod context;
 mod default;
 pub mod definitions;
 mod deletion;
+mod endpoints;
 mod error;
 mod formats;
 mod generated_name;
@@ -111,6 +113,7 @@ struct Inner {
     pod_budget: admission::active_pods::PodBudget,
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
+    webhooks: admission::Webhooks,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
@@ -136,6 +139,7 @@ impl Api {
             pod_budget: admission::active_pods::PodBudget::default(),
             signer,
             bindings: authorization::Bindings::default(),
+            webhooks: admission::Webhooks::default(),
             usage: RwLock::default(),
             verdicts: RwLock::default(),
         };
@@ -171,14 +175,12 @@ impl Api {
         user.map_or(admission::Requester::Actor(self.manager), admission::Requester::User)
     }
 
-    /// An object was written, or is gone: what is acted on at once is acted on by what it says now.
-    fn follow(&self, object: &Object) {
+    /// An object was written, or is gone: what follows from definitions and from configurations of admission does so from
+    /// now on.
+    fn object_stored(&self, object: &Object) {
         self.definition_stored(object);
-        self.policies().object_stored(object);
-    }
-
-    fn policies(&self) -> &admission::policy::Policies {
-        &self.inner.policies
+        self.inner.webhooks.object_stored(object);
+        self.inner.policies.object_stored(object);
     }
 
     fn store(&self) -> &Store {

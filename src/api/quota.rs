@@ -70,7 +70,7 @@ impl Api {
     }
 
     fn add_usage(&self, quota: &Key, more: &ResourceList) -> Result<Shared<ResourceQuota>, ApiError> {
-        self.modify_status::<ResourceQuota>(quota, |quota| {
+        self.modify_status_unasked::<ResourceQuota>(quota, |quota| {
             let status = quota.status.get_or_insert_default();
             add_to(status.used.get_or_insert_default(), more);
             Ok(())
@@ -81,7 +81,7 @@ impl Api {
 impl<'a> OpenBooks<'a> {
     /// See [`Api::recount_quota`].
     pub(super) fn recount(&self, key: &Key) -> Result<Shared<ResourceQuota>, ApiError> {
-        self.api.modify_status::<ResourceQuota>(key, |quota| {
+        self.api.modify_status_unasked::<ResourceQuota>(key, |quota| {
             let spec = quota.spec.clone().unwrap_or_default();
             let used = count(self.api, key.namespace(), &spec);
             let status = ResourceQuotaStatus { hard: spec.hard, used: Some(used) };

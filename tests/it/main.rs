@@ -38,3 +38,4 @@ mod spec;
 mod stopping;
 mod streams;
 mod terminal;
+mod webhooks;

@@ -2,10 +2,6 @@
 //! a request by it, and by nothing else.
 //!
 //! It borrows everything and encodes nothing: the `AdmissionRequest` is made when somebody wants to read it.
-#![cfg_attr(
-    not(test),
-    expect(dead_code, reason = "webhooks and policies are asked from the next commits on")
-)]
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::identity::User;
 use crate::kinds::Kinds;
 use crate::subresource;
+use crate::warnings::Warnings;
 use crate::{Api, DeleteOptions, Propagation, WriteOptions};
 use object::selector::Labels;
 use object::{Kind, Object, ServedKind};
@@ -109,8 +106,8 @@ impl<'a> Subject<'a> {
 pub(crate) enum Options<'a> {
     Write(&'a WriteOptions),
     Delete(&'a DeleteOptions),
-    /// A session has none: they are its object.
-    Connect,
+    /// A session has none: they are its object. Only who hears what should be said of it is known.
+    Connect(&'a Warnings),
 }
 
 /// Who asks: somebody who has shown who they are, or an actor of this process.
@@ -217,12 +214,22 @@ impl<'a> Attributes<'a> {
         Attributes { object, ..*self }
     }
 
+    /// Says something to who asks.
+    pub(crate) fn warn(&self, warning: String) {
+        let warnings = match self.options {
+            Options::Write(options) => &options.warnings,
+            Options::Delete(options) => &options.warnings,
+            Options::Connect(warnings) => warnings,
+        };
+        warnings.extend([warning]);
+    }
+
     /// Whether nothing may come of it.
     pub(crate) fn is_dry_run(&self) -> bool {
         match self.options {
             Options::Write(options) => options.dry_run,
             Options::Delete(options) => options.dry_run,
-            Options::Connect => false,
+            Options::Connect(_) => false,
         }
     }
 
@@ -320,7 +327,7 @@ impl<'a> Attributes<'a> {
 
     fn options_value(&self) -> Value {
         let mut value = match self.options {
-            Options::Connect => return Value::Null,
+            Options::Connect(_) => return Value::Null,
             Options::Write(options) => match &options.field_manager {
                 Some(manager) => json!({"fieldManager": manager}),
                 None => json!({}),

@@ -2,10 +2,6 @@
 //!
 //! Every write asks for it, so that looking costs one atomic load and one reference count while nothing changes, and
 //! with nothing configured there is nothing behind it.
-#![cfg_attr(
-    not(test),
-    expect(dead_code, reason = "webhooks and policies are asked from the next commits on")
-)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,18 +2,157 @@
 //! orders it: mutating policies, mutating webhooks; and, of what would be stored, validating policies, validating
 //! webhooks.
 
-use super::attributes::{Attributes, WriteAttributes};
-use super::policy;
+use serde_json::Value;
+
+use super::attributes::{Attributes, Operation, Subject, WriteAttributes};
+use super::draft::Draft;
+pub(super) use super::draft::Rounds;
+use super::{policy, webhook};
 use crate::{Api, ApiError};
-use object::Object;
+use object::{Kind, Object, ServedKind};
+
+/// Whether something that is configured could be asked about such a request.
+pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
+    policy::are_any(api) || webhook::may_be_asked(api, operations, kind, subresource)
+}
 
 /// Lets what is configured change an object on its way.
-#[expect(clippy::unnecessary_wraps, reason = "policies and webhooks refuse")]
-pub(super) fn mutate(_api: &Api, _asked: &WriteAttributes<'_>, _object: &mut Object) -> Result<(), ApiError> {
+pub(super) fn mutate(
+    api: &Api,
+    asked: &WriteAttributes<'_>,
+    object: &mut Object,
+    rounds: &mut Rounds,
+) -> Result<(), ApiError> {
+    ask(api, &mut Written { asked, object }, rounds)
+}
+
+/// Asks policies, then webhooks, in one round.
+fn ask(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiError> {
+    let current = |draft: &dyn Draft| {
+        let asked = draft.attributes();
+        asked.object.value(api, asked.resource)
+    };
+    if rounds.is_second() {
+        rounds.compare(&current(draft));
+    }
+    policy::mutate(api, draft, rounds)?;
+    webhook::mutate(api, draft, rounds)?;
+    if rounds.is_second_due() {
+        rounds.leave(current(draft));
+    }
     Ok(())
 }
 
 /// Asks what is configured whether a request may be granted.
 pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
-    policy::validate(api, asked)
+    policy::validate(api, asked)?;
+    webhook::validate(api, asked)
+}
+
+/// Asks both about a request whose object is not to be changed, or is not there: a deletion, a session.
+pub(super) fn admit(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
+    ask(api, &mut Fixed(asked), &mut Rounds::default())?;
+    validate(api, asked)
+}
+
+/// Asks both about a request that carries something which is not stored, and may be changed.
+pub(super) fn admit_carried(api: &Api, asked: &Attributes<'_>, carried: &mut Value) -> Result<(), ApiError> {
+    let mut rounds = Rounds::default();
+    let mut draft = Carried { asked, value: carried };
+    ask(api, &mut draft, &mut rounds)?;
+    if rounds.is_second_due() {
+        rounds.begin_second();
+        ask(api, &mut draft, &mut rounds)?;
+    }
+    validate(api, &draft.attributes())
+}
+
+/// An object on its way into the store.
+struct Written<'a> {
+    asked: &'a WriteAttributes<'a>,
+    object: &'a mut Object,
+}
+
+impl Draft for Written<'_> {
+    fn attributes(&self) -> Attributes<'_> {
+        self.asked.of_draft(self.object)
+    }
+
+    fn replace(&mut self, api: &Api, served: ServedKind, value: Value) -> Result<bool, ApiError> {
+        let unreadable = |why: String| ApiError::Internal(why);
+        let before: &Object = self.object;
+        let kinds = api.kinds();
+        let mut next = if self.asked.subresource == "scale" {
+            let scaled: k8s_openapi::api::autoscaling::v1::Scale =
+                serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))?;
+            let replicas = scaled.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
+            crate::rules::check_scale(before.name(), replicas)?;
+            let mut next = before.clone();
+            kinds.strategy(before).set_replicas(&mut next, replicas);
+            next
+        } else {
+            let read = Object::from_value(served.kind(), served.stored(value));
+            read.map_err(|error| unreadable(error.to_string()))?
+        };
+        if next.namespace() != before.namespace() {
+            return Err(ApiError::BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the request"
+                    .into(),
+            ));
+        }
+        // What the API gives an object is not a webhook's to give.
+        next.set_managed_fields(before.managed_fields().clone());
+        let (meta, had) = (next.meta_mut(), before.meta());
+        meta.uid.clone_from(&had.uid);
+        meta.creation_timestamp.clone_from(&had.creation_timestamp);
+        meta.resource_version.clone_from(&had.resource_version);
+        meta.generation = had.generation;
+        meta.deletion_timestamp.clone_from(&had.deletion_timestamp);
+        meta.deletion_grace_period_seconds = had.deletion_grace_period_seconds;
+        meta.self_link = None;
+        if meta.name.as_ref().is_none_or(String::is_empty) {
+            meta.name.clone_from(&had.name);
+        }
+        let strategy = kinds.strategy(&next);
+        if self.asked.old.is_none() && strategy.has_status() && !strategy.keeps_status_at_creation() {
+            next.clear_status();
+        }
+        strategy.apply_defaults(&mut next);
+        let has_changed = !next.same_content(before);
+        *self.object = next;
+        Ok(has_changed)
+    }
+}
+
+/// What travels and is not stored.
+struct Carried<'a> {
+    asked: &'a Attributes<'a>,
+    value: &'a mut Value,
+}
+
+impl Draft for Carried<'_> {
+    fn attributes(&self) -> Attributes<'_> {
+        self.asked.with_object(Subject::Carried(self.value))
+    }
+
+    fn replace(&mut self, _: &Api, _: ServedKind, value: Value) -> Result<bool, ApiError> {
+        *self.value = value;
+        Ok(true)
+    }
+}
+
+/// What nobody may change.
+struct Fixed<'a>(&'a Attributes<'a>);
+
+impl Draft for Fixed<'_> {
+    fn attributes(&self) -> Attributes<'_> {
+        *self.0
+    }
+
+    fn replace(&mut self, _: &Api, _: ServedKind, _: Value) -> Result<bool, ApiError> {
+        Err(ApiError::Internal(
+            "an admission webhook attempted to modify the object, which is not supported for this operation"
+                .into(),
+        ))
+    }
 }

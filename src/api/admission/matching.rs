@@ -1,8 +1,4 @@
 //! Which requests a webhook or a policy is asked about: its rules and its selectors, to Kubernetes' letter.
-#![cfg_attr(
-    not(test),
-    expect(dead_code, reason = "webhooks and policies are asked from the next commits on")
-)]
 
 use k8s_openapi::api::admissionregistration::v1::{NamedRuleWithOperations, RuleWithOperations};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;

@@ -3,10 +3,12 @@
 
 pub(super) mod active_pods;
 mod attributes;
+mod below;
 mod claim_resize;
 pub(crate) mod configurations;
 mod default_storage_class;
 mod default_toleration_seconds;
+mod draft;
 mod dynamic;
 mod limit_ranger;
 pub(crate) mod matching;
@@ -20,11 +22,15 @@ mod resource_quota;
 mod runtime_class;
 mod service_account;
 mod storage_protection;
+pub(crate) mod webhook;
 
 use k8s_openapi::api::core::v1::Event;
 
 use super::quota::Charge;
 use super::{Api, ApiError, Part, WriteOptions};
+pub(crate) use dynamic::may_be_asked;
+pub(crate) use webhook::{Webhooks, may_be_asked as webhooks_may_be_asked};
+
 pub(crate) use attributes::{Attributes, Operation, Options, Requester, Subject, WriteAttributes};
 use object::Object;
 
@@ -118,12 +124,40 @@ pub fn plugin_names() -> impl Iterator<Item = &'static str> {
     PLUGINS.iter().map(|plugin| plugin.name)
 }
 
-/// Lets every enabled plugin change a new object, or the next version of one, and then what users have configured; returns
-/// what to tell once it is stored.
+/// What mutating admission has done.
+pub(super) struct Mutated {
+    /// What to tell once the object is stored.
+    pub(super) events: Vec<Event>,
+    /// What users have configured has changed the object.
+    pub(super) by_users: bool,
+}
+
+/// Lets every enabled plugin change a new object, or the next version of one, and then what users have configured. Where a webhook has changed something, all are asked once more: what it has added gets
+/// what the plugins give.
 pub(super) fn mutate(
     api: &Api,
     part: Part,
     asked: Option<&WriteAttributes<'_>>,
+    old: Option<&Object>,
+    object: &mut Object,
+    options: &WriteOptions,
+) -> Result<Mutated, ApiError> {
+    let events = mutate_by_plugins(api, part, old, object, options)?;
+    let Some(asked) = asked else { return Ok(Mutated { events, by_users: false }) };
+    let mut rounds = dynamic::Rounds::default();
+    dynamic::mutate(api, asked, object, &mut rounds)?;
+    if !rounds.is_second_due() {
+        return Ok(Mutated { events, by_users: false });
+    }
+    rounds.begin_second();
+    let events = mutate_by_plugins(api, part, old, object, options)?;
+    dynamic::mutate(api, asked, object, &mut rounds)?;
+    Ok(Mutated { events, by_users: true })
+}
+
+fn mutate_by_plugins(
+    api: &Api,
+    part: Part,
     old: Option<&Object>,
     object: &mut Object,
     options: &WriteOptions,
@@ -133,9 +167,6 @@ pub(super) fn mutate(
         if on.includes(part, old) {
             mutate(&mut request, object)?;
         }
-    }
-    if let Some(asked) = asked {
-        dynamic::mutate(api, asked, object)?;
     }
     Ok(request.events)
 }
@@ -158,7 +189,7 @@ pub(super) fn validate(
 
 /// Asks what users have configured about a request that no plugin has a word in: a deletion.
 pub(super) fn admit(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
-    dynamic::validate(api, asked)
+    dynamic::admit(api, asked)
 }
 
 /// Charges the quotas of the object's namespace with the write; the charge is held until it is made.

@@ -115,7 +115,14 @@ impl<'a, 'b> Run<'a, 'b> {
                         Val::Optional(Some(value)) if *optional => (*value).clone(),
                         value => value,
                     };
-                    if map.iter().any(|(known, _)| known.equals(&key)) {
+                    if !matches!(
+                        key,
+                        Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Text(_)
+                    ) {
+                        return Err(other(format!("unsupported key type: {}", key.type_name())));
+                    }
+                    self.take(map.len() as u64 / 10)?;
+                    if map.iter().any(|(known, _)| known.equals_plainly(&key)) {
                         return Err(other("Failed with repeated key"));
                     }
                     map.push((key, value));
@@ -201,7 +208,7 @@ impl<'a, 'b> Run<'a, 'b> {
         let entries = made.pairs().filter(|_| made.type_name() == "map");
         for (key, value) in entries.ok_or_else(|| Error::Overload("cel.@mapInsert".into()))? {
             self.take(1 + map.len() as u64 / 10)?;
-            if map.iter().any(|(known, _)| known.equals(&key)) {
+            if map.iter().any(|(known, _)| known.equals_plainly(&key)) {
                 return Err(other(format!("insert failed: key {} already exists", key.shown())));
             }
             map.push((key, value));

@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 
 use super::durations::duration;
+use super::operators::position;
 use super::values::{Outcome, Text, Val};
 use super::{Budget, Error, named_formats, other};
 use crate::pattern;
@@ -223,7 +224,16 @@ fn of_text<'a>(
 
 fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
     let items = list.items()?;
-    if let Err(error) = budget.take(items.len() as u64) {
+    // Whoever sorts looks at each text about as often as there are letters in their number.
+    let rounds = u64::from(items.len().checked_ilog2().unwrap_or(0) + 1);
+    let letters = items.iter().filter(|item| matches!(item, Val::Text(_) | Val::Bytes(_)));
+    let letters = letters.fold(0_u64, |sum, text| sum.saturating_add(text.size().unwrap_or(0) as u64 / 10));
+    let cost = match name {
+        "sort" => (items.len() as u64 + letters).saturating_mul(rounds),
+        "min" | "max" | "isSorted" => items.len() as u64 + letters,
+        _ => items.len() as u64,
+    };
+    if let Err(error) = budget.take(cost) {
         return Some(Err(error));
     }
     let ordered = |a: &Val<'a>, b: &Val<'a>| a.compare(b).flatten();
@@ -256,10 +266,14 @@ fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget
                 None => return Some(Err(other(format!("{name} called on empty list")))),
             }
         }
-        ("indexOf", [item]) => items.iter().position(|known| known.equals(item)).map_or(Val::Int(-1), int),
-        ("lastIndexOf", [item]) => {
-            items.iter().rposition(|known| known.equals(item)).map_or(Val::Int(-1), int)
-        }
+        ("indexOf", [item]) => match position(items.iter(), item, budget) {
+            Ok(found) => found.map_or(Val::Int(-1), int),
+            Err(error) => return Some(Err(error)),
+        },
+        ("lastIndexOf", [item]) => match position(items.iter().rev(), item, budget) {
+            Ok(found) => found.map_or(Val::Int(-1), |at| int(items.len() - 1 - at)),
+            Err(error) => return Some(Err(error)),
+        },
         ("join", by) if by.len() <= 1 => {
             let by = by.first().map_or(Some(""), Val::as_text)?;
             let parts: Option<Vec<&str>> = items.iter().map(Val::as_text).collect();
@@ -278,13 +292,12 @@ fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget
         ("first", []) => items.first().cloned().map_or(Val::Optional(None), Val::some),
         ("last", []) => items.last().cloned().map_or(Val::Optional(None), Val::some),
         ("distinct", []) => {
-            if let Err(error) = budget.take((items.len() * items.len()) as u64) {
-                return Some(Err(error));
-            }
             let mut seen: Vec<Val<'a>> = Vec::new();
             for item in items {
-                if !seen.iter().any(|known| known.equals(&item)) {
-                    seen.push(item);
+                match position(seen.iter(), &item, budget) {
+                    Ok(None) => seen.push(item),
+                    Ok(Some(_)) => {}
+                    Err(error) => return Some(Err(error)),
                 }
             }
             Val::list(seen)
@@ -295,12 +308,14 @@ fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget
             Val::list(items)
         }
         ("flatten", []) => {
-            let flat = items.iter().flat_map(|item| item.items().unwrap_or_else(|| vec![item.clone()]));
-            let flat: Vec<Val<'a>> = flat.collect();
-            if let Err(error) = budget.take(flat.len() as u64) {
+            let lists = items.iter().filter(|item| item.type_name() == "list");
+            let count =
+                lists.fold(0_u64, |count, list| count.saturating_add(list.size().unwrap_or(0) as u64));
+            if let Err(error) = budget.take(count) {
                 return Some(Err(error));
             }
-            Val::list(flat)
+            let flat = items.iter().flat_map(|item| item.items().unwrap_or_else(|| vec![item.clone()]));
+            Val::list(flat.collect())
         }
         _ => return None,
     }))
@@ -492,7 +507,7 @@ fn urls<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
                     Val::text(percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned())
                 };
                 let (key, value) = (decoded(key), decoded(value));
-                match query.iter_mut().find(|(known, _)| known.equals(&key)) {
+                match query.iter_mut().find(|(known, _)| known.equals_plainly(&key)) {
                     Some((_, values)) => values.push(value),
                     None => query.push((key, vec![value])),
                 }
@@ -507,17 +522,24 @@ fn sets<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outco
     let [a, b] = values else { return None };
     let name = name.strip_prefix("sets.")?;
     let (a, b) = (a.items()?, b.items()?);
-    if let Err(error) = budget.take((a.len() as u64 + 1).saturating_mul(b.len() as u64 + 1)) {
+    if let Err(error) = budget.take((a.len() + b.len()) as u64) {
         return Some(Err(error));
     }
-    let within =
-        |of: &[Val<'a>], all: &[Val<'a>]| of.iter().all(|item| all.iter().any(|known| known.equals(item)));
-    Some(Ok(Val::Bool(match name {
-        "contains" => within(&b, &a),
-        "equivalent" => within(&a, &b) && within(&b, &a),
-        "intersects" => a.iter().any(|item| b.iter().any(|known| known.equals(item))),
+    // How many of some items are among others.
+    let mut among = |of: &[Val<'a>], all: &[Val<'a>]| -> Result<usize, Error> {
+        let mut count = 0;
+        for item in of {
+            count += usize::from(position(all.iter(), item, budget)?.is_some());
+        }
+        Ok(count)
+    };
+    let holds = match name {
+        "contains" => among(&b, &a).map(|count| count == b.len()),
+        "equivalent" => among(&a, &b).and_then(|of_a| Ok(of_a == a.len() && among(&b, &a)? == b.len())),
+        "intersects" => among(&a, &b).map(|count| count > 0),
         _ => return None,
-    })))
+    };
+    Some(holds.map(Val::Bool))
 }
 
 fn numbers<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {

@@ -11,8 +11,8 @@ use super::{Budget, Error, other};
 pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
     let overload = || Error::Overload(name.to_string());
     Some(match (name, values) {
-        ("_==_", [a, b]) => budget.take(a.cost().min(b.cost())).map(|()| Val::Bool(a.equals(b))),
-        ("_!=_", [a, b]) => budget.take(a.cost().min(b.cost())).map(|()| Val::Bool(!a.equals(b))),
+        ("_==_", [a, b]) => a.equals(b, budget).map(Val::Bool),
+        ("_!=_", [a, b]) => a.equals(b, budget).map(|same| Val::Bool(!same)),
         ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => match a.compare(b) {
             None => Err(overload()),
             Some(order) => Ok(Val::Bool(match name {
@@ -124,9 +124,21 @@ fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Out
         return Some(Ok(Val::Bool(found.is_some())));
     }
     let items = of.items()?;
-    // Each item is looked at no further than the one that is sought goes.
-    let cost = (items.len() as u64).saturating_mul(item.cost());
-    Some(budget.take(cost).map(|()| Val::Bool(items.iter().any(|known| known.equals(item)))))
+    Some(position(items.iter(), item, budget).map(|found| Val::Bool(found.is_some())))
+}
+
+/// Where the first of some items is that is equal to one.
+pub(super) fn position<'v, 'a: 'v>(
+    items: impl Iterator<Item = &'v Val<'a>>,
+    wanted: &Val<'a>,
+    budget: &mut Budget,
+) -> Result<Option<usize>, Error> {
+    for (at, item) in items.enumerate() {
+        if item.equals(wanted, budget)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 /// The item at a place, or the entry of a key; none when it is no list or map.
@@ -152,8 +164,49 @@ fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
 }
 
 impl Val<'_> {
-    /// CEL's equality: of numbers by their value, of anything else only within a type.
-    pub(super) fn equals(&self, other: &Val<'_>) -> bool {
+    /// CEL's equality: of numbers by their value, of anything else only within a type. Each part that is looked at is
+    /// taken from the budget: a small value may hold the same part many times over.
+    pub(super) fn equals(&self, other: &Val<'_>, budget: &mut Budget) -> Result<bool, Error> {
+        budget.take(1)?;
+        Ok(match (self, other) {
+            (Val::Optional(Some(a)), Val::Optional(Some(b))) => a.equals(b, budget)?,
+            _ if self.type_name() == "list" && other.type_name() == "list" => {
+                if self.size() != other.size() {
+                    return Ok(false);
+                }
+                budget.take(self.size().unwrap_or_default() as u64)?;
+                let (a, b) = (self.items().unwrap_or_default(), other.items().unwrap_or_default());
+                for (a, b) in a.iter().zip(&b) {
+                    if !a.equals(b, budget)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            _ if self.type_name() == "map" && other.type_name() == "map" => {
+                if self.size() != other.size() {
+                    return Ok(false);
+                }
+                budget.take(self.size().unwrap_or_default() as u64)?;
+                for key in self.visited().unwrap_or_default() {
+                    let (Some(a), Some(b)) = (self.entry(&key).flatten(), other.entry(&key).flatten()) else {
+                        return Ok(false);
+                    };
+                    if !a.equals(&b, budget)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            (a, b) => {
+                budget.take(a.size().unwrap_or_default().min(b.size().unwrap_or_default()) as u64 / 10)?;
+                a.equals_plainly(b)
+            }
+        })
+    }
+
+    /// The same of values that have no parts; those that have some are equal to nothing.
+    pub(super) fn equals_plainly(&self, other: &Val<'_>) -> bool {
         match (self, other) {
             (Val::Null, Val::Null) | (Val::Optional(None), Val::Optional(None)) => true,
             (Val::Bool(a), Val::Bool(b)) => a == b,
@@ -165,23 +218,10 @@ impl Val<'_> {
             (Val::Range(a), Val::Range(b)) => a == b,
             (Val::Url(a), Val::Url(b)) => a == b,
             (Val::Type(a), Val::Type(b)) | (Val::Format(a), Val::Format(b)) => a == b,
-            (Val::Optional(Some(a)), Val::Optional(Some(b))) => a.equals(b),
             _ if self.is_number() && other.is_number() => {
                 self.compare(other).flatten() == Some(Ordering::Equal)
             }
             (Val::Quantity(_), Val::Quantity(_)) => self.compare(other).flatten() == Some(Ordering::Equal),
-            _ if self.type_name() == "list" && other.type_name() == "list" => {
-                let (a, b) = (self.items().unwrap_or_default(), other.items().unwrap_or_default());
-                a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.equals(b))
-            }
-            _ if self.type_name() == "map" && other.type_name() == "map" => {
-                let keys = self.visited().unwrap_or_default();
-                let same = |key: &Val<'_>| match (self.entry(key).flatten(), other.entry(key).flatten()) {
-                    (Some(a), Some(b)) => a.equals(&b),
-                    _ => false,
-                };
-                Some(keys.len()) == other.size() && keys.iter().all(same)
-            }
             _ => false,
         }
     }

@@ -157,6 +157,27 @@ fn a_hostile_rule_ends_api_14() {
         let value = program.run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default());
         assert_eq!(value.err(), Some(Error::Budget), "{source}");
     }
+    // A value that holds itself twice over, forty times, is small and is not looked at.
+    let doubled = |last: &str| {
+        let bound: String = (1..40).map(|i| format!("cel.bind(a{i}, [a{0}, a{0}], ", i - 1)).collect();
+        format!("cel.bind(a0, [1, 1], {bound}{last}{}", ")".repeat(40))
+    };
+    for last in [
+        "a39 == a39",
+        "[a39, a39].distinct().size() == 1",
+        "[a39].indexOf(a39) == 0",
+        "{1: a39} == {1: a39}",
+        "a39 in [a39]",
+        "sets.equivalent([a39], [a39])",
+        "optional.of(a39) == optional.of(a39)",
+    ] {
+        let program = Program::compile(&doubled(last), &[], &[Type::Bool]).unwrap();
+        let value = program.run(&[], &mut Budget::default());
+        assert_eq!(value.err(), Some(Error::Budget), "{last}");
+    }
+    let whole = Program::compile(&doubled("a39"), &[], &[Type::List]).unwrap();
+    let whole = whole.run(&[], &mut Budget::default()).unwrap();
+    assert_eq!(whole.to_json(&mut Budget::default()), Err(Error::Budget));
     for source in [
         deep("(", "true", ")", 2000),
         deep("[", "1", "]", 1000),

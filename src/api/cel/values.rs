@@ -14,10 +14,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-use super::Error;
 use super::authority::Authority;
 use super::durations::duration;
 use super::node::Literal;
+use super::{Budget, Error};
 use object::quantity::Amount;
 
 /// A text of the object or the program, or one that was made.
@@ -145,18 +145,6 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// What it costs to look at all of it once, at most roughly.
-    pub(super) fn cost(&self) -> u64 {
-        let size = match self {
-            Self::Text(text) => text.len() / 10,
-            Self::Json(value, _) => value_cost(value),
-            Self::List(items) => return 1 + items.iter().map(Self::cost).sum::<u64>(),
-            Self::Map(entries) => return 1 + entries.iter().map(|(k, v)| k.cost() + v.cost()).sum::<u64>(),
-            other => other.size().unwrap_or(0) / 10,
-        };
-        1 + size as u64
-    }
-
     /// Its items, when it is a list.
     pub(super) fn items(&self) -> Option<Vec<Self>> {
         match self {
@@ -199,27 +187,37 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value as JSON; none when a part of it has none, such as a function's answer.
-    pub(crate) fn to_json(&self) -> Option<Value> {
-        Some(match self {
+    /// The value as JSON; an error when a part of it has none, such as a function's answer, or when there is too much of it:
+    /// a small value may hold the same part many times over.
+    pub(crate) fn to_json(&self, budget: &mut Budget) -> Result<Value, Error> {
+        budget.take(1 + self.size().unwrap_or_default() as u64 / 10)?;
+        Ok(match self {
             Self::Null | Self::Optional(None) => Value::Null,
             Self::Bool(value) => Value::from(*value),
             Self::Int(value) => Value::from(*value),
             Self::Uint(value) => Value::from(*value),
-            Self::Double(value) => serde_json::Number::from_f64(*value)?.into(),
+            Self::Double(value) => serde_json::Number::from_f64(*value).map_or(Value::Null, Value::Number),
             Self::Text(text) => Value::from(&**text),
             Self::Bytes(bytes) => Value::from(STANDARD.encode(bytes)),
-            Self::Json(value, _) => (*value).clone(),
-            Self::List(items) => items.iter().map(Self::to_json).collect::<Option<Vec<_>>>()?.into(),
-            Self::Map(entries) => {
-                let fields =
-                    entries.iter().map(|(key, value)| Some((key.as_text()?.to_string(), value.to_json()?)));
-                Value::Object(fields.collect::<Option<_>>()?)
+            Self::Json(value, _) => {
+                budget.take(parts(value))?;
+                (*value).clone()
             }
-            Self::Optional(Some(value)) => value.to_json()?,
+            Self::List(items) => {
+                items.iter().map(|item| item.to_json(budget)).collect::<Result<Vec<_>, _>>()?.into()
+            }
+            Self::Map(entries) => {
+                let mut fields = serde_json::Map::new();
+                for (key, value) in &**entries {
+                    let name = key.as_text().ok_or_else(|| no_json(key))?;
+                    fields.insert(name.to_string(), value.to_json(budget)?);
+                }
+                Value::Object(fields)
+            }
+            Self::Optional(Some(value)) => value.to_json(budget)?,
             Self::Time(_) | Self::Duration(_) | Self::Quantity(_) => Value::from(self.shown()),
             Self::Address(_) | Self::Range(_) | Self::Url(_) => Value::from(self.shown()),
-            Self::Format(_) | Self::Type(_) | Self::Authority(_) => return None,
+            Self::Format(_) | Self::Type(_) | Self::Authority(_) => return Err(no_json(self)),
         })
     }
 
@@ -227,9 +225,9 @@ impl<'a> Val<'a> {
     #[expect(clippy::option_option, reason = "no entry in a map is not the same as no map")]
     pub(super) fn entry(&self, key: &Val<'_>) -> Option<Option<Self>> {
         match self {
-            Self::Map(entries) => {
-                Some(entries.iter().find(|(known, _)| known.equals(key)).map(|(_, value)| value.clone()))
-            }
+            Self::Map(entries) => Some(
+                entries.iter().find(|(known, _)| known.equals_plainly(key)).map(|(_, value)| value.clone()),
+            ),
             Self::Authority(authority) => Some(authority.field(key.as_text()?)),
             Self::Json(Value::Object(fields), schema) => Some(
                 key.as_text()
@@ -288,12 +286,19 @@ impl<'a> Val<'a> {
     }
 }
 
-fn value_cost(value: &Value) -> usize {
+fn no_json(value: &Val<'_>) -> Error {
+    Error::Other(format!("a {} cannot be written as JSON", value.type_name()))
+}
+
+/// What it takes to look at all of a value once.
+fn parts(value: &Value) -> u64 {
     match value {
-        Value::Array(items) => items.iter().map(|item| 1 + value_cost(item)).sum(),
-        Value::Object(fields) => fields.values().map(|field| 2 + value_cost(field)).sum(),
-        Value::String(text) => text.len() / 10,
-        _ => 0,
+        Value::Array(items) => 1 + items.iter().map(parts).sum::<u64>(),
+        Value::Object(fields) => {
+            1 + fields.iter().map(|(name, field)| name.len() as u64 / 10 + parts(field)).sum::<u64>()
+        }
+        Value::String(text) => 1 + text.len() as u64 / 10,
+        _ => 1,
     }
 }
 

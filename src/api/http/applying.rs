@@ -11,6 +11,7 @@ use super::response_format::ResponseFormat;
 use super::sent::read_object;
 use super::written::answer_written;
 use super::{Server, body, write_options};
+use crate::admission::Operation;
 use crate::patch::PatchType;
 use crate::{ApiError, Apply, Part, rules};
 use object::{Key, Object, ServedKind};
@@ -36,10 +37,13 @@ pub(super) async fn answer(
     let force = wanted.query.flag("force");
     let asked = Apply { served, key: key.clone(), part, subresource: None, config, force };
     let place = in_stored_version(target);
-    let applied = server.api().apply(&asked, &options, |value| {
-        let read = body::ReadValue { value, duplicates: Vec::new() };
-        read_object(&server.api().kinds(), &place, read, wanted)
-    })?;
+    let apply = || {
+        server.api().apply(&asked, &options, |value| {
+            let read = body::ReadValue { value, duplicates: Vec::new() };
+            read_object(&server.api().kinds(), &place, read, wanted)
+        })
+    };
+    let applied = server.in_turn(target, &[Operation::Create, Operation::Update], apply).await?;
     let status = if applied.before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     answer_written(server, served, status, wanted, &options, &applied.object).await
 }
@@ -71,10 +75,13 @@ pub(super) async fn answer_scale(
     let force = wanted.query.flag("force");
     let asked =
         Apply { served, key: key.clone(), part: Part::Main, subresource: Some("scale"), config, force };
-    server.api().apply(&asked, &options, |value| {
-        let read = body::ReadValue { value, duplicates: Vec::new() };
-        read_object(&server.api().kinds(), &place, read, wanted)
-    })?;
+    let apply = || {
+        server.api().apply(&asked, &options, |value| {
+            let read = body::ReadValue { value, duplicates: Vec::new() };
+            read_object(&server.api().kinds(), &place, read, wanted)
+        })
+    };
+    server.in_turn(target, &[Operation::Update], apply).await?;
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::OK, &server.api().scale(target.kind(), key)?)
 }

@@ -11,6 +11,7 @@ mod body;
 mod channels;
 mod client_certificate;
 mod collection;
+mod connect_options;
 mod connection;
 pub(crate) mod discovery;
 mod documents;
@@ -52,6 +53,7 @@ pub(crate) mod table;
 mod tests;
 mod tls;
 mod transformed;
+mod turns;
 mod upgrade;
 mod verdicts;
 mod watch;
@@ -66,6 +68,7 @@ use axum::response::Response;
 use http::Method;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
@@ -95,6 +98,8 @@ struct Inner {
     documents: Mutex<(u64, Arc<openapi::Documents>)>,
     /// Long requests (watches, logs) end when the server stops.
     stopping: CancellationToken,
+    /// Of requests that webhooks are asked about.
+    turns: Semaphore,
     config: ServerConfig,
     load: Arc<Load>,
     started: Timestamp,
@@ -119,7 +124,8 @@ impl Server {
     ) -> Self {
         let (load, started) = (Arc::new(Load::new(config.limits)), api.clock().now());
         let (pages, documents) = (list::Pages::default(), Mutex::new((0, openapi::built_in().clone())));
-        let inner = Inner { api, credentials, pages, documents, stopping, config, load, started };
+        let turns = Semaphore::new(turns::MAX_TURNS);
+        let inner = Inner { api, credentials, pages, documents, stopping, turns, config, load, started };
         Self { inner: Arc::new(inner) }
     }
 
@@ -208,7 +214,7 @@ impl Server {
             }
             Target::Review(review) => review::answer(self, &review, &user, request).await,
             Target::Bindings { namespace } => match *request.method() {
-                Method::POST => resource::bind(self, &namespace, None, request).await,
+                Method::POST => resource::bind(self, &namespace, None, request, wanted).await,
                 _ => Err(not_allowed()),
             },
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),

@@ -66,7 +66,7 @@ impl From<PatchError> for ApiError {
             PatchError::BadRequest(_) => Self::BadRequest(message),
             PatchError::TooLarge(_) => Self::TooLarge(message),
             PatchError::UnsupportedMediaType(_) => Self::UnsupportedMediaType(message),
-            PatchError::Unprocessable(_) => Self::Unprocessable(message),
+            PatchError::Unprocessable(_) | PatchError::TestFailed(_) => Self::Unprocessable(message),
         }
     }
 }

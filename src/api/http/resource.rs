@@ -15,10 +15,11 @@ use super::sent::read_object;
 use super::shown::Shown;
 use super::written::{answer_one, answer_written};
 use super::{
-    Server, applying, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch,
-    write_options,
+    Server, applying, body, collection, connect_options, list, logs, node_proxy, port_forward, proxy,
+    sessions, watch, write_options,
 };
 use crate::Part;
+use crate::admission::Operation;
 use crate::kinds::Strategy;
 use crate::warnings::Warnings;
 use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, authorization, rules};
@@ -80,6 +81,8 @@ async fn subresource(
             _ => Err(not_allowed()),
         };
     }
+    let path = request.uri().path().to_string();
+    connect_options::admit(server, target, key, part, (&method, &path), wanted).await?;
     match (part, method) {
         (Subresource::Scale, Method::GET) => {
             Answer::json(StatusCode::OK, &server.api().scale(target.kind(), key)?)
@@ -88,7 +91,9 @@ async fn subresource(
             change_scale(server, target, key, request, wanted).await
         }
         (Subresource::Eviction, Method::POST) => evict(server, key, request, wanted).await,
-        (Subresource::Binding, Method::POST) => bind(server, &key.namespace, Some(&key.name), request).await,
+        (Subresource::Binding, Method::POST) => {
+            bind(server, &key.namespace, Some(&key.name), request, wanted).await
+        }
         (Subresource::Finalize, Method::PUT) => finalize(server, key, request, wanted).await,
         (Subresource::Token, Method::POST) => issue_token(server, key, request, wanted).await,
         (Subresource::Log, Method::GET) => logs::answer(server, key, request, &wanted.query).await,
@@ -142,7 +147,8 @@ async fn create(
     if target.served.group() == EVENTS_GROUP {
         rules::check_new_event(&object)?;
     }
-    let stored = server.api().create(object, &options)?;
+    let create = || server.api().create(object, &options);
+    let stored = server.in_turn(target, &[Operation::Create], create).await?;
     answer_written(server, target.served, StatusCode::CREATED, wanted, &options, &stored).await
 }
 
@@ -157,7 +163,8 @@ async fn replace(
     let options = write_options::of_write(wanted)?;
     let read = body::read_value(request).await?;
     let object = read_object(&server.api().kinds(), target, read, wanted)?;
-    let stored = server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()))?;
+    let change = || server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()));
+    let stored = server.in_turn(target, &[Operation::Update], change).await?;
     answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored).await
 }
 
@@ -174,11 +181,14 @@ async fn patch(
     }
     let options = write_options::of_patch(wanted)?;
     let patch = super::patching::Patch::read(request).await?;
-    let stored = server.api().change(target.kind(), key, part, &options, |current| {
-        let value = patch.apply(target.served, &target.served.value(current))?;
-        let read = body::ReadValue { value, duplicates: Vec::new() };
-        read_object(&server.api().kinds(), target, read, wanted)
-    })?;
+    let change = || {
+        server.api().change(target.kind(), key, part, &options, |current| {
+            let value = patch.apply(target.served, &target.served.value(current))?;
+            let read = body::ReadValue { value, duplicates: Vec::new() };
+            read_object(&server.api().kinds(), target, read, wanted)
+        })
+    };
+    let stored = server.in_turn(target, &[Operation::Update], change).await?;
     answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored).await
 }
 
@@ -197,7 +207,8 @@ async fn delete(
     let options = delete_options(request, wanted).await?;
     let strategy = server.api().kinds().strategy_in(target.served);
     let options = with_default_propagation(&*strategy, options, &wanted.warnings);
-    let deleted = server.api().delete(target.kind(), key, &options)?;
+    let delete = || server.api().delete(target.kind(), key, &options);
+    let deleted = server.in_turn(target, &[Operation::Delete], delete).await?;
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     server.settle(deleted.object(), &writes).await?;
     match deleted {
@@ -253,8 +264,9 @@ async fn delete_collection(
     let options = delete_options(request, wanted).await?;
     let strategy = server.api().kinds().strategy_in(target.served);
     let options = with_default_propagation(&*strategy, options, &wanted.warnings);
-    let deleted =
-        server.api().delete_collection(target.kind(), target.namespace.as_deref(), &selection, &options)?;
+    let (kind, namespace) = (target.kind(), target.namespace.as_deref());
+    let delete = || server.api().delete_collection(kind, namespace, &selection, &options);
+    let deleted = server.in_turn(target, &[Operation::Delete], delete).await?;
     let revision = server.api().revision();
     server.api().durable(revision).await?;
     let page = list::Page { revision, objects: deleted, next: None, remaining: 0 };
@@ -277,13 +289,16 @@ async fn change_scale(
     };
     let scale = if request.method() == Method::PUT {
         let scale = decode(body::read_value(request).await?.value)?;
-        server.api().change_scale(target.kind(), key, &options, |_| Ok(scale.clone()))?
+        let change = || server.api().change_scale(target.kind(), key, &options, |_| Ok(scale.clone()));
+        server.in_turn(target, &[Operation::Update], change).await?
     } else {
         let patch = super::patching::Patch::read(request).await?;
-        server.api().change_scale(target.kind(), key, &options, |current| {
+        let edit = |current| {
             let current = serde_json::to_value(current).map_err(|e| ApiError::Internal(e.to_string()))?;
             decode(patch.apply_to_scale(&current)?)
-        })?
+        };
+        let change = || server.api().change_scale(target.kind(), key, &options, edit);
+        server.in_turn(target, &[Operation::Update], change).await?
     };
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::OK, &scale)
@@ -298,7 +313,8 @@ async fn evict(
     let mut body = body::read_optional_value(request).await?;
     let inner = body.as_mut().and_then(|body| body.get_mut("deleteOptions")).map(Value::take);
     let options = write_options::of_delete(inner, wanted)?;
-    server.api().evict(key, &options)?;
+    let evict = || server.api().evict(key, &options);
+    server.in_turn_below((Kind::Pod, "eviction"), &[Operation::Create], evict).await?;
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::CREATED, &done(201))
 }
@@ -309,20 +325,24 @@ pub(super) async fn bind(
     namespace: &str,
     name: Option<&str>,
     request: Request,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let value = body::read_value(request).await?.value;
     let binding: Binding = serde_json::from_value(value)
         .map_err(|error| ApiError::BadRequest(format!("Binding cannot be read: {error}")))?;
-    let named = binding.metadata.name.as_deref().unwrap_or_default();
+    let named = binding.metadata.name.clone().unwrap_or_default();
     let name = match name {
         None if named.is_empty() => return Err(ApiError::BadRequest("name is required".into())),
-        None => named,
+        None => named.as_str(),
         Some(name) if named.is_empty() || named == name => name,
         Some(_) => {
             return Err(ApiError::BadRequest("name in URL does not match name in Binding object".into()));
         }
     };
-    let bound = server.api().bind_to(&Key::new(namespace, name), &binding)?;
+    let pod = Key::new(namespace, name);
+    let options = WriteOptions { user: wanted.user.clone(), ..WriteOptions::default() };
+    let bind = || server.api().bind_to(&pod, binding, &options);
+    let bound = server.in_turn_below((Kind::Pod, "binding"), &[Operation::Create], bind).await?;
     server.api().durable(bound.object().revision()).await?;
     Answer::json(StatusCode::CREATED, &done(201))
 }
@@ -339,10 +359,19 @@ async fn issue_token(
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let body = body::read_value(request).await?.value;
-    let request = serde_json::from_value(body)
-        .map_err(|error| ApiError::BadRequest(format!("TokenRequest cannot be read: {error}")))?;
-    authorization::restrict_token(server.api(), wanted.user.as_deref(), account, &request)?;
-    Answer::json(StatusCode::CREATED, &server.api().issue_token(account, request)?)
+    let options = WriteOptions { user: wanted.user.clone(), ..WriteOptions::default() };
+    let issue = || {
+        let kind = Kind::ServiceAccount;
+        let body =
+            server.api().admit_new_below(kind, account, "token", &options, || body.clone())?.unwrap_or(body);
+        let request = serde_json::from_value(body)
+            .map_err(|error| ApiError::BadRequest(format!("TokenRequest cannot be read: {error}")))?;
+        authorization::restrict_token(server.api(), wanted.user.as_deref(), account, &request)?;
+        server.api().issue_token(account, request)
+    };
+    let below = (Kind::ServiceAccount, "token");
+    let issued = server.in_turn_below(below, &[Operation::Create], issue).await?;
+    Answer::json(StatusCode::CREATED, &issued)
 }
 
 async fn finalize(
@@ -356,24 +385,20 @@ async fn finalize(
     let finalizers: Option<Vec<String>> =
         body.pointer("/spec/finalizers").and_then(|f| serde_json::from_value(f.clone()).ok());
     let version = body.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(ToString::to_string);
-    let stored = server.api().change_through(
-        "finalize",
-        Kind::Namespace,
-        key,
-        Part::System,
-        &write_options::of_write(wanted)?,
-        |current| {
-            let mut next = current.clone();
-            if version.is_some() {
-                next.meta_mut().resource_version.clone_from(&version);
-            }
-            if let Some(namespace) = next.get_mut::<Namespace>() {
-                namespace.spec.get_or_insert_default().finalizers =
-                    finalizers.clone().filter(|f| !f.is_empty());
-            }
-            Ok(next)
-        },
-    )?;
+    let options = write_options::of_write(wanted)?;
+    let edit = |current: &Object| {
+        let mut next = current.clone();
+        if version.is_some() {
+            next.meta_mut().resource_version.clone_from(&version);
+        }
+        if let Some(namespace) = next.get_mut::<Namespace>() {
+            namespace.spec.get_or_insert_default().finalizers = finalizers.clone().filter(|f| !f.is_empty());
+        }
+        Ok(next)
+    };
+    let api = server.api();
+    let change = || api.change_through("finalize", Kind::Namespace, key, Part::System, &options, edit);
+    let stored = server.in_turn_below((Kind::Namespace, "finalize"), &[Operation::Update], change).await?;
     server.settle(&stored, &WriteOptions::default()).await?;
     Ok(answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored))
 }

@@ -71,6 +71,7 @@ pub use error::DefinitionError;
 pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};
 pub(crate) use resource::{PodShape, Strategy};
+pub(crate) use webhook_configuration::compile_condition;
 
 /// The strategy of a built-in kind, or one that knows nothing of a custom kind.
 pub(crate) fn built_in(kind: Kind) -> &'static dyn Strategy {

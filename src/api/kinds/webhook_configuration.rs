@@ -1,4 +1,4 @@
-//! The configurations of admission webhooks, mutating and validating. They are kept and shown; no webhook is called.
+//! The configurations of admission webhooks, mutating and validating. Who calls them is `admission::webhook`.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::Resource;
+use crate::cel::{Program, Type};
 use crate::default::{set, set_text};
 use crate::validate::{FieldErrors, Path, names, selector};
 
-const NOT_CALLED: &str = "admission webhooks are not called: objects are stored without asking any";
 /// The review versions that Kubernetes sends.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
@@ -27,6 +27,16 @@ const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
 const TIMEOUTS: std::ops::RangeInclusive<i32> = 1..=30;
 /// How many conditions of a match there may be.
 const MAX_MATCH_CONDITIONS: usize = 64;
+/// And how many in all webhooks of a configuration: who writes one waits while they are read.
+const MAX_ALL_CONDITIONS: usize = 1024;
+/// What the conditions may ask about.
+const VARIABLES: [(&str, Type<'static>); 3] =
+    [("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Dyn)];
+
+/// Reads a condition of a match; the error is Kubernetes' text.
+pub(crate) fn compile_condition(expression: &str) -> Result<Program, String> {
+    Program::compile(expression, &VARIABLES, &[Type::Bool])
+}
 
 /// What both sorts of webhooks have.
 struct Webhook<'a> {
@@ -80,7 +90,6 @@ macro_rules! apply_defaults {
 }
 
 impl Resource for MutatingWebhookConfiguration {
-    const WARNING: Option<&'static str> = Some(NOT_CALLED);
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::number("Webhooks", WEBHOOKS, |c, _| count(c.webhooks.as_ref())),
@@ -107,7 +116,6 @@ impl Resource for MutatingWebhookConfiguration {
 }
 
 impl Resource for ValidatingWebhookConfiguration {
-    const WARNING: Option<&'static str> = Some(NOT_CALLED);
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::number("Webhooks", WEBHOOKS, |c, _| count(c.webhooks.as_ref())),
@@ -134,8 +142,14 @@ fn count<T>(webhooks: Option<&Vec<T>>) -> Value {
 fn validate<'a>(errors: &mut FieldErrors, webhooks: impl Iterator<Item = Webhook<'a>>) {
     let list = Path::root("webhooks");
     let mut seen = HashSet::new();
+    let mut conditions = 0;
     for (i, webhook) in webhooks.enumerate() {
         let path = list.index(i);
+        conditions += webhook.match_conditions.len();
+        if conditions > MAX_ALL_CONDITIONS {
+            errors.too_many(&list, conditions, MAX_ALL_CONDITIONS);
+            return;
+        }
         one(errors, &path, &webhook);
         if !seen.insert(webhook.name) {
             errors.duplicate(&path.child("name"), webhook.name);
@@ -310,12 +324,15 @@ impl RuleView<'_> {
 fn match_conditions(errors: &mut FieldErrors, path: &Path<'_>, conditions: &[MatchCondition]) {
     if conditions.len() > MAX_MATCH_CONDITIONS {
         errors.too_many(path, conditions.len(), MAX_MATCH_CONDITIONS);
+        return;
     }
     let mut seen = HashSet::new();
     for (i, condition) in conditions.iter().enumerate() {
         let path = path.index(i);
         if condition.expression.trim().is_empty() {
             errors.required(&path.child("expression"), "");
+        } else if let Err(fault) = compile_condition(&condition.expression) {
+            errors.invalid(&path.child("expression"), &condition.expression, fault);
         }
         let at = path.child("name");
         if condition.name.is_empty() {

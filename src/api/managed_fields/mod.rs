@@ -105,6 +105,16 @@ pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
     check::faults(of, config)
 }
 
+/// The paths of lists and maps in a configuration that are owned as a whole: who names a part of one replaces it.
+pub(crate) fn wholes(of: Type<'_>, config: &Value) -> Vec<String> {
+    check::wholes(of, config)
+}
+
+/// A value with a configuration merged into it; nobody comes to own anything.
+pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
+    merge::merge(of, live, config)
+}
+
 /// A configuration to apply.
 pub(crate) struct Configuration<'a> {
     /// In the version that the object is stored in.

@@ -11,6 +11,9 @@ pub enum PatchError {
     /// The body is a patch, but does not fit this object: 422 `Invalid`.
     #[error("{0}")]
     Unprocessable(String),
+    /// The patch tests for something that is not so: 422 `Invalid`.
+    #[error("{0}")]
+    TestFailed(String),
     /// The body has too many operations or bytes: 413 `RequestEntityTooLarge`.
     #[error("Request entity too large: {0}")]
     TooLarge(String),
@@ -23,4 +26,9 @@ pub enum PatchError {
     UnsupportedMediaType(String),
 }
 
-impl PatchError {}
+impl PatchError {
+    /// Whether the object is not what the patch tests for.
+    pub(crate) fn is_failed_test(&self) -> bool {
+        matches!(self, Self::TestFailed(_))
+    }
+}

@@ -32,12 +32,12 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
             }
         }
         json_patch::patch(&mut patched, std::slice::from_ref(&operation))
-            .map_err(|e| PatchError::Unprocessable(unprocessable(&operation, &e.kind)))?;
+            .map_err(|e| refused(&operation, &e.kind))?;
     }
     Ok(patched)
 }
 
-fn unprocessable(operation: &json_patch::PatchOperation, kind: &json_patch::PatchErrorKind) -> String {
+fn refused(operation: &json_patch::PatchOperation, kind: &json_patch::PatchErrorKind) -> PatchError {
     use json_patch::PatchErrorKind::TestFailed;
     use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
     let (name, path) = match operation {
@@ -49,8 +49,11 @@ fn unprocessable(operation: &json_patch::PatchOperation, kind: &json_patch::Patc
         Test(o) => ("test", &o.path),
     };
     match kind {
-        TestFailed => format!("testing value {path} failed: test failed"),
-        kind => format!("{name} operation does not apply: doc is missing path: {path}: {kind}"),
+        TestFailed => PatchError::TestFailed(format!("testing value {path} failed: test failed")),
+        kind => {
+            let text = format!("{name} operation does not apply: doc is missing path: {path}: {kind}");
+            PatchError::Unprocessable(text)
+        }
     }
 }
 

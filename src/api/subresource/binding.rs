@@ -1,9 +1,9 @@
 //! Binding: assigns a pod to a node, once.
 
-use k8s_openapi::api::core::v1::{Binding, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod, PodCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::Part;
-use crate::{Api, ApiError, rules};
+use crate::{Api, ApiError, Part, WriteOptions, rules};
 use base::quote::quote;
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
@@ -11,14 +11,43 @@ use object::{Key, Kind, Shared};
 
 impl Api {
     /// Assigns a pod to the node that a binding names, if the binding is one.
-    pub(crate) fn bind_to(&self, pod: &Key, binding: &Binding) -> Result<Shared<Pod>, ApiError> {
-        rules::check_binding(binding, &pod.name)?;
+    pub(crate) fn bind_to(
+        &self,
+        pod: &Key,
+        binding: Binding,
+        options: &WriteOptions,
+    ) -> Result<Shared<Pod>, ApiError> {
+        let carried = || serde_json::to_value(&binding).unwrap_or_default();
+        let admitted = self.admit_new_below(Kind::Pod, pod, "binding", options, carried)?;
+        let binding = match admitted {
+            Some(admitted) => {
+                serde_json::from_value(admitted).map_err(|error| ApiError::Internal(error.to_string()))?
+            }
+            None => binding,
+        };
+        rules::check_binding(&binding, &pod.name)?;
         let node = binding.target.name.as_deref().unwrap_or_default();
-        self.bind(pod, binding.metadata.uid.as_deref().unwrap_or_default(), node)
+        self.assign(pod, binding.metadata.uid.as_deref().unwrap_or_default(), node)
     }
 
     /// Assigns the pod with this uid (any, when empty) to a node.
     pub fn bind(&self, pod: &Key, uid: &str, node: &str) -> Result<Shared<Pod>, ApiError> {
+        let uid = Some(uid.to_string()).filter(|uid| !uid.is_empty());
+        let metadata = ObjectMeta {
+            name: Some(pod.name.clone()),
+            namespace: Some(pod.namespace.clone()),
+            uid,
+            ..ObjectMeta::default()
+        };
+        let target = ObjectReference {
+            kind: Some("Node".into()),
+            name: Some(node.into()),
+            ..ObjectReference::default()
+        };
+        self.bind_to(pod, Binding { metadata, target }, &WriteOptions::default())
+    }
+
+    fn assign(&self, pod: &Key, uid: &str, node: &str) -> Result<Shared<Pod>, ApiError> {
         let refuse = |message: String| Err(ApiError::conflict(Kind::Pod, &pod.name, message));
         let now = self.clock().time();
         self.modify_part::<Pod>(pod, Part::System, |value| {

@@ -18,6 +18,7 @@ impl Api {
     /// Deletes a pod if its disruption budget allows.
     pub fn evict(&self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
         let pod = self.get_as::<Pod>(key)?;
+        self.admit_eviction(key, options)?;
         if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != pod.uid()) {
             let found = pod.uid();
             return Err(ApiError::conflict(

@@ -59,7 +59,7 @@ impl Api {
             match self.store().create(ready.object) {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
-                    self.follow(&stored);
+                    self.object_stored(&stored);
                     self.record_events(ready.events);
                     return Ok(stored);
                 }
@@ -152,17 +152,36 @@ impl Api {
         self.modify_part(key, Part::Status, edit)
     }
 
+    /// As [`Api::modify_status`], while something is locked: nobody else is asked, who might keep the lock waiting.
+    pub(super) fn modify_status_unasked<T: Typed>(
+        &self,
+        key: &Key,
+        edit: impl FnMut(&mut T) -> Result<(), ApiError>,
+    ) -> Result<Shared<T>, ApiError> {
+        self.modify_owned(key, Part::Status, &Ownership::Unasked, edit)
+    }
+
     pub(super) fn modify_part<T: Typed>(
         &self,
         key: &Key,
         part: Part,
+        edit: impl FnMut(&mut T) -> Result<(), ApiError>,
+    ) -> Result<Shared<T>, ApiError> {
+        self.modify_owned(key, part, &Ownership::Tracked, edit)
+    }
+
+    fn modify_owned<T: Typed>(
+        &self,
+        key: &Key,
+        part: Part,
+        ownership: &Ownership,
         mut edit: impl FnMut(&mut T) -> Result<(), ApiError>,
     ) -> Result<Shared<T>, ApiError> {
-        let stored = self.change(T::kind(), key, part, &WriteOptions::default(), |current| {
+        let stored = self.change_owned(T::kind(), key, part, &WriteOptions::default(), |current| {
             let mut next = current.clone();
             let value = next.get_mut::<T>().ok_or_else(|| ApiError::not_found(T::kind(), key))?;
             edit(value)?;
-            Ok(next)
+            Ok((next, ownership.clone()))
         })?;
         Ok(Shared::from_object(&stored).expect("a change keeps the type"))
     }
@@ -219,7 +238,7 @@ impl Api {
             match self.store().replace(ready.object, current.revision()) {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
-                    self.follow(&stored);
+                    self.object_stored(&stored);
                     return Ok(self.remove_if_done(stored));
                 }
                 // The edit never named a version, or it named the one it was just given: do it again.

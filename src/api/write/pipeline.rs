@@ -26,6 +26,8 @@ pub(super) enum Ownership {
     Tracked,
     /// The writer owns what it changed, through a subresource of this name.
     Through(&'static str),
+    /// As [`Ownership::Tracked`], and what users have configured for admission is not asked: something is locked meanwhile.
+    Unasked,
     /// That is settled: by an apply through the subresource of this name (empty: the object itself).
     Settled(ManagedFields, &'static str),
 }
@@ -86,7 +88,8 @@ impl<'a> Write<'a> {
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
         self.own(&mut object);
         let asked = self.attributes(&object);
-        let events = admission::mutate(self.api, self.part, asked.as_ref(), None, &mut object, self.options)?;
+        let events =
+            admission::mutate(self.api, self.part, asked.as_ref(), None, &mut object, self.options)?.events;
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
         rules::refuse(&object, strategy.create_errors(&object))?;
@@ -100,6 +103,7 @@ impl<'a> Write<'a> {
         let subresource = match &self.ownership {
             Ownership::Through(subresource) | Ownership::Settled(_, subresource) => subresource,
             Ownership::Tracked => self.part.subresource()?,
+            Ownership::Unasked => return None,
         };
         Some(WriteAttributes {
             operation: if self.old.is_some() { Operation::Update } else { Operation::Create },
@@ -126,8 +130,12 @@ impl<'a> Write<'a> {
         }
         self.own(&mut object);
         let asked = self.attributes(&object);
-        let events =
+        let mutated =
             admission::mutate(self.api, self.part, asked.as_ref(), Some(old), &mut object, self.options)?;
+        if mutated.by_users {
+            // It is taken as what a client sends is: the part, and nothing else.
+            object = parts::take(self.part, &*strategy, old, object)?;
+        }
         match self.part {
             Part::Main => strategy.prepare_for_update(&mut object, old),
             Part::Status | Part::Approval => strategy.complete_status(&mut object),
@@ -141,7 +149,7 @@ impl<'a> Write<'a> {
         if object.same_content(old) && object.managed_fields().owned_the_same(old.managed_fields()) {
             return Ok(None);
         }
-        self.finish(object, asked.as_ref(), events).map(Some)
+        self.finish(object, asked.as_ref(), mutated.events).map(Some)
     }
 
     /// Settles who owns which field. What admission and the API itself fill in afterwards is nobody's.
@@ -149,7 +157,7 @@ impl<'a> Write<'a> {
         let subresource = match &self.ownership {
             Ownership::Settled(owners, _) => return object.set_managed_fields(owners.clone()),
             Ownership::Through(subresource) => Some(*subresource),
-            Ownership::Tracked => self.part.subresource(),
+            Ownership::Tracked | Ownership::Unasked => self.part.subresource(),
         };
         let Some(subresource) = subresource else {
             let owners = self.old.map(|old| old.managed_fields().clone()).unwrap_or_default();

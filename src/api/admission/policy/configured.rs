@@ -1,7 +1,8 @@
 //! Policies and bindings as they are asked: read once, when they change.
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchResources, ParamKind, ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ParamRef,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 
 use super::super::attributes::Attributes;
@@ -20,10 +21,13 @@ pub(super) struct Policy {
     pub(super) param_kind: Option<ParamKind>,
     /// Or why they cannot be judged.
     pub(super) expressions: Result<Expressions, String>,
+    /// A mutating one that wants to see what becomes of an object after it.
+    pub(super) is_reinvoked: bool,
 }
 
 impl Policy {
-    pub(super) fn read(object: &Object) -> Self {
+    /// A validating one.
+    pub(super) fn validating(object: &Object) -> Self {
         let spec = object.get::<ValidatingAdmissionPolicy>().and_then(|policy| policy.spec.clone());
         let spec = spec.unwrap_or_default();
         let mut errors = FieldErrors::default();
@@ -33,11 +37,33 @@ impl Policy {
             criteria: Criteria::of(spec.match_constraints.as_ref(), false),
             is_strict: spec.failure_policy.as_deref() != Some("Ignore"),
             param_kind: spec.param_kind,
-            expressions: match errors.into_vec().first() {
-                None => Ok(expressions),
-                Some(error) => Err(format!("{}: {}", error.path, error.message())),
-            },
+            expressions: sound(expressions, errors),
+            is_reinvoked: false,
         }
+    }
+
+    /// A mutating one.
+    pub(super) fn mutating(object: &Object) -> Self {
+        let spec = object.get::<MutatingAdmissionPolicy>().and_then(|policy| policy.spec.clone());
+        let spec = spec.unwrap_or_default();
+        let mut errors = FieldErrors::default();
+        let expressions = Expressions::of_mutating(&mut errors, &spec);
+        Self {
+            name: object.name().into(),
+            criteria: Criteria::of(spec.match_constraints.as_ref(), false),
+            is_strict: spec.failure_policy.as_deref() != Some("Ignore"),
+            param_kind: spec.param_kind,
+            expressions: sound(expressions, errors),
+            is_reinvoked: spec.reinvocation_policy.as_deref() == Some("IfNeeded"),
+        }
+    }
+}
+
+/// The expressions, unless something is wrong with them.
+fn sound(expressions: Expressions, errors: FieldErrors) -> Result<Expressions, String> {
+    match errors.into_vec().first() {
+        None => Ok(expressions),
+        Some(error) => Err(format!("{}: {}", error.path, error.message())),
     }
 }
 
@@ -58,7 +84,21 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    pub(super) fn read(object: &Object) -> Self {
+    /// Of a mutating policy.
+    pub(super) fn mutating(object: &Object) -> Self {
+        let spec = object.get::<MutatingAdmissionPolicyBinding>().and_then(|binding| binding.spec.clone());
+        let spec = spec.unwrap_or_default();
+        Self {
+            name: object.name().into(),
+            policy: spec.policy_name.unwrap_or_default(),
+            criteria: Criteria::of(spec.match_resources.as_ref(), true),
+            param_ref: spec.param_ref,
+            actions: Vec::new(),
+        }
+    }
+
+    /// Of a validating one.
+    pub(super) fn validating(object: &Object) -> Self {
         let spec = object.get::<ValidatingAdmissionPolicyBinding>().map(|binding| binding.spec.clone());
         let spec = spec.unwrap_or_default();
         let action = |name: &String| match name.as_str() {

@@ -7,13 +7,18 @@ use crate::Api;
 use crate::authorization::{self, On, ResourceAttributes};
 use crate::cel::{Authority, Authorizer, Budget, Composed, Decision, Error, Program, Question, Val};
 use crate::identity::User;
-use crate::kinds::admission_policy::{Expressions, Validation};
+use crate::kinds::admission_policy::{Expressions, Mutation, Validation};
+use crate::managed_fields::{self, Type};
+use crate::patch::{MAX_PATCH_BYTES, PatchType, apply_patch_value};
 use object::{Key, Kind, ServedKind};
 
 /// What the conditions of a match may take together: Kubernetes' `RuntimeCELCostBudgetMatchConditions`.
 const CONDITIONS_BUDGET: u64 = 2_500_000;
 /// What a message may have of an expression.
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
+
+/// What a mutation may make: about as much as a patch may have, a tenth of a step a byte.
+const MADE_BUDGET: u64 = MAX_PATCH_BYTES as u64 / 10;
 
 /// Something that does not hold, or could not be judged.
 pub(super) struct Denial {
@@ -29,6 +34,7 @@ pub(super) struct Judged<'a> {
     namespace: Value,
     authorizer: ForUser<'a>,
     resource: Question,
+    matched: ServedKind,
 }
 
 impl<'a> Judged<'a> {
@@ -52,6 +58,7 @@ impl<'a> Judged<'a> {
             namespace: namespace.map(|namespace| namespace.to_value()).unwrap_or_default(),
             authorizer: ForUser { api, user: asked.requester.user().into_owned() },
             resource,
+            matched,
         }
     }
 
@@ -81,8 +88,60 @@ impl<'a> Judged<'a> {
         judged.collect()
     }
 
+    /// The object as a mutation makes it; none when there is no object, or it stays as it is.
+    pub(super) fn mutated(
+        &self,
+        expressions: &Expressions,
+        mutation: &Mutation,
+        param: &Value,
+    ) -> Result<Option<Value>, String> {
+        if self.object.is_null() {
+            return Ok(None);
+        }
+        let composed = Composed::new(self.variables(param), &expressions.variables);
+        let mut budget = Budget::default();
+        let (Mutation::Apply(program) | Mutation::JsonPatch(program)) = mutation;
+        let made = program.run_composed(&composed, &mut budget).map_err(|error| error.to_string())?;
+        let made = made.to_json(&mut Budget::of(MADE_BUDGET)).map_err(|error| error.to_string())?;
+        let next = match mutation {
+            Mutation::Apply(_) => self.applied(made)?,
+            Mutation::JsonPatch(_) => self.patched(made)?,
+        };
+        Ok(next.filter(|next| *next != self.object))
+    }
+
+    /// The object with a configuration merged into it.
+    fn applied(&self, mut config: Value) -> Result<Option<Value>, String> {
+        let kinds = self.authorizer.api.kinds();
+        let of = Type::served(&kinds, self.matched);
+        let failed = |why: String| format!("error applying patch: {why}");
+        if let Some(fields) = config.as_object_mut() {
+            for field in ["apiVersion", "kind"] {
+                fields.insert(field.into(), self.object[field].clone());
+            }
+        }
+        if let Some(faults) = managed_fields::faults(of, &config) {
+            return Err(failed(format!("failed to convert patch object to typed object: {faults}")));
+        }
+        let wholes = managed_fields::wholes(of, &config);
+        if !wholes.is_empty() {
+            let why = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: ";
+            return Err(failed(format!("{why}{}", wholes.join(", "))));
+        }
+        Ok(Some(managed_fields::merge(of, &self.object, &config)))
+    }
+
+    /// The object as the steps of a patch make it; none when the patch tests for something that is not so.
+    fn patched(&self, steps: Value) -> Result<Option<Value>, String> {
+        match apply_patch_value(self.matched.kind(), PatchType::Json, &self.object, steps) {
+            Ok(patched) => Ok(Some(patched)),
+            Err(error) if error.is_failed_test() => Ok(None),
+            Err(error) => Err(format!("JSONPath: {error}")),
+        }
+    }
+
     /// Whether all conditions hold. One that does not hold settles it, whatever cannot be judged.
-    fn is_meant(&self, expressions: &Expressions, param: &Value) -> Result<bool, String> {
+    pub(super) fn is_meant(&self, expressions: &Expressions, param: &Value) -> Result<bool, String> {
         let variables = self.variables(param);
         let mut budget = Budget::of(CONDITIONS_BUDGET);
         let mut failed = None;

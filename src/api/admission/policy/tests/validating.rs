@@ -1,26 +1,11 @@
-//! Policies as users write them, seen from the API.
+//! What must hold.
 
 use serde_json::{Value, json};
 
+use super::{api, create, extend};
 use crate::warnings::Warnings;
-use crate::{Api, ApiConfig, ApiError, DeleteOptions, Part, WriteOptions};
-use base::clock::Clock;
+use crate::{Api, DeleteOptions, Part, WriteOptions};
 use object::{Key, Kind, Object};
-use store::Store;
-
-/// A cluster with a namespace `n`.
-fn api() -> Api {
-    let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-    let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-    create(&api, Kind::Namespace, json!({"metadata": {"name": "n", "labels": {"team": "a"}}})).unwrap();
-    api
-}
-
-fn create(api: &Api, kind: Kind, value: Value) -> Result<Vec<String>, ApiError> {
-    let options = WriteOptions { warnings: Warnings::heard(), ..WriteOptions::default() };
-    api.create(Object::from_value(kind, value).unwrap(), &options)?;
-    Ok(options.warnings.take())
-}
 
 /// A policy `p` on config maps with more in its spec, bound by `b` with more in its spec.
 fn configure(api: &Api, spec: Value, binding: Value) {
@@ -32,11 +17,6 @@ fn configure(api: &Api, spec: Value, binding: Value) {
         json!({"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
     extend(&mut bound["spec"], binding);
     create(api, Kind::ValidatingAdmissionPolicyBinding, bound).unwrap();
-}
-
-fn extend(value: &mut Value, more: Value) {
-    let Value::Object(more) = more else { panic!("{more} is no object") };
-    value.as_object_mut().unwrap().extend(more);
 }
 
 fn map(data: Value) -> Value {

@@ -1,0 +1,87 @@
+//! Requests below an object, which carry something that is not stored: a binding, an eviction, the options of a session.
+
+use serde_json::Value;
+
+use super::attributes::{Attributes, Operation, Options, Subject};
+use super::dynamic;
+use crate::{Api, ApiError, DeleteOptions, WriteOptions};
+use object::{Key, Kind};
+
+impl Api {
+    /// Asks what users have configured about the creation of something below an object (`binding`); what has become of it,
+    /// where somebody was asked.
+    pub(crate) fn admit_new_below(
+        &self,
+        kind: Kind,
+        key: &Key,
+        subresource: &str,
+        options: &WriteOptions,
+        carried: impl FnOnce() -> Value,
+    ) -> Result<Option<Value>, ApiError> {
+        if !dynamic::may_be_asked(self, &[Operation::Create], kind, subresource) {
+            return Ok(None);
+        }
+        let mut carried = carried();
+        let asked = Attributes {
+            operation: Operation::Create,
+            resource: options.requested.unwrap_or(kind.into()),
+            subresource,
+            namespace: &key.namespace,
+            name: &key.name,
+            object: Subject::None,
+            old_object: Subject::None,
+            options: Options::Write(options),
+            requester: self.requester(options.user.as_deref()),
+        };
+        dynamic::admit_carried(self, &asked, &mut carried)?;
+        Ok(Some(carried))
+    }
+
+    /// Asks what users have configured about an eviction.
+    pub(crate) fn admit_eviction(&self, pod: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+        const SUBRESOURCE: &str = "eviction";
+        if !dynamic::may_be_asked(self, &[Operation::Create], Kind::Pod, SUBRESOURCE) {
+            return Ok(());
+        }
+        let eviction = serde_json::json!({"apiVersion": "policy/v1", "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace}});
+        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+        self.admit_as_it_is(&Attributes {
+            operation: Operation::Create,
+            resource: Kind::Pod.into(),
+            subresource: SUBRESOURCE,
+            namespace: &pod.namespace,
+            name: &pod.name,
+            object: Subject::Carried(&eviction),
+            old_object: Subject::None,
+            options: Options::Write(&write),
+            requester: self.requester(options.user.as_deref()),
+        })
+    }
+
+    /// Asks what users have configured about a session with what runs (`exec`), by its options.
+    pub(crate) fn admit_session(
+        &self,
+        kind: Kind,
+        key: &Key,
+        subresource: &str,
+        options: &WriteOptions,
+        session: &Value,
+    ) -> Result<(), ApiError> {
+        self.admit_as_it_is(&Attributes {
+            operation: Operation::Connect,
+            resource: kind.into(),
+            subresource,
+            namespace: &key.namespace,
+            name: &key.name,
+            object: Subject::Carried(session),
+            old_object: Subject::None,
+            options: Options::Connect(&options.warnings),
+            requester: self.requester(options.user.as_deref()),
+        })
+    }
+
+    fn admit_as_it_is(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
+        dynamic::admit(self, asked)
+    }
+}

@@ -1,0 +1,150 @@
+//! Letting mutating policies change an object.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::attributes::Attributes;
+use super::super::draft::{Draft, Rounds};
+use super::configured::{Binding, Policy};
+use super::judge::Judged;
+use super::{is_exempt, params};
+use crate::{Api, ApiError};
+use object::ServedKind;
+
+/// A policy that is asked: by which binding, with which parameter, in which version.
+struct Invocation {
+    policy: Arc<Policy>,
+    binding: Arc<Binding>,
+    param: Value,
+    place: usize,
+    matched: ServedKind,
+}
+
+/// What went wrong with a policy.
+struct Failure {
+    message: String,
+    reason: &'static str,
+}
+
+/// Asks the mutating policies in turn. Which of them are asked is settled before any of them changes something.
+pub(in crate::admission) fn mutate(
+    api: &Api,
+    draft: &mut dyn Draft,
+    rounds: &mut Rounds,
+) -> Result<(), ApiError> {
+    let policies = api.inner.policies.mutating.current(api, Policy::mutating);
+    if policies.is_empty() || is_exempt(&draft.attributes()) {
+        return Ok(());
+    }
+    let bindings = api.inner.policies.mutating_bindings.current(api, Binding::mutating);
+    let mut failures = Vec::new();
+    let mut invocations = Vec::new();
+    for policy in policies.iter().map(|compiled| &compiled.value) {
+        let bound = bindings.iter().map(|compiled| &compiled.value).filter(|b| b.policy == policy.name);
+        invocations.extend(invoked(api, &draft.attributes(), policy, bound, &mut failures));
+    }
+    for invocation in invocations {
+        let (policy, binding) = (&invocation.policy, &invocation.binding);
+        let key = (policy.name.clone(), binding.name.clone(), invocation.place);
+        if rounds.is_second() && !rounds.policies.is_due(&key) {
+            continue;
+        }
+        if change(api, draft, &invocation, &mut failures)? {
+            rounds.changed();
+        }
+        if policy.is_reinvoked {
+            rounds.policies.ask_again(key);
+        }
+    }
+    match failures.into_iter().next() {
+        Some(failure) => Err(refusal(&draft.attributes(), failure)),
+        None => Ok(()),
+    }
+}
+
+/// How one policy is asked, by all its bindings.
+fn invoked<'a>(
+    api: &Api,
+    asked: &Attributes<'_>,
+    policy: &Arc<Policy>,
+    bound: impl Iterator<Item = &'a Arc<Binding>>,
+    failures: &mut Vec<Failure>,
+) -> Vec<Invocation> {
+    let matched = match policy.criteria.matches(api, asked) {
+        Ok(None) => return Vec::new(),
+        Ok(Some(matched)) => policy.expressions.as_ref().map(|_| matched).map_err(Clone::clone),
+        Err(error) => Err(error.to_string()),
+    };
+    let matched = match matched {
+        Ok(matched) => matched,
+        Err(why) => {
+            let message =
+                format!("policy \"{}\" denied request: failed to configure policy: {why}", policy.name);
+            failures.extend(policy.is_strict.then_some(Failure { message, reason: "Forbidden" }));
+            return Vec::new();
+        }
+    };
+    let mut invocations = Vec::new();
+    for binding in bound {
+        let found = match binding.criteria.matches(api, asked) {
+            Ok(None) => continue,
+            Ok(Some(_)) => params::of(api, asked, policy, binding),
+            Err(error) => Err(error.to_string()),
+        };
+        match found {
+            Ok(found) => invocations.extend(found.into_iter().enumerate().map(|(place, param)| Invocation {
+                policy: policy.clone(),
+                binding: binding.clone(),
+                param,
+                place,
+                matched,
+            })),
+            Err(why) => {
+                let why = format!("failed to configure binding: {why}");
+                failures.extend(failure(policy, binding, &why, "Forbidden"));
+            }
+        }
+    }
+    invocations
+}
+
+/// Lets one policy change the object; whether it has.
+fn change(
+    api: &Api,
+    draft: &mut dyn Draft,
+    invocation: &Invocation,
+    failures: &mut Vec<Failure>,
+) -> Result<bool, ApiError> {
+    let Invocation { policy, binding, param, matched, .. } = invocation;
+    let Ok(expressions) = &policy.expressions else { return Ok(false) };
+    match Judged::of(api, &draft.attributes(), *matched).is_meant(expressions, param) {
+        Ok(true) => {}
+        Ok(false) => return Ok(false),
+        Err(why) => {
+            failures.extend(failure(policy, binding, &why, "Invalid"));
+            return Ok(false);
+        }
+    }
+    let mut has_changed = false;
+    for mutation in &expressions.mutations {
+        let made = Judged::of(api, &draft.attributes(), *matched).mutated(expressions, mutation, param);
+        match made {
+            Ok(None) => {}
+            Ok(Some(value)) => has_changed |= draft.replace(api, *matched, value)?,
+            Err(why) => failures.extend(failure(policy, binding, &why, "Invalid")),
+        }
+    }
+    Ok(has_changed)
+}
+
+/// What is told of a failure, unless the policy ignores it.
+fn failure(policy: &Policy, binding: &Binding, why: &str, reason: &'static str) -> Option<Failure> {
+    let message = format!("policy '{}' with binding '{}' denied request: {why}", policy.name, binding.name);
+    policy.is_strict.then_some(Failure { message, reason })
+}
+
+fn refusal(asked: &Attributes<'_>, Failure { message, reason }: Failure) -> ApiError {
+    let (kind, name) = (asked.resource.kind(), asked.name.into());
+    ApiError::DeniedByPolicy { kind, name, cause: message.clone(), message, reason, code: 403 }
+}

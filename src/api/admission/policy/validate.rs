@@ -1,0 +1,109 @@
+//! Asking validating policies.
+
+use std::sync::Arc;
+
+use super::super::attributes::Attributes;
+use super::configured::{Action, Binding, Policy};
+use super::judge::{Denial, Judged};
+use super::{is_exempt, params};
+use crate::{Api, ApiError};
+use base::quote::quote;
+
+/// Asks every policy that is bound to what is asked.
+pub(in crate::admission) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
+    let policies = api.inner.policies.validating.current(api, Policy::validating);
+    if policies.is_empty() || is_exempt(asked) {
+        return Ok(());
+    }
+    let bindings = api.inner.policies.validating_bindings.current(api, Binding::validating);
+    let mut denied = None;
+    for policy in policies.iter().map(|compiled| &compiled.value) {
+        let bound = bindings.iter().map(|compiled| &compiled.value).filter(|b| b.policy == policy.name);
+        if let Some(denial) = ask(api, asked, policy, bound) {
+            denied.get_or_insert(denial);
+        }
+    }
+    denied.map_or(Ok(()), |(message, reason)| Err(refusal(asked, message, &reason)))
+}
+
+/// Asks one policy by all its bindings; the first refusal, with its reason.
+fn ask<'a>(
+    api: &Api,
+    asked: &Attributes<'_>,
+    policy: &Policy,
+    bound: impl Iterator<Item = &'a Arc<Binding>>,
+) -> Option<(String, String)> {
+    let of_policy = |why: String| {
+        let message = format!("failed to configure policy: {why}");
+        let denial = policy.is_strict.then(|| Denial { message, reason: None })?;
+        Some(told(policy, None, denial))
+    };
+    let matched = match policy.criteria.matches(api, asked) {
+        Ok(None) => return None,
+        Ok(Some(matched)) => matched,
+        Err(error) => return of_policy(error.to_string()),
+    };
+    let expressions = match &policy.expressions {
+        Ok(expressions) => expressions,
+        Err(why) => return of_policy(why.clone()),
+    };
+    let mut judged = None;
+    let mut refused = None;
+    for binding in bound {
+        let of_binding = |why: String| {
+            let message = format!("failed to configure binding: {why}");
+            let denial = policy.is_strict.then(|| Denial { message, reason: None })?;
+            Some(told(policy, Some(binding), denial))
+        };
+        let found = match binding.criteria.matches(api, asked) {
+            Ok(None) => continue,
+            Ok(Some(_)) => params::of(api, asked, policy, binding),
+            Err(error) => Err(error.to_string()),
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(why) => {
+                refused = refused.or_else(|| of_binding(why));
+                continue;
+            }
+        };
+        let judged: &Judged<'_> = judged.get_or_insert_with(|| Judged::of(api, asked, matched));
+        for param in &found {
+            for denial in judged.denials(expressions, param, policy.is_strict) {
+                if binding.actions.contains(&Action::Warn) {
+                    warn(asked, policy, binding, &denial);
+                }
+                if binding.actions.contains(&Action::Deny) {
+                    refused.get_or_insert_with(|| told(policy, Some(binding), denial));
+                }
+            }
+        }
+    }
+    refused
+}
+
+/// A refusal as it is told, and its reason.
+fn told(policy: &Policy, binding: Option<&Binding>, denial: Denial) -> (String, String) {
+    let with = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
+    let message =
+        format!("ValidatingAdmissionPolicy '{}'{with} denied request: {}", policy.name, denial.message);
+    (message, denial.reason.unwrap_or_else(|| "Invalid".into()))
+}
+
+fn warn(asked: &Attributes<'_>, policy: &Policy, binding: &Binding, denial: &Denial) {
+    asked.warn(format!(
+        "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
+        policy.name, binding.name, denial.message
+    ));
+}
+
+fn refusal(asked: &Attributes<'_>, cause: String, reason: &str) -> ApiError {
+    let (reason, code) = match reason {
+        "Forbidden" => ("Forbidden", 403),
+        "RequestEntityTooLarge" => ("RequestEntityTooLarge", 413),
+        _ => ("Invalid", 422),
+    };
+    let kind = asked.resource.kind();
+    let message = format!("{} {} is forbidden: {cause}", kind.info().qualified_plural(), quote(asked.name));
+    ApiError::DeniedByPolicy { kind, name: asked.name.into(), message, cause, reason, code }
+}

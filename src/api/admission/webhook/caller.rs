@@ -1,0 +1,121 @@
+//! Where webhooks are called: on a thread and clock of their own, while whoever writes waits. So the write path stays
+//! synchronous, and what somebody else's server does is never felt by the tasks of this one.
+
+use std::future::Future;
+use std::sync::OnceLock;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::super::attributes::Requester;
+
+/// Actors of this process that may wait for webhooks at once. Each holds a thread of the pool that also stands in for the
+/// workers (tokio has 512), and there may be thousands of kubelets. Requests are held before they get here, and wait in
+/// turn (`http::turns`).
+const MAX_WAITING_ACTORS: usize = 64;
+
+/// What is said of a call that is one too many.
+const TOO_MANY: &str = "too many calls of webhooks are under way";
+
+/// Calls webhooks.
+pub(super) struct Caller {
+    /// Made for the first call.
+    runtime: OnceLock<Option<Runtime>>,
+    actors: Semaphore,
+}
+
+impl Default for Caller {
+    fn default() -> Self {
+        Self { runtime: OnceLock::new(), actors: Semaphore::new(MAX_WAITING_ACTORS) }
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        // Nobody waits any more: whoever did had a handle to the API.
+        if let Some(runtime) = self.runtime.take().flatten() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Caller {
+    /// Does all of these at once and waits for them; how long that took.
+    pub(super) fn wait_for<T: Send + 'static>(
+        &self,
+        who: Requester<'_>,
+        calls: Vec<impl Future<Output = Result<T, String>> + Send + 'static>,
+    ) -> (Vec<Result<T, String>>, Duration) {
+        let refused = |why: &str| (calls.iter().map(|_| Err(why.to_string())).collect(), Duration::ZERO);
+        let _turn = match who {
+            Requester::User(_) => None,
+            Requester::Actor(_) => match self.actors.try_acquire() {
+                Ok(turn) => Some(turn),
+                Err(_) => return refused(TOO_MANY),
+            },
+        };
+        let Some(runtime) = self.runtime.get_or_init(start) else {
+            return refused("no thread for calls of webhooks could be started");
+        };
+        let (answer, answered) = mpsc::sync_channel(1);
+        let waiting = runtime.spawn(async move {
+            let begun = Instant::now();
+            let calls: Vec<JoinHandle<_>> = calls.into_iter().map(tokio::spawn).collect();
+            let mut answers = Vec::with_capacity(calls.len());
+            for call in calls {
+                // It ends by itself: each call has a time-out.
+                answers.push(call.await.unwrap_or_else(|error| Err(error.to_string())));
+            }
+            // Who waited is there until this has come.
+            let _ = answer.send((answers, begun.elapsed()));
+        });
+        drop(waiting);
+        let wait = || answered.recv().unwrap_or_default();
+        match Handle::try_current() {
+            Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
+                tokio::task::block_in_place(wait)
+            }
+            // A runtime of one thread is a test's, and outside of one there is nobody else to hold up.
+            _ => wait(),
+        }
+    }
+}
+
+fn start() -> Option<Runtime> {
+    let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("webhooks").enable_all().build();
+    runtime.inspect_err(|error| tracing::error!("webhooks cannot be called: {error}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_actor_too_many_is_refused_at_once_and_a_request_is_not_api_16() {
+        let caller = Caller::default();
+        let call = || vec![async { Ok::<_, String>(()) }];
+        let actor = Requester::Actor("kubelet");
+        let all = caller.actors.try_acquire_many(u32::try_from(MAX_WAITING_ACTORS).unwrap()).unwrap();
+        assert_eq!(caller.wait_for(actor, call()).0, [Err(TOO_MANY.to_string())]);
+        let user = crate::identity::User::anonymous();
+        assert_eq!(caller.wait_for(Requester::User(&user), call()).0, [Ok(())]);
+        drop(all);
+        assert_eq!(caller.wait_for(actor, call()).0, [Ok(())]);
+    }
+
+    /// A panic in a call is that call's failure.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_call_that_panics_is_one_that_failed_api_16() {
+        let caller = Caller::default();
+        let calls = [true, false].map(|panics| async move {
+            assert!(!panics, "on purpose");
+            Ok::<_, String>(())
+        });
+        let (answers, _) = caller.wait_for(Requester::Actor("test"), calls.into());
+        assert!(matches!(&answers[..], [Err(_), Ok(())]), "{answers:?}");
+    }
+}

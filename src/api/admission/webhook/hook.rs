@@ -1,0 +1,187 @@
+//! One webhook of a configuration, made ready to be asked.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Uri;
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
+    ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::super::attributes::{Attributes, Operation};
+use super::super::matching::{Rules, Selectors};
+use super::client::{Peer, WebhookClient};
+use super::condition::Conditions;
+use super::review::{self, Version};
+use crate::{Api, ApiError, endpoints};
+use base::quote::quote;
+use object::{Key, Kind, Object, ServedKind};
+
+/// Kubernetes' default.
+const TIMEOUT_SECONDS: i32 = 10;
+
+/// A webhook.
+pub(super) struct Webhook {
+    pub(super) name: String,
+    rules: Rules,
+    selectors: Selectors,
+    conditions: Conditions,
+    /// What it is asked in spite of its failure goes on.
+    pub(super) ignores_failure: bool,
+    /// It is asked again when what it was asked about has changed since.
+    pub(super) is_reinvoked: bool,
+    /// A dry run may ask it.
+    takes_dry_runs: bool,
+    timeout: Duration,
+    pub(super) version: Option<Version>,
+    service: Option<ServiceReference>,
+    client: Result<WebhookClient, String>,
+}
+
+/// Of either sort.
+struct Given<'a> {
+    name: &'a str,
+    rules: Option<&'a Vec<RuleWithOperations>>,
+    match_policy: Option<&'a str>,
+    namespace_selector: Option<&'a LabelSelector>,
+    object_selector: Option<&'a LabelSelector>,
+    match_conditions: Option<&'a Vec<MatchCondition>>,
+    failure_policy: Option<&'a str>,
+    reinvocation_policy: Option<&'a str>,
+    side_effects: &'a str,
+    timeout_seconds: Option<i32>,
+    versions: &'a [String],
+    client_config: &'a WebhookClientConfig,
+}
+
+macro_rules! given {
+    ($of:expr, $reinvocation:expr) => {
+        Webhook::new(&Given {
+            name: &$of.name,
+            rules: $of.rules.as_ref(),
+            match_policy: $of.match_policy.as_deref(),
+            namespace_selector: $of.namespace_selector.as_ref(),
+            object_selector: $of.object_selector.as_ref(),
+            match_conditions: $of.match_conditions.as_ref(),
+            failure_policy: $of.failure_policy.as_deref(),
+            reinvocation_policy: $reinvocation,
+            side_effects: &$of.side_effects,
+            timeout_seconds: $of.timeout_seconds,
+            versions: &$of.admission_review_versions,
+            client_config: &$of.client_config,
+        })
+    };
+}
+
+/// The webhooks of a configuration of either sort, in its order.
+pub(super) fn of_configuration(object: &Object) -> Vec<Webhook> {
+    if let Some(configuration) = object.get::<MutatingWebhookConfiguration>() {
+        let hooks = configuration.webhooks.iter().flatten();
+        return hooks.map(|hook| given!(hook, hook.reinvocation_policy.as_deref())).collect();
+    }
+    let configuration = object.get::<ValidatingWebhookConfiguration>();
+    let hooks = configuration.and_then(|configuration| configuration.webhooks.as_ref());
+    hooks.into_iter().flatten().map(|hook| given!(hook, None)).collect()
+}
+
+impl Webhook {
+    fn new(given: &Given<'_>) -> Self {
+        let seconds = given.timeout_seconds.unwrap_or(TIMEOUT_SECONDS);
+        Self {
+            name: given.name.into(),
+            rules: Rules::new(given.rules, given.match_policy),
+            selectors: Selectors::new(given.namespace_selector, given.object_selector),
+            conditions: Conditions::new(given.match_conditions.map_or(&[], Vec::as_slice)),
+            ignores_failure: given.failure_policy == Some("Ignore"),
+            is_reinvoked: given.reinvocation_policy == Some("IfNeeded"),
+            takes_dry_runs: matches!(given.side_effects, "None" | "NoneOnDryRun"),
+            timeout: Duration::from_secs(seconds.unsigned_abs().into()),
+            version: Version::first_of(given.versions),
+            service: given.client_config.service.clone(),
+            client: client(given.client_config),
+        }
+    }
+
+    /// Whether it could be asked about such a request.
+    pub(super) fn may_match(&self, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
+        self.rules.may_match(operations, kind, subresource)
+    }
+
+    /// The version in which it is to be asked about a request; none when it is not.
+    pub(super) fn matches(&self, api: &Api, asked: &Attributes<'_>) -> Result<Option<ServedKind>, ApiError> {
+        let Some(matched) = self.rules.matches(api, asked) else { return Ok(None) };
+        if !self.selectors.matches(api, asked)? {
+            return Ok(None);
+        }
+        match self.conditions.hold(api, asked, matched) {
+            Ok(holds) => Ok(holds.then_some(matched)),
+            Err(_) if self.ignores_failure => Ok(None),
+            Err(why) => Err(ApiError::forbidden(asked.resource.kind(), asked.name, why)),
+        }
+    }
+
+    /// Refuses a dry run of what does more than answer.
+    pub(super) fn check_dry_run(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
+        if asked.is_dry_run() && !self.takes_dry_runs {
+            let name = quote(&self.name);
+            return Err(ApiError::BadRequest(format!("admission webhook {name} does not support dry run")));
+        }
+        Ok(())
+    }
+
+    /// The call that asks it about a request, by this uid.
+    pub(super) fn call(
+        &self,
+        api: &Api,
+        asked: &Attributes<'_>,
+        matched: ServedKind,
+        uid: &str,
+        patience: Option<Duration>,
+    ) -> Result<impl Future<Output = Result<Bytes, String>> + Send + 'static + use<>, String> {
+        let failed = |why: String| format!("failed to call webhook: {why}");
+        let version = self.version.ok_or_else(|| failed("no known admission review version".into()))?;
+        let client = self.client.clone().map_err(failed)?;
+        if let Some(service) = &self.service {
+            let peer = peer(api, service).map_err(failed)?;
+            client.connect_to(peer);
+        }
+        let review = review::request(version, asked.admission_request(api, matched, uid));
+        let timeout = patience.map_or(self.timeout, |patience| patience.min(self.timeout));
+        let answered = client.post(review.to_string().into(), timeout);
+        Ok(async move { answered.await.map_err(|why| format!("failed to call webhook: {why}")) })
+    }
+}
+
+fn client(config: &WebhookClientConfig) -> Result<WebhookClient, String> {
+    let uri = match (&config.url, &config.service) {
+        (Some(url), _) => url.clone(),
+        (None, Some(service)) => {
+            let (name, namespace) = (&service.name, &service.namespace);
+            let port = service.port.unwrap_or(443);
+            let path = service.path.as_deref().unwrap_or_default().trim_start_matches('/');
+            format!("https://{name}.{namespace}.svc:{port}/{path}")
+        }
+        (None, None) => return Err("no client config".into()),
+    };
+    let uri: Uri = uri.parse().map_err(|error| format!("{uri}: {error}"))?;
+    WebhookClient::new(uri, config.ca_bundle.as_ref().map_or(&[], |bundle| &bundle.0))
+}
+
+/// Who answers for a service now.
+fn peer(api: &Api, service: &ServiceReference) -> Result<Peer, String> {
+    let key = Key::new(service.namespace.as_str(), service.name.as_str());
+    let port = service.port.unwrap_or(443);
+    let found =
+        api.get_as::<Service>(&key).map_err(|_| format!("service {} not found", quote(&service.name)))?;
+    let external = found.spec.as_ref().filter(|spec| spec.type_.as_deref() == Some("ExternalName"));
+    if let Some(name) = external.and_then(|spec| spec.external_name.as_ref()) {
+        let port = u16::try_from(port).map_err(|error| error.to_string())?;
+        return Ok(Peer { host: name.clone(), port });
+    }
+    let address = endpoints::of_service(api, &key, &service.name, &port.to_string());
+    let address = address.map_err(|error| error.to_string())?;
+    Ok(Peer { host: address.ip().to_string(), port: address.port() })
+}

@@ -1,0 +1,218 @@
+//! Admission webhooks: other people's servers that are asked about requests, and may change what comes of them.
+//!
+//! Mutating ones are asked one after the other, in the order of their configurations' names and in the order within each;
+//! validating ones all at once. Nothing is locked meanwhile: a change whose object was changed by somebody else is judged
+//! anew, as every change is.
+
+mod caller;
+mod client;
+mod condition;
+mod hook;
+mod review;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use self::caller::Caller;
+use self::hook::Webhook;
+use self::review::{Answer, Sort};
+use super::attributes::{Attributes, Operation};
+use super::configurations::{Compiled, Configurations};
+use super::draft::{Draft, Rounds};
+use crate::patch::{PatchType, apply_patch_value};
+use crate::{Api, ApiError, context};
+use base::quote::quote;
+use object::{Kind, Object, ServedKind};
+
+type Configured = Arc<Vec<Compiled<Vec<Webhook>>>>;
+
+/// The webhooks that are configured.
+pub(crate) struct Webhooks {
+    mutating: Configurations<Vec<Webhook>>,
+    validating: Configurations<Vec<Webhook>>,
+    caller: Caller,
+}
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self {
+            mutating: Configurations::new(Kind::MutatingWebhookConfiguration),
+            validating: Configurations::new(Kind::ValidatingWebhookConfiguration),
+            caller: Caller::default(),
+        }
+    }
+}
+
+impl Webhooks {
+    /// An object was written: it may be the configuration of some.
+    pub(crate) fn object_stored(&self, object: &Object) {
+        self.mutating.object_stored(object);
+        self.validating.object_stored(object);
+    }
+
+    fn mutating(&self, api: &Api) -> Configured {
+        self.mutating.current(api, hook::of_configuration)
+    }
+
+    fn validating(&self, api: &Api) -> Configured {
+        self.validating.current(api, hook::of_configuration)
+    }
+}
+
+/// Each webhook, in order, with the place of it: that of its configuration, and its own there.
+fn each(configured: &[Compiled<Vec<Webhook>>]) -> impl Iterator<Item = ((usize, usize), &Webhook)> {
+    let hooks = configured.iter().enumerate();
+    hooks.flat_map(|(i, one)| one.value.iter().enumerate().map(move |(j, hook)| ((i, j), hook)))
+}
+
+/// Whether some webhook could be asked about such a request.
+pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
+    let webhooks = &api.inner.webhooks;
+    [webhooks.mutating(api), webhooks.validating(api)]
+        .iter()
+        .any(|configured| each(configured).any(|(_, hook)| hook.may_match(operations, kind, subresource)))
+}
+
+/// Asks the mutating webhooks in turn.
+pub(super) fn mutate(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiError> {
+    let configured = api.inner.webhooks.mutating(api);
+    if configured.is_empty() || draft.attributes().is_of_admission() {
+        return Ok(());
+    }
+    for (place, hook) in each(&configured) {
+        let Some(matched) = hook.matches(api, &draft.attributes())? else { continue };
+        if rounds.is_second() && !rounds.webhooks.is_due(&place) {
+            continue;
+        }
+        if mutate_by(api, hook, draft, matched)? {
+            rounds.changed();
+        }
+        if hook.is_reinvoked {
+            rounds.webhooks.ask_again(place);
+        }
+    }
+    Ok(())
+}
+
+/// Asks one mutating webhook; whether it has changed the object.
+fn mutate_by(
+    api: &Api,
+    hook: &Webhook,
+    draft: &mut dyn Draft,
+    matched: ServedKind,
+) -> Result<bool, ApiError> {
+    let asked = draft.attributes();
+    hook.check_dry_run(&asked)?;
+    let answers = ask(api, &asked, &[(hook, matched)], Sort::Mutating)?;
+    let Some(answer) =
+        answers.into_iter().next().map(|answer| judge(&asked, hook, answer)).transpose()?.flatten()
+    else {
+        return Ok(false);
+    };
+    let internal = |why: String| ApiError::Internal(why);
+    let Some(patch) = answer.patch else { return Ok(false) };
+    let patch: Value = serde_json::from_slice(&patch).map_err(|error| internal(error.to_string()))?;
+    if patch.as_array().is_some_and(Vec::is_empty) {
+        return Ok(false);
+    }
+    let value = asked.object.value(api, matched);
+    if value.is_null() {
+        let name = quote(&hook.name);
+        return Err(internal(format!(
+            "admission webhook {name} attempted to modify the object, which is not supported for this operation"
+        )));
+    }
+    let patched = apply_patch_value(matched.kind(), PatchType::Json, &value, patch);
+    let patched = patched.map_err(|error| internal(error.to_string()))?;
+    if patched == value {
+        return Ok(false);
+    }
+    draft.replace(api, matched, patched)
+}
+
+/// Asks the validating webhooks, all at once.
+pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
+    let configured = api.inner.webhooks.validating(api);
+    if configured.is_empty() || asked.is_of_admission() {
+        return Ok(());
+    }
+    let mut hooks = Vec::new();
+    for (_, hook) in each(&configured) {
+        if let Some(matched) = hook.matches(api, asked)? {
+            hook.check_dry_run(asked)?;
+            hooks.push((hook, matched));
+        }
+    }
+    if hooks.is_empty() {
+        return Ok(());
+    }
+    let answers = ask(api, asked, &hooks, Sort::Validating)?;
+    let judged: Vec<_> =
+        hooks.iter().zip(answers).map(|((hook, _), answer)| judge(asked, hook, answer)).collect();
+    // All have been heard; the first refusal is told, the others are for the log.
+    let mut refusals = judged.into_iter().filter_map(Result::err);
+    let first = refusals.next();
+    refusals.for_each(|refusal| tracing::warn!("also refused: {refusal}"));
+    first.map_or(Ok(()), Err)
+}
+
+/// What webhooks answer, in their order; the error of one says why it could not be asked or what is wrong with its answer.
+fn ask(
+    api: &Api,
+    asked: &Attributes<'_>,
+    hooks: &[(&Webhook, ServedKind)],
+    sort: Sort,
+) -> Result<Vec<Result<Answer, String>>, ApiError> {
+    let patience = context::patience();
+    if patience.is_some_and(|patience| patience.is_zero()) {
+        return Err(ApiError::Timeout("request did not complete within requested timeout".into()));
+    }
+    let mut calls = Vec::new();
+    let mut begun = Vec::new();
+    for (hook, matched) in hooks {
+        let uid = uuid::Uuid::new_v4().to_string();
+        match hook.call(api, asked, *matched, &uid, patience) {
+            Ok(call) => {
+                calls.push(call);
+                begun.push(Ok(uid));
+            }
+            Err(why) => begun.push(Err(why)),
+        }
+    }
+    let (answers, time) = api.inner.webhooks.caller.wait_for(asked.requester, calls);
+    context::waited(time);
+    let mut answers = answers.into_iter();
+    let read = |(hook, begun): (&Webhook, Result<String, String>)| -> Result<Answer, String> {
+        let uid = begun?;
+        let body: Bytes = answers.next().unwrap_or_else(|| Err("the call was given up".into()))?;
+        let version = hook.version.ok_or("no known admission review version")?;
+        review::read(version, sort, &uid, &body)
+    };
+    Ok(hooks.iter().map(|(hook, _)| *hook).zip(begun).map(read).collect())
+}
+
+/// What an answer comes to: a refusal, or what is to be done; none where a failure is ignored.
+fn judge(
+    asked: &Attributes<'_>,
+    hook: &Webhook,
+    answer: Result<Answer, String>,
+) -> Result<Option<Answer>, ApiError> {
+    let mut answer = match answer {
+        Ok(answer) => answer,
+        Err(why) => {
+            let failure = format!("failed calling webhook {}: {why}", quote(&hook.name));
+            if hook.ignores_failure {
+                tracing::warn!("{failure}; it is ignored, as the webhook's failurePolicy has it");
+                return Ok(None);
+            }
+            return Err(ApiError::Internal(failure));
+        }
+    };
+    answer.warnings.drain(..).for_each(|warning| asked.warn(warning));
+    match answer.refusal.take() {
+        Some(status) => Err(review::denied(&hook.name, status)),
+        None => Ok(Some(answer)),
+    }
+}

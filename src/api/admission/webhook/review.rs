@@ -1,0 +1,240 @@
+//! `AdmissionReview`: what a webhook is asked, and whether its answer is one. Pure.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::ApiError;
+use base::quote::quote;
+
+const KIND: &str = "AdmissionReview";
+
+/// Which form of a review a webhook reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V1,
+    V1Beta1,
+}
+
+impl Version {
+    /// The first that is known among those that a webhook reads.
+    pub(super) fn first_of(versions: &[String]) -> Option<Self> {
+        versions.iter().find_map(|version| match version.as_str() {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        })
+    }
+
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "admission.k8s.io/v1",
+            Self::V1Beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+
+    fn told(self) -> String {
+        format!("{}, Kind={KIND}", self.api_version())
+    }
+}
+
+/// Whether a webhook may change what it is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Mutating,
+    Validating,
+}
+
+/// The review that a webhook is sent.
+pub(super) fn request(version: Version, request: Value) -> Value {
+    json!({"kind": KIND, "apiVersion": version.api_version(), "request": request})
+}
+
+/// What a webhook answered.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Answer {
+    /// Why not; none where it is allowed.
+    pub(super) refusal: Option<Status>,
+    /// What is to be changed: a JSON patch.
+    pub(super) patch: Option<Vec<u8>>,
+    pub(super) warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Review {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    api_version: String,
+    response: Option<Response>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Response {
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    allowed: bool,
+    status: Option<Status>,
+    patch: Option<String>,
+    patch_type: Option<String>,
+    /// Nobody here keeps an audit of its own for them.
+    #[serde(default)]
+    #[expect(dead_code, reason = "read, so that what is no map of texts is refused")]
+    audit_annotations: Option<BTreeMap<String, String>>,
+    warnings: Option<Vec<String>>,
+}
+
+/// Reads an answer; the error is what is wrong with it.
+pub(super) fn read(version: Version, sort: Sort, uid: &str, body: &[u8]) -> Result<Answer, String> {
+    let review: Review = serde_json::from_slice(body)
+        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let found = (review.api_version.as_str(), review.kind.as_str());
+    if found != (version.api_version(), KIND) && (version == Version::V1 || found != ("", "")) {
+        return Err(format!(
+            "received invalid webhook response: expected webhook response of {}, got {}, Kind={}",
+            version.told(),
+            found.0,
+            found.1
+        ));
+    }
+    let invalid = |why: &str| Err(format!("received invalid webhook response: {why}"));
+    let Some(response) = review.response else { return invalid("webhook response was absent") };
+    if version == Version::V1 && response.uid != uid {
+        return invalid(&format!("expected response.uid={}, got {}", quote(uid), quote(&response.uid)));
+    }
+    let encoded = response.patch.filter(|patch| !patch.is_empty());
+    match (sort, encoded.is_some(), response.patch_type.as_deref()) {
+        (Sort::Validating, true, _) => return invalid("validating webhook may not return response.patch"),
+        (Sort::Validating, _, Some(_)) => {
+            return invalid("validating webhook may not return response.patchType");
+        }
+        (Sort::Mutating, true, None) if version == Version::V1 => {
+            return invalid("webhook returned response.patch but not response.patchType");
+        }
+        (Sort::Mutating, false, Some(_)) if version == Version::V1 => {
+            return invalid("webhook returned response.patchType but not response.patch");
+        }
+        (Sort::Mutating, true, Some(other)) if other != "JSONPatch" => {
+            return Err(format!("unsupported patch type {}", quote(other)));
+        }
+        _ => {}
+    }
+    let patch = match encoded.map(|patch| STANDARD.decode(patch)).transpose() {
+        Ok(patch) => patch,
+        Err(error) => return invalid(&format!("response.patch: {error}")),
+    };
+    let refusal = (!response.allowed).then(|| response.status.unwrap_or_default());
+    Ok(Answer { refusal, patch, warnings: response.warnings.unwrap_or_default() })
+}
+
+/// A refusal in Kubernetes' words.
+pub(super) fn denied(webhook: &str, status: Status) -> ApiError {
+    let by = format!("admission webhook {} denied the request", quote(webhook));
+    let text = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let reason = text(status.reason);
+    let message = match (text(status.message), &reason) {
+        (Some(message), _) => format!("{by}: {message}"),
+        (None, Some(reason)) => format!("{by}: {reason}"),
+        (None, None) => format!("{by} without explanation"),
+    };
+    let code = status.code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
+    let details = status.details.and_then(|details| serde_json::to_value(details).ok());
+    ApiError::Denied { code: code.unwrap_or(400), reason: reason.unwrap_or_default(), message, details }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_one_or_is_refused_in_kubernetes_words_api_16() {
+        use Sort::{Mutating, Validating};
+        let v1 = |response: Value| json!({"kind": KIND, "apiVersion": "admission.k8s.io/v1", "response": response});
+        let beta = |response: Value| json!({"kind": KIND, "apiVersion": "admission.k8s.io/v1beta1", "response": response});
+        let invalid = "received invalid webhook response: ";
+        for (version, sort, body, expected) in [
+            (Version::V1, Validating, v1(json!({"uid": "u", "allowed": true})), ""),
+            (
+                Version::V1,
+                Mutating,
+                v1(json!({"uid": "u", "allowed": true, "patch": "W10=", "patchType": "JSONPatch"})),
+                "",
+            ),
+            (Version::V1Beta1, Mutating, beta(json!({"allowed": true, "patch": "W10="})), ""),
+            (Version::V1Beta1, Validating, json!({"response": {"allowed": true}}), ""),
+            (
+                Version::V1,
+                Validating,
+                v1(json!({"uid": "other", "allowed": true})),
+                "expected response.uid=\"u\", got \"other\"",
+            ),
+            (Version::V1, Validating, v1(Value::Null), "webhook response was absent"),
+            (
+                Version::V1,
+                Validating,
+                beta(json!({"uid": "u", "allowed": true})),
+                "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got \
+                 admission.k8s.io/v1beta1, Kind=AdmissionReview",
+            ),
+            (
+                Version::V1,
+                Validating,
+                v1(json!({"uid": "u", "allowed": false, "patch": "W10="})),
+                "validating webhook may not return response.patch",
+            ),
+            (
+                Version::V1,
+                Validating,
+                v1(json!({"uid": "u", "allowed": true, "patchType": "JSONPatch"})),
+                "validating webhook may not return response.patchType",
+            ),
+            (
+                Version::V1,
+                Mutating,
+                v1(json!({"uid": "u", "allowed": true, "patch": "W10="})),
+                "webhook returned response.patch but not response.patchType",
+            ),
+            (
+                Version::V1,
+                Mutating,
+                v1(json!({"uid": "u", "allowed": true, "patchType": "JSONPatch"})),
+                "webhook returned response.patchType but not response.patch",
+            ),
+        ] {
+            let read = read(version, sort, "u", body.to_string().as_bytes()).map(|_| String::new());
+            let expected =
+                if expected.is_empty() { Ok(String::new()) } else { Err(format!("{invalid}{expected}")) };
+            assert_eq!(read, expected, "{body}");
+        }
+        let merge = v1(json!({"uid": "u", "allowed": true, "patch": "e30=", "patchType": "Merge"}));
+        let merge = read(Version::V1, Mutating, "u", merge.to_string().as_bytes());
+        assert_eq!(merge.unwrap_err(), "unsupported patch type \"Merge\"");
+        for garbage in ["", "<html>", "[]", "{\"response\": 7}", "\u{0}"] {
+            assert!(read(Version::V1, Validating, "u", garbage.as_bytes()).is_err(), "{garbage}");
+        }
+    }
+
+    #[test]
+    fn a_denial_says_who_and_why_api_16() {
+        let denied = |status: Value| {
+            let error = denied("a.b.c", serde_json::from_value(status).unwrap());
+            (error.code(), error.reason().to_string(), error.to_string())
+        };
+        let by = "admission webhook \"a.b.c\" denied the request";
+        assert_eq!(denied(json!({})), (400, String::new(), format!("{by} without explanation")));
+        assert_eq!(
+            denied(json!({"code": 403, "reason": "Forbidden", "message": "not you"})),
+            (403, "Forbidden".into(), format!("{by}: not you"))
+        );
+        assert_eq!(denied(json!({"code": 200, "reason": "NotToday"})).2, format!("{by}: NotToday"));
+        assert_eq!(denied(json!({"code": 200})).0, 400);
+        assert_eq!(denied(json!({"code": 99_999})).0, 400);
+    }
+}

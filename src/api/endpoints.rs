@@ -1,0 +1,45 @@
+//! Who stands behind a service: its endpoints, as the store has them.
+
+use std::net::SocketAddr;
+
+use k8s_openapi::api::core::v1::{Endpoints, Node, Service};
+use rand::seq::IndexedRandom;
+
+use crate::{Api, ApiError};
+use object::Key;
+use object::low_ports::LowPorts;
+
+/// One of a service's ready endpoints.
+pub(crate) fn of_service(api: &Api, key: &Key, asked: &str, port: &str) -> Result<SocketAddr, ApiError> {
+    let service = api.get_as::<Service>(key)?;
+    let none = |name: &str| ApiError::Unavailable(format!("no endpoints available for service \"{name}\""));
+    let mut port_name = port.to_string();
+    if let Ok(number) = port.parse::<i64>() {
+        let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+        let known = ports.find(|known| i64::from(known.port) == number).ok_or_else(|| {
+            ApiError::Unavailable(format!("no service port {number} found for service \"{}\"", key.name))
+        })?;
+        port_name = known.name.clone().unwrap_or_default();
+    }
+    let endpoints = api.get_as::<Endpoints>(key)?;
+    let subsets = endpoints.subsets.as_deref().unwrap_or_default();
+    if subsets.is_empty() {
+        return Err(none(&key.name));
+    }
+    let mut found = Vec::new();
+    for subset in subsets {
+        let port = subset.ports.iter().flatten().find(|p| p.name.clone().unwrap_or_default() == port_name);
+        if let Some(port) = port.and_then(|port| u16::try_from(port.port).ok()) {
+            found.extend(subset.addresses.iter().flatten().map(|address| (address, port)));
+        }
+    }
+    let (address, port) = found.choose(&mut rand::rng()).ok_or_else(|| none(asked))?;
+    let ip = address.ip.parse().map_err(|_| none(asked))?;
+    Ok(SocketAddr::new(ip, served(api, address.node_name.as_deref(), *port)))
+}
+
+/// The port where a pod's port is served on its node.
+pub(crate) fn served(api: &Api, node: Option<&str>, port: u16) -> u16 {
+    let node = node.and_then(|name| api.get_as::<Node>(&Key::new("", name)).ok());
+    node.map_or(LowPorts::default(), |node| LowPorts::of_node(&node)).served(port)
+}

@@ -1,0 +1,373 @@
+//! What a webhook's answer comes to, and what becomes of a request when there is none.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::server::{Reply, Webhook, allowed, denied, patched};
+use super::{GROUP, MAPS, MUTATING, VALIDATING, configure, hook, map, post, told};
+use crate::controllers::cluster::{Cluster, NO_NODES};
+use crate::http::{Face, OWNER};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use podium::api::WriteOptions;
+use podium::object::{Kind, Object};
+
+/// A sidecar is put into the pods that a ReplicaSet makes: actors of this process pass webhooks as all others do. What the
+/// plugins give containers (the account's token) the sidecar gets as well.
+#[tokio::test(start_paused = true)]
+async fn a_sidecar_is_injected_into_the_pods_of_a_replica_set_api_16() {
+    let webhook = Webhook::start(|_, review| {
+        let sidecar = json!({"name": "sidecar", "image": "nginx:1.7.9"});
+        Reply::Json(patched(review, &json!([{"op": "add", "path": "/spec/containers/-", "value": sidecar}])))
+    });
+    let cluster = Cluster::start(NO_NODES);
+    let rules =
+        json!([{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
+    let injector = hook("sidecar.made.test", &webhook.client_config("/"), &json!({"rules": rules}));
+    let configuration = json!({"metadata": {"name": "injector"}, "webhooks": [injector]});
+    let configuration = Object::from_value(Kind::MutatingWebhookConfiguration, configuration).unwrap();
+    cluster.api.create(configuration, &WriteOptions::default()).unwrap();
+    let labels = json!({"app": "web"});
+    cluster.create::<ReplicaSet>(json!({"metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "main", "image": "nginx:1.7.9"}]}}}}));
+    cluster.settle().await;
+    let pods = cluster.pods();
+    assert_eq!(pods.len(), 2);
+    for pod in pods {
+        let containers = &pod.spec.as_ref().unwrap().containers;
+        let described: Vec<_> = containers
+            .iter()
+            .map(|c| {
+                (c.name.as_str(), c.volume_mounts.as_ref().map_or(0, Vec::len), c.image_pull_policy.clone())
+            })
+            .collect();
+        let pull = Some("IfNotPresent".to_string());
+        assert_eq!(described, [("main", 1, pull.clone()), ("sidecar", 1, pull)]);
+    }
+    let seen = webhook.seen();
+    assert_eq!(seen.len(), 2);
+    assert_eq!(seen[0]["userInfo"]["username"], "system:apiserver", "{}", seen[0]);
+    assert_eq!((&seen[0]["name"], &seen[0]["object"]["metadata"]["name"]), (&Value::Null, &Value::Null));
+    assert_eq!(seen[0]["object"]["metadata"]["generateName"], "web-");
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_followed_or_refused_in_kubernetes_words_api_16() {
+    let webhook = Webhook::start(|path, review| match path {
+        "/deny" => {
+            Reply::Json(denied(review, &json!({"code": 403, "reason": "Forbidden", "message": "not today"})))
+        }
+        "/silent" => Reply::Json(denied(review, &Value::Null)),
+        "/uid" => {
+            let mut answer = allowed(review);
+            answer["response"]["uid"] = "another".into();
+            Reply::Json(answer)
+        }
+        "/garbage" => Reply::Text(200, "<html>".into()),
+        "/long" => Reply::Text(200, "x".repeat(4 * 1024 * 1024)),
+        "/error" => Reply::Text(500, "oops\n".into()),
+        "/missing" => Reply::Text(404, String::new()),
+        "/moved" => Reply::Text(302, String::new()),
+        "/patch" => Reply::Json(patched(review, &json!([{"op": "add", "path": "/data/b", "value": "2"}]))),
+        "/broken" => Reply::Json(patched(review, &json!([{"op": "replace", "path": "/data", "value": 7}]))),
+        "/nowhere" => Reply::Json(patched(review, &json!([{"op": "remove", "path": "/spec"}]))),
+        "/away" => Reply::Json(patched(
+            review,
+            &json!([{"op": "replace", "path": "/metadata/namespace", "value": "x"}]),
+        )),
+        "/invalid" => Reply::Json(patched(review, &json!([{"op": "add", "path": "/data/~1", "value": "2"}]))),
+        _ => Reply::Json(allowed(review)),
+    });
+    let face = Face::new();
+    let failed = "Internal error occurred: failed calling webhook \"w.made.test\": ";
+    let call = "failed to call webhook: ";
+    let by = "admission webhook \"w.made.test\" denied the request";
+    for (sort, path, code, expected) in [
+        (VALIDATING, "/", 201, String::new()),
+        (VALIDATING, "/deny", 403, format!("{by}: not today")),
+        (MUTATING, "/deny", 403, format!("{by}: not today")),
+        (VALIDATING, "/silent", 400, format!("{by} without explanation")),
+        (VALIDATING, "/garbage", 500, format!("{failed}couldn't get version/kind; json parse error: ")),
+        (VALIDATING, "/long", 500, format!("{failed}{call}the response is longer than 3145728 bytes")),
+        (
+            VALIDATING,
+            "/error",
+            500,
+            format!(
+                "{failed}{call}an error on the server (\"oops\") has prevented the request from succeeding"
+            ),
+        ),
+        (
+            VALIDATING,
+            "/missing",
+            500,
+            format!("{failed}{call}the server could not find the requested resource"),
+        ),
+        (VALIDATING, "/moved", 500, format!("{failed}{call}the server responded with the status code 302")),
+        (
+            VALIDATING,
+            "/uid",
+            500,
+            format!("{failed}received invalid webhook response: expected response.uid="),
+        ),
+        (
+            VALIDATING,
+            "/patch",
+            500,
+            format!(
+                "{failed}received invalid webhook response: validating webhook may not return response.patch"
+            ),
+        ),
+        (MUTATING, "/patch", 201, String::new()),
+        (MUTATING, "/broken", 500, "Internal error occurred: ConfigMap cannot be read: ".into()),
+        (MUTATING, "/nowhere", 500, "Internal error occurred: remove operation does not apply".into()),
+        (MUTATING, "/away", 400, "the namespace of the provided object does not match".into()),
+        (MUTATING, "/invalid", 422, "ConfigMap \"m-invalid\" is invalid: data[/]: ".into()),
+    ] {
+        configure(&face, MUTATING, "c", &[]).await;
+        configure(&face, VALIDATING, "c", &[]).await;
+        configure(&face, sort, "c", &[hook("w.made.test", &webhook.client_config(path), &json!({}))]).await;
+        let name = format!("m-{}{}", path.trim_start_matches('/'), if sort == MUTATING { "" } else { "v" });
+        let answer = post(&face, MAPS, &map(&name)).await;
+        let (status, message) = told(&answer);
+        assert_eq!(status, code, "{sort} {path}: {message}");
+        assert!(message.starts_with(&expected), "{sort} {path}: {message}");
+        if (sort, path) == (MUTATING, "/patch") {
+            assert_eq!(answer.json()["data"], json!({"a": "1", "b": "2"}));
+        }
+    }
+}
+
+/// Nobody there, nobody who answers, somebody else: the failure policy decides.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_cannot_be_asked_fails_or_is_ignored_api_16() {
+    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let stranger = Webhook::start(|_, review| Reply::Json(allowed(review)));
+    let face = Face::new();
+    let nobody = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap()
+    };
+    let mut refused = webhook.client_config("/");
+    refused["url"] = format!("https://{nobody}/").into();
+    let mut untrusted = stranger.client_config("/");
+    untrusted["caBundle"] = webhook.client_config("/")["caBundle"].clone();
+    let mut no_bundle = webhook.client_config("/");
+    no_bundle["caBundle"] = "bm90aGluZw==".into();
+    let lost = json!({"service": {"name": "none", "namespace": "default", "path": "/x"},
+        "caBundle": webhook.client_config("/")["caBundle"]});
+    for (what, config, expected) in [
+        ("hangs", webhook.client_config("/"), "?timeout=1s\": context deadline exceeded".to_string()),
+        ("refused", refused, format!("?timeout=1s\": dial tcp {nobody}: connect: connection refused")),
+        (
+            "untrusted",
+            untrusted,
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority".into(),
+        ),
+        ("bundle", no_bundle, "unable to load root certificates: unable to parse bytes as PEM block".into()),
+        ("lost", lost, "service \"none\" not found".into()),
+    ] {
+        for (policy, code) in [("Fail", 500), ("Ignore", 201)] {
+            for sort in [MUTATING, VALIDATING] {
+                configure(&face, MUTATING, "c", &[]).await;
+                configure(&face, VALIDATING, "c", &[]).await;
+                let more = json!({"failurePolicy": policy, "timeoutSeconds": 1});
+                configure(&face, sort, "c", &[hook("w.made.test", &config, &more)]).await;
+                let name = format!("{what}-{}", sort.to_lowercase());
+                let (status, message) = told(&post(&face, MAPS, &map(&name)).await);
+                assert_eq!(status, code, "{what} {policy} {sort}: {message}");
+                assert!(code == 201 || message.ends_with(&expected), "{what} {sort}: {message}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_asked_by_its_own_name_api_16() {
+    let ip = "127.72.213.9".parse().unwrap();
+    let webhook = Webhook::start_at(ip, "guard.default.svc", |_, review| {
+        Reply::Json(denied(review, &json!({"message": review["request"]["name"]})))
+    });
+    let face = Face::new();
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "guard"},
+        "spec": {"ports": [{"name": "web", "port": 443, "targetPort": webhook.address.port()}]}});
+    let made = post(&face, "/api/v1/namespaces/default/services", &service).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let bundle = webhook.client_config("/")["caBundle"].clone();
+    let config =
+        json!({"service": {"name": "guard", "namespace": "default", "path": "/x"}, "caBundle": bundle});
+    configure(&face, VALIDATING, "c", &[hook("w.made.test", &config, &json!({}))]).await;
+    let (_, message) = told(&post(&face, MAPS, &map("m")).await);
+    assert!(message.contains("failed to call webhook: "), "no endpoints yet: {message}");
+    let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "guard"},
+        "subsets": [{"addresses": [{"ip": "127.72.213.9"}], "ports": [{"name": "web", "port": webhook.address.port()}]}]});
+    let made = post(&face, "/api/v1/namespaces/default/endpoints", &endpoints).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let (code, message) = told(&post(&face, MAPS, &map("m")).await);
+    assert_eq!((code, message.as_str()), (400, "admission webhook \"w.made.test\" denied the request: m"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_reach_the_client_also_of_what_is_refused_api_16() {
+    let webhook = Webhook::start(|path, review| {
+        let mut answer =
+            if path == "/deny" { denied(review, &json!({"message": "no"})) } else { allowed(review) };
+        answer["response"]["warnings"] = json!(["mind the gap", "mind the gap", "a \"quoted\" one"]);
+        Reply::Json(answer)
+    });
+    let face = Face::new();
+    for (path, code) in [("/", 201), ("/deny", 400)] {
+        configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config(path), &json!({}))])
+            .await;
+        let answer = post(&face, MAPS, &map("m")).await;
+        assert_eq!(answer.status, code, "{}", answer.body);
+        let warnings: Vec<_> =
+            answer.headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!(warnings, ["299 - \"mind the gap\"", "299 - \"a \\\"quoted\\\" one\""]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_asks_only_webhooks_without_side_effects_api_16() {
+    let webhook = Webhook::start(|_, review| Reply::Json(allowed(review)));
+    let face = Face::new();
+    let dry = format!("{MAPS}?dryRun=All");
+    configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
+    assert_eq!(post(&face, &dry, &map("m")).await.status, 201);
+    let seen = webhook.take_seen();
+    assert_eq!((&seen[0]["dryRun"], &seen[0]["options"]["dryRun"]), (&json!(true), &json!(["All"])));
+    // Configurations of old may say so; new ones are refused.
+    let old = json!({"sideEffects": "Some"});
+    let old = json!({"metadata": {"name": "c"}, "webhooks": [hook("w.made.test", &webhook.client_config("/"), &old)]});
+    let path = format!("{GROUP}/validatingwebhookconfigurations");
+    let refused = post(&face, &path, &old).await;
+    assert_eq!(refused.status, 422, "{}", refused.body);
+}
+
+/// In the order of the configurations' names; who wants to see what became of an object is asked once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_are_asked_in_order_and_again_when_the_object_changed_api_16() {
+    let webhook = Webhook::start(|path, review| {
+        let steps = review["request"]["object"]["data"]["steps"].as_str().unwrap_or_default();
+        let steps = format!("{steps}{}", path.trim_start_matches('/'));
+        Reply::Json(patched(review, &json!([{"op": "add", "path": "/data/steps", "value": steps}])))
+    });
+    let face = Face::new();
+    let one = |name: &str, path: &str, again: &str| {
+        hook(name, &webhook.client_config(path), &json!({"reinvocationPolicy": again}))
+    };
+    configure(
+        &face,
+        MUTATING,
+        "b",
+        &[one("d.made.test", "/d", "Never"), one("e.made.test", "/e", "IfNeeded")],
+    )
+    .await;
+    configure(
+        &face,
+        MUTATING,
+        "a",
+        &[one("a.made.test", "/a", "IfNeeded"), one("c.made.test", "/c", "Never")],
+    )
+    .await;
+    let answer = post(&face, MAPS, &map("m")).await;
+    // The last one was followed by nobody who changed anything.
+    assert_eq!(answer.json()["data"]["steps"], "acdea", "{}", answer.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selectors_and_conditions_exempt_what_they_do_not_mean_api_16() {
+    let webhook = Webhook::start(|_, review| Reply::Json(denied(review, &json!({"message": "no"}))));
+    let face = Face::new();
+    let exempt = json!({"metadata": {"name": "exempt", "labels": {"exempt": "yes"}}});
+    assert_eq!(post(&face, "/api/v1/namespaces", &exempt).await.status, 201);
+    let selector = json!({"matchExpressions": [{"key": "exempt", "operator": "DoesNotExist"}]});
+    let condition = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
+    for (more, namespace, code) in [
+        (json!({"namespaceSelector": selector}), "exempt", 201),
+        (json!({"namespaceSelector": selector}), "default", 400),
+        (json!({"objectSelector": {"matchLabels": {"a": "b"}}}), "default", 201),
+        (json!({"objectSelector": {"matchLabels": {"l": "1"}}}), "default", 400),
+        (condition("object.metadata.name != 'm'"), "default", 201),
+        (
+            condition("object.data.a == '1' && oldObject == null && request.operation == 'CREATE'"),
+            "default",
+            400,
+        ),
+        (condition("request.userInfo.username != 'podium-admin'"), "default", 201),
+        (condition("object.nothing.there == 1"), "default", 403),
+    ] {
+        configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &more)]).await;
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+        let mut labelled = map("m");
+        labelled["metadata"]["labels"] = json!({"l": "1"});
+        let answer = post(&face, &path, &labelled).await;
+        assert_eq!(answer.status.as_u16(), code, "{more}: {}", answer.body);
+        face.ask(Method::DELETE, &format!("{path}/m"), &[OWNER], "").await;
+    }
+    let broken = json!({"metadata": {"name": "d"}, "webhooks":
+        [hook("w.made.test", &webhook.client_config("/"), &condition("authorizer.path('/').check('get').allowed()"))]});
+    let refused = post(&face, &format!("{GROUP}/validatingwebhookconfigurations"), &broken).await;
+    let (code, message) = told(&refused);
+    assert_eq!(code, 422, "{message}");
+    assert!(message.contains("undeclared reference to 'authorizer'"), "{message}");
+}
+
+/// Whoever has shut themselves out gets in again: webhooks are never asked about what configures them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_blocks_everything_can_be_deleted_api_16() {
+    let webhook = Webhook::start(|_, review| Reply::Json(denied(review, &json!({"message": "no"}))));
+    let face = Face::new();
+    let rules =
+        json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]);
+    for sort in [MUTATING, VALIDATING] {
+        let all = hook("w.made.test", &webhook.client_config("/"), &json!({"rules": rules}));
+        configure(&face, sort, "c", &[all]).await;
+    }
+    assert_eq!(post(&face, MAPS, &map("m")).await.status, 400);
+    for sort in ["mutating", "validating"] {
+        let path = format!("{GROUP}/{sort}webhookconfigurations/c");
+        let gone = face.ask(Method::DELETE, &path, &[OWNER], "").await;
+        assert_eq!(gone.status, 200, "{}", gone.body);
+    }
+    assert_eq!(post(&face, MAPS, &map("m")).await.status, 201);
+}
+
+/// A webhook that hangs holds a bounded number of requests, each of its own kind; all others are answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
+    const AT_ONCE: usize = 64;
+    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let face = std::sync::Arc::new(Face::new());
+    configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
+    let writers: Vec<_> = (0..200)
+        .map(|i| {
+            let face = face.clone();
+            tokio::spawn(async move { post(&face, MAPS, &map(&format!("m{i}"))).await.status.as_u16() })
+        })
+        .collect();
+    let patience = Duration::from_secs(60);
+    let all_wait = async {
+        while webhook.seen().len() < AT_ONCE {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(patience, all_wait).await.unwrap();
+    let others = async {
+        for i in 0..50 {
+            assert_eq!(face.get(MAPS, &[]).await.status, 200);
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("s{i}")}});
+            assert_eq!(post(&face, "/api/v1/namespaces/default/secrets", &secret).await.status, 201);
+        }
+    };
+    tokio::time::timeout(patience, others).await.unwrap();
+    assert_eq!(webhook.seen().len(), AT_ONCE, "the others wait for their turn");
+    webhook.let_go();
+    for writer in writers {
+        assert_eq!(tokio::time::timeout(patience, writer).await.unwrap().unwrap(), 201);
+    }
+    assert_eq!(webhook.seen().len(), 200);
+}
