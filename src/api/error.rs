@@ -477,10 +477,10 @@ impl std::fmt::Display for ApiError {
             }
             Self::Unauthorized => f.write_str("Unauthorized"),
             Self::UnsupportedMediaType(message) => write!(f, "{message}"),
-            Self::Denied { message, .. } => f.write_str(message),
             Self::Internal(message) => write!(f, "Internal error occurred: {message}"),
             Self::TooManyRequests { message, .. }
             | Self::ApplyConflict { message, .. }
+            | Self::Denied { message, .. }
             | Self::Unprocessable(message)
             | Self::Failure(message)
             | Self::BadRequest(message)

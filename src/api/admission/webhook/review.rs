@@ -51,7 +51,9 @@ pub(super) enum Sort {
 
 /// The review that a webhook is sent.
 pub(super) fn request(version: Version, request: Value) -> Value {
-    json!({"kind": KIND, "apiVersion": version.api_version(), "request": request})
+    let mut review = json!({"kind": KIND, "apiVersion": version.api_version()});
+    review["request"] = request;
+    review
 }
 
 /// What a webhook answered.
