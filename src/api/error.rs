@@ -17,6 +17,23 @@ pub struct Cause {
     pub(crate) field: String,
 }
 
+/// The refusal of a policy that users have configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyDenial {
+    /// The object's kind.
+    pub(crate) kind: Kind,
+    /// Its name.
+    pub(crate) name: String,
+    /// Which policy, and why.
+    pub(crate) message: String,
+    /// That, without what it is about.
+    pub(crate) cause: String,
+    /// Machine-readable.
+    pub(crate) reason: &'static str,
+    /// 403, 413 or 422.
+    pub(crate) code: u16,
+}
+
 /// An answer that is not the object asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
@@ -118,21 +135,8 @@ pub enum ApiError {
         /// Machine-readable parts of it.
         causes: Vec<Cause>,
     },
-    /// A policy that users have configured denies it.
-    DeniedByPolicy {
-        /// The object's kind.
-        kind: Kind,
-        /// Its name.
-        name: String,
-        /// Which policy, and why.
-        message: String,
-        /// That, without what it is about.
-        cause: String,
-        /// Machine-readable.
-        reason: &'static str,
-        /// 403, 413 or 422.
-        code: u16,
-    },
+    /// A policy that users have configured denies it (403, 413 or 422).
+    DeniedByPolicy(Box<PolicyDenial>),
     /// A webhook has refused it, in its own words.
     Denied {
         /// As the webhook has it: 400 to 599.
@@ -142,7 +146,7 @@ pub enum ApiError {
         /// Who refuses, and why.
         message: String,
         /// Its own `StatusDetails`.
-        details: Option<serde_json::Value>,
+        details: Option<Box<serde_json::Value>>,
     },
     /// Whoever asks may not do this, whatever the object (403).
     NotPermitted(String),
@@ -272,12 +276,12 @@ impl ApiError {
             Self::MethodNotAllowed(_) => 405,
             Self::NotAcceptable(_) => 406,
             Self::Expired(_) => 410,
-            Self::DeniedByPolicy { code, .. } => *code,
             Self::TooLarge(_) => 413,
             Self::UnsupportedMediaType(_) => 415,
             Self::TooManyRequests { .. } => 429,
             Self::Internal(_) | Self::Failure(_) => 500,
             Self::Denied { code, .. } => *code,
+            Self::DeniedByPolicy(denial) => denial.code,
             Self::Unavailable(_) => 503,
             Self::TooLargeRevision { .. } | Self::Timeout(_) => 504,
         }
@@ -300,7 +304,7 @@ impl ApiError {
             Self::MethodNotAllowed(_) => "MethodNotAllowed",
             Self::NotAcceptable(_) => "NotAcceptable",
             Self::Expired(_) => "Expired",
-            Self::DeniedByPolicy { reason, .. } => reason,
+            Self::DeniedByPolicy(denial) => denial.reason,
             Self::TooLarge(_) => "RequestEntityTooLarge",
             Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
             Self::TooManyRequests { .. } => "TooManyRequests",
@@ -352,9 +356,10 @@ impl ApiError {
             Self::Conflict { kind, name, causes, .. } | Self::Forbidden { kind, name, causes, .. } => {
                 of(kind, name, kind.info().plural, causes)
             }
-            Self::DeniedByPolicy { kind, name, cause, .. } => {
-                let cause = Cause { reason: String::new(), message: cause.clone(), field: String::new() };
-                of(kind, name, kind.info().plural, &[cause])
+            Self::DeniedByPolicy(denial) => {
+                let cause =
+                    Cause { reason: String::new(), message: denial.cause.clone(), field: String::new() };
+                of(&denial.kind, &denial.name, denial.kind.info().plural, &[cause])
             }
             Self::Invalid { kind, name, causes } => of(kind, name, kind.info().name, causes),
             Self::NotKnown { resource, group, name } => Some(StatusDetails {
@@ -413,7 +418,7 @@ impl ApiError {
                 ..StatusDetails::default()
             }),
             Self::Denied { details, .. } => {
-                details.clone().and_then(|details| serde_json::from_value(details).ok())
+                details.as_deref().and_then(|details| serde_json::from_value(details.clone()).ok())
             }
             Self::NoSuchResource | Self::UnsupportedMediaType(_) | Self::Unprocessable(_) => {
                 Some(StatusDetails::default())
@@ -498,10 +503,11 @@ impl std::fmt::Display for ApiError {
             }
             Self::Unauthorized => f.write_str("Unauthorized"),
             Self::UnsupportedMediaType(message) => write!(f, "{message}"),
-            Self::Denied { message, .. } | Self::DeniedByPolicy { message, .. } => f.write_str(message),
+            Self::DeniedByPolicy(denial) => f.write_str(&denial.message),
             Self::Internal(message) => write!(f, "Internal error occurred: {message}"),
             Self::TooManyRequests { message, .. }
             | Self::ApplyConflict { message, .. }
+            | Self::Denied { message, .. }
             | Self::Unprocessable(message)
             | Self::Failure(message)
             | Self::BadRequest(message)

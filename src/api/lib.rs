@@ -49,7 +49,7 @@ use parking_lot::{Mutex, RwLock};
 
 use base::clock::Clock;
 pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
-pub use error::{ApiError, Cause};
+pub use error::{ApiError, Cause, PolicyDenial};
 use node_access::NodeAccess;
 use object::config::{Limits, Timings};
 use object::{Key, Kind, Object, Revision, Shared, Typed};

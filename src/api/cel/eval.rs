@@ -179,11 +179,10 @@ impl<'a, 'b> Run<'a, 'b> {
             self.variables.truncate(self.variables.len() - 2);
             match (pairs.sort, made) {
                 (_, Err(Error::Budget)) => return Err(Error::Budget),
-                (_, Ok(None)) => {}
                 (PairSort::All, Ok(Some(Val::Bool(false)))) => return Ok(Val::Bool(false)),
                 (PairSort::Exists, Ok(Some(Val::Bool(true)))) => return Ok(Val::Bool(true)),
                 (PairSort::ExistsOne, Ok(Some(Val::Bool(holds)))) => holding += usize::from(holds),
-                (PairSort::All | PairSort::Exists, Ok(Some(Val::Bool(_)))) => {}
+                (_, Ok(None)) | (PairSort::All | PairSort::Exists, Ok(Some(Val::Bool(_)))) => {}
                 (PairSort::All | PairSort::Exists, Err(error)) => failed = Some(error),
                 (_, Err(error)) => return Err(error),
                 (PairSort::List, Ok(Some(value))) => list.push(value),

@@ -110,7 +110,7 @@ impl Reader {
 
     fn call(&mut self, at: u64, call: &CallExpr) -> Result<Node, Fault> {
         if let Some(found) = Macro::of(call) {
-            return self.expand(found?);
+            return self.expand(&found?);
         }
         let (name, target, args) = (&call.func_name, call.target.as_deref(), &call.args);
         if let Some(of) = target
@@ -168,24 +168,24 @@ impl Reader {
         .ok_or_else(|| fault(at, "syntax error"))
     }
 
-    fn expand(&mut self, found: Macro<'_>) -> Result<Node, Fault> {
+    fn expand(&mut self, found: &Macro<'_>) -> Result<Node, Fault> {
         Ok(match found {
             Macro::Bind { variable, value, expression } => Node::Bind {
                 value: self.boxed(value)?,
-                variable: variable.into(),
+                variable: (*variable).into(),
                 expression: Box::new(self.within(&[variable], expression)?),
             },
             Macro::OptionalMap { of, variable, expression, flat } => Node::OptionalMap {
                 of: self.boxed(of)?,
-                variable: variable.into(),
+                variable: (*variable).into(),
                 expression: Box::new(self.within(&[variable], expression)?),
-                flat,
+                flat: *flat,
             },
             Macro::Pairs { sort, range, key, value, filter, expression } => Node::Pairs(Box::new(Pairs {
-                sort,
+                sort: *sort,
                 range: self.read(range)?,
-                key: key.into(),
-                value: value.into(),
+                key: (*key).into(),
+                value: (*value).into(),
                 filter: filter.map(|filter| self.within(&[key, value], filter)).transpose()?,
                 expression: self.within(&[key, value], expression)?,
             })),

@@ -215,9 +215,8 @@ impl<'a> Val<'a> {
                 Value::Object(fields)
             }
             Self::Optional(Some(value)) => value.to_json(budget)?,
-            Self::Time(_) | Self::Duration(_) | Self::Quantity(_) => Value::from(self.shown()),
-            Self::Address(_) | Self::Range(_) | Self::Url(_) => Value::from(self.shown()),
             Self::Format(_) | Self::Type(_) | Self::Authority(_) => return Err(no_json(self)),
+            _ => Value::from(self.shown()),
         })
     }
 

@@ -45,8 +45,7 @@ pub(super) async fn admit(
 fn bare(text: &str) -> &str {
     let mut parts = text.split(':');
     match (parts.next(), parts.next(), parts.next()) {
-        (Some(_), Some(name), Some(_)) => name,
-        (Some(name), ..) => name,
+        (Some(_), Some(name), Some(_)) | (Some(name), ..) => name,
         _ => text,
     }
 }

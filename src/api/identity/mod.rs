@@ -204,3 +204,28 @@ fn user(claims: &Claims) -> User {
     let account = User::of_service_account(namespace, &claims.account.name);
     User { uid: Some(claims.account.uid.clone()), extra, ..account }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_actor_is_who_it_would_be_in_kubernetes_api_16() {
+        for (actor, name, group, is_master) in [
+            ("kube-scheduler", "system:kube-scheduler", AUTHENTICATED, false),
+            ("kube-controller-manager", "system:kube-controller-manager", AUTHENTICATED, false),
+            ("kubelet", "system:node", NODES, false),
+            (
+                "clusterrole-aggregation-controller",
+                "system:serviceaccount:kube-system:clusterrole-aggregation-controller",
+                "system:serviceaccounts:kube-system",
+                false,
+            ),
+            ("kube-apiserver", "system:apiserver", MASTERS, true),
+        ] {
+            let user = User::of_actor(actor);
+            assert_eq!((user.name.as_str(), user.is_master()), (name, is_master), "{actor}");
+            assert!(user.groups.iter().any(|one| one == group), "{actor}: {:?}", user.groups);
+        }
+    }
+}

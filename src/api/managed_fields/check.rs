@@ -25,24 +25,24 @@ pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
 /// The paths of lists and maps that are owned as a whole.
 pub(crate) fn wholes(of: Type<'_>, config: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    add_wholes(of, config, String::new(), &mut found);
+    add_wholes(of, config, "", &mut found);
     found
 }
 
-fn add_wholes(of: Type<'_>, value: &Value, path: String, found: &mut Vec<String>) {
+fn add_wholes(of: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     let is_part = value.is_object() || value.is_array();
     if is_part && of.is_whole() && found.len() < MAX_REPORTED {
-        found.push(path.clone());
+        found.push(path.to_string());
     }
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
-                add_wholes(of.field(name).0, field, format!("{path}.{name}"), found);
+                add_wholes(of.field(name).0, field, &format!("{path}.{name}"), found);
             }
         }
         Value::Array(items) => {
             for (i, item) in items.iter().enumerate() {
-                add_wholes(of.item(), item, format!("{path}[{i}]"), found);
+                add_wholes(of.item(), item, &format!("{path}[{i}]"), found);
             }
         }
         _ => {}

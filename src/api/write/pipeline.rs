@@ -107,7 +107,11 @@ impl<'a> Write<'a> {
         };
         Some(WriteAttributes {
             operation: if self.old.is_some() { Operation::Update } else { Operation::Create },
-            resource: self.options.requested.unwrap_or_else(|| self.api.kinds().served_as(object)),
+            resource: match self.options.requested {
+                Some(requested) => requested,
+                None if object.custom().is_none() => object.kind().into(),
+                None => self.api.kinds().served_as(object),
+            },
             subresource,
             old: self.old,
             is_name_generated: self.is_name_generated,

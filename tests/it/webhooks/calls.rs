@@ -274,8 +274,8 @@ async fn webhooks_are_asked_in_order_and_again_when_the_object_changed_api_16() 
     )
     .await;
     let answer = post(&face, MAPS, &map("m")).await;
-    // The last one was followed by nobody who changed anything.
-    assert_eq!(answer.json()["data"]["steps"], "acdea", "{}", answer.body);
+    // The second time `a` makes something else of it, which `e` wants to see.
+    assert_eq!(answer.json()["data"]["steps"], "acdeae", "{}", answer.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -349,7 +349,7 @@ async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
             tokio::spawn(async move { post(&face, MAPS, &map(&format!("m{i}"))).await.status.as_u16() })
         })
         .collect();
-    let patience = Duration::from_secs(60);
+    let patience = Duration::from_mins(1);
     let all_wait = async {
         while webhook.seen().len() < AT_ONCE {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -246,3 +246,28 @@ async fn a_webhook_changes_no_more_than_the_request_may_api_16() {
     assert_eq!(scaled.status, 200, "{}", scaled.body);
     assert_eq!(scaled.json()["spec"]["replicas"], 3);
 }
+
+/// What a quota uses is written while its books are locked: nobody is asked who might keep them so.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_books_of_quotas_are_kept_without_asking_anybody_api_16() {
+    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let face = Face::new();
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},
+        "spec": {"hard": {"configmaps": "5"}}});
+    assert_eq!(post(&face, "/api/v1/namespaces/default/resourcequotas", &quota).await.status, 201);
+    let rules = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"],
+        "resources": ["resourcequotas", "resourcequotas/status"]}]);
+    configure(
+        &face,
+        VALIDATING,
+        "c",
+        &[hook("w.made.test", &webhook.client_config("/"), &json!({"rules": rules}))],
+    )
+    .await;
+    let key = podium::object::Key::new("default", "q");
+    face.api.recount_quota(&key).unwrap();
+    assert_eq!(post(&face, "/api/v1/namespaces/default/configmaps", &map("m")).await.status, 201);
+    let used = face.get("/api/v1/namespaces/default/resourcequotas/q", &[]).await.json();
+    assert_eq!(used["status"]["used"]["configmaps"], "1", "{used}");
+    assert_eq!(webhook.seen().len(), 0);
+}

@@ -87,7 +87,9 @@ fn namespace(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     };
     if !faults.is_empty() && faults != known {
         let mut errors = FieldErrors::default();
-        faults.iter().for_each(|fault| fault.report(&mut errors));
+        for fault in &faults {
+            fault.report(&mut errors);
+        }
         return rules::refuse(object, errors.into_vec());
     }
     let (from, to) = (old.enforce, new.enforce);

@@ -161,13 +161,11 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn level(&mut self, label: &'static str, otherwise: Level) -> Option<Read> {
         let value = self.labels.get(label)?;
-        Some(match Level::parse(value) {
-            Some(level) => Read::Level(level),
-            None => {
-                self.fault(label, value.clone(), "must be one of privileged, baseline, restricted");
-                Read::Unreadable(otherwise)
-            }
-        })
+        let read = Level::parse(value).map(Read::Level);
+        Some(read.unwrap_or_else(|| {
+            self.fault(label, value.clone(), "must be one of privileged, baseline, restricted");
+            Read::Unreadable(otherwise)
+        }))
     }
 
     fn version(&mut self, label: &'static str) -> Option<Version> {

@@ -66,10 +66,9 @@ impl<'a> Judged<'a> {
     /// policy is strict.
     pub(super) fn denials(&self, expressions: &Expressions, param: &Value, is_strict: bool) -> Vec<Denial> {
         match self.is_meant(expressions, param) {
-            Ok(false) => return Vec::new(),
-            Err(message) if is_strict => return vec![Denial { message, reason: None }],
-            Err(_) => return Vec::new(),
             Ok(true) => {}
+            Err(message) if is_strict => return vec![Denial { message, reason: None }],
+            Ok(false) | Err(_) => return Vec::new(),
         }
         let composed = Composed::new(self.variables(param), &expressions.variables);
         let mut budget = Budget::default();

@@ -9,7 +9,7 @@ use super::super::draft::{Draft, Rounds};
 use super::configured::{Binding, Policy};
 use super::judge::Judged;
 use super::{is_exempt, params};
-use crate::{Api, ApiError};
+use crate::{Api, ApiError, PolicyDenial};
 use object::ServedKind;
 
 /// A policy that is asked: by which binding, with which parameter, in which version.
@@ -146,5 +146,12 @@ fn failure(policy: &Policy, binding: &Binding, why: &str, reason: &'static str) 
 
 fn refusal(asked: &Attributes<'_>, Failure { message, reason }: Failure) -> ApiError {
     let (kind, name) = (asked.resource.kind(), asked.name.into());
-    ApiError::DeniedByPolicy { kind, name, cause: message.clone(), message, reason, code: 403 }
+    ApiError::DeniedByPolicy(Box::new(PolicyDenial {
+        kind,
+        name,
+        cause: message.clone(),
+        message,
+        reason,
+        code: 403,
+    }))
 }

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::super::attributes::Attributes;
 use super::configured::{Binding, Policy};
-use crate::{Api, Selection};
-use base::quote::quote;
+use crate::Api;
 use object::selector::Selector;
 use object::{Key, Object, ServedKind};
 
@@ -28,24 +27,17 @@ pub(super) fn of(
         format!("failed to find resource referenced by paramKind: '{group}{api_version}, Kind={name}'")
     })?;
     let namespace = namespace(asked, served, wanted.namespace.as_deref())?;
-    let found: Vec<Arc<Object>> = match wanted.name.as_deref().filter(|name| !name.is_empty()) {
-        Some(name) => {
-            let found = api.get(served.kind(), &Key::new(namespace.as_str(), name));
-            found.into_iter().collect()
-        }
-        None => {
-            let labels = Selector::from_optional(wanted.selector.as_ref());
-            let selection = Selection { labels, ..Selection::default() };
-            let place = (!namespace.is_empty()).then_some(namespace.as_str());
-            let all = api.list(served.kind(), place).objects;
-            all.into_iter().filter(|object| selection.labels.matches(object.meta().labels.as_ref())).collect()
-        }
+    let name = wanted.name.as_deref().filter(|name| !name.is_empty());
+    let found: Vec<Arc<Object>> = if let Some(name) = name {
+        api.get(served.kind(), &Key::new(namespace.as_str(), name)).into_iter().collect()
+    } else {
+        let labels = Selector::from_optional(wanted.selector.as_ref());
+        let place = (!namespace.is_empty()).then_some(namespace.as_str());
+        let all = api.list(served.kind(), place).objects;
+        all.into_iter().filter(|object| labels.matches(object.meta().labels.as_ref())).collect()
     };
     if found.is_empty() && wanted.parameter_not_found_action.as_deref() != Some("Allow") {
-        return Err(format!(
-            "no params found for policy binding with {} parameterNotFoundAction",
-            quote("Deny").replace('"', "`")
-        ));
+        return Err("no params found for policy binding with `Deny` parameterNotFoundAction".into());
     }
     Ok(found.iter().map(|object| served.value(object)).collect())
 }

@@ -6,7 +6,7 @@ use super::super::attributes::Attributes;
 use super::configured::{Action, Binding, Policy};
 use super::judge::{Denial, Judged};
 use super::{is_exempt, params};
-use crate::{Api, ApiError};
+use crate::{Api, ApiError, PolicyDenial};
 use base::quote::quote;
 
 /// Asks every policy that is bound to what is asked.
@@ -35,7 +35,7 @@ fn ask<'a>(
 ) -> Option<(String, String)> {
     let of_policy = |why: String| {
         let message = format!("failed to configure policy: {why}");
-        let denial = policy.is_strict.then(|| Denial { message, reason: None })?;
+        let denial = policy.is_strict.then_some(Denial { message, reason: None })?;
         Some(told(policy, None, denial))
     };
     let matched = match policy.criteria.matches(api, asked) {
@@ -52,7 +52,7 @@ fn ask<'a>(
     for binding in bound {
         let of_binding = |why: String| {
             let message = format!("failed to configure binding: {why}");
-            let denial = policy.is_strict.then(|| Denial { message, reason: None })?;
+            let denial = policy.is_strict.then_some(Denial { message, reason: None })?;
             Some(told(policy, Some(binding), denial))
         };
         let found = match binding.criteria.matches(api, asked) {
@@ -105,5 +105,12 @@ fn refusal(asked: &Attributes<'_>, cause: String, reason: &str) -> ApiError {
     };
     let kind = asked.resource.kind();
     let message = format!("{} {} is forbidden: {cause}", kind.info().qualified_plural(), quote(asked.name));
-    ApiError::DeniedByPolicy { kind, name: asked.name.into(), message, cause, reason, code }
+    ApiError::DeniedByPolicy(Box::new(PolicyDenial {
+        kind,
+        name: asked.name.into(),
+        message,
+        cause,
+        reason,
+        code,
+    }))
 }

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::super::attributes::Requester;
+use crate::admission::attributes::Requester;
 
 /// Actors of this process that may wait for webhooks at once. Each holds a thread of the pool that also stands in for the
 /// workers (tokio has 512), and there may be thousands of kubelets. Requests are held before they get here, and wait in

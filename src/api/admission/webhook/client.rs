@@ -267,8 +267,8 @@ impl Connector {
 
 fn tls_error(error: &io::Error) -> String {
     use CertificateError::{
-        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext,
-        UnknownIssuer,
+        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
+        NotValidYetContext, UnknownIssuer,
     };
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let why = match inner {
@@ -283,7 +283,8 @@ fn tls_error(error: &io::Error) -> String {
         }
     };
     let why = match why {
-        UnknownIssuer => "x509: certificate signed by unknown authority".to_string(),
+        // Signed by somebody else of the same name, which Go says in brackets.
+        UnknownIssuer | BadSignature => "x509: certificate signed by unknown authority".to_string(),
         Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
             "x509: certificate has expired or is not yet valid".into()
         }

@@ -3,8 +3,8 @@
 use k8s_openapi::api::admissionregistration::v1::MatchCondition;
 use serde_json::Value;
 
-use super::super::attributes::Attributes;
 use crate::Api;
+use crate::admission::attributes::Attributes;
 use crate::cel::{Budget, Program, Val};
 use crate::kinds::compile_condition;
 use object::ServedKind;

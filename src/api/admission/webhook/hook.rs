@@ -11,11 +11,11 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::super::attributes::{Attributes, Operation};
-use super::super::matching::{Rules, Selectors};
 use super::client::{Peer, WebhookClient};
 use super::condition::Conditions;
 use super::review::{self, Version};
+use crate::admission::attributes::{Attributes, Operation};
+use crate::admission::matching::{Rules, Selectors};
 use crate::{Api, ApiError, endpoints};
 use base::quote::quote;
 use object::{Key, Kind, Object, ServedKind};

@@ -178,7 +178,7 @@ impl Compiler {
         let mut variables = vec![
             ("object", Type::Dyn),
             ("oldObject", Type::Dyn),
-            ("request", Type::Schema(&*REQUEST)),
+            ("request", Type::Schema(&REQUEST)),
             ("namespaceObject", Type::Dyn),
         ];
         if has_params {

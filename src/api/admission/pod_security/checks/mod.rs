@@ -216,11 +216,11 @@ impl<'a> Typed<'a> {
 
     /// Who sets it to something else than is allowed, and to what.
     fn bad(&self, allowed: fn(&str) -> bool) -> (bool, Vec<&'a str>, BTreeSet<&'a str>) {
-        let is_bad = |of: &Option<&'a str>| of.is_some_and(|of| !allowed(of));
-        let containers: Vec<_> = self.of_containers.iter().filter(|(_, of)| is_bad(of)).collect();
+        let is_bad = |of: Option<&'a str>| of.is_some_and(|of| !allowed(of));
+        let containers: Vec<_> = self.of_containers.iter().filter(|(_, of)| is_bad(*of)).collect();
         let values = containers.iter().filter_map(|(_, of)| *of).chain(self.of_pod.filter(|of| !allowed(of)));
         let values = values.collect();
-        (is_bad(&self.of_pod), containers.iter().map(|(name, _)| *name).collect(), values)
+        (is_bad(self.of_pod), containers.iter().map(|(name, _)| *name).collect(), values)
     }
 }
 
