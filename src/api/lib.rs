@@ -14,6 +14,7 @@ mod default;
 pub mod definitions;
 mod deletion;
 mod error;
+mod flow_control;
 mod formats;
 mod generated_name;
 mod history;
