@@ -29,8 +29,8 @@ const MAX_DEPTH: usize = 100;
 
 /// Turns numbers into texts wherever the API has quantities.
 pub(super) fn quantities_as_text(kind: Kind, object: &mut Value) {
-    // A schema has properties of these names, and no quantities.
-    if kind == Kind::CustomResourceDefinition {
+    // A schema has properties of these names, and no quantities; nor has what a node's drivers can allocate.
+    if matches!(kind, Kind::CustomResourceDefinition | Kind::CSINode) {
         return;
     }
     let fields = Fields {
