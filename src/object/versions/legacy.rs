@@ -379,8 +379,10 @@ mod tests {
             "metadata": {"name": "things.a.b"}, "spec": {"group": "a.b", "version": "v1",
                 "names": {"plural": "things", "kind": "Thing"}, "subresources": {"status": {}},
                 "additionalPrinterColumns": [{"name": "Size", "type": "integer", "JSONPath": ".spec.size"}],
-                "validation": {"openAPIV3Schema": {"properties": {"metadata": {"type": "object"},
-                    "spec": {"properties": {"size": {"type": "integer"}, "any": {}}}}}}}});
+                "validation": {"openAPIV3Schema": {"properties": {"metadata": {"type": "object",
+                    "description": "d", "properties": {"name": {"maxLength": 9}, "initializers": {}}},
+                    "spec": {"properties": {"size": {"type": "integer"}, "any": {},
+                        "port": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}}}}}}});
         let new = stored(old.clone());
         let spec = &new["spec"];
         assert_eq!((&spec["scope"], &spec["preserveUnknownFields"]), (&json!("Namespaced"), &json!(false)));
@@ -394,8 +396,10 @@ mod tests {
         let keeps = "x-kubernetes-preserve-unknown-fields";
         assert_eq!(
             version["schema"]["openAPIV3Schema"],
-            json!({"type": "object", keeps: true, "properties": {"metadata": {"type": "object"}, "spec": {"type": "object",
-                keeps: true, "properties": {"size": {"type": "integer"}, "any": {keeps: true}}}}})
+            json!({"type": "object", keeps: true, "properties": {
+                "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}},
+                "spec": {"type": "object", keeps: true, "properties": {"size": {"type": "integer"}, "any": {keeps: true},
+                    "port": {"x-kubernetes-int-or-string": true}}}}})
         );
         let shown = shown("apiextensions.k8s.io/v1beta1", &new);
         assert_eq!(shown["spec"]["version"], "v1");

@@ -104,6 +104,8 @@ async fn old_versions_are_listed_where_somebody_asks_for_that_api_18() {
     let client = Client::with(ApiConfig { legacy_versions: true, ..ApiConfig::default() }).await;
     let with = listed(&client).await;
     assert!(old.iter().all(|version| with.contains(&(*version).to_string())), "{with:?}");
+    // Short names mean what comes first.
+    assert_eq!(with.last().map(String::as_str), Some("extensions/v1beta1"));
     let found = client.get("/apis/extensions/v1beta1").await.body;
     let names: Vec<_> =
         found["resources"].as_array().unwrap().iter().map(|r| r["name"].as_str().unwrap()).collect();

@@ -107,10 +107,16 @@ fn complete_root(schema: &mut Value, keeps: bool) {
     }
     complete(schema, keeps, 0);
     for (name, below) in &mut own {
-        let type_ = if name == "metadata" { "object" } else { "string" };
-        if let Some(below) = below.as_object_mut() {
-            default(below, "type", type_.into());
+        let Some(below) = below.as_object_mut() else { continue };
+        if name == "metadata" {
+            below.retain(|field, _| ["type", "properties"].contains(&field.as_str()));
+            if let Some(properties) = below.get_mut("properties").and_then(Value::as_object_mut) {
+                properties.retain(|field, _| ["name", "generateName"].contains(&field.as_str()));
+                let names = properties.values_mut().filter_map(Value::as_object_mut);
+                names.for_each(|name| default(name, "type", "string".into()));
+            }
         }
+        default(below, "type", if name == "metadata" { "object" } else { "string" }.into());
     }
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.extend(own);
@@ -120,6 +126,10 @@ fn complete_root(schema: &mut Value, keeps: bool) {
 /// Gives a schema the type that its fields speak of, and has it keep what it does not name.
 fn complete(schema: &mut Value, keeps: bool, depth: usize) {
     let Some(fields) = schema.as_object_mut().filter(|_| depth < MAX_DEPTH) else { return };
+    if is_int_or_string(fields) {
+        fields.retain(|name, _| !["anyOf", "oneOf", "type"].contains(&name.as_str()));
+        fields.insert(INT_OR_STRING.into(), true.into());
+    }
     let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
     let is_true = |name: &str| fields.get(name) == Some(&Value::Bool(true));
     if !has("type") && !is_true(INT_OR_STRING) && !is_true(KEEPS) {
@@ -140,4 +150,13 @@ fn complete(schema: &mut Value, keeps: bool, depth: usize) {
     for name in ["items", "additionalProperties"] {
         fields.get_mut(name).into_iter().for_each(|below| complete(below, keeps, depth + 1));
     }
+}
+
+/// A number or a text, as schemas said it before there was a word for that.
+fn is_int_or_string(fields: &Map<String, Value>) -> bool {
+    let (number, text) = (json!({"type": "integer"}), json!({"type": "string"}));
+    ["anyOf", "oneOf"].iter().filter_map(|name| fields.get(*name)?.as_array()).any(|choices| {
+        let choices: Vec<_> = choices.iter().collect();
+        choices == [&number, &text] || choices == [&text, &number]
+    })
 }
