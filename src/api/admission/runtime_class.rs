@@ -63,8 +63,9 @@ fn fill(spec: &mut PodSpec, class: &RuntimeClass) -> Result<(), String> {
         select_nodes(spec.node_selector.get_or_insert_default(), wanted)?;
     }
     if let Some(tolerations) = tolerations.as_ref().filter(|list| !list.is_empty()) {
-        let own = spec.tolerations.take().unwrap_or_default();
-        spec.tolerations = Some(merged(own.into_iter().chain(tolerations.iter().cloned()).collect()));
+        let mut all = spec.tolerations.take().unwrap_or_default();
+        all.extend(tolerations.iter().cloned());
+        spec.tolerations = Some(merged(&all));
     }
     Ok(())
 }
@@ -95,7 +96,7 @@ fn select_nodes(own: &mut BTreeMap<String, String>, wanted: &BTreeMap<String, St
 }
 
 /// Each toleration that no other of the list includes; of equal ones the first.
-fn merged(all: Vec<Toleration>) -> Vec<Toleration> {
+fn merged(all: &[Toleration]) -> Vec<Toleration> {
     let mut kept: Vec<Toleration> = Vec::new();
     for (i, one) in all.iter().enumerate() {
         let by_later = all[i + 1..].iter().any(|other| other != one && includes(other, one));

@@ -1,11 +1,10 @@
-//! What resource claims, their templates and device classes have in common: which devices are asked for, and how they
-//! are chosen.
+//! What the kinds of devices have in common: which are asked for, how they are chosen, and their taints.
 
 use std::collections::HashSet;
 
 use k8s_openapi::api::resource::v1::{
-    DeviceClaim, DeviceConstraint, DeviceRequest, DeviceSelector, DeviceToleration, ExactDeviceRequest,
-    OpaqueDeviceConfiguration,
+    DeviceClaim, DeviceConstraint, DeviceRequest, DeviceSelector, DeviceTaint, DeviceToleration,
+    ExactDeviceRequest, OpaqueDeviceConfiguration,
 };
 
 use crate::default::set_text;
@@ -17,6 +16,13 @@ const MAX_SUB_REQUESTS: usize = 8;
 const MAX_TOLERATIONS: usize = 16;
 const MAX_EXPRESSION_BYTES: usize = 10 * 1024;
 const MAX_PARAMETER_BYTES: usize = 10 * 1024;
+
+/// What whoever writes something of this group is told.
+pub(super) const NOT_ACTED_ON: &str =
+    "devices are not allocated here: a pod that claims one stays pending with the reason";
+
+/// What a taint does to those who use its device.
+const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 
 const EXACT_COUNT: &str = "ExactCount";
 const ALL: &str = "All";
@@ -148,9 +154,8 @@ fn asked(errors: &mut FieldErrors, path: &Path<'_>, asked: &Asked<'_>) {
         Some(ALL) if count != 0 => {
             errors.invalid(&at, &count, format!("must not be specified when allocationMode is '{ALL}'"));
         }
-        Some(ALL) => {}
         Some(EXACT_COUNT) if count <= 0 => errors.invalid(&at, &count, "must be greater than zero"),
-        Some(EXACT_COUNT) => {}
+        Some(ALL | EXACT_COUNT) => {}
         other => {
             errors.unsupported(&path.child("allocationMode"), other.unwrap_or_default(), &[ALL, EXACT_COUNT]);
         }
@@ -179,7 +184,7 @@ fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: &DeviceTole
         other => errors.unsupported(&path.child("operator"), other, &["Equal", "Exists"]),
     }
     if let Some(effect) = toleration.effect.as_deref().filter(|effect| !effect.is_empty()) {
-        errors.one_of(&path.child("effect"), effect, super::device_taint_rule::EFFECTS);
+        errors.one_of(&path.child("effect"), effect, EFFECTS);
     }
 }
 
@@ -271,4 +276,16 @@ fn request_names(
             errors.invalid(&path, name, "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'");
         }
     }
+}
+
+/// A taint of a device.
+pub(super) fn taint(errors: &mut FieldErrors, path: &Path<'_>, taint: &DeviceTaint) {
+    if taint.key.is_empty() {
+        errors.required(&path.child("key"), "");
+    } else {
+        metadata::label_key(errors, &path.child("key"), &taint.key);
+    }
+    let value = taint.value.as_deref().unwrap_or_default();
+    errors.invalid_each(&path.child("value"), value, names::label_value(value));
+    errors.required_one_of(&path.child("effect"), Some(&taint.effect), EFFECTS);
 }

@@ -2,13 +2,9 @@
 
 use k8s_openapi::api::resource::v1::DeviceClass;
 
-use super::device_claim::{configuration, selectors};
+use super::device_claim::{NOT_ACTED_ON, configuration, selectors};
 use super::resource::Resource;
 use crate::validate::{FieldErrors, Path, names};
-
-/// What whoever writes something of this group is told.
-pub(super) const NOT_ACTED_ON: &str =
-    "devices are not allocated here: a pod that claims one stays pending with the reason";
 
 const MAX_CONFIGURATIONS: usize = 32;
 

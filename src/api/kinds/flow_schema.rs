@@ -1,5 +1,5 @@
 //! Flow schemas: which requests are of which priority level. Kept, and those that every cluster has are there
-//! (`flow_control`); requests are not sorted by them.
+//! (`default_flows`); requests are not sorted by them.
 
 use k8s_openapi::api::flowcontrol::v1::{
     FlowSchema, NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject,
@@ -7,8 +7,8 @@ use k8s_openapi::api::flowcontrol::v1::{
 use serde_json::json;
 
 use super::columns::{Column, NONE};
+use super::default_flows;
 use super::resource::Resource;
-use crate::flow_control;
 use crate::validate::{FieldErrors, Path, names};
 
 const MAX_PRECEDENCE: i32 = 10_000;
@@ -21,7 +21,7 @@ const PATH_VERBS: &[&str] = &["connect", "delete", "get", "head", "options", "pa
 const ANY: &str = "*";
 
 impl Resource for FlowSchema {
-    const WARNING: Option<&'static str> = Some(flow_control::NOT_ACTED_ON);
+    const WARNING: Option<&'static str> = Some(default_flows::NOT_ACTED_ON);
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("PriorityLevel", "The level of the requests that match.", |schema, _| {
@@ -66,7 +66,7 @@ impl Resource for FlowSchema {
         if precedence > MAX_PRECEDENCE {
             errors.invalid(&at, &precedence, format!("must not be greater than {MAX_PRECEDENCE}"));
         }
-        if precedence == 1 && name != flow_control::EXEMPT {
+        if precedence == 1 && name != default_flows::EXEMPT {
             let why = "only the schema named 'exempt' may have matchingPrecedence 1";
             errors.invalid(&at, &precedence, why);
         }
@@ -84,7 +84,7 @@ impl Resource for FlowSchema {
         for (i, rule) in spec.rules.iter().flatten().enumerate() {
             self::rule(errors, &list.index(i), rule);
         }
-        if flow_control::mandatory_schema(name).is_some_and(|fixed| fixed.spec != *spec) {
+        if default_flows::mandatory_schema(name).is_some_and(|fixed| fixed.spec != *spec) {
             let shown = serde_json::to_value(spec).unwrap_or_default();
             errors.invalid(&path, &shown, format!("spec of '{name}' must equal the fixed value"));
         }

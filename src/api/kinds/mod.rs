@@ -9,6 +9,7 @@
 mod cases;
 mod columns;
 mod custom;
+pub(crate) mod default_flows;
 mod definition;
 mod error;
 mod registry;

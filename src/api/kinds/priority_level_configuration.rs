@@ -1,5 +1,5 @@
 //! Priority levels: how much of the server requests of one kind may have. Kept, and those that every cluster has are
-//! there (`flow_control`); requests are not held up by them.
+//! there (`default_flows`); requests are not held up by them.
 
 use k8s_openapi::api::flowcontrol::v1::{
     LimitResponse, LimitedPriorityLevelConfiguration, PriorityLevelConfiguration, QueuingConfiguration,
@@ -7,9 +7,9 @@ use k8s_openapi::api::flowcontrol::v1::{
 use serde_json::{Value, json};
 
 use super::columns::{Column, NONE};
+use super::default_flows;
 use super::resource::Resource;
 use crate::default::set;
-use crate::flow_control;
 use crate::validate::{FieldErrors, Path};
 
 /// How many queues there may be.
@@ -21,7 +21,7 @@ const EXEMPT: &str = "Exempt";
 const LIMITED: &str = "Limited";
 
 impl Resource for PriorityLevelConfiguration {
-    const WARNING: Option<&'static str> = Some(flow_control::NOT_ACTED_ON);
+    const WARNING: Option<&'static str> = Some(default_flows::NOT_ACTED_ON);
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Type", "Whether requests of this level are limited.", |level, _| {
@@ -75,7 +75,7 @@ impl Resource for PriorityLevelConfiguration {
         let name = self.metadata.name.as_deref().unwrap_or_default();
         let path = Path::root("spec");
         let spec = &self.spec;
-        if (name == flow_control::EXEMPT) != (spec.type_ == EXEMPT) {
+        if (name == default_flows::EXEMPT) != (spec.type_ == EXEMPT) {
             let why = "type must be 'Exempt' if and only if name is 'exempt'";
             errors.invalid(&path.child("type"), &spec.type_, why);
         }
@@ -100,9 +100,9 @@ impl Resource for PriorityLevelConfiguration {
             }
             other => errors.unsupported(&path.child("type"), other, &[EXEMPT, LIMITED]),
         }
-        if flow_control::mandatory_level(name).is_some_and(|fixed| !same_but_exempt(&fixed, self)) {
+        if default_flows::mandatory_level(name).is_some_and(|fixed| !same_but_exempt(&fixed, self)) {
             let shown = serde_json::to_value(spec).unwrap_or_default();
-            let but = if name == flow_control::EXEMPT { " except the 'spec.exempt' field" } else { "" };
+            let but = if name == default_flows::EXEMPT { " except the 'spec.exempt' field" } else { "" };
             errors.invalid(&path, &shown, format!("spec of '{name}'{but} must equal the fixed value"));
         }
     }

@@ -4,15 +4,15 @@ use k8s_openapi::api::resource::v1::{DeviceClaim, ResourceClaim};
 use serde_json::json;
 
 use super::columns::Column;
+use super::device_claim;
 use super::resource::Resource;
-use super::{device_claim, device_class};
 use crate::validate::{FieldErrors, Path};
 
 /// Pods that may use a claim at once.
 const MAX_CONSUMERS: usize = 256;
 
 impl Resource for ResourceClaim {
-    const WARNING: Option<&'static str> = Some(device_class::NOT_ACTED_ON);
+    const WARNING: Option<&'static str> = Some(device_claim::NOT_ACTED_ON);
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text(

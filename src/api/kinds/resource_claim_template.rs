@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 
+use super::device_claim;
 use super::resource::Resource;
-use super::{device_claim, device_class};
 use crate::validate::{FieldErrors, Path, metadata};
 
 impl Resource for ResourceClaimTemplate {
-    const WARNING: Option<&'static str> = Some(device_class::NOT_ACTED_ON);
+    const WARNING: Option<&'static str> = Some(device_claim::NOT_ACTED_ON);
 
     fn apply_defaults(&mut self) {
         let template = self.spec.get_or_insert_default();

@@ -6,8 +6,8 @@ use k8s_openapi::api::resource::v1::{Device, ResourceSlice, ResourceSliceSpec};
 use serde_json::json;
 
 use super::columns::Column;
+use super::device_claim;
 use super::resource::{Resource, SelectableField, selectable};
-use super::{device_claim, device_class, device_taint_rule};
 use crate::validate::{FieldErrors, Path, names, resources, selector};
 use object::storage::UNSET;
 
@@ -19,7 +19,7 @@ const MAX_TAINTS: usize = 16;
 const MAX_POOL_BYTES: usize = 253;
 
 impl Resource for ResourceSlice {
-    const WARNING: Option<&'static str> = Some(device_class::NOT_ACTED_ON);
+    const WARNING: Option<&'static str> = Some(device_claim::NOT_ACTED_ON);
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Node", "The node that has the devices.", |slice, _| {
@@ -140,6 +140,6 @@ fn device(errors: &mut FieldErrors, path: &Path<'_>, device: &Device) {
         errors.too_many(&list, taints.len(), MAX_TAINTS);
     }
     for (i, taint) in taints.iter().enumerate() {
-        device_taint_rule::taint(errors, &list.index(i), taint);
+        device_claim::taint(errors, &list.index(i), taint);
     }
 }

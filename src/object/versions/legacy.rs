@@ -46,8 +46,8 @@ const fn renamed(
 }
 
 /// Kubernetes names another replacement than the stored version, or none.
-const fn replaced_by(of: OtherVersion, replacement: Option<&'static str>) -> OtherVersion {
-    let OtherVersion { kind, group, version, fields, show, read, deprecation } = of;
+const fn replaced_by(of: &OtherVersion, replacement: Option<&'static str>) -> OtherVersion {
+    let OtherVersion { kind, group, version, fields, show, read, deprecation } = *of;
     let deprecation = match deprecation {
         Some(Deprecation { since, until, .. }) => Some(Deprecation { since, until, replacement }),
         None => None,
@@ -97,11 +97,11 @@ pub(super) static LEGACY: &[OtherVersion] = &[
     old(Kind::Ingress, NETWORKING, "v1beta1", ("1.19", "1.22"), ingress::read, ingress::show),
     // Kubernetes' own slip.
     replaced_by(
-        renamed(Kind::IngressClass, NETWORKING, "v1beta1", ("1.19", "1.22")),
+        &renamed(Kind::IngressClass, NETWORKING, "v1beta1", ("1.19", "1.22")),
         Some("networking.k8s.io/v1 IngressClassList"),
     ),
-    replaced_by(renamed(Kind::IPAddress, NETWORKING, "v1beta1", ("1.34", "1.37")), None),
-    replaced_by(renamed(Kind::ServiceCIDR, NETWORKING, "v1beta1", ("1.34", "1.37")), None),
+    replaced_by(&renamed(Kind::IPAddress, NETWORKING, "v1beta1", ("1.34", "1.37")), None),
+    replaced_by(&renamed(Kind::ServiceCIDR, NETWORKING, "v1beta1", ("1.34", "1.37")), None),
     renamed(Kind::ClusterRole, RBAC, "v1beta1", ("1.17", "1.22")),
     renamed(Kind::ClusterRoleBinding, RBAC, "v1beta1", ("1.17", "1.22")),
     renamed(Kind::Role, RBAC, "v1beta1", ("1.17", "1.22")),
@@ -130,7 +130,7 @@ pub(super) static LEGACY: &[OtherVersion] = &[
     OtherVersion {
         fields: events::FIELDS,
         ..replaced_by(
-            old(Kind::Event, "events.k8s.io", "v1beta1", ("1.22", "1.25"), events::read, events::show),
+            &old(Kind::Event, "events.k8s.io", "v1beta1", ("1.22", "1.25"), events::read, events::show),
             None,
         )
     },
@@ -159,7 +159,7 @@ pub(super) static LEGACY: &[OtherVersion] = &[
         webhooks::read,
         same,
     ),
-    replaced_by(renamed(Kind::RuntimeClass, "node.k8s.io", "v1beta1", ("1.22", "1.25")), None),
+    replaced_by(&renamed(Kind::RuntimeClass, "node.k8s.io", "v1beta1", ("1.22", "1.25")), None),
     renamed(Kind::FlowSchema, "flowcontrol.apiserver.k8s.io", "v1beta3", ("1.29", "1.32")),
     renamed(Kind::PriorityLevelConfiguration, "flowcontrol.apiserver.k8s.io", "v1beta3", ("1.29", "1.32")),
 ];
@@ -325,13 +325,13 @@ mod tests {
 
     #[test]
     fn an_empty_selector_of_a_budget_meant_no_pod_api_18() {
+        const KEY: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
         let of = |selector: serde_json::Value| {
             stored(
                 json!({"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"},
                 "spec": {"minAvailable": 1, "selector": selector}}),
             )
         };
-        const KEY: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
         let none = of(json!({}));
         assert_eq!(
             none["spec"]["selector"],

@@ -93,14 +93,13 @@ impl ServedKind {
         let Deprecation { since, until, replacement } = other.deprecation?;
         let info = other.kind.info();
         let name = info.name;
-        let mut text =
-            format!("{} {name} is deprecated in v{since}+, unavailable in v{until}+", self.api_version());
-        match replacement {
-            Some("") => text += &format!("; use {} {name}", info.api_version()),
-            Some(other) => text += &format!("; use {other}"),
-            None => {}
-        }
-        Some(text)
+        let hint = match replacement {
+            Some("") => format!("; use {} {name}", info.api_version()),
+            Some(other) => format!("; use {other}"),
+            None => String::new(),
+        };
+        let version = self.api_version();
+        Some(format!("{version} {name} is deprecated in v{since}+, unavailable in v{until}+{hint}"))
     }
 
     /// The built-in kind that is served under this path.

@@ -70,7 +70,9 @@ pub(super) fn show(definition: &mut Value) {
             if let Some(first) = first
                 && versions.iter().all(|version| version.get(field) == Some(&first))
             {
-                versions.iter_mut().for_each(|version| drop(version.remove(field)));
+                for version in &mut versions {
+                    version.remove(field);
+                }
                 shared.push((name, first));
             }
         }

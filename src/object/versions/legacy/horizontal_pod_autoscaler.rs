@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::super::autoscaling::{deep, flat};
+use crate::versions::autoscaling::{deep, flat};
 
 pub(super) fn read(autoscaler: &mut Value) {
     each_metric(autoscaler, deep);
