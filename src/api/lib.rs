@@ -16,6 +16,7 @@ pub mod definitions;
 mod deletion;
 mod endpoints;
 mod error;
+mod flow_control;
 mod formats;
 mod generated_name;
 mod history;
@@ -69,6 +70,8 @@ pub struct ApiConfig {
     pub limits: Limits,
     /// Admission plugins that are switched off, by name.
     pub disabled_admission: Vec<String>,
+    /// Discovery tells of the versions that Kubernetes has given up, which are taken anyway.
+    pub legacy_versions: bool,
     /// Signs the tokens of service accounts; none = by a key that ends with the process.
     pub token_signer: Option<Arc<identity::Signer>>,
 }
@@ -80,6 +83,7 @@ impl Default for ApiConfig {
             service_range: Ipv4Net::new_assert(Ipv4Addr::new(127, 32, 0, 0), 16),
             limits: Limits::default(),
             disabled_admission: Vec::new(),
+            legacy_versions: false,
             token_signer: None,
         }
     }
@@ -123,6 +127,7 @@ impl Api {
     /// The API of this state.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocator::new(config.service_range);
+        let kinds = kinds::Registry::new(config.legacy_versions);
         let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::ephemeral()));
         let inner = Inner {
             store,
@@ -133,7 +138,7 @@ impl Api {
             addresses,
             node_ports: node_ports::NodePorts::default(),
             quotas: quota::Books::default(),
-            kinds: kinds::Registry::default(),
+            kinds,
             definitions: Mutex::default(),
             policies: admission::policy::Policies::default(),
             pod_budget: admission::active_pods::PodBudget::default(),

@@ -41,6 +41,10 @@ pub(super) struct ClusterArgs {
     /// What the log tells: error, warn, info, debug, trace.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(super) log_level: tracing::Level,
+    /// List the API versions that Kubernetes has removed (extensions/v1beta1 …) in discovery, for clients that write
+    /// nothing else. They are taken at their paths in any case.
+    #[arg(long)]
+    pub(super) legacy_versions: bool,
     /// Leave a component out (repeatable): scheduler, kubelet, proxy, dns, an admission plugin, or a controller.
     #[arg(long, value_name = "NAME")]
     pub(super) disable: Vec<String>,

@@ -100,6 +100,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         hollow_nodes: args.hollow_nodes.map(usize::from),
         kubeconfig: args.kubeconfig.clone(),
         disabled: args.disable.clone(),
+        legacy_versions: args.legacy_versions,
         file: ConfigFile::default(),
         file_path: args.config.clone(),
     };

@@ -42,6 +42,7 @@ pub(super) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> 
         )?;
     }
     api.reconcile_default_roles()?;
+    api.reconcile_flow_control()?;
     storage_class(api)?;
     fixed_services::kubernetes(api, listening, service)
 }

@@ -57,6 +57,8 @@ pub(crate) struct ClusterConfig {
     pub(crate) kubeconfig: Option<std::path::PathBuf>,
     /// Components that are left out.
     pub(crate) disabled: Vec<ComponentName>,
+    /// Discovery tells of the versions that Kubernetes has given up; else as the config file says.
+    pub(crate) legacy_versions: bool,
     /// What the config file says.
     pub(crate) file: ConfigFile,
     /// Where it is, to be followed; none = it is not.
@@ -106,6 +108,8 @@ pub(crate) struct ConfigFile {
     pub(crate) limits: Limits,
     /// How many pods that ended are kept; none = Kubernetes' 12 500, 0 = all.
     pub(crate) terminated_pod_threshold: Option<usize>,
+    /// Discovery tells of the versions that Kubernetes has given up, which are taken anyway.
+    pub(crate) legacy_versions: bool,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
     pub(crate) scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
@@ -140,6 +144,7 @@ impl Default for ConfigFile {
             node_lifecycle: NodeLifecycleConfig::default(),
             limits: Limits::default(),
             terminated_pod_threshold: None,
+            legacy_versions: false,
             scheduler: None,
             namespaces: true,
             cgroups: true,

@@ -78,6 +78,7 @@ impl Cluster {
             service_range: addresses.services(),
             limits: config.file.limits.clone(),
             disabled_admission: config.disabled.clone(),
+            legacy_versions: config.legacy_versions || config.file.legacy_versions,
         };
         let api = Api::new(store.clone(), clock, api_config);
         let reachable = SocketAddr::new(reachable(address.ip()), address.port());

@@ -31,6 +31,7 @@ mod pod_rank;
 mod registry;
 mod replica_set;
 mod resource_quota;
+mod service_addresses;
 mod stateful_set;
 mod taint_eviction;
 mod ttl_after_finished;

@@ -41,6 +41,8 @@ const ALL: &[(&str, Start)] = &[
     ("endpoint", super::endpoints::start_legacy),
     ("endpointslice", super::endpoints::start_slices),
     ("endpointslicemirroring", super::endpoints::mirror::start),
+    ("ipallocator-repair-controller", super::service_addresses::start_addresses),
+    ("service-cidr-controller", super::service_addresses::start_ranges),
     ("persistentvolume-binder", volume::binder::start),
     ("persistentvolume-expander", volume::expander::start),
     ("pvc-protection-controller", volume::protection::start_claims),

@@ -28,6 +28,7 @@ pub(crate) mod probe;
 pub(crate) mod resize;
 mod retry;
 pub mod runtime;
+mod runtime_class;
 mod sandbox;
 mod security;
 mod service_names;

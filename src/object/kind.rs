@@ -206,6 +206,31 @@ kinds! { $
     /// A named priority of pods.
     PriorityClass(scheduling::v1::PriorityClass) = "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass",
         short ["pc"], categories [], Cluster, Plain, subresources [];
+    /// By which handler of a node's runtime pods run.
+    RuntimeClass(node::v1::RuntimeClass) = "node.k8s.io", "v1", "runtimeclasses", "runtimeclass",
+        short [], categories [], Cluster, Plain, subresources [];
+    /// How much of the server requests may have.
+    PriorityLevelConfiguration(flowcontrol::v1::PriorityLevelConfiguration) = "flowcontrol.apiserver.k8s.io", "v1",
+        "prioritylevelconfigurations", "prioritylevelconfiguration",
+        short [], categories [], Cluster, Generations, subresources [Status];
+    /// Which requests are of which priority level.
+    FlowSchema(flowcontrol::v1::FlowSchema) = "flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "flowschema",
+        short [], categories [], Cluster, Generations, subresources [Status];
+    /// A range of addresses of services.
+    ServiceCIDR(networking::v1::ServiceCIDR) = "networking.k8s.io", "v1", "servicecidrs", "servicecidr",
+        short [], categories [], Cluster, SpecStatus, subresources [Status];
+    /// An address that is given away.
+    IPAddress(networking::v1::IPAddress) = "networking.k8s.io", "v1", "ipaddresses", "ipaddress",
+        short ["ip"], categories [], Cluster, SpecOnly, subresources [];
+    /// Which devices a claim may ask for by one name.
+    DeviceClass(resource::v1::DeviceClass) = "resource.k8s.io", "v1", "deviceclasses", "deviceclass",
+        short [], categories [], Cluster, SpecGenerations, subresources [];
+    /// A taint of devices.
+    DeviceTaintRule(resource::v1::DeviceTaintRule) = "resource.k8s.io", "v1", "devicetaintrules", "devicetaintrule",
+        short [], categories [], Cluster, Generations, subresources [Status];
+    /// Which devices a driver has where.
+    ResourceSlice(resource::v1::ResourceSlice) = "resource.k8s.io", "v1", "resourceslices", "resourceslice",
+        short [], categories [], Cluster, SpecGenerations, subresources [];
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
         short ["no"], categories [], Cluster, SpecStatus, subresources [Status, Proxy];
@@ -215,6 +240,18 @@ kinds! { $
     /// A driver of volumes.
     CSIDriver(storage::v1::CSIDriver) = "storage.k8s.io", "v1", "csidrivers", "csidriver",
         short [], categories [], Cluster, SpecGenerations, subresources [];
+    /// Which drivers of volumes a node has. Its status is of a feature that is off.
+    CSINode(storage::v1::CSINode) = "storage.k8s.io", "v1", "csinodes", "csinode",
+        short [], categories [], Cluster, SpecStatus, subresources [];
+    /// What a driver of volumes can change of one while it is used.
+    VolumeAttributesClass(storage::v1::VolumeAttributesClass) = "storage.k8s.io", "v1", "volumeattributesclasses", "volumeattributesclass",
+        short ["vac"], categories [], Cluster, Plain, subresources [];
+    /// How much storage a driver has where.
+    CSIStorageCapacity(storage::v1::CSIStorageCapacity) = "storage.k8s.io", "v1", "csistoragecapacities", "csistoragecapacity",
+        short [], categories [], Namespaced, Plain, subresources [];
+    /// A wish that a volume be at a node.
+    VolumeAttachment(storage::v1::VolumeAttachment) = "storage.k8s.io", "v1", "volumeattachments", "volumeattachment",
+        short [], categories [], Cluster, SpecStatus, subresources [Status];
     /// Whose ingresses are whose.
     IngressClass(networking::v1::IngressClass) = "networking.k8s.io", "v1", "ingressclasses", "ingressclass",
         short [], categories [], Cluster, SpecGenerations, subresources [];
@@ -284,6 +321,12 @@ kinds! { $
     /// A wish for storage.
     PersistentVolumeClaim(core::v1::PersistentVolumeClaim) = "", "v1", "persistentvolumeclaims", "persistentvolumeclaim",
         short ["pvc"], categories [], Namespaced, SpecStatus, subresources [Status];
+    /// A wish for devices.
+    ResourceClaim(resource::v1::ResourceClaim) = "resource.k8s.io", "v1", "resourceclaims", "resourceclaim",
+        short [], categories [], Namespaced, SpecStatus, subresources [Status];
+    /// What the claims are made of that pods have of their own.
+    ResourceClaimTemplate(resource::v1::ResourceClaimTemplate) = "resource.k8s.io", "v1", "resourceclaimtemplates", "resourceclaimtemplate",
+        short [], categories [], Namespaced, SpecOnly, subresources [];
     /// A stable address for a set of pods.
     Service(core::v1::Service) = "", "v1", "services", "service",
         short ["svc"], categories ["all"], Namespaced, SpecStatus, subresources [Status, Proxy];

@@ -18,6 +18,9 @@ const BOUNDS: &[&str] = &["default", "defaultRequest", "max", "min", "maxLimitRe
 /// Fields that are one quantity in autoscalers.
 const MEASURES: &[&str] = &["averageValue", "tolerance", "value"];
 
+/// Fields that are one quantity in lists of devices.
+const DEVICES: &[&str] = &["value", "default", "min", "max", "step"];
+
 /// Fields that are one quantity, in any kind.
 const SINGLE: &[&str] = &["sizeLimit", "divisor"];
 
@@ -26,16 +29,29 @@ const MAX_DEPTH: usize = 100;
 
 /// Turns numbers into texts wherever the API has quantities.
 pub(super) fn quantities_as_text(kind: Kind, object: &mut Value) {
-    // A schema has properties of these names, and no quantities.
-    if kind == Kind::CustomResourceDefinition {
+    // A schema has properties of these names, and no quantities; nor has what a node's drivers can allocate.
+    if matches!(kind, Kind::CustomResourceDefinition | Kind::CSINode) {
         return;
     }
     let fields = Fields {
-        lists: if kind == Kind::LimitRange { BOUNDS } else { &[] },
-        single: if kind == Kind::HorizontalPodAutoscaler { MEASURES } else { &[] },
+        lists: match kind {
+            Kind::LimitRange => BOUNDS,
+            Kind::RuntimeClass => &["podFixed"],
+            _ => &[],
+        },
+        single: match kind {
+            Kind::HorizontalPodAutoscaler => MEASURES,
+            Kind::ResourceSlice => DEVICES,
+            _ => &[],
+        },
     };
+    if kind == Kind::CSIStorageCapacity {
+        for field in ["capacity", "maximumVolumeSize"] {
+            object.get_mut(field).into_iter().for_each(as_text);
+        }
+    }
     // Free-form maps (data, labels, annotations) are not looked into: their keys are the user's.
-    for part in ["spec", "status", "template"] {
+    for part in ["spec", "status", "template", "overhead"] {
         if let Some(value) = object.get_mut(part) {
             visit(value, &fields, 0);
         }
@@ -59,7 +75,10 @@ fn visit(value: &mut Value, of_kind: &Fields, depth: usize) {
                 let name = name.as_str();
                 match field {
                     Value::Object(list) if LISTS.contains(&name) || of_kind.lists.contains(&name) => {
-                        list.values_mut().for_each(as_text);
+                        for value in list.values_mut() {
+                            as_text(value);
+                            visit(value, of_kind, depth + 1);
+                        }
                     }
                     Value::Number(_) if SINGLE.contains(&name) || of_kind.single.contains(&name) => {
                         as_text(field);

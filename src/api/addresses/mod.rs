@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 
 use ipnet::{IpAdd, Ipv4Net};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use k8s_openapi::api::networking::v1::IPAddress;
 use parking_lot::Mutex;
 
 use super::{Api, ApiError, Cause};
@@ -70,8 +71,11 @@ pub(super) struct Allocation {
 }
 
 impl Allocation {
-    /// What an object holds: nothing, unless it is a service.
+    /// What an object holds: nothing, unless it is a service, or an address that somebody else than a service has.
     fn by(object: &Object) -> Self {
+        if let Some(address) = object.get::<IPAddress>() {
+            return Self { address: reserved(address), ..Self::default() };
+        }
         let Some(spec) = object.get::<Service>().and_then(|service| service.spec.as_ref()) else {
             return Self::default();
         };
@@ -89,8 +93,21 @@ impl Allocation {
     }
 }
 
+/// The address, unless it is a service's: that service holds it itself.
+fn reserved(address: &IPAddress) -> Option<Ipv4Addr> {
+    let parent = &address.spec.parent_ref;
+    let of_service = parent.resource == "services" && parent.group.as_ref().is_none_or(String::is_empty);
+    address.metadata.name.as_ref().filter(|_| !of_service)?.parse().ok()
+}
+
 impl Api {
-    /// Gives a service what it needs and its former version did not have: a cluster address, node ports.
+    /// The range that services get their addresses from.
+    pub fn service_range(&self) -> Ipv4Net {
+        self.inner.addresses.range()
+    }
+
+    /// Gives a service what it needs and its former version did not have: a cluster address, node ports; and an address
+    /// to whoever else asks for it by name.
     /// Returns what was taken, to be given back should the write fail; a dry run takes nothing.
     pub(super) fn take_addresses(
         &self,
@@ -99,6 +116,15 @@ impl Api {
         dry_run: bool,
     ) -> Result<Allocation, ApiError> {
         let name = object.name().to_string();
+        if let Some(address) = object.get::<IPAddress>().and_then(reserved).filter(|_| former.is_none()) {
+            if dry_run {
+                return Ok(Allocation::default());
+            }
+            if !self.inner.addresses.take(address) {
+                return Err(ApiError::AlreadyExists { kind: Kind::IPAddress, name });
+            }
+            return Ok(Allocation { address: Some(address), ..Allocation::default() });
+        }
         let Some(mut spec) = object.get::<Service>().and_then(|service| service.spec.clone()) else {
             return Ok(Allocation::default());
         };
@@ -216,10 +242,11 @@ impl Api {
         self.give_back(&Allocation::by(former).without(&now));
     }
 
-    /// Marks what services hold that were there before this start as taken.
+    /// Marks what is held by services and others that were there before this start as taken.
     pub(super) fn take_existing_addresses(&self) {
-        for service in self.list(Kind::Service, None).objects {
-            let held = Allocation::by(&service);
+        let held = [Kind::Service, Kind::IPAddress].map(|kind| self.list(kind, None).objects);
+        for object in held.into_iter().flatten() {
+            let held = Allocation::by(&object);
             if let Some(address) = held.address {
                 self.inner.addresses.take(address);
             }

@@ -113,7 +113,11 @@ static PLUGINS: [Plugin; 14] = [
     mutating("DefaultStorageClass", On::Create, default_storage_class::admit),
     mutating("StorageObjectInUseProtection", On::Create, storage_protection::admit),
     validating("PersistentVolumeClaimResize", On::CreateAndUpdate, claim_resize::validate),
-    mutating("RuntimeClass", On::Create, runtime_class::admit),
+    Plugin {
+        name: "RuntimeClass",
+        mutate: Some((On::Create, runtime_class::admit)),
+        validate: Some((On::Create, runtime_class::validate)),
+    },
     validating("ActivePods", On::Create, active_pods::validate),
     // It holds its books open from before the write until it is made: see `charge`.
     Plugin { name: RESOURCE_QUOTA, mutate: None, validate: None },

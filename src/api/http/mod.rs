@@ -206,11 +206,14 @@ impl Server {
             wanted.settle(offer)?;
         }
         match target {
-            Target::Resource(target) if shown::is_of_the_node(target.subresource) => {
-                resource::answer(self, target, request, wanted).await
-            }
             Target::Resource(target) => {
-                shown::once_durable(self, resource::answer(self, target, request, wanted).await).await
+                let deprecation = target.served.deprecation();
+                let of_the_node = shown::is_of_the_node(target.subresource);
+                let mut answer = resource::answer(self, target, request, wanted).await;
+                if !of_the_node {
+                    answer = shown::once_durable(self, answer).await;
+                }
+                Ok(Answer::warn(answer?, deprecation.as_slice()))
             }
             Target::Review(review) => review::answer(self, &review, &user, request).await,
             Target::Bindings { namespace } => match *request.method() {

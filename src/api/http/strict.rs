@@ -18,12 +18,19 @@ pub(super) fn object(
     let (kind, version) = (served.kind(), served.version());
     let name = kind.info().name;
     rules::check_parts(&read.value)?;
-    fill_nulls(served.group(), version, name, &mut read.value);
+    // What such a version says has the stored version's types.
+    let served = if served.is_legacy() {
+        read.value = served.stored(read.value);
+        ServedKind::from(kind)
+    } else {
+        served
+    };
+    fill_nulls(served.group(), served.version(), name, &mut read.value);
     let report = match (kinds.schema(served), read.value.as_object_mut()) {
         (Some(schema), Some(fields)) => {
             SchemaReport { unknown: schema.prune(fields), ..SchemaReport::default() }
         }
-        _ => schema_check(served.group(), version, name, &read.value),
+        _ => schema_check(served.group(), served.version(), name, &read.value),
     };
     let unreadable = |reason: String| {
         ApiError::BadRequest(format!(

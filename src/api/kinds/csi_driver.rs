@@ -113,3 +113,14 @@ impl Resource for CSIDriver {
         );
     }
 }
+
+/// The name of a driver where another object names it.
+pub(super) fn driver_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        errors.required(path, "");
+    } else if name.len() > MAX_NAME_BYTES {
+        errors.too_long(path, MAX_NAME_BYTES);
+    } else {
+        errors.invalid_each(path, name, names::dns_1123_subdomain(&name.to_lowercase()));
+    }
+}

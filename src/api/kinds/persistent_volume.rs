@@ -92,27 +92,7 @@ impl Resource for PersistentVolume {
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec");
         let Some(spec) = &self.spec else { return errors.required(&path, "") };
-        access_modes(errors, &path.child("accessModes"), spec.access_modes.as_deref(), "");
-        capacity(errors, &path.child("capacity"), spec);
-        let policy = spec.persistent_volume_reclaim_policy.as_deref().unwrap_or_default();
-        if !policy.is_empty() {
-            errors.one_of(&path.child("persistentVolumeReclaimPolicy"), policy, RECLAIM_POLICIES);
-        }
-        node_affinity(errors, spec);
-        sources(errors, &path, spec);
-        let root = spec.host_path.as_ref().is_some_and(|source| is_root(&source.path));
-        if root && policy == "Recycle" {
-            let detail = "may not be 'recycle' for a hostPath mount of '/'";
-            errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), detail);
-        }
-        class_name(errors, &path.child("storageClassName"), spec.storage_class_name.as_deref());
-        volume_mode(errors, &path.child("volumeMode"), spec.volume_mode.as_deref());
-        let attributes = spec.volume_attributes_class_name.as_deref();
-        if attributes.is_some() && spec.csi.is_none() {
-            let path = path.child("volumeAttributesClassName");
-            errors.required(&path, "has to be specified with CSI volume");
-        }
-        class_name(errors, &path.child("volumeAttributesClassName"), attributes);
+        volume_spec(errors, &path, spec);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
@@ -132,6 +112,31 @@ impl Resource for PersistentVolume {
     }
 }
 
+/// The spec of a volume, wherever one stands.
+pub(super) fn volume_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
+    access_modes(errors, &path.child("accessModes"), spec.access_modes.as_deref(), "");
+    capacity(errors, &path.child("capacity"), spec);
+    let policy = spec.persistent_volume_reclaim_policy.as_deref().unwrap_or_default();
+    if !policy.is_empty() {
+        errors.one_of(&path.child("persistentVolumeReclaimPolicy"), policy, RECLAIM_POLICIES);
+    }
+    node_affinity(errors, path, spec);
+    sources(errors, path, spec);
+    let root = spec.host_path.as_ref().is_some_and(|source| is_root(&source.path));
+    if root && policy == "Recycle" {
+        let detail = "may not be 'recycle' for a hostPath mount of '/'";
+        errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), detail);
+    }
+    class_name(errors, &path.child("storageClassName"), spec.storage_class_name.as_deref());
+    volume_mode(errors, &path.child("volumeMode"), spec.volume_mode.as_deref());
+    let attributes = spec.volume_attributes_class_name.as_deref();
+    if attributes.is_some() && spec.csi.is_none() {
+        let path = path.child("volumeAttributesClassName");
+        errors.required(&path, "has to be specified with CSI volume");
+    }
+    class_name(errors, &path.child("volumeAttributesClassName"), attributes);
+}
+
 fn capacity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
     let capacity = spec.capacity.as_ref();
     if capacity.is_none_or(std::collections::BTreeMap::is_empty) {
@@ -149,9 +154,9 @@ fn capacity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSp
     }
 }
 
-fn node_affinity(errors: &mut FieldErrors, spec: &PersistentVolumeSpec) {
+fn node_affinity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
     let Some(affinity) = &spec.node_affinity else { return };
-    let path = Path::root("spec.nodeAffinity");
+    let path = path.child("nodeAffinity");
     let path = path.child("required");
     let Some(required) = &affinity.required else {
         return errors.required(&path, "must specify required node constraints");

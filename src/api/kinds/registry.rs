@@ -25,6 +25,8 @@ use object::{Kind, Object, ServedKind, Subresource, split_api_version};
 pub struct Kinds {
     custom: BTreeMap<Kind, Arc<Definition>>,
     generation: u64,
+    /// Versions that Kubernetes has given up are told of, which are taken anyway.
+    lists_legacy: bool,
 }
 
 /// A kind's strategy: of a built-in kind, or as a version of a definition has it.
@@ -67,9 +69,10 @@ impl Kinds {
         Kind::BUILT_IN.iter().copied().chain(self.custom.keys().copied())
     }
 
-    /// Every kind in every version that is served.
+    /// Every kind in every version that discovery tells of.
     pub(crate) fn served(&self) -> impl Iterator<Item = ServedResource> + '_ {
-        let built_in = ServedKind::built_in().map(|served| {
+        let listed = ServedKind::built_in().filter(|served| self.lists_legacy || !served.is_legacy());
+        let built_in = listed.map(|served| {
             let info = served.kind().info();
             let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
             ServedResource {
@@ -265,13 +268,14 @@ pub(crate) struct Registry {
     changed: watch::Sender<u64>,
 }
 
-impl Default for Registry {
-    fn default() -> Self {
-        Self { kinds: RwLock::default(), changed: watch::Sender::new(0) }
-    }
-}
-
 impl Registry {
+    /// The built-in kinds, with the versions that Kubernetes has given up or without.
+    pub(crate) fn new(lists_legacy: bool) -> Self {
+        // Not what every process has made for the built-in kinds alone.
+        let kinds = Kinds { lists_legacy, generation: u64::from(lists_legacy), ..Kinds::default() };
+        Self { changed: watch::Sender::new(kinds.generation), kinds: RwLock::new(Arc::new(kinds)) }
+    }
+
     fn change(&self, change: impl FnOnce(&mut BTreeMap<Kind, Arc<Definition>>)) {
         let generation = {
             let mut kinds = self.kinds.write();

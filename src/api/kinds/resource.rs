@@ -376,8 +376,8 @@ macro_rules! strategies {
         /// The strategy of a built-in kind; none of a custom one, whose cluster has it.
         pub(crate) fn built_in(kind: Kind) -> Option<&'static dyn Strategy> {
             use k8s_openapi::api::{
-                admissionregistration, apps, autoscaling, batch, certificates, coordination, core, discovery, networking,
-        policy, rbac, scheduling, storage,
+                admissionregistration, apps, autoscaling, batch, certificates, coordination, core, discovery,
+                flowcontrol, networking, node, policy, rbac, resource, scheduling, storage,
             };
             use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
             use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;

@@ -1,6 +1,6 @@
 //! Storage classes: what they make cannot be changed behind the backs of those who used them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use k8s_openapi::api::core::v1::TopologySelectorTerm;
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -15,7 +15,7 @@ use object::storage::{DEFAULT_CLASS, UNSET};
 /// Parameters there may be, and bytes of all their names and values.
 const MAX_PARAMETERS: usize = 512;
 
-const MAX_PARAMETER_BYTES: usize = 256 * 1024;
+pub(super) const MAX_PARAMETER_BYTES: usize = 256 * 1024;
 
 impl Resource for StorageClass {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -44,14 +44,8 @@ impl Resource for StorageClass {
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
-        let path = Path::root("provisioner");
-        if self.provisioner.is_empty() {
-            errors.required(&path, "");
-        } else {
-            let lower = self.provisioner.to_lowercase();
-            errors.invalid_each(&path, &self.provisioner, names::qualified_name(&lower));
-        }
-        parameters(errors, self);
+        provisioner(errors, &Path::root("provisioner"), &self.provisioner);
+        parameters(errors, &Path::root("parameters"), self.parameters.as_ref());
         let policy = self.reclaim_policy.as_deref().unwrap_or_default();
         errors.one_of(&Path::root("reclaimPolicy"), policy, &["Delete", "Retain"]);
         errors.required_one_of(
@@ -85,21 +79,34 @@ impl Resource for StorageClass {
     }
 }
 
-fn parameters(errors: &mut FieldErrors, class: &StorageClass) {
-    let path = Path::root("parameters");
-    let parameters = class.parameters.iter().flatten();
+/// Who makes volumes: a name with a domain before it, of which capitals do not count.
+pub(super) fn provisioner(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        errors.required(path, "");
+    } else {
+        errors.invalid_each(path, name, names::qualified_name(&name.to_lowercase()));
+    }
+}
+
+/// What whoever makes volumes is told.
+pub(super) fn parameters(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    parameters: Option<&BTreeMap<String, String>>,
+) {
+    let parameters = parameters.into_iter().flatten();
     if parameters.clone().count() > MAX_PARAMETERS {
-        errors.too_long(&path, MAX_PARAMETERS);
+        errors.too_long(path, MAX_PARAMETERS);
     }
     let mut bytes = 0;
     for (key, value) in parameters {
         if key.is_empty() {
-            errors.invalid(&path, key, "field can not be empty.");
+            errors.invalid(path, key, "field can not be empty.");
         }
         bytes += key.len() + value.len();
     }
     if bytes > MAX_PARAMETER_BYTES {
-        errors.too_long(&path, MAX_PARAMETER_BYTES);
+        errors.too_long(path, MAX_PARAMETER_BYTES);
     }
 }
 

@@ -67,6 +67,10 @@ pub struct PatchTarget<'a> {
 
 impl From<object::ServedKind> for PatchTarget<'static> {
     fn from(served: object::ServedKind) -> Self {
+        // They have no types of their own; what they call otherwise merges as a whole.
+        if served.is_legacy() {
+            return served.kind().into();
+        }
         Self { group: served.group(), version: served.version(), kind: served.kind().info().name }
     }
 }

@@ -5,7 +5,8 @@
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
     admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates,
-    coordination, core, discovery, events, networking, policy, rbac, scheduling, storage,
+    coordination, core, discovery, events, flowcontrol, networking, node, policy, rbac, resource, scheduling,
+    storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta;
@@ -60,8 +61,6 @@ const OTHERS: &[Root] = roots![
     autoscaling::v1::HorizontalPodAutoscaler,
     autoscaling::v1::Scale,
     events::v1::Event,
-    storage::v1::VolumeAttachment,
-    storage::v1::CSINode,
     authentication::v1::TokenRequest,
     authentication::v1::TokenReview,
     authentication::v1::SelfSubjectReview,

@@ -57,15 +57,9 @@ pub(super) fn spec(warnings: &mut Vec<String>, path: &str, spec: &PodSpec) {
             "{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
         ));
     }
-    if spec.runtime_class_name.as_ref().is_some_and(|class| !class.is_empty()) {
-        warnings.push(format!(
-            "{path}.runtimeClassName: there are no runtime classes here; its pods are refused"
-        ));
-    }
     if spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty()) {
-        warnings.push(format!(
-            "{path}.resourceClaims: resource.k8s.io is not served here; its pods stay pending"
-        ));
+        warnings
+            .push(format!("{path}.resourceClaims: devices are not allocated here; its pods stay pending"));
     }
     if spec.scheduling_group.is_some() {
         warnings
@@ -200,10 +194,7 @@ mod tests {
             ),
             (
                 json!({"runtimeClassName": "gvisor", "hostUsers": false}),
-                vec![
-                    "spec.runtimeClassName: there are no runtime classes here; its pods are refused",
-                    "spec.hostUsers: ignored here: a pod's users are this machine's",
-                ],
+                vec!["spec.hostUsers: ignored here: a pod's users are this machine's"],
             ),
         ] {
             assert_eq!(warnings_of(&pod(&extra), None), expected, "{extra}");

@@ -15,6 +15,7 @@ use super::{Node, NodeConfig};
 use crate::context::Context;
 use crate::pressure::Condition;
 use crate::runtime::Runtime;
+use crate::runtime_class;
 use api::{ApiError, DeleteOptions};
 use base::clock::time;
 use object::conditions::{self, ConditionStatus};
@@ -205,6 +206,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         conditions: Some(conditions(old, &node.eviction.conditions(), node.health.failure(), now)),
         images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
+        runtime_handlers: Some(runtime_class::handlers()),
         ..old.clone()
     }
 }

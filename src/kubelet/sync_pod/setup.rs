@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node as NodeObject;
 use super::{After, SyncPod};
 use crate::admit::Refusal;
 use crate::observed::{Prepared, StopCause};
-use crate::{eviction, plan, sandbox, security, service_names, spec, volumes};
+use crate::{eviction, plan, runtime_class, sandbox, security, service_names, spec, volumes};
 use base::clock::saturating_after;
 use object::Key;
 use reconcile::EventType;
@@ -106,6 +106,11 @@ impl SyncPod<'_> {
 
     pub(super) async fn run_sandbox(&mut self) -> After {
         let Some(ip) = self.state.observed.ip else { return After::Again };
+        if let Err(why) = runtime_class::find_handler(&self.workers.context.api, spec::spec(&self.pod)) {
+            let message = format!("Failed to create pod sandbox: {why}");
+            self.event(EventType::Warning, "FailedCreatePodSandBox", message);
+            return After::Failed(why);
+        }
         if self.state.observed.sandbox.is_some() {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);

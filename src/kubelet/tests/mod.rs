@@ -7,6 +7,7 @@ mod environments;
 mod image_pulls;
 mod registrations;
 mod resizes;
+mod runtime_classes;
 mod silent_runtimes;
 mod stepped_clocks;
 

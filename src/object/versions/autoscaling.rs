@@ -127,7 +127,7 @@ fn selector_name(source: &str) -> &'static str {
 }
 
 /// A metric of v2 with the values side by side.
-fn flat(metric: &Value, part: &str) -> Value {
+pub(super) fn flat(metric: &Value, part: &str) -> Value {
     let mut flat = json!({"type": metric.get("type")});
     for source in SOURCES {
         let Some(from) = metric.get(source) else { continue };
@@ -148,7 +148,7 @@ fn flat(metric: &Value, part: &str) -> Value {
 }
 
 /// A metric of v1 with the values in a part of their own.
-fn deep(metric: &Value, part: &str) -> Value {
+pub(super) fn deep(metric: &Value, part: &str) -> Value {
     let mut deep = json!({"type": metric.get("type")});
     for source in SOURCES {
         let Some(from) = metric.get(source) else { continue };

@@ -2,10 +2,12 @@
 //!
 //! The Kind table has each kind once, in the version everything here is written for. Clients may speak
 //! another: what they send is turned into the stored version before anybody looks at it, and what they get
-//! is made of it at the last moment. A new version is one entry of [`OTHERS`].
+//! is made of it at the last moment. A new version is one entry of [`OTHERS`], and one
+//! that Kubernetes has given up an entry of [`legacy`].
 
 mod autoscaling;
 mod events;
+mod legacy;
 
 use std::fmt;
 
@@ -25,9 +27,22 @@ pub struct OtherVersion {
     show: fn(&mut Value),
     /// From this version to the stored one.
     read: fn(&mut Value),
+    /// When Kubernetes gave it up, if it has.
+    deprecation: Option<Deprecation>,
 }
 
-/// Every version that is served but not stored.
+/// When Kubernetes gave up a version.
+#[derive(Clone, Copy)]
+struct Deprecation {
+    /// The release that first warned of it.
+    since: &'static str,
+    /// The release that first was without it.
+    until: &'static str,
+    /// What Kubernetes says to use instead; empty = the stored version, none = it names nothing.
+    replacement: Option<&'static str>,
+}
+
+/// Every version that is served but not stored, beside those that Kubernetes has given up ([`legacy`]).
 static OTHERS: [OtherVersion; 2] = [
     OtherVersion {
         kind: Kind::HorizontalPodAutoscaler,
@@ -36,6 +51,7 @@ static OTHERS: [OtherVersion; 2] = [
         fields: &[],
         show: autoscaling::show,
         read: autoscaling::read,
+        deprecation: None,
     },
     OtherVersion {
         kind: Kind::Event,
@@ -44,6 +60,7 @@ static OTHERS: [OtherVersion; 2] = [
         fields: events::FIELDS,
         show: events::show,
         read: events::read,
+        deprecation: None,
     },
 ];
 
@@ -59,9 +76,30 @@ pub enum ServedKind {
 }
 
 impl ServedKind {
-    /// Every built-in kind in every version.
+    /// Every built-in kind in every version, those that Kubernetes has given up last.
     pub fn built_in() -> impl Iterator<Item = Self> {
-        Kind::BUILT_IN.iter().map(|kind| Self::Stored(*kind)).chain(OTHERS.iter().map(Self::Other))
+        let others = OTHERS.iter().chain(legacy::LEGACY).map(Self::Other);
+        Kind::BUILT_IN.iter().map(|kind| Self::Stored(*kind)).chain(others)
+    }
+
+    /// Whether Kubernetes has given this version up: it is taken at its paths, and listed where somebody asks for that.
+    pub fn is_legacy(self) -> bool {
+        matches!(self, Self::Other(other) if other.deprecation.is_some())
+    }
+
+    /// What Kubernetes told whoever used this version, before it was gone.
+    pub fn deprecation(self) -> Option<String> {
+        let Self::Other(other) = self else { return None };
+        let Deprecation { since, until, replacement } = other.deprecation?;
+        let info = other.kind.info();
+        let name = info.name;
+        let hint = match replacement {
+            Some("") => format!("; use {} {name}", info.api_version()),
+            Some(other) => format!("; use {other}"),
+            None => String::new(),
+        };
+        let version = self.api_version();
+        Some(format!("{version} {name} is deprecated in v{since}+, unavailable in v{until}+{hint}"))
     }
 
     /// The built-in kind that is served under this path.

@@ -1,5 +1,5 @@
-//! DynamicResources: a pod that claims devices waits until its claims are there. The claims' group, resource.k8s.io,
-//! is not served, so that it waits for good: reported, and not run without its devices (API-17).
+//! DynamicResources: a pod that claims devices waits until they are allocated. Nobody allocates any here, so that it
+//! waits for good: reported, and not run without its devices (API-17).
 
 use crate::framework::{Plugin, PluginId};
 use crate::state::pod_info::PodInfo;
@@ -15,7 +15,9 @@ impl Plugin for DynamicResources {
     fn pre_enqueue(&self, pod: &PodInfo) -> Result<(), &'static str> {
         let claims = pod.pod.spec.as_ref().and_then(|spec| spec.resource_claims.as_ref());
         if claims.is_some_and(|claims| !claims.is_empty()) {
-            return Err("waiting for resource claims, which this cluster does not serve (resource.k8s.io)");
+            return Err(
+                "waiting for resource claims, whose devices this cluster does not allocate (resource.k8s.io)",
+            );
         }
         Ok(())
     }

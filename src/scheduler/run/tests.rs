@@ -111,7 +111,10 @@ async fn pods_that_need_what_is_not_served_wait_with_the_reason_api_17() {
     cluster.pod("claims", "1m", json!({"resourceClaims": [{"name": "gpu", "resourceClaimName": "missing"}]}));
     cluster.pod("gang", "1m", json!({"schedulingGroup": {"podGroupName": "missing"}}));
     for (name, message) in [
-        ("claims", "waiting for resource claims, which this cluster does not serve (resource.k8s.io)"),
+        (
+            "claims",
+            "waiting for resource claims, whose devices this cluster does not allocate (resource.k8s.io)",
+        ),
         ("gang", "waiting for a pod group, which this cluster does not serve (scheduling.k8s.io)"),
     ] {
         cluster.until("its condition", |c| c.condition(name).is_some()).await;

@@ -24,5 +24,6 @@ mod quotas;
 mod replica_sets;
 mod replication;
 mod rollouts;
+mod service_addresses;
 mod stateful_sets;
 mod volumes;

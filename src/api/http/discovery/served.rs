@@ -84,6 +84,9 @@ const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
 /// What nodes and pods use: plural, kind, whether it is namespaced.
 const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pods", "PodMetrics", true)];
 
+/// What it has is in other groups too, and clients take a short name for what comes first.
+const LAST_GROUP: &str = "extensions";
+
 /// Everything served: the core group first, then by group name, the newest version of a group first.
 pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
     let stored = kinds.served().map(|resource| stored(kinds, resource));
@@ -144,7 +147,13 @@ pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
     for served in &mut all {
         served.resources.sort_by_key(|r| r.plural);
     }
-    all.sort_by(|a, b| a.group.cmp(b.group).then_with(|| age(b.version).cmp(&age(a.version))));
+    let is_last = |served: &Served| served.group == LAST_GROUP;
+    all.sort_by(|a, b| {
+        is_last(a)
+            .cmp(&is_last(b))
+            .then_with(|| a.group.cmp(b.group))
+            .then_with(|| age(b.version).cmp(&age(a.version)))
+    });
     all
 }
 

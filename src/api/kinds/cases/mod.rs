@@ -6,6 +6,8 @@ mod config;
 mod container;
 mod daemon_set;
 mod defaults;
+mod devices;
+mod flow_control;
 mod hostile;
 mod limits;
 mod metadata;

@@ -287,3 +287,90 @@ fn drivers_of_volumes_say_what_they_can_api_17() {
         )],
     );
 }
+
+#[test]
+fn runtime_classes_keep_their_handler_api_17() {
+    let class = object(Kind::RuntimeClass, "handler: kata\noverhead: {podFixed: {cpu: 0.5, memory: 1000}}")
+        .to_value();
+    assert_eq!(class["overhead"]["podFixed"], json!({"cpu": "500m", "memory": "1k"}));
+    check(
+        Kind::RuntimeClass,
+        &[
+            ("handler: runc", &[]),
+            ("handler: Kata_1", &[&format!("handler: Invalid value: \"Kata_1\": {DNS_LABEL}")]),
+            (
+                "handler: kata\noverhead: {podFixed: {cpu: -1, foo: 1}}",
+                &[
+                    "overhead.limits[cpu]: Invalid value: \"-1\": must be greater than or equal to 0",
+                    "overhead.limits: Invalid value: \"foo\": must be a standard resource for containers",
+                ],
+            ),
+            (
+                "handler: kata\nscheduling: {tolerations: [{key: a, operator: Exists}, {key: a, operator: Exists}, {key: a, operator: Is}]}",
+                &[
+                    "scheduling.tolerations[1]: Duplicate value: {\"key\":\"a\",\"operator\":\"Exists\"}",
+                    "scheduling.tolerations[2].operator: Unsupported value: \"Is\": supported values: \"Equal\", \"Exists\"",
+                ],
+            ),
+        ],
+    );
+    check_change(
+        Kind::RuntimeClass,
+        &[("handler: a", "handler: b", &["handler: Invalid value: \"b\": field is immutable"])],
+    );
+}
+
+#[test]
+fn addresses_and_their_ranges_are_written_in_one_way_api_17() {
+    let of =
+        |name: &str, rest: &str| format!("metadata: {{name: '{name}'}}\nspec: {{parentRef: {{{rest}}}}}");
+    for (text, expected) in [
+        (of("10.0.0.1", "resource: services, namespace: default, name: web"), vec![]),
+        (of("fd00::1", "resource: gateways, group: a.b, name: web"), vec![]),
+        (
+            of("fd00:0::1", "resource: services, name: web"),
+            vec!["metadata.name: Invalid value: \"fd00:0::1\": must be a canonical format IP address"],
+        ),
+        (
+            of("web", "resource: '', name: a/b"),
+            vec![
+                "metadata.name: Invalid value: \"web\": ParseAddr(\"web\"): unable to parse IP",
+                "spec.parentRef.resource: Required value",
+                "spec.parentRef.name: Invalid value: \"a/b\": may not contain '/'",
+            ],
+        ),
+    ] {
+        assert_eq!(shown(&validate_create(&object(Kind::IPAddress, &text))), expected, "{text}");
+    }
+    check(
+        Kind::ServiceCIDR,
+        &[
+            ("spec: {cidrs: [10.0.0.0/24, 'fd00::/112']}", &[]),
+            ("spec: {}", &["spec.cidrs: Required value: at least one CIDR required"]),
+            (
+                "spec: {cidrs: [10.0.0.1/24, x]}",
+                &[
+                    "spec.cidrs[0]: Invalid value: \"10.0.0.1/24\": must be in canonical form (\"10.0.0.0/24\")",
+                    "spec.cidrs[1]: Invalid value: \"x\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+                ],
+            ),
+            (
+                "spec: {cidrs: [10.0.0.0/24, 10.1.0.0/24]}",
+                &[
+                    "spec.cidrs: Invalid value: {\"cidrs\":[\"10.0.0.0/24\",\"10.1.0.0/24\"]}: may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96",
+                ],
+            ),
+        ],
+    );
+    check_change(
+        Kind::ServiceCIDR,
+        &[
+            ("spec: {cidrs: [10.0.0.0/24]}", "spec: {cidrs: [10.0.0.0/24, 'fd00::/112']}", &[]),
+            (
+                "spec: {cidrs: [10.0.0.0/24]}",
+                "spec: {cidrs: [10.1.0.0/24]}",
+                &["spec.cidrs: Invalid value: []string{\"10.1.0.0/24\"}: field is immutable"],
+            ),
+        ],
+    );
+}

@@ -277,3 +277,123 @@ fn classes_keep_their_word_vol_2() {
     }
     assert!(changes(Kind::StorageClass, old, &format!("{old}\nallowVolumeExpansion: true")).is_empty());
 }
+
+#[test]
+fn what_drivers_of_volumes_write_is_checked_api_17() {
+    check(
+        Kind::VolumeAttachment,
+        &[
+            ("spec: {attacher: a.b, nodeName: node-1, source: {persistentVolumeName: v}}", &[]),
+            (
+                "spec: {attacher: '', nodeName: Node, source: {}}",
+                &[
+                    "spec.attacher: Required value",
+                    "spec.source: Required value: must specify exactly one of inlineVolumeSpec and persistentVolumeName",
+                    &format!("spec.nodeName: Invalid value: \"Node\": {SUBDOMAIN}"),
+                ],
+            ),
+            (
+                "spec: {attacher: a.b, nodeName: node-1, source: {inlineVolumeSpec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce]}}}",
+                &["spec.source.inlineVolumeSpec: Required value: must specify a volume type"],
+            ),
+        ],
+    );
+    check_change(
+        Kind::VolumeAttachment,
+        &[(
+            "spec: {attacher: a.b, nodeName: node-1, source: {persistentVolumeName: v}}",
+            "spec: {attacher: a.b, nodeName: node-2, source: {persistentVolumeName: v}}",
+            &[
+                "spec: Invalid value: {\"attacher\":\"a.b\",\"nodeName\":\"node-2\",\"source\":{\"persistentVolumeName\":\"v\"}}: field is immutable",
+            ],
+        )],
+    );
+    let long = format!("status: {{attached: false, attachError: {{message: {}}}}}", "x".repeat(1025));
+    check_status(
+        Kind::VolumeAttachment,
+        &[(
+            "spec: {attacher: a.b, nodeName: node-1, source: {persistentVolumeName: v}}",
+            &format!(
+                "spec: {{attacher: a.b, nodeName: node-1, source: {{persistentVolumeName: v}}}}\n{long}"
+            ),
+            &["status.attachError.message: Too long: may not be more than 1024 bytes"],
+        )],
+    );
+    check(
+        Kind::CSINode,
+        &[
+            (
+                "spec: {drivers: [{name: a.b, nodeID: '1', topologyKeys: [a.b/zone], allocatable: {count: 5}}]}",
+                &[],
+            ),
+            (
+                "spec: {drivers: [{name: a.b, nodeID: '', allocatable: {count: -1}}, {name: a.b, nodeID: '1', topologyKeys: [z, z]}]}",
+                &[
+                    "spec.drivers[0].nodeID: Required value",
+                    "spec.drivers[0].allocatable.count: Invalid value: -1: must be greater than or equal to 0",
+                    "spec.drivers[1].topologyKeys: Duplicate value: \"z\"",
+                    "spec.drivers[1].name: Duplicate value: \"a.b\"",
+                ],
+            ),
+        ],
+    );
+    check_change(
+        Kind::CSINode,
+        &[
+            (
+                "spec: {drivers: [{name: a.b, nodeID: '1'}]}",
+                "spec: {drivers: [{name: a.b, nodeID: '1', allocatable: {count: 1}}, {name: c.d, nodeID: '1'}]}",
+                &[],
+            ),
+            (
+                "spec: {drivers: [{name: a.b, nodeID: '1'}]}",
+                "spec: {drivers: [{name: a.b, nodeID: '2'}]}",
+                &["CSINodeDriver: Invalid value: {\"name\":\"a.b\",\"nodeID\":\"2\"}: field is immutable"],
+            ),
+        ],
+    );
+    let capacity = object(Kind::CSIStorageCapacity, "storageClassName: fast\ncapacity: 5000").to_value();
+    assert_eq!(capacity["capacity"], "5k");
+    check(
+        Kind::CSIStorageCapacity,
+        &[
+            ("storageClassName: fast\nnodeTopology: {matchLabels: {zone: a}}", &[]),
+            (
+                "storageClassName: F\ncapacity: -1",
+                &[
+                    &format!("storageClassName: Invalid value: \"F\": {SUBDOMAIN}"),
+                    "capacity: Invalid value: \"-1\": must be greater than or equal to 0",
+                ],
+            ),
+        ],
+    );
+    check_change(
+        Kind::CSIStorageCapacity,
+        &[(
+            "storageClassName: fast",
+            "storageClassName: slow",
+            &["storageClassName: Invalid value: \"slow\": field is immutable"],
+        )],
+    );
+    check(
+        Kind::VolumeAttributesClass,
+        &[
+            ("driverName: a.b\nparameters: {iops: '100'}", &[]),
+            (
+                "driverName: ''",
+                &[
+                    "driverName: Required value",
+                    "parameters: Required value: must contain at least one key/value pair",
+                ],
+            ),
+        ],
+    );
+    check_change(
+        Kind::VolumeAttributesClass,
+        &[(
+            "driverName: a.b\nparameters: {iops: '100'}",
+            "driverName: a.b\nparameters: {iops: '200'}",
+            &["parameters: Invalid value: map[string]string{\"iops\":\"200\"}: field is immutable"],
+        )],
+    );
+}

@@ -1,5 +1,7 @@
 //! The API over HTTP, without a socket: what clients send and what they read.
 
+mod old_versions;
+
 use axum::body::Body;
 use axum::extract::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WARNING};
@@ -36,8 +38,12 @@ impl Answered {
 impl Client {
     /// Of a cluster with the namespace `default`.
     async fn new() -> Self {
+        Self::with(ApiConfig::default()).await
+    }
+
+    async fn with(config: ApiConfig) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let api = Api::new(Store::ephemeral(), clock, config);
         let client = Self {
             server: Server::new(
                 api,

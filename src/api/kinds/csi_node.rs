@@ -1,0 +1,78 @@
+//! CSI nodes: which drivers of volumes a node has. Kept for drivers; no volume here is a driver's.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::storage::v1::{CSINode, CSINodeDriver};
+use serde_json::json;
+
+use super::columns::Column;
+use super::csi_driver::driver_name;
+use super::resource::Resource;
+use crate::validate::{FieldErrors, Path, names};
+
+/// How long a node's name in its driver's words may be.
+const MAX_NODE_ID_BYTES: usize = 256;
+
+impl Resource for CSINode {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::number(
+            "Drivers",
+            "Drivers indicates the number of CSI drivers registered on the node.",
+            |node, _| json!(node.spec.drivers.len()),
+        ),
+        Column::age(),
+    ];
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let list = Path::root("spec.drivers");
+        let mut seen = HashSet::new();
+        for (i, one) in self.spec.drivers.iter().enumerate() {
+            let path = list.index(i);
+            driver(errors, &path, one);
+            if !seen.insert(&one.name) {
+                errors.duplicate(&path.child("name"), &one.name);
+            }
+        }
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        self.validate(errors);
+        for new in &self.spec.drivers {
+            if old.spec.drivers.iter().any(|old| old.name == new.name && !same_driver(old, new)) {
+                let shown = serde_json::to_value(new).unwrap_or_default();
+                errors.invalid(&Path::root("CSINodeDriver"), &shown, "field is immutable");
+            }
+        }
+    }
+}
+
+/// How many volumes a driver holds may change, the rest is for good.
+fn same_driver(old: &CSINodeDriver, new: &CSINodeDriver) -> bool {
+    CSINodeDriver { allocatable: new.allocatable.clone(), ..old.clone() } == *new
+}
+
+fn driver(errors: &mut FieldErrors, path: &Path<'_>, driver: &CSINodeDriver) {
+    driver_name(errors, &path.child("name"), &driver.name);
+    let id = path.child("nodeID");
+    if driver.node_id.is_empty() {
+        errors.required(&id, "");
+    } else if driver.node_id.len() > MAX_NODE_ID_BYTES {
+        errors.invalid(&id, &driver.node_id, format!("must be {MAX_NODE_ID_BYTES} characters or less"));
+    }
+    if let Some(count) = driver.allocatable.as_ref().and_then(|allocatable| allocatable.count) {
+        errors.non_negative(&path.child("allocatable.count"), count);
+    }
+    let keys = path.child("topologyKeys");
+    let mut seen = HashSet::new();
+    for key in driver.topology_keys.iter().flatten() {
+        if key.is_empty() {
+            errors.required(&keys, "");
+        } else {
+            errors.invalid_each(&keys, key, names::qualified_name(key));
+        }
+        if !seen.insert(key) {
+            errors.duplicate(&keys, key);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Flow schemas: which requests are of which priority level. Kept, and those that every cluster has are there
+//! (`default_flows`); requests are not sorted by them.
+
+use k8s_openapi::api::flowcontrol::v1::{
+    FlowSchema, NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject,
+};
+use serde_json::json;
+
+use super::columns::{Column, NONE};
+use super::default_flows;
+use super::resource::Resource;
+use crate::validate::{FieldErrors, Path, names};
+
+const MAX_PRECEDENCE: i32 = 10_000;
+/// What a schema has that says nothing.
+const PRECEDENCE: i32 = 1_000;
+
+const VERBS: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
+const PATH_VERBS: &[&str] = &["connect", "delete", "get", "head", "options", "patch", "post", "put", "trace"];
+const ANY: &str = "*";
+
+impl Resource for FlowSchema {
+    const WARNING: Option<&'static str> = Some(default_flows::NOT_ACTED_ON);
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::text("PriorityLevel", "The level of the requests that match.", |schema, _| {
+            json!(schema.spec.priority_level_configuration.name)
+        }),
+        Column::number("MatchingPrecedence", "Which of several schemas counts: the lowest.", |schema, _| {
+            json!(schema.spec.matching_precedence.unwrap_or(0))
+        }),
+        Column::text(
+            "DistinguisherMethod",
+            "By what the flows of the schema are told apart.",
+            |schema, _| {
+                json!(schema.spec.distinguisher_method.as_ref().map_or(NONE, |method| method.type_.as_str()))
+            },
+        ),
+        Column::age(),
+        Column::text("MissingPL", "Whether its priority level is not there.", |schema, _| {
+            let conditions = schema.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            let mut dangling = conditions.filter(|condition| condition.type_ == "Dangling");
+            json!(dangling.next().and_then(|condition| condition.status.as_deref()).unwrap_or("?"))
+        }),
+    ];
+
+    fn apply_defaults(&mut self) {
+        if self.spec.matching_precedence.unwrap_or(0) == 0 {
+            self.spec.matching_precedence = Some(PRECEDENCE);
+        }
+    }
+
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        let path = Path::root("spec");
+        let spec = &self.spec;
+        let (at, precedence) = (path.child("matchingPrecedence"), spec.matching_precedence.unwrap_or(0));
+        if precedence <= 0 {
+            errors.invalid(&at, &precedence, "must be a positive value");
+        }
+        if precedence > MAX_PRECEDENCE {
+            errors.invalid(&at, &precedence, format!("must not be greater than {MAX_PRECEDENCE}"));
+        }
+        if precedence == 1 && name != default_flows::EXEMPT {
+            let why = "only the schema named 'exempt' may have matchingPrecedence 1";
+            errors.invalid(&at, &precedence, why);
+        }
+        if let Some(method) = &spec.distinguisher_method {
+            let path = path.child("distinguisherMethod");
+            errors.one_of(&path.child("type"), &method.type_, &["ByNamespace", "ByUser"]);
+        }
+        let (at, level) = (path.child("priorityLevelConfiguration"), &spec.priority_level_configuration.name);
+        if level.is_empty() {
+            errors.required(&at.child("name"), "must reference a priority level");
+        } else {
+            errors.invalid_each(&at.child("name"), level, names::dns_1123_subdomain(level));
+        }
+        let list = path.child("rules");
+        for (i, rule) in spec.rules.iter().flatten().enumerate() {
+            self::rule(errors, &list.index(i), rule);
+        }
+        if default_flows::mandatory_schema(name).is_some_and(|fixed| fixed.spec != *spec) {
+            let shown = serde_json::to_value(spec).unwrap_or_default();
+            errors.invalid(&path, &shown, format!("spec of '{name}' must equal the fixed value"));
+        }
+    }
+}
+
+fn rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &PolicyRulesWithSubjects) {
+    let list = path.child("subjects");
+    if rule.subjects.is_empty() {
+        errors.required(&list, "subjects must contain at least one value");
+    }
+    for (i, one) in rule.subjects.iter().enumerate() {
+        subject(errors, &list.index(i), one);
+    }
+    let resources = rule.resource_rules.as_deref().unwrap_or_default();
+    let paths = rule.non_resource_rules.as_deref().unwrap_or_default();
+    if resources.is_empty() && paths.is_empty() {
+        let why = "at least one of resourceRules and nonResourceRules has to be non-empty";
+        errors.required(path, why);
+    }
+    let list = path.child("resourceRules");
+    for (i, one) in resources.iter().enumerate() {
+        resource_rule(errors, &list.index(i), one);
+    }
+    let list = path.child("nonResourceRules");
+    for (i, one) in paths.iter().enumerate() {
+        path_rule(errors, &list.index(i), one);
+    }
+}
+
+/// A subject has the field that its kind says, and no other.
+fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject) {
+    const KINDS: &[(&str, &str)] =
+        &[("Group", "group"), ("ServiceAccount", "serviceAccount"), ("User", "user")];
+    let given = |field: &str| match field {
+        "group" => subject.group.is_some(),
+        "user" => subject.user.is_some(),
+        _ => subject.service_account.is_some(),
+    };
+    let Some((kind, own)) = KINDS.iter().find(|(kind, _)| *kind == subject.kind) else {
+        let kinds: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+        return errors.unsupported(&path.child("kind"), &subject.kind, &kinds);
+    };
+    for (other, field) in KINDS.iter().filter(|(_, field)| field != own) {
+        if given(field) {
+            let why = format!("{field} is forbidden when subject kind is not '{other}'");
+            errors.forbidden(&path.child(field), why);
+        }
+    }
+    let path = path.child(own);
+    if !given(own) {
+        errors.required(&path, format!("{own} is required when subject kind is '{kind}'"));
+    }
+    let name = |errors: &mut FieldErrors, name: &str| {
+        if name.is_empty() {
+            errors.required(&path.child("name"), "");
+        }
+    };
+    if let (Some(user), "user") = (&subject.user, *own) {
+        name(errors, &user.name);
+    }
+    if let (Some(group), "group") = (&subject.group, *own) {
+        name(errors, &group.name);
+    }
+    if let (Some(account), "serviceAccount") = (&subject.service_account, *own) {
+        name(errors, &account.name);
+        if !account.name.is_empty() && account.name != ANY {
+            let wrong = names::dns_1123_subdomain(&account.name);
+            errors.invalid_each(&path.child("name"), &account.name, wrong);
+        }
+        let path = path.child("namespace");
+        if account.namespace.is_empty() {
+            errors.required(&path, "must specify namespace for service account");
+        } else {
+            errors.invalid_each(&path, &account.namespace, names::dns_1123_label(&account.namespace));
+        }
+    }
+}
+
+/// A list that is not empty, and `*` alone if at all.
+fn some_or_any(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    list: &[String],
+    missing: &str,
+    others: &str,
+) -> bool {
+    if list.is_empty() {
+        errors.required(path, missing);
+    } else if list.len() > 1 && list.iter().any(|one| one == ANY) {
+        let why = format!("if '*' is present, must not specify other {others}");
+        errors.invalid(path, &list.to_vec(), why);
+    } else {
+        return list[0] != ANY;
+    }
+    false
+}
+
+fn verbs(errors: &mut FieldErrors, path: &Path<'_>, verbs: &[String], known: &[&str]) {
+    let path = path.child("verbs");
+    let named = some_or_any(errors, &path, verbs, "verbs must contain at least one value", "verbs");
+    if named && verbs.iter().any(|verb| !known.contains(&verb.as_str())) {
+        errors.unsupported_shown(&path, &verbs.to_vec(), known);
+    }
+}
+
+fn resource_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &ResourcePolicyRule) {
+    verbs(errors, path, &rule.verbs, VERBS);
+    let missing = "resource rules must supply at least one api group";
+    some_or_any(errors, &path.child("apiGroups"), &rule.api_groups, missing, "api groups");
+    let missing = "resource rules must supply at least one resource";
+    some_or_any(errors, &path.child("resources"), &rule.resources, missing, "resources");
+    let path = path.child("namespaces");
+    let namespaces = rule.namespaces.as_deref().unwrap_or_default();
+    if namespaces.is_empty() && rule.cluster_scope == Some(true) {
+        return;
+    }
+    let missing = "resource rules that are not cluster scoped must supply at least one namespace";
+    if some_or_any(errors, &path, namespaces, missing, "namespaces") {
+        for (i, namespace) in namespaces.iter().enumerate() {
+            errors.invalid_each(&path.index(i), namespace, names::dns_1123_label(namespace));
+        }
+    }
+}
+
+fn path_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &NonResourcePolicyRule) {
+    verbs(errors, path, &rule.verbs, PATH_VERBS);
+    let path = path.child("nonResourceURLs");
+    let missing = "nonResourceURLs must contain at least one value";
+    if !some_or_any(errors, &path, &rule.non_resource_urls, missing, "non-resource URLs") {
+        return;
+    }
+    for (i, url) in rule.non_resource_urls.iter().enumerate() {
+        let path = path.index(i);
+        let wildcard = url.find(ANY).map(|at| (at, url.len()));
+        if !url.starts_with('/') {
+            errors.invalid(&path, url, "must start with slash");
+        } else if url.contains(' ') {
+            errors.invalid(&path, url, "must not contain white-space");
+        } else if url.contains("//") {
+            errors.invalid(&path, url, "must not contain double slash");
+        } else if wildcard.is_some_and(|(at, length)| at + 1 != length || !url.ends_with("/*")) {
+            errors.invalid(&path, url, "wildcard can only do suffix matching");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Ranges of the addresses of services. The range that the cluster was started with is the one called `kubernetes`
+//! (`controllers::service_addresses`); addresses are given from no other.
+
+use ipnet::IpNet;
+use k8s_openapi::api::networking::v1::ServiceCIDR;
+use serde_json::json;
+
+use super::columns::Column;
+use super::resource::Resource;
+use crate::validate::{FieldErrors, Path};
+
+const MAX_RANGES: usize = 2;
+
+impl Resource for ServiceCIDR {
+    const WARNING: Option<&'static str> =
+        Some("services get addresses of the range called kubernetes only, whatever other ranges there are");
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::text("CIDRs", "The ranges of addresses, one of each IP family.", |range, _| {
+            json!(ranges(range).join(","))
+        }),
+        Column::age(),
+    ];
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let path = Path::root("spec.cidrs");
+        let ranges = ranges(self);
+        let shown = || serde_json::to_value(&self.spec).unwrap_or_default();
+        if ranges.is_empty() {
+            errors.required(&path, "at least one CIDR required");
+            return;
+        }
+        if ranges.len() > MAX_RANGES {
+            errors.invalid(&path, &shown(), "may only hold up to 2 values");
+        }
+        let mut families = Vec::new();
+        for (i, text) in ranges.iter().enumerate() {
+            match text.parse::<IpNet>() {
+                Ok(range) if range.trunc() == range && range.to_string() == *text => {
+                    families.push(range.addr().is_ipv4());
+                }
+                Ok(range) => errors.invalid(
+                    &path.index(i),
+                    text,
+                    format!("must be in canonical form ({})", base::quote::quote(&range.trunc().to_string())),
+                ),
+                Err(_) => {
+                    let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+                    errors.invalid(&path.index(i), text, why);
+                }
+            }
+        }
+        if families.len() == MAX_RANGES && families[0] == families[1] {
+            let why =
+                "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96";
+            errors.invalid(&path, &shown(), why);
+        }
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        self.validate(errors);
+        let path = Path::root("spec.cidrs");
+        let (new, old) = (ranges(self).to_vec(), ranges(old).to_vec());
+        if old.len() == 1 && new.len() == MAX_RANGES {
+            errors.immutable(&path.index(0), &new[0], &old[0]);
+        } else {
+            errors.immutable(&path, &new, &old);
+        }
+    }
+}
+
+fn ranges(range: &ServiceCIDR) -> &[String] {
+    range.spec.as_ref().and_then(|spec| spec.cidrs.as_deref()).unwrap_or_default()
+}

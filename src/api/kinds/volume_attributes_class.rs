@@ -1,0 +1,39 @@
+//! Classes of attributes that a driver can change of a volume while it is used. Kept for charts that bring one; no
+//! volume here is a driver's.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::storage::v1::VolumeAttributesClass;
+use serde_json::json;
+
+use super::columns::Column;
+use super::resource::Resource;
+use super::storage_class;
+use crate::validate::{FieldErrors, Path};
+
+impl Resource for VolumeAttributesClass {
+    const WARNING: Option<&'static str> =
+        Some("attributes of volumes are not changed: nothing here is a CSI driver's");
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::text("DriverName", "The driver whose volumes have these attributes.", |class, _| {
+            json!(class.driver_name)
+        }),
+        Column::age(),
+    ];
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        storage_class::provisioner(errors, &Path::root("driverName"), &self.driver_name);
+        let path = Path::root("parameters");
+        storage_class::parameters(errors, &path, self.parameters.as_ref());
+        if self.parameters.as_ref().is_none_or(BTreeMap::is_empty) {
+            errors.required(&path, "must contain at least one key/value pair");
+        }
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        self.validate(errors);
+        errors.immutable(&Path::root("driverName"), &self.driver_name, &old.driver_name);
+        errors.immutable(&Path::root("parameters"), &self.parameters, &old.parameters);
+    }
+}

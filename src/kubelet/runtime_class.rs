@@ -1,0 +1,36 @@
+//! Which handlers of the runtime there are: what a pod's runtime class names must be one of them, or nothing of the pod
+//! runs.
+
+use k8s_openapi::api::core::v1::{NodeRuntimeHandler, NodeRuntimeHandlerFeatures, PodSpec};
+use k8s_openapi::api::node::v1::RuntimeClass;
+
+use api::Api;
+use base::quote::quote;
+use object::Key;
+
+/// All of them run containers as processes of this machine. `runc` is what others call their plain runtime, and what
+/// documents name when they want no other.
+const HANDLERS: [&str; 3] = ["", "podium", "runc"];
+
+/// Why there is no handler for a pod, in the words of Kubernetes and containerd.
+pub(super) fn find_handler(api: &Api, spec: &PodSpec) -> Result<(), String> {
+    let Some(name) = spec.runtime_class_name.as_ref().filter(|name| !name.is_empty()) else { return Ok(()) };
+    let class = api
+        .get_as::<RuntimeClass>(&Key::new("", name))
+        .map_err(|_| format!("runtimeclass.node.k8s.io {} not found", quote(name)))?;
+    if HANDLERS.contains(&class.handler.as_str()) {
+        return Ok(());
+    }
+    Err(format!(
+        "rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for {} is configured",
+        quote(&class.handler)
+    ))
+}
+
+/// What `status.runtimeHandlers` of a node says.
+pub(super) fn handlers() -> Vec<NodeRuntimeHandler> {
+    let features =
+        NodeRuntimeHandlerFeatures { recursive_read_only_mounts: Some(false), user_namespaces: Some(false) };
+    let one = |name: &str| NodeRuntimeHandler { name: Some(name.into()), features: Some(features.clone()) };
+    HANDLERS.map(one).into()
+}
