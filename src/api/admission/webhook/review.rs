@@ -147,7 +147,7 @@ pub(super) fn denied(webhook: &str, status: Status) -> ApiError {
         (None, None) => format!("{by} without explanation"),
     };
     let code = status.code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
-    let details = status.details.and_then(|details| serde_json::to_value(details).ok());
+    let details = status.details.and_then(|details| serde_json::to_value(details).ok()).map(Box::new);
     ApiError::Denied { code: code.unwrap_or(400), reason: reason.unwrap_or_default(), message, details }
 }
 
