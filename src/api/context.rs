@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// All that a request waits for others: Kubernetes' request time-out. Without it a collection of many objects would be
 /// held once an object.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 tokio::task_local! {
     static LEFT: Cell<Duration>;

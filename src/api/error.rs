@@ -1,6 +1,7 @@
 //! Why the API refuses, and how that reads as a Kubernetes `Status`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCause, StatusDetails};
+use serde_json::Value;
 
 use base::quote::{printable, quote};
 use object::{Key, Kind, Revision};
@@ -146,7 +147,7 @@ pub enum ApiError {
         /// Who refuses, and why.
         message: String,
         /// Its own `StatusDetails`.
-        details: Option<Box<serde_json::Value>>,
+        details: Option<Box<Value>>,
     },
     /// Whoever asks may not do this, whatever the object (403).
     NotPermitted(String),
@@ -418,7 +419,7 @@ impl ApiError {
                 ..StatusDetails::default()
             }),
             Self::Denied { details, .. } => {
-                details.as_deref().and_then(|details| serde_json::from_value(details.clone()).ok())
+                details.as_ref().and_then(|details| serde_json::from_value(Value::clone(details)).ok())
             }
             Self::NoSuchResource | Self::UnsupportedMediaType(_) | Self::Unprocessable(_) => {
                 Some(StatusDetails::default())

@@ -159,8 +159,8 @@ fn a_hostile_rule_ends_api_14() {
     }
     // A value that holds itself twice over, forty times, is small and is not looked at.
     let doubled = |last: &str| {
-        let bound: String = (1..40).map(|i| format!("cel.bind(a{i}, [a{0}, a{0}], ", i - 1)).collect();
-        format!("cel.bind(a0, [1, 1], {bound}{last}{}", ")".repeat(40))
+        let bound: Vec<String> = (1..40).map(|i| format!("cel.bind(a{i}, [a{0}, a{0}], ", i - 1)).collect();
+        format!("cel.bind(a0, [1, 1], {}{last}{}", bound.concat(), ")".repeat(40))
     };
     for last in [
         "a39 == a39",

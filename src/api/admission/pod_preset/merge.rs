@@ -26,8 +26,11 @@ fn give(container: &mut Container, preset: &Shared<PodPreset>) -> Result<(), Str
     for variable in preset.spec.env.iter().flatten() {
         add(container.env.get_or_insert_default(), variable, preset.name())?;
     }
-    if let Some(sources) = &preset.spec.env_from {
-        container.env_from.get_or_insert_default().extend(sources.iter().cloned());
+    for source in preset.spec.env_from.iter().flatten() {
+        let sources = container.env_from.get_or_insert_default();
+        if !sources.contains(source) {
+            sources.push(source.clone());
+        }
     }
     for mount in preset.spec.volume_mounts.iter().flatten() {
         add(container.volume_mounts.get_or_insert_default(), mount, preset.name())?;
@@ -120,6 +123,17 @@ mod tests {
             json!({"containers": [given("a".into()), given("b".into())], "initContainers": [given("i".into())],
                 "volumes": [{"name": "own", "emptyDir": {}}, {"name": "cache", "emptyDir": {}}]})
         );
+    }
+
+    /// What a webhook has changed is given to once more.
+    #[test]
+    fn what_was_given_is_not_given_again_api_16() {
+        let presets =
+            [json!({"env": [{"name": "A", "value": "1"}], "envFrom": [{"configMapRef": {"name": "c"}}],
+            "volumes": [{"name": "v", "emptyDir": {}}], "volumeMounts": [{"name": "v", "mountPath": "/v"}]})];
+        let once = result(&json!({"containers": [{"name": "a"}]}), &presets).unwrap();
+        assert_eq!(once["containers"][0]["envFrom"], json!([{"configMapRef": {"name": "c"}}]));
+        assert_eq!(result(&once, &presets), Ok(once.clone()));
     }
 
     #[test]

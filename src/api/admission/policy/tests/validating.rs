@@ -19,13 +19,13 @@ fn configure(api: &Api, spec: Value, binding: Value) {
     create(api, Kind::ValidatingAdmissionPolicyBinding, bound).unwrap();
 }
 
-fn map(data: Value) -> Value {
+fn map(data: &Value) -> Value {
     json!({"metadata": {"name": "m", "namespace": "n", "labels": {"app": "x"}}, "data": data})
 }
 
 /// What the API says to a config map with such data: the refusal's text, or nothing.
 fn said(api: &Api, data: Value) -> String {
-    create(api, Kind::ConfigMap, map(data)).map_or_else(|error| error.to_string(), |_| String::new())
+    create(api, Kind::ConfigMap, map(&data)).map_or_else(|error| error.to_string(), |_| String::new())
 }
 
 const DENIED: &str =
@@ -144,7 +144,7 @@ async fn a_refusal_is_of_its_reason_api_16() {
             validation["reason"] = json!(reason);
         }
         configure(&api, json!({"validations": [validation]}), json!({}));
-        let status = create(&api, Kind::ConfigMap, map(json!({}))).unwrap_err().to_status();
+        let status = create(&api, Kind::ConfigMap, map(&json!({}))).unwrap_err().to_status();
         let details = status.details.unwrap();
         assert_eq!((status.code.unwrap(), status.reason.as_deref().unwrap()), expected);
         assert_eq!((details.kind.as_deref(), details.name.as_deref()), (Some("configmaps"), Some("m")));
@@ -218,7 +218,7 @@ async fn a_binding_may_warn_api_16() {
     );
     let expected = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': failed expression: \
                     request.operation != 'DELETE' && object == null";
-    assert_eq!(create(&api, Kind::ConfigMap, map(json!({}))).unwrap(), [expected]);
+    assert_eq!(create(&api, Kind::ConfigMap, map(&json!({}))).unwrap(), [expected]);
     let options = DeleteOptions { warnings: Warnings::heard(), ..DeleteOptions::default() };
     api.delete(Kind::ConfigMap, &Key::new("n", "m"), &options).unwrap();
     assert_eq!(options.warnings.take(), [expected]);
@@ -228,7 +228,7 @@ async fn a_binding_may_warn_api_16() {
 #[tokio::test(start_paused = true)]
 async fn a_policy_holds_from_the_write_that_makes_it_to_the_one_that_ends_it_api_16() {
     let api = api();
-    create(&api, Kind::ConfigMap, map(json!({"a": "1"}))).unwrap();
+    create(&api, Kind::ConfigMap, map(&json!({"a": "1"}))).unwrap();
     configure(
         &api,
         json!({"validations": [{"expression": "request.operation == 'DELETE' ? oldObject.data.a != '1' : \
