@@ -24,8 +24,8 @@ fn map(data: &Value) -> Value {
 }
 
 /// What the API says to a config map with such data: the refusal's text, or nothing.
-fn said(api: &Api, data: Value) -> String {
-    create(api, Kind::ConfigMap, map(&data)).map_or_else(|error| error.to_string(), |_| String::new())
+fn said(api: &Api, data: &Value) -> String {
+    create(api, Kind::ConfigMap, map(data)).map_or_else(|error| error.to_string(), |_| String::new())
 }
 
 const DENIED: &str =
@@ -121,7 +121,7 @@ async fn expressions_decide_what_may_be_written_api_16() {
     ] {
         let api = api();
         configure(&api, spec.clone(), json!({}));
-        let said = said(&api, data);
+        let said = said(&api, &data);
         match expected.strip_prefix('…') {
             Some(end) => assert!(said.ends_with(end), "{spec}: {said}"),
             None if expected.is_empty() => assert_eq!(said, "", "{spec}"),
@@ -203,7 +203,7 @@ async fn bindings_say_where_a_policy_holds_api_16() {
         }
         configure(&api, spec.clone(), binding.clone());
         let expected = if expected.is_empty() { String::new() } else { format!("{DENIED}{expected}") };
-        assert_eq!(said(&api, json!({"a": "xxx"})), expected, "{spec} {binding}");
+        assert_eq!(said(&api, &json!({"a": "xxx"})), expected, "{spec} {binding}");
     }
 }
 
