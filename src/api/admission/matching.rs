@@ -182,8 +182,8 @@ impl Selectors {
 mod tests {
     use serde_json::json;
 
-    use super::super::attributes::{Options, Requester, Subject};
     use super::*;
+    use crate::admission::attributes::{Options, Requester, Subject};
     use crate::{ApiConfig, WriteOptions};
     use object::Object;
 
