@@ -10,6 +10,7 @@ mod default_storage_class;
 mod default_toleration_seconds;
 mod draft;
 mod dynamic;
+mod judged;
 mod limit_ranger;
 pub(crate) mod matching;
 mod namespace_lifecycle;

@@ -25,6 +25,7 @@ mod tests;
 pub(crate) use authority::{Authority, Authorizer, Decision, Question};
 pub(crate) use check::Type;
 pub(crate) use eval::Composed;
+pub(crate) use node::is_identifier;
 pub(crate) use program::{Environment, Program};
 pub(crate) use values::{Val, field_schema};
 

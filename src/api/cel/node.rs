@@ -127,8 +127,8 @@ pub(super) fn type_named(name: &str) -> Option<&'static str> {
     TYPES.into_iter().find(|known| *known == name)
 }
 
-/// Words of the language that fields are named by in another way: `__in__`.
-const WORDS: [&str; 24] = [
+/// Words that the language keeps for itself.
+const RESERVED: [&str; 21] = [
     "true",
     "false",
     "null",
@@ -150,10 +150,16 @@ const WORDS: [&str; 24] = [
     "var",
     "void",
     "while",
-    "self",
-    "oldSelf",
-    "default",
 ];
+
+/// What rules call their values, and one word more: fields of these names are named in another way, too.
+const TAKEN: [&str; 3] = ["self", "oldSelf", "default"];
+
+/// Whether an expression could name something so.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !RESERVED.contains(&name)
+}
 
 /// The name of a field that a rule writes as an identifier: `x__dash__y` is `x-y`.
 pub(super) fn unescape(name: &str) -> String {
@@ -161,7 +167,7 @@ pub(super) fn unescape(name: &str) -> String {
         return name.to_string();
     }
     let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
-    if let Some(word) = word.filter(|word| WORDS.contains(word)) {
+    if let Some(word) = word.filter(|word| RESERVED.contains(word) || TAKEN.contains(word)) {
         return word.to_string();
     }
     name.replace("__dot__", ".")

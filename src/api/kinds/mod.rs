@@ -45,6 +45,7 @@ mod ip_address;
 mod job;
 mod lease;
 mod limit_range;
+pub(crate) mod match_conditions;
 mod namespace;
 mod network_policy;
 mod node;
@@ -87,7 +88,6 @@ pub use error::DefinitionError;
 pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};
 pub(crate) use resource::{PodShape, Strategy};
-pub(crate) use webhook_configuration::compile_condition;
 
 /// The strategy of a built-in kind, or one that knows nothing of a custom kind.
 pub(crate) fn built_in(kind: Kind) -> &'static dyn Strategy {

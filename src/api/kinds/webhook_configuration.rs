@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::columns::Column;
+use super::match_conditions::Conditions;
 use super::resource::Resource;
-use crate::cel::{Program, Type};
 use crate::default::{set, set_text};
 use crate::validate::{FieldErrors, Path, names, selector};
 
@@ -25,19 +25,8 @@ const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
 /// Seconds that a webhook may take.
 const TIMEOUTS: std::ops::RangeInclusive<i32> = 1..=30;
-/// How many conditions of a match there may be.
-const MAX_MATCH_CONDITIONS: usize = 64;
-/// And how many in all webhooks of a configuration: who writes one waits while they are read.
+/// How many conditions of a match there may be in all webhooks of a configuration: who writes one waits while they are read.
 const MAX_ALL_CONDITIONS: usize = 1024;
-/// What the conditions may ask about.
-const VARIABLES: [(&str, Type<'static>); 3] =
-    [("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Dyn)];
-
-/// Reads a condition of a match; the error is Kubernetes' text.
-pub(crate) fn compile_condition(expression: &str) -> Result<Program, String> {
-    Program::compile(expression, &VARIABLES, &[Type::Bool])
-}
-
 /// What both sorts of webhooks have.
 struct Webhook<'a> {
     name: &'a str,
@@ -213,7 +202,7 @@ fn one(errors: &mut FieldErrors, path: &Path<'_>, webhook: &Webhook<'_>) {
         }
         .validate(errors, &path.child("rules").index(i));
     }
-    match_conditions(errors, &path.child("matchConditions"), webhook.match_conditions);
+    Conditions::read(errors, &path.child("matchConditions"), webhook.match_conditions, false);
 }
 
 fn client_config(errors: &mut FieldErrors, path: &Path<'_>, config: &WebhookClientConfig) {
@@ -317,31 +306,6 @@ impl RuleView<'_> {
         }
         if let Some(scope) = self.scope {
             errors.one_of(&path.child("scope"), scope, SCOPES);
-        }
-    }
-}
-
-fn match_conditions(errors: &mut FieldErrors, path: &Path<'_>, conditions: &[MatchCondition]) {
-    if conditions.len() > MAX_MATCH_CONDITIONS {
-        errors.too_many(path, conditions.len(), MAX_MATCH_CONDITIONS);
-        return;
-    }
-    let mut seen = HashSet::new();
-    for (i, condition) in conditions.iter().enumerate() {
-        let path = path.index(i);
-        if condition.expression.trim().is_empty() {
-            errors.required(&path.child("expression"), "");
-        } else if let Err(fault) = compile_condition(&condition.expression) {
-            errors.invalid(&path.child("expression"), &condition.expression, fault);
-        }
-        let at = path.child("name");
-        if condition.name.is_empty() {
-            errors.required(&at, "");
-        } else {
-            errors.invalid_each(&at, &condition.name, names::qualified_name(&condition.name));
-            if !seen.insert(&condition.name) {
-                errors.duplicate(&at, &condition.name);
-            }
         }
     }
 }

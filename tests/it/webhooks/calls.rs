@@ -299,6 +299,18 @@ async fn selectors_and_conditions_exempt_what_they_do_not_mean_api_16() {
         ),
         (condition("request.userInfo.username != 'podium-admin'"), "default", 201),
         (condition("object.nothing.there == 1"), "default", 403),
+        (
+            condition(
+                "authorizer.requestResource.check('create').allowed() && namespaceObject.metadata.name == 'default'",
+            ),
+            "default",
+            400,
+        ),
+        (
+            condition("authorizer.serviceAccount('default', 'nobody').path('/').check('get').allowed()"),
+            "default",
+            201,
+        ),
     ] {
         configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &more)]).await;
         let path = format!("/api/v1/namespaces/{namespace}/configmaps");
@@ -309,11 +321,11 @@ async fn selectors_and_conditions_exempt_what_they_do_not_mean_api_16() {
         face.ask(Method::DELETE, &format!("{path}/m"), &[OWNER], "").await;
     }
     let broken = json!({"metadata": {"name": "d"}, "webhooks":
-        [hook("w.made.test", &webhook.client_config("/"), &condition("authorizer.path('/').check('get').allowed()"))]});
+        [hook("w.made.test", &webhook.client_config("/"), &condition("params.a == 1"))]});
     let refused = post(&face, &format!("{GROUP}/validatingwebhookconfigurations"), &broken).await;
     let (code, message) = told(&refused);
     assert_eq!(code, 422, "{message}");
-    assert!(message.contains("undeclared reference to 'authorizer'"), "{message}");
+    assert!(message.contains("undeclared reference to 'params'"), "{message}");
 }
 
 /// Whoever has shut themselves out gets in again: webhooks are never asked about what configures them.

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::super::attributes::Attributes;
 use super::super::draft::{Draft, Rounds};
+use super::super::judged::Judged;
 use super::configured::{Binding, Policy};
-use super::judge::Judged;
+use super::judge::mutated;
 use super::{is_exempt, params};
 use crate::{Api, ApiError, PolicyDenial};
 use object::ServedKind;
@@ -118,7 +119,7 @@ fn change(
 ) -> Result<bool, ApiError> {
     let Invocation { policy, binding, param, matched, .. } = invocation;
     let Ok(expressions) = &policy.expressions else { return Ok(false) };
-    match Judged::of(api, &draft.attributes(), *matched).is_meant(expressions, param) {
+    match Judged::of(api, &draft.attributes(), *matched).is_meant(&expressions.conditions, param) {
         Ok(true) => {}
         Ok(false) => return Ok(false),
         Err(why) => {
@@ -128,7 +129,8 @@ fn change(
     }
     let mut has_changed = false;
     for mutation in &expressions.mutations {
-        let made = Judged::of(api, &draft.attributes(), *matched).mutated(expressions, mutation, param);
+        let judged = Judged::of(api, &draft.attributes(), *matched);
+        let made = mutated(&judged, expressions, mutation, param);
         match made {
             Ok(None) => {}
             Ok(Some(value)) => has_changed |= draft.replace(api, *matched, value)?,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::super::attributes::Attributes;
+use super::super::judged::Judged;
 use super::configured::{Action, Binding, Policy};
-use super::judge::{Denial, Judged};
+use super::judge::{Denial, denials};
 use super::{is_exempt, params};
 use crate::{Api, ApiError, PolicyDenial};
 use base::quote::quote;
@@ -69,7 +70,7 @@ fn ask<'a>(
         };
         let judged: &Judged<'_> = judged.get_or_insert_with(|| Judged::of(api, asked, matched));
         for param in &found {
-            for denial in judged.denials(expressions, param, policy.is_strict) {
+            for denial in denials(judged, expressions, param, policy.is_strict) {
                 if binding.actions.contains(&Action::Warn) {
                     warn(asked, policy, binding, &denial);
                 }

@@ -10,12 +10,15 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::Value;
 
 use super::client::{Peer, WebhookClient};
-use super::condition::Conditions;
 use super::review::{self, Version};
 use crate::admission::attributes::{Attributes, Operation};
+use crate::admission::judged::Judged;
 use crate::admission::matching::{Rules, Selectors};
+use crate::kinds::match_conditions::Conditions;
+use crate::validate::{FieldErrors, Path};
 use crate::{Api, ApiError, endpoints};
 use base::quote::quote;
 use object::{Key, Kind, Object, ServedKind};
@@ -94,7 +97,13 @@ impl Webhook {
             name: given.name.into(),
             rules: Rules::new(given.rules, given.match_policy),
             selectors: Selectors::new(given.namespace_selector, given.object_selector),
-            conditions: Conditions::new(given.match_conditions.map_or(&[], Vec::as_slice)),
+            // What is wrong with one is its outcome.
+            conditions: Conditions::read(
+                &mut FieldErrors::default(),
+                &Path::root("matchConditions"),
+                given.match_conditions.map_or(&[], Vec::as_slice),
+                false,
+            ),
             ignores_failure: given.failure_policy == Some("Ignore"),
             is_reinvoked: given.reinvocation_policy == Some("IfNeeded"),
             takes_dry_runs: matches!(given.side_effects, "None" | "NoneOnDryRun"),
@@ -116,7 +125,10 @@ impl Webhook {
         if !self.selectors.matches(api, asked)? {
             return Ok(None);
         }
-        match self.conditions.hold(api, asked, matched) {
+        if self.conditions.is_empty() {
+            return Ok(Some(matched));
+        }
+        match Judged::of(api, asked, matched).is_meant(&self.conditions, &Value::Null) {
             Ok(holds) => Ok(holds.then_some(matched)),
             Err(_) if self.ignores_failure => Ok(None),
             Err(why) => Err(ApiError::forbidden(asked.resource.kind(), asked.name, why)),

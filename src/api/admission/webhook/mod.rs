@@ -6,7 +6,6 @@
 
 mod caller;
 mod client;
-mod condition;
 mod hook;
 mod review;
 

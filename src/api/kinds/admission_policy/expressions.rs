@@ -1,56 +1,28 @@
 //! The expressions of a policy, compiled: found faulty when it is written, judged with each request.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingAdmissionPolicySpec, Mutation as GivenMutation, ValidatingAdmissionPolicySpec,
     Validation as GivenValidation, Variable,
 };
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
-use serde_json::json;
 
-use crate::cel::{Environment, Program, Type};
+use crate::cel::{Environment, Program, Type, is_identifier};
+use crate::kinds::match_conditions::{AUTHORIZER, Conditions, variables};
 use crate::validate::{FieldErrors, Path, names};
 
 /// A policy may have so many expressions. Reading one takes a while, and whoever writes the policy waits.
 const MAX_EXPRESSIONS: usize = 400;
 /// And they may have so many bytes together.
 const MAX_BYTES: usize = 256 * 1024;
-/// Conditions of a match there may be, as in Kubernetes.
-pub(crate) const MAX_MATCH_CONDITIONS: usize = 64;
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
-
-/// What an `AdmissionRequest` has, for expressions that read `request`.
-static REQUEST: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
-    let text = json!({"type": "string"});
-    let texts = |names: &[&str]| -> serde_json::Map<String, serde_json::Value> {
-        names.iter().map(|name| ((*name).to_string(), text.clone())).collect()
-    };
-    let kind = json!({"type": "object", "properties": texts(&["group", "version", "kind"])});
-    let resource = json!({"type": "object", "properties": texts(&["group", "version", "resource"])});
-    let groups = json!({"type": "array", "items": text});
-    let user = json!({"type": "object", "properties": {"username": text, "uid": text, "groups": groups,
-        "extra": {"type": "object", "additionalProperties": groups}}});
-    let mut fields = texts(&["subResource", "requestSubResource", "name", "namespace", "operation"]);
-    fields.extend([
-        ("kind".into(), kind.clone()),
-        ("requestKind".into(), kind),
-        ("resource".into(), resource.clone()),
-        ("requestResource".into(), resource),
-        ("userInfo".into(), user),
-        ("dryRun".into(), json!({"type": "boolean"})),
-        ("options".into(), json!({})),
-    ]);
-    serde_json::from_value(json!({"type": "object", "properties": fields})).unwrap_or_default()
-});
 
 /// The expressions of a policy.
 #[derive(Debug, Default)]
 pub(crate) struct Expressions {
-    /// What must hold for the policy to be asked at all, by name.
-    pub(crate) conditions: Vec<(String, Program)>,
+    /// What must hold for the policy to be asked at all.
+    pub(crate) conditions: Conditions,
     /// What the others read as `variables.NAME`; each may read those before it.
     pub(crate) variables: Vec<(String, Program)>,
     pub(crate) validations: Vec<Validation>,
@@ -86,16 +58,8 @@ impl Expressions {
     ) -> Self {
         let path = Path::root("spec");
         let mut compiler = Compiler::new(spec.param_kind.is_some());
-        let conditions = compiler.conditions(
-            errors,
-            &path.child("matchConditions"),
-            spec.match_conditions.as_deref().unwrap_or_default(),
-        );
-        let variables = compiler.variables(
-            errors,
-            &path.child("variables"),
-            spec.variables.as_deref().unwrap_or_default(),
-        );
+        let (conditions, variables) =
+            compiler.common(errors, &path, spec.match_conditions.as_deref(), spec.variables.as_deref());
         let given = spec.validations.as_deref().unwrap_or_default();
         let annotations = spec.audit_annotations.as_deref().unwrap_or_default();
         if given.is_empty() && annotations.is_empty() {
@@ -132,16 +96,8 @@ impl Expressions {
     pub(crate) fn of_mutating(errors: &mut FieldErrors, spec: &MutatingAdmissionPolicySpec) -> Self {
         let path = Path::root("spec");
         let mut compiler = Compiler::new(spec.param_kind.is_some());
-        let conditions = compiler.conditions(
-            errors,
-            &path.child("matchConditions"),
-            spec.match_conditions.as_deref().unwrap_or_default(),
-        );
-        let variables = compiler.variables(
-            errors,
-            &path.child("variables"),
-            spec.variables.as_deref().unwrap_or_default(),
-        );
+        let (conditions, variables) =
+            compiler.common(errors, &path, spec.match_conditions.as_deref(), spec.variables.as_deref());
         let list = path.child("mutations");
         let given = spec.mutations.as_deref().unwrap_or_default();
         if given.is_empty() {
@@ -158,7 +114,6 @@ impl Expressions {
 /// What an expression is for: what it may read, and what it must come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
-    Condition,
     Variable,
     Validation,
     Message,
@@ -168,6 +123,7 @@ enum Sort {
 }
 
 struct Compiler {
+    has_params: bool,
     environment: Environment<'static>,
     expressions: usize,
     bytes: usize,
@@ -175,16 +131,21 @@ struct Compiler {
 
 impl Compiler {
     fn new(has_params: bool) -> Self {
-        let mut variables = vec![
-            ("object", Type::Dyn),
-            ("oldObject", Type::Dyn),
-            ("request", Type::Schema(&REQUEST)),
-            ("namespaceObject", Type::Dyn),
-        ];
-        if has_params {
-            variables.push(("params", Type::Dyn));
-        }
-        Self { environment: Environment::of(variables), expressions: 0, bytes: 0 }
+        let environment = Environment::of(variables(has_params));
+        Self { has_params, environment, expressions: 0, bytes: 0 }
+    }
+
+    /// What policies of either sort have.
+    fn common(
+        &mut self,
+        errors: &mut FieldErrors,
+        path: &Path<'_>,
+        conditions: Option<&[MatchCondition]>,
+        variables: Option<&[Variable]>,
+    ) -> (Conditions, Vec<(String, Program)>) {
+        let list = path.child("matchConditions");
+        let conditions = Conditions::read(errors, &list, conditions.unwrap_or_default(), self.has_params);
+        (conditions, self.variables(errors, &path.child("variables"), variables.unwrap_or_default()))
     }
 
     /// An expression, if it is sound.
@@ -208,48 +169,20 @@ impl Compiler {
             return None;
         }
         let result: &[Type<'_>] = match sort {
-            Sort::Condition | Sort::Validation => &[Type::Bool],
+            Sort::Validation => &[Type::Bool],
             Sort::Message => &[Type::Text],
             Sort::Annotation => &[Type::Text, Type::Null],
             Sort::Variable => &[Type::Dyn],
             Sort::Apply => &[Type::Written],
             Sort::JsonPatch => &[Type::List],
         };
-        let mut environment = match sort {
-            // What else there is to read is not judged before it is known whether the policy is asked.
-            Sort::Condition => Environment::of(self.environment.variables.clone()),
-            _ => self.environment.clone(),
-        };
+        let mut environment = self.environment.clone();
         environment.writes_objects = matches!(sort, Sort::Apply | Sort::JsonPatch);
         if sort != Sort::Message {
-            environment.variables.push(("authorizer", Type::Dyn));
+            environment.variables.push(AUTHORIZER);
         }
         let compiled = Program::compile_in(source, &environment, result);
         compiled.map_err(|error| errors.invalid(path, source, error)).ok()
-    }
-
-    fn conditions(
-        &mut self,
-        errors: &mut FieldErrors,
-        list: &Path<'_>,
-        given: &[MatchCondition],
-    ) -> Vec<(String, Program)> {
-        if given.len() > MAX_MATCH_CONDITIONS {
-            errors.too_many(list, given.len(), MAX_MATCH_CONDITIONS);
-        }
-        let mut seen = HashSet::new();
-        let mut compiled = Vec::new();
-        for (i, condition) in given.iter().enumerate() {
-            let path = list.index(i);
-            let at = path.child("expression");
-            let program = self.compile(errors, &at, &condition.expression, Sort::Condition, "");
-            compiled.extend(program.map(|program| (condition.name.clone(), program)));
-            errors.required_name(&path.child("name"), &condition.name, names::qualified_name);
-            if !condition.name.is_empty() && !seen.insert(&condition.name) {
-                errors.duplicate(&path.child("name"), &condition.name);
-            }
-        }
-        compiled
     }
 
     fn variables(
@@ -361,33 +294,4 @@ impl Compiler {
         let program = self.compile(errors, &at.child("expression"), source, sort, MISSING)?;
         Some(if sort == Sort::Apply { Mutation::Apply(program) } else { Mutation::JsonPatch(program) })
     }
-}
-
-/// Whether an expression could name something so.
-fn is_identifier(name: &str) -> bool {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !RESERVED.contains(&name)
 }

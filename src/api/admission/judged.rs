@@ -1,0 +1,126 @@
+//! A request as expressions see it, and whether the conditions of a match hold of it.
+
+use serde_json::Value;
+
+use super::attributes::Attributes;
+use crate::Api;
+use crate::authorization::{self, On, ResourceAttributes};
+use crate::cel::{Authority, Authorizer, Budget, Decision, Error, Question, Val};
+use crate::identity::User;
+use crate::kinds::match_conditions::Conditions;
+use object::{Key, Kind, ServedKind};
+
+/// What the conditions of a match may take together: Kubernetes' `RuntimeCELCostBudgetMatchConditions`.
+const CONDITIONS_BUDGET: u64 = 2_500_000;
+/// A request as expressions see it.
+pub(super) struct Judged<'a> {
+    pub(super) object: Value,
+    old: Value,
+    request: Value,
+    namespace: Value,
+    authorizer: ForUser<'a>,
+    resource: Question,
+    pub(super) matched: ServedKind,
+}
+
+impl<'a> Judged<'a> {
+    /// In the version that a rule names.
+    pub(super) fn of(api: &'a Api, asked: &Attributes<'_>, matched: ServedKind) -> Self {
+        let namespace = Some(asked.namespace).filter(|name| !name.is_empty() && !asked.is_of_namespace());
+        let namespace = namespace.and_then(|name| api.get(Kind::Namespace, &Key::new("", name)).ok());
+        let owned = |text: &str| text.to_string();
+        let resource = Question {
+            group: owned(asked.resource.group()),
+            resource: owned(asked.resource.kind().info().plural),
+            subresource: owned(asked.subresource),
+            namespace: owned(if asked.is_of_namespace() { "" } else { asked.namespace }),
+            name: owned(asked.name),
+            ..Question::default()
+        };
+        Self {
+            object: asked.object.value(api, matched),
+            old: asked.old_object.value(api, matched),
+            request: asked.request(matched),
+            namespace: namespace.map(|namespace| namespace.to_value()).unwrap_or_default(),
+            authorizer: ForUser { api, user: asked.requester.user().into_owned() },
+            resource,
+            matched,
+        }
+    }
+
+    /// Whether all conditions hold. One that does not settles it, whatever cannot be judged: otherwise that is the error.
+    pub(super) fn is_meant(&self, conditions: &Conditions, param: &Value) -> Result<bool, String> {
+        let variables = self.variables(param);
+        let mut budget = Budget::of(CONDITIONS_BUDGET);
+        let mut faults = Vec::new();
+        for condition in conditions.iter() {
+            match condition.program.as_ref().map(|program| program.run(&variables, &mut budget)) {
+                Ok(Ok(Val::Bool(true))) => {}
+                Ok(Ok(_)) => return Ok(false),
+                Ok(Err(error)) => faults.push(unjudged(&condition.text, &error)),
+                Err(why) => faults.push(why.clone()),
+            }
+        }
+        match faults.len() {
+            0 => Ok(true),
+            1 => Err(faults.remove(0)),
+            _ => Err(format!("[{}]", faults.join(", "))),
+        }
+    }
+
+    /// The API that judges.
+    pub(super) fn api(&self) -> &'a Api {
+        self.authorizer.api
+    }
+
+    /// What expressions read.
+    pub(super) fn variables<'b>(&'b self, param: &'b Value) -> Vec<(&'b str, Val<'b>)> {
+        let authority = Authority::new(&self.authorizer, self.resource.clone());
+        vec![
+            ("object", Val::of_json(&self.object, None)),
+            ("oldObject", Val::of_json(&self.old, None)),
+            ("request", Val::of_json(&self.request, None)),
+            ("namespaceObject", Val::of_json(&self.namespace, None)),
+            ("params", Val::of_json(param, None)),
+            ("authorizer", Val::from(authority)),
+        ]
+    }
+}
+
+/// What is said of an expression that cannot be judged.
+pub(super) fn unjudged(text: &str, error: &Error) -> String {
+    format!("expression '{text}' resulted in error: {error}")
+}
+
+/// Decides for whoever makes the request, or for an account that an expression names.
+struct ForUser<'a> {
+    api: &'a Api,
+    user: User,
+}
+
+impl std::fmt::Debug for ForUser<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForUser").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Authorizer for ForUser<'_> {
+    fn decide(&self, question: &Question) -> Result<Decision, String> {
+        let account = question.account.as_ref();
+        let account = account.map(|(namespace, name)| User::of_service_account(namespace, name));
+        let on = match &question.path {
+            Some(path) => On::Path(path),
+            None => On::Resource(ResourceAttributes {
+                group: &question.group,
+                resource: &question.resource,
+                subresource: &question.subresource,
+                namespace: &question.namespace,
+                name: &question.name,
+                on_node: "",
+            }),
+        };
+        let user = account.as_ref().unwrap_or(&self.user);
+        let decision = self.api.decide(&authorization::Attributes { user, verb: &question.verb, on });
+        Ok(Decision { allowed: decision.allowed, reason: decision.reason })
+    }
+}

@@ -1,0 +1,111 @@
+//! Conditions in expressions, of webhooks and policies: all must hold for one to be asked about a request.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use k8s_openapi::api::admissionregistration::v1::MatchCondition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use serde_json::json;
+
+use crate::cel::{Program, Type};
+use crate::validate::{FieldErrors, Path, names};
+
+/// How many there may be, as in Kubernetes.
+pub(super) const MAX_CONDITIONS: usize = 64;
+
+/// What an `AdmissionRequest` has, for expressions that read `request`.
+static REQUEST: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
+    let text = json!({"type": "string"});
+    let texts = |names: &[&str]| -> serde_json::Map<String, serde_json::Value> {
+        names.iter().map(|name| ((*name).to_string(), text.clone())).collect()
+    };
+    let kind = json!({"type": "object", "properties": texts(&["group", "version", "kind"])});
+    let resource = json!({"type": "object", "properties": texts(&["group", "version", "resource"])});
+    let groups = json!({"type": "array", "items": text});
+    let user = json!({"type": "object", "properties": {"username": text, "uid": text, "groups": groups,
+        "extra": {"type": "object", "additionalProperties": groups}}});
+    let mut fields = texts(&["subResource", "requestSubResource", "name", "namespace", "operation"]);
+    fields.extend([
+        ("kind".into(), kind.clone()),
+        ("requestKind".into(), kind),
+        ("resource".into(), resource.clone()),
+        ("requestResource".into(), resource),
+        ("userInfo".into(), user),
+        ("dryRun".into(), json!({"type": "boolean"})),
+        ("options".into(), json!({})),
+    ]);
+    serde_json::from_value(json!({"type": "object", "properties": fields})).unwrap_or_default()
+});
+
+/// What expressions about a request may read, besides the authorizer.
+pub(super) fn variables(has_params: bool) -> Vec<(&'static str, Type<'static>)> {
+    let mut variables = vec![
+        ("object", Type::Dyn),
+        ("oldObject", Type::Dyn),
+        ("request", Type::Schema(&REQUEST)),
+        ("namespaceObject", Type::Dyn),
+    ];
+    variables.extend(has_params.then_some(("params", Type::Dyn)));
+    variables
+}
+
+/// The name of who decides what somebody may do.
+pub(super) const AUTHORIZER: (&str, Type<'static>) = ("authorizer", Type::Dyn);
+
+/// Conditions, compiled.
+#[derive(Debug, Default)]
+pub(crate) struct Conditions(Vec<Condition>);
+
+/// A condition.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    /// As it was written.
+    pub(crate) text: String,
+    /// Or why it cannot be judged.
+    pub(crate) program: Result<Program, String>,
+}
+
+impl Conditions {
+    /// Compiles them; what is wrong with them goes to `errors`.
+    pub(crate) fn read(
+        errors: &mut FieldErrors,
+        list: &Path<'_>,
+        given: &[MatchCondition],
+        has_params: bool,
+    ) -> Self {
+        if given.len() > MAX_CONDITIONS {
+            errors.too_many(list, given.len(), MAX_CONDITIONS);
+        }
+        let mut variables = variables(has_params);
+        variables.push(AUTHORIZER);
+        let mut seen = HashSet::new();
+        let mut conditions = Vec::new();
+        for (i, condition) in given.iter().enumerate().take(MAX_CONDITIONS) {
+            let path = list.index(i);
+            let at = path.child("expression");
+            let text = condition.expression.trim();
+            let program = Program::compile(text, &variables, &[Type::Bool]);
+            match &program {
+                _ if text.is_empty() => errors.required(&at, ""),
+                Ok(_) => {}
+                Err(fault) => errors.invalid(&at, text, fault),
+            }
+            conditions.push(Condition { text: text.into(), program });
+            errors.required_name(&path.child("name"), &condition.name, names::qualified_name);
+            if !condition.name.is_empty() && !seen.insert(&condition.name) {
+                errors.duplicate(&path.child("name"), &condition.name);
+            }
+        }
+        Self(conditions)
+    }
+
+    /// Each of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Condition> {
+        self.0.iter()
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
