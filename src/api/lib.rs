@@ -38,6 +38,7 @@ mod subresource;
 pub mod usage;
 pub mod validate;
 pub mod verdicts;
+mod warning_list;
 mod warnings;
 mod write;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::identity::User;
-use crate::warnings::Warnings;
+use crate::warning_list::Warnings;
 use object::selector::{FieldRequirement, Selector};
 use object::{Key, Revision, ServedKind, Uid};
 

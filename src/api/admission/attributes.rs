@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::identity::User;
 use crate::kinds::Kinds;
 use crate::subresource;
-use crate::warnings::Warnings;
+use crate::warning_list::Warnings;
 use crate::{Api, DeleteOptions, Propagation, WriteOptions};
 use object::selector::Labels;
 use object::{Kind, Object, ServedKind};

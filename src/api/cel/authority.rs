@@ -1,57 +1,13 @@
-//! The authorizer as expressions ask it: a question is put together step by step, then checked.
+//! The authorizer as expressions use it: a question is put together step by step, then checked.
 
 use std::rc::Rc;
 
+use super::question::{Authority, Authorizer, Question};
 use super::values::{Outcome, Text, Val};
 use super::{Budget, Error};
 
 /// What one check takes; Kubernetes' cost of it.
 const CHECK_COST: u64 = 350_000;
-
-/// Decides what somebody may do.
-pub(crate) trait Authorizer: std::fmt::Debug {
-    /// The decision; an error when it cannot be made.
-    fn decide(&self, question: &Question) -> Result<Decision, String>;
-}
-
-/// What is asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Question {
-    /// The account that is meant (namespace, name); none = who makes the request.
-    pub(crate) account: Option<(String, String)>,
-    /// A path that names no resource.
-    pub(crate) path: Option<String>,
-    pub(crate) verb: String,
-    pub(crate) group: String,
-    pub(crate) resource: String,
-    pub(crate) subresource: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
-/// What was decided, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Decision {
-    pub(crate) allowed: bool,
-    pub(crate) reason: String,
-}
-
-/// A question that grows, or what was decided of it.
-#[derive(Clone, Debug)]
-pub(crate) enum Authority<'a> {
-    /// Nothing is asked yet; what the request itself is about.
-    Fresh {
-        judge: &'a dyn Authorizer,
-        request: Rc<Question>,
-        account: Option<(String, String)>,
-    },
-    /// Something is asked.
-    Asked {
-        judge: &'a dyn Authorizer,
-        question: Question,
-    },
-    Decided(Result<Decision, String>),
-}
 
 impl<'a> From<Authority<'a>> for Val<'a> {
     fn from(authority: Authority<'a>) -> Self {
@@ -60,45 +16,6 @@ impl<'a> From<Authority<'a>> for Val<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Who is asked by the author of a request about this.
-    pub(crate) fn new(judge: &'a dyn Authorizer, request: Question) -> Self {
-        Self::Fresh { judge, request: Rc::new(request), account: None }
-    }
-
-    /// What it has besides functions.
-    pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
-        match self {
-            Self::Fresh { judge, request, account } if name == "requestResource" => {
-                let question = Question { account: account.clone(), ..(**request).clone() };
-                Some(Self::Asked { judge: *judge, question }.into())
-            }
-            _ => None,
-        }
-    }
-
-    /// Calls one of its functions; none when it has none of this name.
-    pub(super) fn call(&self, name: &str, args: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
-        match self {
-            Self::Fresh { judge, request, account } => {
-                Self::begin(*judge, request, account.as_ref(), name, args)
-            }
-            Self::Asked { judge, question } => Self::go_on(*judge, question, name, args, budget),
-            Self::Decided(decision) => {
-                let said = match (name, decision) {
-                    ("allowed", decision) => {
-                        Val::Bool(decision.as_ref().is_ok_and(|decision| decision.allowed))
-                    }
-                    ("reason", Ok(decision)) => Val::text(decision.reason.as_str()),
-                    ("errored", decision) => Val::Bool(decision.is_err()),
-                    ("error", Err(error)) => Val::text(error.as_str()),
-                    ("reason" | "error", _) => Val::text(""),
-                    _ => return None,
-                };
-                args.is_empty().then_some(Ok(said))
-            }
-        }
-    }
-
     fn begin(
         judge: &'a dyn Authorizer,
         request: &Rc<Question>,
@@ -154,5 +71,41 @@ impl<'a> Authority<'a> {
             _ => return None,
         }
         Some(Ok(Self::Asked { judge, question }.into()))
+    }
+}
+
+impl<'a> Authority<'a> {
+    /// One of its fields.
+    pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
+        match self {
+            Self::Fresh { judge, request, account } if name == "requestResource" => {
+                let question = Question { account: account.clone(), ..(**request).clone() };
+                Some(Self::Asked { judge: *judge, question }.into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Calls one of its functions; none when it has none of this name.
+    pub(super) fn call(&self, name: &str, args: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
+        match self {
+            Self::Fresh { judge, request, account } => {
+                Self::begin(*judge, request, account.as_ref(), name, args)
+            }
+            Self::Asked { judge, question } => Self::go_on(*judge, question, name, args, budget),
+            Self::Decided(decision) => {
+                let said = match (name, decision) {
+                    ("allowed", decision) => {
+                        Val::Bool(decision.as_ref().is_ok_and(|decision| decision.allowed))
+                    }
+                    ("reason", Ok(decision)) => Val::text(decision.reason.as_str()),
+                    ("errored", decision) => Val::Bool(decision.is_err()),
+                    ("error", Err(error)) => Val::text(error.as_str()),
+                    ("reason" | "error", _) => Val::text(""),
+                    _ => return None,
+                };
+                args.is_empty().then_some(Ok(said))
+            }
+        }
     }
 }

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use super::node::{Fold, Node, PairSort, Pairs, Step, type_named};
 use super::operators;
-use super::program::Program;
 use super::values::{Outcome, Val};
 use super::{Budget, Error, functions, other};
 
@@ -15,24 +14,24 @@ use super::{Budget, Error, functions, other};
 pub(crate) struct Composed<'a> {
     /// What all of them are about.
     pub(super) variables: Vec<(&'a str, Val<'a>)>,
-    programs: &'a [(String, Program)],
+    nodes: Vec<(&'a str, &'a Node)>,
     judged: RefCell<BTreeMap<&'a str, Outcome<'a>>>,
 }
 
 impl<'a> Composed<'a> {
     /// Expressions with their names; each may read those before it.
-    pub(crate) fn new(variables: Vec<(&'a str, Val<'a>)>, programs: &'a [(String, Program)]) -> Self {
-        Self { variables, programs, judged: RefCell::default() }
+    pub(super) fn new(variables: Vec<(&'a str, Val<'a>)>, nodes: Vec<(&'a str, &'a Node)>) -> Self {
+        Self { variables, nodes, judged: RefCell::default() }
     }
 
     fn value(&self, name: &str, budget: &mut Budget) -> Outcome<'a> {
         if let Some(judged) = self.judged.borrow().get(name) {
             return judged.clone();
         }
-        let Some((name, program)) = self.programs.iter().find(|(known, _)| known == name) else {
+        let Some((name, node)) = self.nodes.iter().find(|(known, _)| *known == name) else {
             return Err(other(format!("no such key: {name}")));
         };
-        let outcome = Run::new(&self.variables, Some(self), budget).eval(program.root());
+        let outcome = Run::new(&self.variables, Some(self), budget).eval(node);
         self.judged.borrow_mut().insert(name, outcome.clone());
         outcome
     }
@@ -324,7 +323,11 @@ fn select<'a>(of: &Val<'a>, field: &str, test: bool, optional: bool) -> Outcome<
             found.map_or(Val::Optional(None), Val::some)
         });
     }
-    let Some(found) = of.entry(&key) else {
+    let found = match of {
+        Val::Authority(authority) => Some(authority.field(field)),
+        of => of.entry(&key),
+    };
+    let Some(found) = found else {
         return Err(Error::Overload(format!("select {field} of {}", of.type_name())));
     };
     match (found, test, optional) {

@@ -16,17 +16,19 @@ mod named_formats;
 mod node;
 mod operators;
 mod program;
+mod question;
 mod reader;
+mod types;
 mod values;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use authority::{Authority, Authorizer, Decision, Question};
-pub(crate) use check::Type;
 pub(crate) use eval::Composed;
 pub(crate) use node::is_identifier;
-pub(crate) use program::{Environment, Program};
+pub(crate) use program::Program;
+pub(crate) use question::{Authority, Authorizer, Decision, Question};
+pub(crate) use types::{Environment, Type};
 pub(crate) use values::{Val, field_schema};
 
 /// What one evaluation may take: Kubernetes' `PerCallLimit`.

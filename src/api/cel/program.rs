@@ -3,10 +3,11 @@
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::parser::Parser;
 
-use super::check::{self, Type};
+use super::check;
 use super::eval::{Composed, Run};
 use super::node::{COMPOSED, Fault, Node, fault};
 use super::reader::Reader;
+use super::types::{Environment, Type};
 use super::{Budget, Error, Val};
 
 /// A rule may be so long. The longest known ones have a quarter of it; what reads it calls itself.
@@ -15,50 +16,6 @@ const MAX_SOURCE_BYTES: usize = 5 * 1024;
 const STACK_BYTES: usize = 256 * 1024 * 1024;
 /// And nest so deep: what judges it calls itself as well.
 const MAX_DEPTH: usize = 100;
-
-/// What an expression may name.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Environment<'s> {
-    pub(crate) variables: Vec<(&'s str, Type<'s>)>,
-    /// Other expressions, which it reads as `variables.NAME`.
-    composed: Vec<Named>,
-    /// Whether it may write out objects: `Object.spec{…}`, `JSONPatch{…}`.
-    pub(crate) writes_objects: bool,
-}
-
-/// An expression that others read.
-#[derive(Clone, Debug)]
-struct Named {
-    name: String,
-    type_: Type<'static>,
-    depth: usize,
-}
-
-impl<'s> Environment<'s> {
-    /// With these variables and nothing else.
-    pub(crate) fn of(variables: Vec<(&'s str, Type<'s>)>) -> Self {
-        Self { variables, ..Self::default() }
-    }
-
-    /// Lets expressions read this one as `variables.NAME`.
-    pub(crate) fn compose(&mut self, name: &str, program: &Program) {
-        self.composed.push(Named { name: name.into(), type_: program.result, depth: program.depth });
-    }
-
-    /// Whether there are expressions to read.
-    pub(super) fn is_composed(&self) -> bool {
-        !self.composed.is_empty()
-    }
-
-    /// What the expression of this name comes to, if there is one.
-    pub(super) fn composed_type(&self, name: &str) -> Option<Type<'static>> {
-        self.composed.iter().find(|named| named.name == name).map(|named| named.type_)
-    }
-
-    fn composed_depth(&self, name: &str) -> usize {
-        self.composed.iter().find(|named| named.name == name).map_or(0, |named| named.depth)
-    }
-}
 
 /// An expression that can be judged.
 #[derive(Debug)]
@@ -113,7 +70,7 @@ impl Program {
         };
         let depth = depth(&parsed, environment, 0).map_err(at)?;
         let result = check::check(&parsed, environment, result).map_err(at)?;
-        let mut reader = Reader::new(environment.composed.iter().map(|named| named.name.clone()).collect());
+        let mut reader = Reader::new(environment.composed_names());
         let root = reader.read(&parsed).map_err(at)?;
         Ok(Self { root, uses: reader.uses, result, depth })
     }
@@ -133,6 +90,20 @@ impl Program {
         Run::new(variables, None, budget).eval(&self.root)
     }
 
+    /// Lets expressions of an environment read this one as `variables.NAME`.
+    pub(crate) fn compose_into(&self, name: &str, environment: &mut Environment<'_>) {
+        environment.compose(name, self.result, self.depth);
+    }
+
+    /// Expressions with their names, over the same variables; each may read those before it.
+    pub(crate) fn composed<'a>(
+        variables: Vec<(&'a str, Val<'a>)>,
+        programs: &'a [(String, Self)],
+    ) -> Composed<'a> {
+        let nodes = programs.iter().map(|(name, program)| (name.as_str(), &program.root));
+        Composed::new(variables, nodes.collect())
+    }
+
     /// As [`Program::run`], with other expressions to read.
     pub(crate) fn run_composed<'a>(
         &'a self,
@@ -141,10 +112,6 @@ impl Program {
     ) -> Result<Val<'a>, Error> {
         budget.begin();
         Run::new(&composed.variables, Some(composed), budget).eval(&self.root)
-    }
-
-    pub(super) fn root(&self) -> &Node {
-        &self.root
     }
 }
 

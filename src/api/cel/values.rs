@@ -14,9 +14,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-use super::authority::Authority;
 use super::durations::duration;
 use super::node::Literal;
+use super::question::Authority;
 use super::{Budget, Error};
 use object::quantity::Amount;
 
@@ -227,7 +227,6 @@ impl<'a> Val<'a> {
             Self::Map(entries) => Some(
                 entries.iter().find(|(known, _)| known.equals_plainly(key)).map(|(_, value)| value.clone()),
             ),
-            Self::Authority(authority) => Some(authority.field(key.as_text()?)),
             Self::Json(Value::Object(fields), schema) => Some(
                 key.as_text()
                     .and_then(|name| Some(Self::of_json(fields.get(name)?, field_schema(*schema, name)))),
@@ -280,7 +279,7 @@ impl<'a> Val<'a> {
             Self::Format(_) => "kubernetes.NamedFormat",
             Self::Type(_) => "type",
             Self::Optional(_) => "optional_type",
-            Self::Authority(_) => "kubernetes.authorization.Authorizer",
+            Self::Authority(authority) => authority.type_name(),
         }
     }
 }

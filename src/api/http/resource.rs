@@ -21,7 +21,7 @@ use super::{
 use crate::Part;
 use crate::admission::Operation;
 use crate::kinds::Strategy;
-use crate::warnings::Warnings;
+use crate::warning_list::Warnings;
 use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, authorization, rules};
 use object::{Key, Kind, Object, ServedKind, Subresource};
 

@@ -11,7 +11,7 @@ use super::negotiate::{Accepted, Form, Offer, negotiate};
 use super::query::Query;
 use crate::ApiError;
 use crate::identity::User;
-use crate::warnings::Warnings;
+use crate::warning_list::Warnings;
 use object::ServedKind;
 
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.

@@ -3,59 +3,14 @@
 
 mod pod;
 
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-
 use super::kinds;
+use super::warning_list::Warnings;
 use object::{Kind, Object};
 
-/// No answer has room for more; see `http`'s limit of bytes.
-const MAX_COLLECTED: usize = 4096;
-
-/// Takes what the author of a write should hear besides the answer. By default nobody listens.
-#[derive(Clone, Debug, Default)]
-pub struct Warnings(Option<Arc<Mutex<Vec<String>>>>);
-
-impl PartialEq for Warnings {
-    /// When the same listens, or nobody.
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            (a, b) => a.is_none() && b.is_none(),
-        }
-    }
-}
-
-impl Eq for Warnings {}
-
-impl Warnings {
-    /// For an author who listens.
-    pub(crate) fn heard() -> Self {
-        Self(Some(Arc::default()))
-    }
-
-    /// Adds those that are not there yet: a write that is tried again says the same again.
-    pub(crate) fn extend(&self, warnings: impl IntoIterator<Item = String>) {
-        let Some(collected) = &self.0 else { return };
-        let mut collected = collected.lock();
-        for warning in warnings {
-            if collected.len() < MAX_COLLECTED && !collected.contains(&warning) {
-                collected.push(warning);
-            }
-        }
-    }
-
-    /// Adds what is to be said of a version, if anybody listens.
-    pub(crate) fn extend_with_those_of(&self, new: &Object, old: Option<&Object>) {
-        if self.0.is_some() {
-            self.extend(warnings_of(new, old));
-        }
-    }
-
-    /// What was collected.
-    pub(crate) fn take(&self) -> Vec<String> {
-        self.0.as_ref().map(|collected| std::mem::take(&mut *collected.lock())).unwrap_or_default()
+/// Adds what is to be said of a version, if anybody listens.
+pub(crate) fn add_those_of(warnings: &Warnings, new: &Object, old: Option<&Object>) {
+    if warnings.is_heard() {
+        warnings.extend(warnings_of(new, old));
     }
 }
 

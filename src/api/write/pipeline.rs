@@ -11,7 +11,7 @@ use super::reservation::Reservation;
 use crate::admission::{Operation, WriteAttributes};
 use crate::kinds::{Strategy, ephemeral_containers_errors};
 use crate::managed_fields::{self, Writer};
-use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, rules};
+use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, rules, warnings};
 use object::Object;
 use object::managed::ManagedFields;
 
@@ -93,7 +93,7 @@ impl<'a> Write<'a> {
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
         rules::refuse(&object, strategy.create_errors(&object))?;
-        self.options.warnings.extend_with_those_of(&object, None);
+        warnings::add_those_of(&self.options.warnings, &object, None);
         kinds.to_stored_version(&mut object);
         self.finish(object, asked.as_ref(), events)
     }
@@ -147,7 +147,7 @@ impl<'a> Write<'a> {
         }
         count_generation(&*strategy, &mut object, old);
         self.validate(&*strategy, &object, old)?;
-        self.options.warnings.extend_with_those_of(&object, Some(old));
+        warnings::add_those_of(&self.options.warnings, &object, Some(old));
         kinds.to_stored_version(&mut object);
         // When somebody came to own the same is no change.
         if object.same_content(old) && object.managed_fields().owned_the_same(old.managed_fields()) {

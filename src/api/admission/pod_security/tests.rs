@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::warnings::Warnings;
+use crate::warning_list::Warnings;
 use crate::{Api, ApiConfig, Part, WriteOptions};
 use base::clock::Clock;
 use object::{Key, Kind, Object};

@@ -5,8 +5,8 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 
-use super::super::attributes::Attributes;
-use super::super::matching::{Rules, Selectors};
+use crate::admission::attributes::Attributes;
+use crate::admission::matching::{Rules, Selectors};
 use crate::kinds::admission_policy::Expressions;
 use crate::validate::FieldErrors;
 use crate::{Api, ApiError};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::judged::{Judged, unjudged};
+use crate::admission::judged::{Judged, unjudged};
 use crate::cel::{Budget, Composed, Program, Val};
 use crate::kinds::admission_policy::{Expressions, Mutation, Validation};
 use crate::managed_fields::{self, Type};
@@ -33,7 +33,7 @@ pub(super) fn denials(
         Err(message) if is_strict => return vec![Denial { message, reason: None }],
         Ok(false) | Err(_) => return Vec::new(),
     }
-    let composed = Composed::new(judged.variables(param), &expressions.variables);
+    let composed = Program::composed(judged.variables(param), &expressions.variables);
     let mut budget = Budget::default();
     let judged = expressions.validations.iter().filter_map(|validation| {
         match validation.program.run_composed(&composed, &mut budget) {
@@ -60,7 +60,7 @@ pub(super) fn mutated(
     if judged.object.is_null() {
         return Ok(None);
     }
-    let composed = Composed::new(judged.variables(param), &expressions.variables);
+    let composed = Program::composed(judged.variables(param), &expressions.variables);
     let mut budget = Budget::default();
     let (Mutation::Apply(program) | Mutation::JsonPatch(program)) = mutation;
     let made = program.run_composed(&composed, &mut budget).map_err(|error| error.to_string())?;

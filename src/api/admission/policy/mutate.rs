@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::attributes::Attributes;
-use super::super::draft::{Draft, Rounds};
-use super::super::judged::Judged;
 use super::configured::{Binding, Policy};
 use super::judge::mutated;
 use super::{is_exempt, params};
+use crate::admission::attributes::Attributes;
+use crate::admission::draft::{Draft, Rounds};
+use crate::admission::judged::Judged;
 use crate::{Api, ApiError, PolicyDenial};
 use object::ServedKind;
 

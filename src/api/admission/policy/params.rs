@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::attributes::Attributes;
 use super::configured::{Binding, Policy};
 use crate::Api;
+use crate::admission::attributes::Attributes;
 use object::selector::Selector;
 use object::{Key, Object, ServedKind};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::attributes::Attributes;
-use super::super::judged::Judged;
 use super::configured::{Action, Binding, Policy};
 use super::judge::{Denial, denials};
 use super::{is_exempt, params};
+use crate::admission::attributes::Attributes;
+use crate::admission::judged::Judged;
 use crate::{Api, ApiError, PolicyDenial};
 use base::quote::quote;
 

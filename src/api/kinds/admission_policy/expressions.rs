@@ -212,7 +212,7 @@ impl Compiler {
                 "expression is not specified",
             );
             if let Some(program) = program {
-                self.environment.compose(&variable.name, &program);
+                program.compose_into(&variable.name, &mut self.environment);
                 compiled.push((variable.name.clone(), program));
             }
         }

@@ -5,7 +5,7 @@ mod validating;
 
 use serde_json::{Value, json};
 
-use crate::warnings::Warnings;
+use crate::warning_list::Warnings;
 use crate::{Api, ApiConfig, ApiError, WriteOptions};
 use base::clock::Clock;
 use object::{Kind, Object};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{api, create, extend};
-use crate::warnings::Warnings;
+use crate::warning_list::Warnings;
 use crate::{Api, DeleteOptions, Part, WriteOptions};
 use object::{Key, Kind, Object};
 

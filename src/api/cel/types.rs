@@ -1,0 +1,179 @@
+//! Types of expressions, and what an expression may name.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+
+/// The type of an expression, as far as it is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Type<'s> {
+    /// Anything.
+    Dyn,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Null,
+    Time,
+    Duration,
+    /// Of anything.
+    List,
+    /// Of anything.
+    Map,
+    /// A value of a schema.
+    Schema(&'s JSONSchemaProps),
+    /// A whole object of a schema: it has a name and a kind, too.
+    Object(&'s JSONSchemaProps),
+    /// An object that is written out: `Object{…}`.
+    Written,
+    /// A part of one: `Object.spec{…}`.
+    WrittenPart,
+    /// One step of a JSON patch that is written out.
+    JsonPatch,
+}
+
+impl<'s> Type<'s> {
+    /// The type of a value of a schema: that of its text or number, if it has one.
+    pub(super) fn of_schema(schema: &'s JSONSchemaProps) -> Self {
+        if schema.x_kubernetes_int_or_string == Some(true) {
+            return Self::Dyn;
+        }
+        match (schema.type_.as_deref(), schema.format.as_deref()) {
+            (Some("boolean"), _) => Self::Bool,
+            (Some("integer"), _) => Self::Int,
+            (Some("number"), _) => Self::Double,
+            (Some("string"), Some("date" | "date-time")) => Self::Time,
+            (Some("string"), Some("duration")) => Self::Duration,
+            (Some("string"), Some("byte")) => Self::Bytes,
+            (Some("string"), _) => Self::Text,
+            (Some("array" | "object"), _) if schema.x_kubernetes_embedded_resource == Some(true) => {
+                Self::Object(schema)
+            }
+            (Some("array" | "object"), _) => Self::Schema(schema),
+            _ => Self::Dyn,
+        }
+    }
+
+    /// The type without what its schema says of it.
+    pub(super) fn lasting(self) -> Type<'static> {
+        match self {
+            Self::Dyn | Self::Schema(_) | Self::Object(_) => Type::Dyn,
+            Self::Bool => Type::Bool,
+            Self::Int => Type::Int,
+            Self::Uint => Type::Uint,
+            Self::Double => Type::Double,
+            Self::Text => Type::Text,
+            Self::Bytes => Type::Bytes,
+            Self::Null => Type::Null,
+            Self::Time => Type::Time,
+            Self::Duration => Type::Duration,
+            Self::List => Type::List,
+            Self::Map => Type::Map,
+            Self::Written => Type::Written,
+            Self::WrittenPart => Type::WrittenPart,
+            Self::JsonPatch => Type::JsonPatch,
+        }
+    }
+
+    pub(super) fn settled(self) -> Self {
+        match self {
+            Self::Schema(schema) => Self::of_schema(schema),
+            other => other,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Dyn => "dyn",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Double => "double",
+            Self::Text => "string",
+            Self::Bytes => "bytes",
+            Self::Null => "null",
+            Self::Time => "google.protobuf.Timestamp",
+            Self::Duration => "google.protobuf.Duration",
+            Self::List => "list(dyn)",
+            Self::Map => "map(dyn, dyn)",
+            Self::Schema(schema) if schema.type_.as_deref() == Some("array") => "list(dyn)",
+            Self::Schema(schema) if schema.properties.is_none() => "map(string, dyn)",
+            Self::Schema(_) | Self::Object(_) => "object",
+            Self::Written => "Object",
+            Self::WrittenPart => "Object.*",
+            Self::JsonPatch => "JSONPatch",
+        }
+    }
+
+    pub(super) fn is_dyn(self) -> bool {
+        matches!(self, Self::Dyn)
+    }
+
+    pub(super) fn is_number(self) -> bool {
+        matches!(self, Self::Int | Self::Uint | Self::Double)
+    }
+
+    /// Whether a value can be of both types.
+    pub(super) fn meets(self, other: Self) -> bool {
+        let group = |type_: Self| match type_.name() {
+            name if name.starts_with("list") => "list",
+            name if name.starts_with("map") || name == "object" => "map",
+            name => name,
+        };
+        self.is_dyn()
+            || other.is_dyn()
+            || matches!(self, Self::Null)
+            || matches!(other, Self::Null)
+            || group(self) == group(other)
+    }
+}
+
+/// What an expression may name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment<'s> {
+    pub(crate) variables: Vec<(&'s str, Type<'s>)>,
+    /// Other expressions, which it reads as `variables.NAME`.
+    composed: Vec<Named>,
+    /// Whether it may write out objects: `Object.spec{…}`, `JSONPatch{…}`.
+    pub(crate) writes_objects: bool,
+}
+
+/// An expression that others read.
+#[derive(Clone, Debug)]
+struct Named {
+    name: String,
+    type_: Type<'static>,
+    depth: usize,
+}
+
+impl<'s> Environment<'s> {
+    /// With these variables and nothing else.
+    pub(crate) fn of(variables: Vec<(&'s str, Type<'s>)>) -> Self {
+        Self { variables, ..Self::default() }
+    }
+
+    /// Lets expressions read one of such a type, which nests so deep, as `variables.NAME`.
+    pub(super) fn compose(&mut self, name: &str, type_: Type<'static>, depth: usize) {
+        self.composed.push(Named { name: name.into(), type_, depth });
+    }
+
+    /// The names of those expressions.
+    pub(super) fn composed_names(&self) -> Vec<String> {
+        self.composed.iter().map(|named| named.name.clone()).collect()
+    }
+
+    /// Whether there are expressions to read.
+    pub(super) fn is_composed(&self) -> bool {
+        !self.composed.is_empty()
+    }
+
+    /// What the expression of this name comes to, if there is one.
+    pub(super) fn composed_type(&self, name: &str) -> Option<Type<'static>> {
+        self.composed.iter().find(|named| named.name == name).map(|named| named.type_)
+    }
+
+    /// How deep judging the expression of this name nests.
+    pub(super) fn composed_depth(&self, name: &str) -> usize {
+        self.composed.iter().find(|named| named.name == name).map_or(0, |named| named.depth)
+    }
+}
