@@ -1,5 +1,6 @@
 //! What is wrong with an object, as errors of the API; and how large one may be.
 
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Binding;
 use serde_json::Value;
 
@@ -19,6 +20,35 @@ pub(super) fn check_size(new: &Object, old: Option<&Object>) -> Result<(), ApiEr
         Err(too_large())
     } else {
         Ok(())
+    }
+}
+
+/// How deep the parts of an object that have no schema may nest. What reads the store takes 127 levels, and the owners of
+/// fields nest a few deeper than the fields.
+const MAX_DEPTH: usize = 100;
+
+/// Refuses an object that nests deeper than the store can be read.
+pub(super) fn check_depth(object: &Object) -> Result<(), ApiError> {
+    let of_custom = object.custom().into_iter().flat_map(|custom| custom.fields.values());
+    let of_revision = object.get::<ControllerRevision>().map(|revision| &revision.data.0);
+    let mut free = of_custom.chain(of_revision);
+    if free.any(|value| is_deeper(value, MAX_DEPTH - 1)) { Err(too_deep()) } else { Ok(()) }
+}
+
+/// Refuses a value that nests deeper than an object may.
+pub(super) fn check_value_depth(value: &Value) -> Result<(), ApiError> {
+    if is_deeper(value, MAX_DEPTH) { Err(too_deep()) } else { Ok(()) }
+}
+
+fn too_deep() -> ApiError {
+    ApiError::BadRequest(format!("the object nests deeper than {MAX_DEPTH} levels"))
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper(item, levels - 1)),
+        Value::Object(fields) => levels == 0 || fields.values().any(|field| is_deeper(field, levels - 1)),
+        _ => false,
     }
 }
 
@@ -110,4 +140,27 @@ pub(crate) fn check_scale(name: &str, replicas: i32) -> Result<(), ApiError> {
             field: "spec.replicas".into(),
         }],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What nests deeper than the store can be read would be lost at the next start, as damaged.
+    #[tokio::test(start_paused = true)]
+    async fn what_nests_too_deep_to_be_read_is_not_stored_safe_10() {
+        let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let api = crate::Api::new(store::Store::ephemeral(), clock, crate::ApiConfig::default());
+        let namespace = json!({"metadata": {"name": "n"}});
+        let options = crate::WriteOptions::default();
+        api.create(Object::from_value(Kind::Namespace, namespace).unwrap(), &options).unwrap();
+        for (levels, code) in [(90, None), (120, Some(400))] {
+            let data = (0..levels).fold(json!({}), |data, _| json!({"a": data}));
+            let revision = json!({"metadata": {"name": format!("r{levels}"), "namespace": "n"}, "data": data, "revision": 1});
+            let made = api.create(Object::from_value(Kind::ControllerRevision, revision).unwrap(), &options);
+            assert_eq!(made.err().map(|error| error.code()), code, "{levels}");
+        }
+    }
 }

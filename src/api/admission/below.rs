@@ -45,7 +45,8 @@ impl Api {
         }
         let eviction = serde_json::json!({"apiVersion": "policy/v1", "kind": "Eviction",
             "metadata": {"name": pod.name, "namespace": pod.namespace}});
-        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+        let warnings = options.warnings.clone();
+        let write = WriteOptions { dry_run: options.dry_run, warnings, ..WriteOptions::default() };
         self.admit_as_it_is(&Attributes {
             operation: Operation::Create,
             resource: Kind::Pod.into(),

@@ -78,7 +78,12 @@ impl Draft for Written<'_> {
         self.asked.of_draft(self.object)
     }
 
-    fn replace(&mut self, api: &Api, served: ServedKind, value: Value) -> Result<bool, ApiError> {
+    fn replace(&mut self, api: &Api, served: ServedKind, mut value: Value) -> Result<bool, ApiError> {
+        crate::rules::check_value_depth(&value)?;
+        crate::rules::check_parts(&value)?;
+        if let (Some(schema), Some(fields)) = (api.kinds().schema(served), value.as_object_mut()) {
+            schema.prune(fields);
+        }
         let unreadable = |why: String| ApiError::Internal(why);
         let before: &Object = self.object;
         let kinds = api.kinds();
@@ -118,6 +123,7 @@ impl Draft for Written<'_> {
             next.clear_status();
         }
         strategy.apply_defaults(&mut next);
+        crate::rules::check_size(&next, Some(before))?;
         let has_changed = !next.same_content(before);
         *self.object = next;
         Ok(has_changed)

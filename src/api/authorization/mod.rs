@@ -12,6 +12,7 @@ mod defaults;
 mod escalation;
 mod index;
 mod node;
+mod parameters;
 mod rbac;
 mod rules;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub(crate) use certificates::{check_certificate, stamp_requester};
 pub(crate) use escalation::{check as check_escalation, everything};
 pub(crate) use index::Bindings;
 pub(crate) use node::{restrict as restrict_node, restrict_token};
+pub(crate) use parameters::check as check_parameters;
 
 /// The API group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";

@@ -51,6 +51,10 @@ impl<'a> Authority<'a> {
         budget: &mut Budget,
     ) -> Option<Outcome<'a>> {
         let [Val::Text(text)] = args else { return None };
+        // It is copied, whatever is added to it.
+        if let Err(error) = budget.take((question.bytes() + text.len()) as u64 / 10) {
+            return Some(Err(error));
+        }
         let mut question = question.clone();
         let of_resource = question.path.is_none();
         let set = |field: &mut String, text: &Text<'_>| *field = text.to_string();

@@ -66,6 +66,7 @@ impl<'a, 'b> Run<'a, 'b> {
             Node::Variable(name) => self.variable(name),
             Node::Select { of, field, test, optional } => {
                 let of = self.eval(of)?;
+                self.take(of.search_cost())?;
                 select(&of, field, *test, *optional)
             }
             Node::Call { name, target, args, pattern } => {

@@ -152,6 +152,9 @@ fn of_text<'a>(
                 [] => usize::MAX,
                 _ => return None,
             };
+            if let Err(error) = budget.take(text.len() as u64) {
+                return Some(Err(error));
+            }
             let all = pattern.or(compiled.as_ref()).map(|pattern| pattern.find_iter(text).take(most));
             texts(all.into_iter().flatten().map(|found| found.as_str().to_string()).collect())
         }

@@ -28,13 +28,19 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> 
         ("_+_", [a, b]) => add(a, b, budget).unwrap_or_else(|| Err(overload())),
         ("_-_" | "_*_" | "_/_" | "_%_", [a, b]) => arithmetic(name, a, b).unwrap_or_else(|| Err(overload())),
         ("@in", [item, of]) => contains(item, of, budget).unwrap_or_else(|| Err(overload())),
-        ("_[_]", [of, key]) => index(of, key).unwrap_or_else(|| Err(overload())),
+        ("_[_]", [of, key]) => match budget.take(of.search_cost()) {
+            Ok(()) => index(of, key).unwrap_or_else(|| Err(overload())),
+            Err(error) => Err(error),
+        },
         ("_[?_]", [of, key]) => {
             let of = match of {
                 Val::Optional(None) => return Some(Ok(Val::Optional(None))),
                 Val::Optional(Some(of)) => (**of).clone(),
                 of => of.clone(),
             };
+            if let Err(error) = budget.take(of.search_cost()) {
+                return Some(Err(error));
+            }
             match index(&of, key) {
                 None => Err(overload()),
                 Some(found) => Ok(found.map_or(Val::Optional(None), Val::some)),
@@ -120,6 +126,9 @@ fn arithmetic<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
 }
 
 fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Outcome<'a>> {
+    if let Err(error) = budget.take(of.search_cost()) {
+        return Some(Err(error));
+    }
     if let Some(found) = of.entry(item) {
         return Some(Ok(Val::Bool(found.is_some())));
     }
@@ -189,6 +198,7 @@ impl Val<'_> {
                 }
                 budget.take(self.size().unwrap_or_default() as u64)?;
                 for key in self.visited().unwrap_or_default() {
+                    budget.take(self.search_cost() + other.search_cost())?;
                     let (Some(a), Some(b)) = (self.entry(&key).flatten(), other.entry(&key).flatten()) else {
                         return Ok(false);
                     };

@@ -23,6 +23,16 @@ pub(crate) struct Question {
     pub(crate) name: String,
 }
 
+impl Question {
+    /// Bytes of all that it says.
+    pub(super) fn bytes(&self) -> usize {
+        let account = self.account.as_ref().map_or(0, |(namespace, name)| namespace.len() + name.len());
+        let path = self.path.as_ref().map_or(0, String::len);
+        let parts = [&self.verb, &self.group, &self.resource, &self.subresource, &self.namespace, &self.name];
+        account + path + parts.iter().map(|part| part.len()).sum::<usize>()
+    }
+}
+
 /// What was decided, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {

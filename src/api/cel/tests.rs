@@ -151,6 +151,9 @@ fn a_hostile_rule_ends_api_14() {
          .replace('x', 'yyyyyyyyyyyyyyyyyyyyyyyy').replace('y', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz') \
          .replace('z', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz').size() > 0)",
         "self.map(a, string(a)).all(a, self.map(b, string(b)).all(b, a.matches(b) || true))",
+        // A map that was made is searched from its beginning.
+        "cel.bind(a, self.map(i, i), cel.bind(b, a + a + a + a + a + a + a + a, cel.bind(c, b + b + b + b, \
+         cel.bind(m, c.transformMap(i, v, v), m == m))))",
     ] {
         let program = Program::compile(source, &[("self", Type::Schema(&schema))], &[Type::Bool])
             .unwrap_or_else(|error| panic!("{source}: {error}"));

@@ -168,6 +168,14 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// What it takes to find an entry: a map that was made is searched from its beginning.
+    pub(super) fn search_cost(&self) -> u64 {
+        match self {
+            Self::Map(entries) => entries.len() as u64 / 10,
+            _ => 0,
+        }
+    }
+
     /// The entries of a map, or the items of a list with their indices.
     pub(super) fn pairs(&self) -> Option<Vec<(Self, Self)>> {
         match self {

@@ -340,7 +340,8 @@ pub(super) async fn bind(
         }
     };
     let pod = Key::new(namespace, name);
-    let options = WriteOptions { user: wanted.user.clone(), ..WriteOptions::default() };
+    let (user, warnings) = (wanted.user.clone(), wanted.warnings.clone());
+    let options = WriteOptions { user, warnings, ..WriteOptions::default() };
     let bind = || server.api().bind_to(&pod, binding, &options);
     let bound = server.in_turn_below((Kind::Pod, "binding"), &[Operation::Create], bind).await?;
     server.api().durable(bound.object().revision()).await?;
@@ -359,7 +360,8 @@ async fn issue_token(
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let body = body::read_value(request).await?.value;
-    let options = WriteOptions { user: wanted.user.clone(), ..WriteOptions::default() };
+    let (user, warnings) = (wanted.user.clone(), wanted.warnings.clone());
+    let options = WriteOptions { user, warnings, ..WriteOptions::default() };
     let issue = || {
         let kind = Kind::ServiceAccount;
         let body =

@@ -90,6 +90,8 @@ impl<'a> Write<'a> {
         let asked = self.attributes(&object);
         let events =
             admission::mutate(self.api, self.part, asked.as_ref(), None, &mut object, self.options)?.events;
+        // Who asks is settled by nobody else.
+        authorization::stamp_requester(self.options.user.as_deref(), &mut object);
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
         rules::refuse(&object, strategy.create_errors(&object))?;
@@ -139,6 +141,9 @@ impl<'a> Write<'a> {
         if mutated.by_users {
             // It is taken as what a client sends is: the part, and nothing else.
             object = parts::take(self.part, &*strategy, old, object)?;
+            if self.part == Part::Main {
+                strategy.carry_over(&mut object, old);
+            }
         }
         match self.part {
             Part::Main => strategy.prepare_for_update(&mut object, old),
@@ -200,9 +205,11 @@ impl<'a> Write<'a> {
     ) -> Result<Ready<'a>, ApiError> {
         let user = self.options.user.as_deref();
         authorization::check_escalation(self.api, user, self.old, &object)?;
+        authorization::check_parameters(self.api, user, self.old, &object)?;
         authorization::restrict_node(user, self.old, &object)?;
         authorization::check_certificate(self.api, user, self.part, self.old, &object)?;
         admission::validate(self.api, self.part, asked, self.old, &object, self.options)?;
+        rules::check_depth(&object)?;
         if rules::check_size(&object, self.old).is_err() {
             // As Kubernetes: better nobody owns anything than that it cannot be stored.
             object.set_managed_fields(ManagedFields::default());

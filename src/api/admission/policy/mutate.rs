@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::configured::{Binding, Policy};
+use super::is_exempt;
 use super::judge::mutated;
-use super::{is_exempt, params};
+use super::params::{self, Param};
 use crate::admission::attributes::Attributes;
 use crate::admission::draft::{Draft, Rounds};
 use crate::admission::judged::Judged;
@@ -17,7 +16,7 @@ use object::ServedKind;
 struct Invocation {
     policy: Arc<Policy>,
     binding: Arc<Binding>,
-    param: Value,
+    param: Param,
     place: usize,
     matched: ServedKind,
 }
@@ -51,7 +50,7 @@ pub(in crate::admission) fn mutate(
         if rounds.is_second() && !rounds.policies.is_due(&key) {
             continue;
         }
-        if change(api, draft, &invocation, &mut failures)? {
+        if change(api, draft, &invocation, &mut failures) {
             rounds.changed();
         }
         if policy.is_reinvoked {
@@ -111,20 +110,16 @@ fn invoked<'a>(
 }
 
 /// Lets one policy change the object; whether it has.
-fn change(
-    api: &Api,
-    draft: &mut dyn Draft,
-    invocation: &Invocation,
-    failures: &mut Vec<Failure>,
-) -> Result<bool, ApiError> {
+fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &mut Vec<Failure>) -> bool {
     let Invocation { policy, binding, param, matched, .. } = invocation;
-    let Ok(expressions) = &policy.expressions else { return Ok(false) };
+    let param = &param.value();
+    let Ok(expressions) = &policy.expressions else { return false };
     match Judged::of(api, &draft.attributes(), *matched).is_meant(&expressions.conditions, param) {
         Ok(true) => {}
-        Ok(false) => return Ok(false),
+        Ok(false) => return false,
         Err(why) => {
             failures.extend(failure(policy, binding, &why, "Invalid"));
-            return Ok(false);
+            return false;
         }
     }
     let mut has_changed = false;
@@ -133,11 +128,14 @@ fn change(
         let made = mutated(&judged, expressions, mutation, param);
         match made {
             Ok(None) => {}
-            Ok(Some(value)) => has_changed |= draft.replace(api, *matched, value)?,
+            Ok(Some(value)) => match draft.replace(api, *matched, value) {
+                Ok(changed) => has_changed |= changed,
+                Err(error) => failures.extend(failure(policy, binding, &error.to_string(), "Invalid")),
+            },
             Err(why) => failures.extend(failure(policy, binding, &why, "Invalid")),
         }
     }
-    Ok(has_changed)
+    has_changed
 }
 
 /// What is told of a failure, unless the policy ignores it.

@@ -10,16 +10,29 @@ use crate::admission::attributes::Attributes;
 use object::selector::Selector;
 use object::{Key, Object, ServedKind};
 
-/// The parameters by which a binding asks its policy, one after the other; null for a policy that has none. The error
+/// A policy is asked with so many at most: each time it may take the whole budget of its expressions.
+const MAX_PARAMS: usize = 100;
+
+/// A parameter; none for a policy that has none.
+pub(super) struct Param(Option<(ServedKind, Arc<Object>)>);
+
+impl Param {
+    /// As expressions see it.
+    pub(super) fn value(&self) -> Value {
+        self.0.as_ref().map(|(served, object)| served.value(object)).unwrap_or_default()
+    }
+}
+
+/// The parameters by which a binding asks its policy, one after the other. The error
 /// is why there are none where there should be.
 pub(super) fn of(
     api: &Api,
     asked: &Attributes<'_>,
     policy: &Policy,
     binding: &Binding,
-) -> Result<Vec<Value>, String> {
-    let Some(kind) = &policy.param_kind else { return Ok(vec![Value::Null]) };
-    let Some(wanted) = &binding.param_ref else { return Ok(vec![Value::Null]) };
+) -> Result<Vec<Param>, String> {
+    let Some(kind) = &policy.param_kind else { return Ok(vec![Param(None)]) };
+    let Some(wanted) = &binding.param_ref else { return Ok(vec![Param(None)]) };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let (api_version, name) = (text(&kind.api_version), text(&kind.kind));
     let served = api.kinds().by_api_version(&api_version, &name).ok_or_else(|| {
@@ -39,7 +52,10 @@ pub(super) fn of(
     if found.is_empty() && wanted.parameter_not_found_action.as_deref() != Some("Allow") {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".into());
     }
-    Ok(found.iter().map(|object| served.value(object)).collect())
+    if found.len() > MAX_PARAMS {
+        return Err(format!("more than {MAX_PARAMS} params found for policy binding"));
+    }
+    Ok(found.into_iter().map(|object| Param(Some((served, object)))).collect())
 }
 
 /// Where they are looked for; empty for those of the cluster.

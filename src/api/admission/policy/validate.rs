@@ -70,7 +70,7 @@ fn ask<'a>(
         };
         let judged: &Judged<'_> = judged.get_or_insert_with(|| Judged::of(api, asked, matched));
         for param in &found {
-            for denial in denials(judged, expressions, param, policy.is_strict) {
+            for denial in denials(judged, expressions, &param.value(), policy.is_strict) {
                 if binding.actions.contains(&Action::Warn) {
                     warn(asked, policy, binding, &denial);
                 }

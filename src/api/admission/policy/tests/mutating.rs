@@ -130,6 +130,10 @@ async fn a_mutation_that_fails_is_a_refusal_api_16() {
             "JSONPath: remove operation does not apply: doc is missing path: /metadata/annotations/a: ",
         ),
         (patch("[{'op': 'hop'}]"), "JSONPath: error decoding patch: "),
+        (
+            patch("[JSONPatch{op: 'replace', path: '/metadata/namespace', value: 'other'}]"),
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
     ] {
         let api = api();
         configure(&api, "p", spec.clone());

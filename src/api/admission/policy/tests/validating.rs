@@ -84,7 +84,7 @@ async fn expressions_decide_what_may_be_written_api_16() {
             json!({"matchConditions": [{"name": "broken", "expression": "object.data.b == 'x'"}],
                 "validations": [{"expression": "true"}]}),
             json!({"a": "y"}),
-            "match condition 'broken' resulted in error: no such key: b",
+            "expression 'object.data.b == 'x'' resulted in error: no such key: b",
         ),
         (
             json!({"validations": [{"expression": "request.operation == 'CREATE' && request.resource.resource == 'configmaps' \
@@ -128,6 +128,50 @@ async fn expressions_decide_what_may_be_written_api_16() {
             None => assert_eq!(said, format!("{DENIED}{expected}"), "{spec}"),
         }
     }
+}
+
+/// What a policy reads, its refusals tell: who writes one must be allowed to read it.
+#[tokio::test(start_paused = true)]
+async fn who_parameterises_a_policy_may_read_its_parameters_api_16() {
+    let api = api();
+    let rules =
+        json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}]);
+    let policy = json!({"metadata": {"name": "p"}, "spec": {"paramKind": {"apiVersion": "v1", "kind": "Secret"},
+        "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false"}]}});
+    let binding = json!({"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"],
+        "paramRef": {"name": "s", "namespace": "n", "parameterNotFoundAction": "Deny"}}});
+    let by_user = |kind: Kind, value: &Value| {
+        let user = Some(std::sync::Arc::new(crate::identity::User::named("eve", Vec::new())));
+        let options = WriteOptions { user, ..WriteOptions::default() };
+        api.create(Object::from_value(kind, value.clone()).unwrap(), &options)
+            .map_err(|error| error.to_string())
+    };
+    let refused = by_user(Kind::ValidatingAdmissionPolicy, &policy).unwrap_err();
+    assert!(
+        refused.contains("user \"eve\" does not have \"get\" permission on the object \"*\""),
+        "{refused}"
+    );
+    create(&api, Kind::ValidatingAdmissionPolicy, policy.clone()).unwrap();
+    let refused = by_user(Kind::ValidatingAdmissionPolicyBinding, &binding).unwrap_err();
+    assert!(refused.contains("on the object \"n/s\" of the resource \"secrets\""), "{refused}");
+    let role = json!({"metadata": {"name": "r", "namespace": "n"},
+        "rules": [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["s"], "verbs": ["get"]}]});
+    create(&api, Kind::Role, role).unwrap();
+    let bound = json!({"metadata": {"name": "r", "namespace": "n"}, "subjects": [{"kind": "User", "name": "eve"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}});
+    create(&api, Kind::RoleBinding, bound).unwrap();
+    by_user(Kind::ValidatingAdmissionPolicyBinding, &binding).unwrap();
+}
+
+/// A question to the authorizer costs what it holds.
+#[tokio::test(start_paused = true)]
+async fn long_questions_to_the_authorizer_end_api_16() {
+    let api = api();
+    let many = "[1, 2, 3, 4, 5, 6, 7].all(a, [1, 2, 3, 4, 5, 6, 7].map(b, authorizer.group(object.data.a).resource('x'))\
+                .size() > 0)";
+    configure(&api, json!({"validations": [{"expression": many}]}), json!({}));
+    let said = said(&api, &json!({"a": "x".repeat(600_000)}));
+    assert!(said.ends_with("operation cancelled: actual cost limit exceeded"), "{said}");
 }
 
 /// The answer as clients get it.
