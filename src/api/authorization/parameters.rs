@@ -22,10 +22,8 @@ pub(crate) fn check(
 ) -> Result<(), ApiError> {
     let Some(user) = user.filter(|user| !user.is_master()) else { return Ok(()) };
     if let Some(kind) = kind_of(new) {
-        return match old.and_then(kind_of) == Some(kind) {
-            true => Ok(()),
-            false => may_get(api, user, new, Some(kind), "*", "*"),
-        };
+        let is_same = old.and_then(kind_of) == Some(kind);
+        return if is_same { Ok(()) } else { may_get(api, user, new, Some(kind), "*", "*") };
     }
     let Some((policy_kind, policy, wanted)) = bound(new) else { return Ok(()) };
     if old.and_then(bound).is_some_and(|old| old == (policy_kind, policy, wanted)) {
@@ -67,7 +65,7 @@ fn may_get(
     let served =
         kind.and_then(|kind| api.kinds().by_api_version(kind.api_version.as_deref()?, kind.kind.as_deref()?));
     let (group, resource) = served.map_or(("*", "*"), |served| (served.group(), served.kind().info().plural));
-    let asked = ResourceAttributes { group, resource, namespace, name, ..ResourceAttributes::default() };
+    let asked = ResourceAttributes { group, resource, name, namespace, ..ResourceAttributes::default() };
     if api.decide(&Attributes { user, verb: "get", on: On::Resource(asked) }).allowed {
         return Ok(());
     }
