@@ -8,8 +8,14 @@ async fn on_disk() -> (tempfile::TempDir, Store, Scene) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&directory.path().join("state")).unwrap();
     let scene = Scene::over(store.clone(), HollowConfig::default(), config()).await;
-    store.durable(store.revision()).await.unwrap();
-    (directory, store, scene)
+    // While the disk is waited for, the node goes on writing.
+    loop {
+        let revision = store.revision();
+        store.durable(revision).await.unwrap();
+        if store.revision() == revision {
+            return (directory, store, scene);
+        }
+    }
 }
 
 /// Waits long; then nothing runs, until the disk works again.
