@@ -197,11 +197,11 @@ fn unknown_kinds_name_the_nearest_one_api_12() {
             Err("k:2:1: kind: no kind \"svc\" in version \"v1\", did you mean Service (v1)?"),
         ),
         (
-            "apiVersion: extensions/v1beta1\nkind: Deployment\n",
-            Err(
-                "k:1:1: apiVersion: no kind \"Deployment\" in version \"extensions/v1beta1\": it is in apps/v1",
-            ),
+            "apiVersion: apps/v2\nkind: Deployment\n",
+            Err("k:1:1: apiVersion: no kind \"Deployment\" in version \"apps/v2\": it is in apps/v1"),
         ),
+        // A version of old (API-18).
+        ("apiVersion: extensions/v1beta1\nkind: Deployment\n", Ok(Kind::Deployment)),
         ("kind: Pod\n", Err("k:1:1: apiVersion: Required value: Pod is in v1")),
         ("apiVersion: v1\n", Err("k:1:1: kind: Required value: which kind of object is this?")),
         ("apiVersion: v1\nkind: Spaceship\n", Err("k:2:1: kind: no kind \"Spaceship\" in version \"v1\"")),
