@@ -25,9 +25,10 @@
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything | all |
 //! | [`cli`] | flags, commands, exit codes | all |
+//! | [`testing`] | a cluster for the tests of whoever depends on this crate | all |
 //!
 //! Each layer above [`cluster`] in this table is a crate of its own, so that the compiler holds the table and who
-//! changes a layer builds only that layer's tests; `cluster` and `cli` are the program's own crate. A test
+//! changes a layer builds only that layer's tests; `cluster`, `cli` and `testing` are the program's own crate. A test
 //! (`tests/it/layers/mod.rs`) holds that the table is true, and that no modules of one parent name each other in a circle.
 //!
 //! **A kind** is a handle ([`object::Kind`]); what is particular to it is one file of [`api::kinds`]. A custom resource
@@ -87,3 +88,4 @@ pub mod cli;
 pub mod cluster;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod testing;

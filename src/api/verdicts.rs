@@ -69,6 +69,13 @@ impl Api {
         *self.inner.verdicts.write() = Some(verdicts);
     }
 
+    /// Forgets the kubelets and the scheduler, which hold this API as it holds them: for who ends a cluster without
+    /// waiting for them.
+    pub fn let_go(&self) {
+        self.inner.nodes.write().clear();
+        *self.inner.verdicts.write() = None;
+    }
+
     /// Why the pod with this uid waits.
     pub fn scheduling_verdict(&self, pod_uid: &str) -> Option<SchedulingVerdict> {
         let verdicts = self.inner.verdicts.read().clone()?;

@@ -81,6 +81,11 @@ impl Tasks {
         });
     }
 
+    /// Asks every task to stop, and does not wait.
+    pub fn cancel(&self) {
+        self.token.cancel();
+    }
+
     /// Asks every task to stop and waits until all have.
     pub async fn stop(&self) {
         self.token.cancel();

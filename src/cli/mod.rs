@@ -1,6 +1,6 @@
 //! The command line: flags, commands, exit codes (CLI-1 … CLI-7).
 
-mod apply;
+pub(crate) mod apply;
 mod args;
 mod bench;
 mod flags;

@@ -36,6 +36,11 @@ impl AddressPlan {
         Self { slot: preferred.unwrap_or(0) % SLOTS, _held: None }
     }
 
+    /// Addresses at which nobody listens: other clusters may have the same.
+    pub(super) fn unheld() -> Self {
+        Self { slot: 0, _held: None }
+    }
+
     pub(super) fn slot(&self) -> u8 {
         self.slot
     }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use futures::FutureExt;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use kube::client::Body as KubeBody;
@@ -15,15 +15,16 @@ use tower::Service;
 
 use api::http::{Server, Trusted};
 
-/// A client that talks to the server in this process.
-pub(crate) fn in_process(server: Server) -> kube::Client {
-    kube::Client::new(InProcess { server: Arc::new(server) }, "default")
+/// A client that talks to the server in this process, with these headers where a request does not have them.
+pub(crate) fn in_process(server: Server, headers: HeaderMap) -> kube::Client {
+    kube::Client::new(InProcess { server: Arc::new(server), headers: Arc::new(headers) }, "default")
 }
 
 /// Opens a pipe for each request: cheap, and no request waits for another's stream.
 #[derive(Clone)]
 struct InProcess {
     server: Arc<Server>,
+    headers: Arc<HeaderMap>,
 }
 
 type HttpResult = Result<Response<Incoming>, hyper::Error>;
@@ -39,6 +40,7 @@ impl Service<Request<KubeBody>> for InProcess {
 
     fn call(&mut self, mut request: Request<KubeBody>) -> Self::Future {
         let server = self.server.clone();
+        add_missing(request.headers_mut(), &self.headers);
         async move {
             let (near, far) = tokio::io::duplex(64 * 1024);
             tokio::spawn(serve(server, far));
@@ -56,6 +58,16 @@ impl Service<Request<KubeBody>> for InProcess {
             sender.send_request(request).await
         }
         .boxed()
+    }
+}
+
+/// Adds those of `defaults` that are not there under their names.
+fn add_missing(headers: &mut HeaderMap, defaults: &HeaderMap) {
+    let missing: Vec<_> = defaults.keys().filter(|name| !headers.contains_key(*name)).collect();
+    for name in missing {
+        for value in defaults.get_all(name) {
+            headers.append(name, value.clone());
+        }
     }
 }
 

@@ -71,6 +71,12 @@ impl ClusterConfig {
         self.disabled.iter().any(|d| d == name)
     }
 
+    /// Whether any node runs processes, as far as it is declared.
+    pub(super) fn has_processes(&self) -> bool {
+        let named = self.file.nodes.iter().any(|node| node.hollow == Some(false));
+        !self.is_disabled("kubelet") && (named || self.counts(&self.file).nodes > 0)
+    }
+
     /// How many nodes are counted, given what a version of the config file says; the command line comes first.
     pub(crate) fn counts(&self, file: &ConfigFile) -> NodeCounts {
         NodeCounts {

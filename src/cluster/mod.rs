@@ -6,6 +6,7 @@ mod bootstrap;
 pub(crate) mod client;
 mod config;
 mod data_dir;
+mod embedding;
 mod error;
 mod fixed_services;
 mod housekeeping;
@@ -20,6 +21,8 @@ mod static_pods;
 
 pub(crate) use config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES, UnknownComponent};
 pub(crate) use data_dir::{DataDir, default_data_dir, running_instance};
+pub(crate) use embedding::{Door, Embedding, HostProgram, PodDirector};
 pub(crate) use images::image_catalogue;
+pub(crate) use node_settings::NodeSettings;
 pub(crate) use nodes::parse_config;
 pub(crate) use start::{Cluster, StopProgress};

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::{DataDir, write_private};
+use super::embedding::{Door, Embedding};
 use super::error::StartError;
 use super::fixed_services::API_OFFSET;
 use super::{bootstrap, client, housekeeping, kubeconfig};
@@ -60,17 +61,30 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts everything; the API answers when this returns.
     pub(crate) async fn start(config: ClusterConfig, data_dir: DataDir) -> Result<Self, StartError> {
-        let listener = listen(config.listen, config.expose).await?;
-        let address = listener.local_addr().map_err(|source| StartError::Listen {
-            address: config.listen.unwrap_or_else(default_address),
-            source,
-        })?;
-        let addresses = data_dir.read("slot").and_then(|s| s.trim().parse().ok());
-        let addresses = Arc::new(AddressPlan::take(addresses));
-        data_dir.write("slot", &addresses.slot().to_string())?;
+        Self::start_within(config, data_dir, Embedding::default()).await
+    }
+
+    /// The same, inside of a program that decides more than flags can.
+    pub(crate) async fn start_within(
+        config: ClusterConfig,
+        data_dir: DataDir,
+        embedding: Embedding,
+    ) -> Result<Self, StartError> {
+        let listener = match embedding.door {
+            Door::Socket => Some(listen(config.listen, config.expose).await?),
+            Door::Process => None,
+        };
+        let local = listener.as_ref().map(TcpListener::local_addr).transpose();
+        let address = local
+            .map_err(|source| StartError::Listen {
+                address: config.listen.unwrap_or_else(default_address),
+                source,
+            })?
+            .unwrap_or_else(default_address);
+        let addresses = Arc::new(addresses(&data_dir, &config)?);
 
         let store = open_store(&data_dir, &config).await?;
-        let clock = Clock::machine();
+        let clock = embedding.clock.clone().unwrap_or_else(Clock::machine);
         let token_key = data_dir.secret("sa.key", Signer::generate_key)?;
         let api_config = ApiConfig {
             token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
@@ -85,6 +99,7 @@ impl Cluster {
         bootstrap::bootstrap(&api, reachable, addresses.service(API_OFFSET))?;
 
         let (base, actors) = (Tasks::new(), Tasks::new());
+        let begun = Begun(vec![actors.clone(), base.clone()]);
         housekeeping::start(&api, &base);
         let authority = Arc::new(authority(&data_dir)?);
         let token = data_dir.token(new_token)?;
@@ -94,27 +109,39 @@ impl Cluster {
             limits: open_files.map_or_else(Limits::default, Limits::with_descriptors),
         };
         let credentials = Credentials::new(&token).with_certificates_of(&authority.certificate_pem)?;
-        let server = Server::new(api.clone(), credentials, base.stopping(), served);
-        let tls = authority.server_config(&[
-            address.ip(),
-            Ipv4Addr::LOCALHOST.into(),
-            addresses.service(API_OFFSET).into(),
-        ])?;
-        serve_tls(server.clone(), listener, tls, &base);
-
-        let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
-        // Always here too: it is where `podium apply` and its like find the instance (CLI-4).
-        data_dir.write("kubeconfig", &text)?;
+        let mut server = Server::new(api.clone(), credentials, base.stopping(), served);
+        if let Some(interceptor) = embedding.interceptor.clone() {
+            server = server.intercepted_by(interceptor);
+        }
         let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
-        write_private(&kubeconfig_path, &text)?;
+        if let Some(listener) = listener {
+            let tls = authority.server_config(&[
+                address.ip(),
+                Ipv4Addr::LOCALHOST.into(),
+                addresses.service(API_OFFSET).into(),
+            ])?;
+            serve_tls(server.clone(), listener, tls, &base);
+
+            let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
+            // Always here too: it is where `podium apply` and its like find the instance (CLI-4).
+            data_dir.write("kubeconfig", &text)?;
+            if config.kubeconfig.is_some() {
+                write_private(&kubeconfig_path, &text)?;
+            }
+        }
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority, data_dir.path())?;
         let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
-        let kubelets =
-            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, network, &data_dir)
-                .await?;
+        let kubelets = super::nodes::Nodes::start(
+            (&api, &caches, &actors),
+            (&config, &embedding),
+            (&addresses, network),
+            &data_dir,
+        )
+        .await?;
+        begun.stays();
         Ok(Self {
             api,
             server,
@@ -137,7 +164,26 @@ impl Cluster {
 
     /// A Kubernetes client of this cluster that needs no socket.
     pub(crate) fn client(&self) -> kube::Client {
-        client::in_process(self.server.clone())
+        self.client_with(http::HeaderMap::new())
+    }
+
+    /// One whose requests have these headers unless they say otherwise.
+    pub(crate) fn client_with(&self, headers: http::HeaderMap) -> kube::Client {
+        client::in_process(self.server.clone(), headers)
+    }
+
+    /// Its nodes.
+    pub(crate) fn nodes(&self) -> &super::nodes::Nodes {
+        &self.kubelets
+    }
+
+    /// Asks everything to end and does not wait: tasks end as soon as they run again. Processes are dead when this
+    /// returns; that takes some seconds at most.
+    pub(crate) fn abandon(&self) {
+        self.kubelets.killer()();
+        self.actors.cancel();
+        self.base.cancel();
+        self.api.let_go();
     }
 
     /// Where the API listens.
@@ -197,6 +243,34 @@ impl Cluster {
         // Joins the disk thread: not on a runtime thread.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;
     }
+}
+
+/// Tasks that end when a start fails, or is given up halfway.
+struct Begun(Vec<Tasks>);
+
+impl Begun {
+    /// The start is done.
+    fn stays(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Tasks::cancel);
+    }
+}
+
+/// Where everything of this cluster is: a place of its own, if anybody is going to listen there.
+fn addresses(data_dir: &DataDir, config: &ClusterConfig) -> Result<AddressPlan, StartError> {
+    let listens = ["proxy", "dns"].iter().any(|part| !config.is_disabled(part));
+    if !listens && !config.has_processes() {
+        return Ok(AddressPlan::unheld());
+    }
+    let before = data_dir.read("slot").and_then(|slot| slot.trim().parse().ok());
+    let addresses = AddressPlan::take(before);
+    data_dir.write("slot", &addresses.slot().to_string())?;
+    Ok(addresses)
 }
 
 fn running_pods(api: &Api) -> usize {

@@ -327,7 +327,7 @@ impl Kubelet {
     }
 
     /// Stops the kubelet and leaves what runs alone; the next start finds it again (SAFE-7).
-    pub(crate) async fn detach(&self) {
+    pub async fn detach(&self) {
         self.node.tasks.stop().await;
         self.workers.forget_node(self.name());
     }

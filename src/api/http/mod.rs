@@ -20,6 +20,7 @@ mod encoding;
 pub mod fuzz;
 mod health;
 mod impersonate;
+mod intercept;
 mod list;
 mod list_options;
 mod log_socket;
@@ -77,8 +78,10 @@ use crate::identity::User;
 pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
+pub use intercept::{Interceptor, Next};
 use negotiate::Offer;
 use request::Target;
+pub use request_info::Asked;
 use request_info::RequestInfo;
 use respond::Answer;
 use response_format::{ResponseFormat, not_allowed};
@@ -88,6 +91,8 @@ pub use tls::serve_tls;
 #[derive(Clone)]
 pub struct Server {
     inner: Arc<Inner>,
+    /// Whom requests come by first.
+    interceptor: Option<Arc<dyn Interceptor>>,
 }
 
 struct Inner {
@@ -126,7 +131,13 @@ impl Server {
         let (pages, documents) = (list::Pages::default(), Mutex::new((0, openapi::built_in().clone())));
         let turns = Semaphore::new(turns::MAX_TURNS);
         let inner = Inner { api, credentials, pages, documents, stopping, turns, config, load, started };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), interceptor: None }
+    }
+
+    /// The same server, whose requests come by `interceptor` first.
+    #[must_use]
+    pub fn intercepted_by(self, interceptor: Arc<dyn Interceptor>) -> Self {
+        Self { interceptor: Some(interceptor), ..self }
     }
 
     fn api(&self) -> &Api {
@@ -164,6 +175,13 @@ impl Server {
 
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Response {
+        match &self.interceptor {
+            Some(interceptor) => intercept::by(interceptor.as_ref(), self, request).await,
+            None => self.respond(request).await,
+        }
+    }
+
+    async fn respond(&self, request: Request) -> Response {
         let mut wanted = ResponseFormat::of(&request);
         let answered = self.answer(request, &mut wanted).await;
         let response = answered.unwrap_or_else(|error| Answer::error(&error));

@@ -31,6 +31,25 @@ struct Named {
     on_node: String,
 }
 
+/// What a request asks for. Fields that it does not have are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
+    pub verb: String,
+    /// The API group; empty for the core.
+    pub group: String,
+    /// The resource's plural; empty where none is asked for (discovery, health).
+    pub resource: String,
+    /// What is below the object: `status`, `scale` …
+    pub subresource: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The object's name; one that is being created has it in the body only.
+    pub name: String,
+    /// What the client says of itself.
+    pub user_agent: String,
+}
+
 impl RequestInfo {
     pub(super) fn of(method: &Method, path: &str, query: &Query) -> Result<Self, ApiError> {
         let path = percent_encoding::percent_decode_str(path)
@@ -75,6 +94,20 @@ impl RequestInfo {
             named.on_node = demanded(query, "spec.nodeName");
         }
         Ok(Self { verb: verb.into(), path, resource: Some(named) })
+    }
+
+    /// What is asked, for who is no authorizer.
+    pub(super) fn asked(&self) -> Asked {
+        let named = self.resource.clone().unwrap_or_default();
+        Asked {
+            verb: self.verb.to_string(),
+            group: named.group,
+            resource: named.resource,
+            subresource: named.subresource,
+            namespace: named.namespace,
+            name: named.name,
+            user_agent: String::new(),
+        }
     }
 
     /// What is asked, by this user.

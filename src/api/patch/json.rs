@@ -31,10 +31,26 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
                 return Err(PatchError::TooLarge(format!("limit is {MAX_COPIED_BYTES}")));
             }
         }
+        if let json_patch::PatchOperation::Test(test) = &operation
+            && is_absent(&patched, test)
+        {
+            // A field that is not there is null, as the API server's patch library has it: a client that adds the first
+            // finalizer or label tests for that.
+            if test.value.is_null() {
+                continue;
+            }
+            return Err(refused(&operation, &json_patch::PatchErrorKind::TestFailed));
+        }
         json_patch::patch(&mut patched, std::slice::from_ref(&operation))
             .map_err(|e| refused(&operation, &e.kind))?;
     }
     Ok(patched)
+}
+
+/// Whether a test is of a field that its object, which is there, does not have.
+fn is_absent(document: &Value, test: &json_patch::TestOperation) -> bool {
+    let Some((parent, _)) = test.path.split_back() else { return false };
+    test.path.resolve(document).is_err() && parent.resolve(document).is_ok_and(Value::is_object)
 }
 
 fn refused(operation: &json_patch::PatchOperation, kind: &json_patch::PatchErrorKind) -> PatchError {
@@ -64,5 +80,39 @@ fn weight(value: &Value) -> usize {
         Value::Array(elements) => elements.iter().map(weight).sum::<usize>() + 2,
         Value::Object(entries) => entries.iter().map(|(k, v)| k.len() + 4 + weight(v)).sum::<usize>() + 2,
         _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// kube-rs adds the first finalizer only where `test` says that there is none, as evanphx/json-patch takes it.
+    #[test]
+    fn a_field_that_is_not_there_is_null_to_a_test_api_2() {
+        let current = json!({"metadata": {"name": "x", "empty": null}, "list": []});
+        for (path, value, expected) in [
+            ("/metadata/finalizers", json!(null), ""),
+            ("/metadata/empty", json!(null), ""),
+            ("/metadata/name", json!("x"), ""),
+            ("/metadata/name", json!(null), "testing value /metadata/name failed: test failed"),
+            ("/metadata/finalizers", json!([]), "testing value /metadata/finalizers failed: test failed"),
+            ("/spec/replicas", json!(null), "doc is missing path: /spec/replicas"),
+            ("/list/0", json!(null), "doc is missing path: /list/0"),
+        ] {
+            let patch = json!([{"op": "test", "path": path, "value": value},
+                {"op": "add", "path": "/done", "value": true}]);
+            let told = match apply(&current, patch) {
+                Ok(patched) => {
+                    assert_eq!(patched["done"], true);
+                    String::new()
+                }
+                Err(PatchError::TestFailed(text) | PatchError::Unprocessable(text)) => text,
+                Err(other) => panic!("{other:?}"),
+            };
+            assert!(if expected.is_empty() { told.is_empty() } else { told.contains(expected) }, "{path}: {told}");
+        }
     }
 }

@@ -22,11 +22,11 @@ use object::ServedKind;
 use object::well_known::annotation::LAST_APPLIED;
 
 /// The namespace of objects that name none.
-pub(super) const DEFAULT_NAMESPACE: &str = "default";
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
 /// Whether directories below are looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
+pub(crate) enum Depth {
     /// Only the files of the directory itself.
     Flat,
     /// Every directory below.
@@ -41,7 +41,7 @@ enum Mode {
 }
 
 /// Reads manifest files, in the order they should be applied; tells every error there is.
-pub(super) fn read_files(paths: &[PathBuf], depth: Depth) -> Result<Vec<Document>> {
+pub(crate) fn read_files(paths: &[PathBuf], depth: Depth) -> Result<Vec<Document>> {
     let (documents, errors) = read(paths, depth);
     match errors.as_slice() {
         [] => Ok(documents),
@@ -62,7 +62,7 @@ fn read(paths: &[PathBuf], depth: Depth) -> (Vec<Document>, Vec<String>) {
 }
 
 /// Applies documents; an invalid one stops nothing before or after it, and all are reported.
-pub(super) async fn apply_documents(
+pub(crate) async fn apply_documents(
     client: &Client,
     documents: Vec<Document>,
     namespace: &str,

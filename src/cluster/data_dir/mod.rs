@@ -191,7 +191,7 @@ impl DataDir {
             None => {}
         }
         let text = make();
-        write_private(&path, &text)?;
+        self.write(name, &text)?;
         Ok(text)
     }
 
@@ -217,7 +217,12 @@ impl DataDir {
 
     /// Writes a private file.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), DataDirError> {
-        write_private(&self.path.join(name), text)
+        let path = self.path.join(name);
+        match self.ephemeral {
+            // It does not outlive this process: why wait for the disk?
+            Some(_) => write_unsynced(&path, text),
+            None => write_private(&path, text),
+        }
     }
 
     /// A private directory below it.
@@ -230,11 +235,25 @@ impl DataDir {
 
 /// Writes a file only its owner can read, whole or not at all.
 pub(super) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
+    put_private(path, text, File::sync_all)
+}
+
+/// The same of a file that need not outlive the machine's next crash.
+fn write_unsynced(path: &Path, text: &str) -> Result<(), DataDirError> {
+    put_private(path, text, |_| Ok(()))
+}
+
+/// The same, where `finish` is done with the file before it takes its name.
+fn put_private(
+    path: &Path,
+    text: &str,
+    finish: impl Fn(&File) -> io::Result<()>,
+) -> Result<(), DataDirError> {
     let temporary = path.with_extension(format!("new-{:08x}", rand::random::<u32>()));
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         file.write_all(text.as_bytes())?;
-        file.sync_all()?;
+        finish(&file)?;
         fs::rename(&temporary, path)
     };
     write().map_err(|error| {

@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use serde::{Deserialize, Serialize};
 
-use super::{DataDirError, at, write_private};
+use super::{DataDirError, at, write_private, write_unsynced};
 
 /// The file that marks a data directory.
 pub(super) const MARK: &str = "podium.json";
@@ -114,7 +114,7 @@ fn made_before_there_were_marks(path: &Path) -> bool {
 /// Marks a directory as ours, unless somebody was faster.
 pub(super) fn mark_first(path: &Path, mark: Mark) -> Result<(), DataDirError> {
     let fresh = path.join(format!("{MARK}.{:08x}", rand::random::<u32>()));
-    write_private(&fresh, &text_of(mark))?;
+    write_mark(&fresh, mark)?;
     let mark_file = path.join(MARK);
     let moved = rustix::fs::renameat_with(CWD, &fresh, CWD, &mark_file, RenameFlags::NOREPLACE);
     match moved {
@@ -127,7 +127,12 @@ pub(super) fn mark_first(path: &Path, mark: Mark) -> Result<(), DataDirError> {
 
 /// Marks a directory that we hold the lock of.
 pub(super) fn mark(path: &Path, mark: Mark) -> Result<(), DataDirError> {
-    write_private(&path.join(MARK), &text_of(mark))
+    write_mark(&path.join(MARK), mark)
+}
+
+fn write_mark(path: &Path, mark: Mark) -> Result<(), DataDirError> {
+    let write = if mark.ephemeral { write_unsynced } else { write_private };
+    write(path, &text_of(mark))
 }
 
 fn text_of(mark: Mark) -> String {

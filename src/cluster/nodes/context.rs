@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::capacity;
 use super::desired::{ASKED, CAPACITY, DesiredNode, Origin};
 use super::settings::ZoneDefaults;
 use crate::cluster::addresses::AddressPlan;
 use crate::cluster::config::ClusterConfig;
+use crate::cluster::embedding::{Embedding, HostProgram, PodDirector};
 use crate::cluster::network::{self, PodNetwork};
 use crate::cluster::node_settings::{REGION, ZONE};
 use crate::cluster::static_pods;
 use api::{Api, ApiError};
 use base::task::Tasks;
 use kubelet::images::Catalogue;
-use kubelet::runtime::hollow::HollowRuntime;
+use kubelet::runtime::hollow::{Course, Director, HollowRuntime};
 use kubelet::runtime::{HostLife, ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
 use object::Key;
@@ -35,6 +36,7 @@ pub(super) struct NodeContext {
     pub(super) kubelets: Kubelets,
     pub(super) tasks: Tasks,
     pub(super) config: ClusterConfig,
+    pub(super) embedding: Embedding,
     pub(super) addresses: Arc<AddressPlan>,
     pub(super) network: PodNetwork,
     /// Where each node has a directory.
@@ -48,12 +50,24 @@ pub(super) struct NodeContext {
 /// A node that runs.
 pub(super) struct Running {
     pub(super) name: String,
+    pub(super) desired: DesiredNode,
+    pub(super) index: usize,
     pub(super) kubelet: Kubelet,
     /// Ends after the kubelet.
-    pub(super) process: Option<Arc<ProcessRuntime>>,
+    pub(super) host: Host,
     pub(super) tasks: Tasks,
     /// Of its Node object.
     pub(super) uid: String,
+}
+
+impl Running {
+    /// The node's own host process.
+    pub(super) fn process(&self) -> Option<&Arc<ProcessRuntime>> {
+        match &self.host {
+            Host::Process(runtime) => Some(runtime),
+            Host::Hollow(_) => None,
+        }
+    }
 }
 
 /// What a node's pods run in.
@@ -88,7 +102,7 @@ impl NodeContext {
 
     fn process_config(&self, name: &str) -> Result<ProcessConfig, RuntimeError> {
         Ok(ProcessConfig {
-            program: std::env::current_exe().map_err(|error| RuntimeError::Host(error.to_string()))?,
+            program: self.host_program()?,
             state_dir: self.directory(name),
             life: if self.config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
             namespaces: self.config.file.namespaces,
@@ -100,6 +114,18 @@ impl NodeContext {
         })
     }
 
+    fn host_program(&self) -> Result<PathBuf, RuntimeError> {
+        match &self.embedding.host_program {
+            HostProgram::This => {
+                std::env::current_exe().map_err(|error| RuntimeError::Host(error.to_string()))
+            }
+            HostProgram::At(path) => Ok(path.clone()),
+            HostProgram::Absent => {
+                Err(RuntimeError::Host("this cluster was started without a program for processes".into()))
+            }
+        }
+    }
+
     pub(super) async fn host(&self, desired: &DesiredNode, index: usize) -> Result<Host, RuntimeError> {
         if !desired.hollow {
             return Ok(Host::Process(Arc::new(self.process(&desired.name).await?)));
@@ -107,7 +133,11 @@ impl NodeContext {
         let clock = self.api.clock().clone();
         let runtime = self.config.file.hollow.runtime(index as u64);
         let now = Arc::new(move || clock.now());
-        Ok(Host::Hollow(Arc::new(HollowRuntime::new(runtime, self.catalogue.clone(), now))))
+        let mut runtime = HollowRuntime::new(runtime, self.catalogue.clone(), now);
+        if let Some(director) = &self.embedding.director {
+            runtime = runtime.directed_by(directed(self.api.clone(), director.clone()));
+        }
+        Ok(Host::Hollow(Arc::new(runtime)))
     }
 
     /// Starts the kubelet of a node. When that fails, what runs there goes on, and the next try finds it.
@@ -117,12 +147,13 @@ impl NodeContext {
         index: usize,
         host: Host,
     ) -> Result<Running, String> {
-        let (runtime, process): (Arc<dyn Runtime>, _) = match host {
-            Host::Process(runtime) => (runtime.clone(), Some(runtime)),
-            Host::Hollow(runtime) => (runtime, None),
+        let runtime: Arc<dyn Runtime> = match &host {
+            Host::Process(runtime) => runtime.clone(),
+            Host::Hollow(runtime) => runtime.clone(),
         };
         let (kubelet, tasks, uid) = self.start_kubelet(desired, index, runtime).await?;
-        Ok(Running { name: desired.name.clone(), kubelet, process, tasks, uid })
+        let (name, desired) = (desired.name.clone(), desired.clone());
+        Ok(Running { name, desired, index, kubelet, host, tasks, uid })
     }
 
     async fn start_kubelet(
@@ -193,4 +224,15 @@ impl NodeContext {
         });
         written.map(drop)
     }
+}
+
+/// Has the director told which pod a container is of: its object, as long as it is the one that runs.
+fn directed(api: Api, director: PodDirector) -> Director {
+    Arc::new(move |sandbox, container| {
+        let pod = api.get_as::<Pod>(&Key::new(sandbox.namespace.as_str(), sandbox.name.as_str()));
+        match pod {
+            Ok(pod) if *pod.uid() == *sandbox.pod_uid => director(&pod, &container.name),
+            _ => Course::AsConfigured,
+        }
+    })
 }

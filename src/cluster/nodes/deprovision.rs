@@ -49,7 +49,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Ca
     if let Err(error) = ignore_gone(object) {
         tracing::warn!(node = name, "the Node object was not removed: {error}");
     }
-    if let Some(process) = &node.process
+    if let Some(process) = node.process()
         && !end_for_certain(context, name, process).await
     {
         return;

@@ -11,6 +11,7 @@ mod desired;
 mod file;
 mod follow;
 mod settings;
+mod silence;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
+use super::embedding::Embedding;
 use super::error::StartError;
 use super::network::PodNetwork;
 use api::{Api, Change, ChangeKind, DeleteOptions};
@@ -44,7 +46,7 @@ const KUBELET: &str = "kubelet";
 const FORCED: Duration = Duration::from_secs(3);
 
 /// The nodes of a cluster.
-pub(super) struct Nodes {
+pub(crate) struct Nodes {
     /// None where kubelets are disabled.
     follower: Option<Arc<Follower>>,
     /// Those there were at start.
@@ -53,12 +55,9 @@ pub(super) struct Nodes {
 
 impl Nodes {
     pub(super) async fn start(
-        api: &Api,
-        caches: &Caches,
-        tasks: &Tasks,
-        config: &ClusterConfig,
-        addresses: &Arc<AddressPlan>,
-        network: PodNetwork,
+        (api, caches, tasks): (&Api, &Caches, &Tasks),
+        (config, embedding): (&ClusterConfig, &Embedding),
+        (addresses, network): (&Arc<AddressPlan>, PodNetwork),
         data_dir: &DataDir,
     ) -> Result<Self, StartError> {
         if config.is_disabled("kubelet") {
@@ -70,6 +69,7 @@ impl Nodes {
             kubelets: Kubelets::new(api, caches, tasks),
             tasks: tasks.clone(),
             config: config.clone(),
+            embedding: embedding.clone(),
             addresses: addresses.clone(),
             network,
             nodes_dir: data_dir.directory("nodes")?,
@@ -110,7 +110,7 @@ impl Nodes {
             // Where a runtime is of no help, its host's end below is what ends its pods.
             futures::future::join_all(running.iter().map(|running| running.kubelet.shutdown(|_| {}))).await;
             follower.ended().await;
-            let processes = running.iter().filter_map(|running| running.process.as_ref());
+            let processes = running.iter().filter_map(|running| running.process());
             futures::future::join_all(processes.map(|process| process.shutdown())).await
         };
         let by_force = async {
@@ -146,7 +146,7 @@ impl Follower {
         state.closing = true;
         let hosts: Vec<_> = (state.slots.values())
             .filter_map(|slot| match &slot.now {
-                Now::Running(running) | Now::Ending(running) => running.process.clone(),
+                Now::Running(running) | Now::Ending(running) => running.process().cloned(),
                 Now::Starting | Now::FailedUntil(_) => None,
             })
             .collect();

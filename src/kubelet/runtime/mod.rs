@@ -51,7 +51,8 @@ pub trait Runtime: Send + Sync + 'static {
         None
     }
 
-    /// The next events; ends when the runtime is gone. Only one receiver exists: the first caller's.
+    /// The next events; ends when the runtime is gone. Only one receiver exists: with processes the first caller's, without
+    /// the last one's.
     fn events(&self) -> tokio::sync::mpsc::Receiver<RuntimeEvent>;
 
     /// Answers while the runtime does (CRI's `Status`); an error, or nothing for a while, where it does not.
@@ -124,6 +125,12 @@ pub trait Runtime: Send + Sync + 'static {
         command: Vec<String>,
         timeout: Duration,
     ) -> BoxFuture<'a, Result<ExecOutput, RuntimeError>>;
+
+    /// Whether the readiness probes of a pod may be asked: a hollow pod can be told to fail them all.
+    fn is_ready(&self, pod: &PodUid) -> bool {
+        let _ = pod;
+        true
+    }
 
     /// Connects to the container's own streams (its terminal, when it has one).
     fn attach<'a>(

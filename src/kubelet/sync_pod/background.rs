@@ -58,6 +58,12 @@ impl SyncPod<'_> {
             let container = spec::container(&pod, &name).map(|(_, container)| container);
             let asked = container.as_ref().and_then(|container| Some((container, kind.of(container)?)));
             let outcome = match asked {
+                Some(_)
+                    if kind == probe::ProbeKind::Readiness
+                        && !target.runtime.is_ready(&pod.uid().to_string()) =>
+                {
+                    probe::ProbeOutcome::Failure("the hollow pod was told not to be ready".into())
+                }
                 Some((container, asked)) => {
                     let ask = || probe::check::ask(&target, container, asked);
                     probe::early::ask(&workers.context.clock, asked, blameless_until, ask).await

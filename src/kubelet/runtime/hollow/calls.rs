@@ -18,6 +18,9 @@ use crate::runtime::{
 use base::session::{Session, SessionStreams};
 use host::after_all;
 
+/// Events that may wait; what does not fit is one `Relist`.
+const EVENTS: usize = 256;
+
 /// What a hollow container answers to whoever wants to talk with a process.
 fn no_process<T>() -> Result<T, RuntimeError> {
     Err(RuntimeError::Os("this pod is on a hollow node: it has no process to talk to".to_owned()))
@@ -33,7 +36,10 @@ impl Runtime for HollowRuntime {
     }
 
     fn events(&self) -> mpsc::Receiver<RuntimeEvent> {
-        self.events.lock().take().unwrap_or_else(|| mpsc::channel(1).1)
+        let (sender, receiver) = mpsc::channel(EVENTS);
+        let mut state = self.state.lock();
+        (state.events, state.lost_events) = (sender, false);
+        receiver
     }
 
     fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
@@ -110,6 +116,7 @@ impl Runtime for HollowRuntime {
             self.faults.admit_removal()?;
             let mut state = self.state.lock();
             state.loads.retain(|(of, _), _| of != pod);
+            state.unready.remove(pod);
             if let Some(known) = state.pods.remove(pod) {
                 for container in known.containers {
                     state.containers.remove(&container.id);
@@ -204,6 +211,10 @@ impl Runtime for HollowRuntime {
             }
         }
         .boxed()
+    }
+
+    fn is_ready(&self, pod: &PodUid) -> bool {
+        !self.state.lock().unready.contains(pod)
     }
 
     fn attach<'a>(

@@ -5,26 +5,26 @@
 //! only when containers are to end by themselves.
 
 mod calls;
+mod course;
 mod faults;
 mod state;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::Rng;
 use sha2::{Digest, Sha256};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{ContainerId, ContainerRecord, ContainerSpec, Image, PodUid, RuntimeError, RuntimeEvent};
+use super::{ContainerId, ContainerRecord, ContainerSpec, Image, PodUid, RuntimeError};
 use crate::images::{Catalogue, ImageReference, ResolveError};
+pub use course::{Course, Director};
 pub use faults::Faults;
 use state::State;
 
@@ -78,33 +78,31 @@ pub struct HollowRuntime {
     state: Arc<Mutex<State>>,
     /// Wakes the task that ends containers when an earlier end was planned.
     planned: Arc<Notify>,
-    events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
     faults: Faults,
+    /// Who says what becomes of containers; none = the configuration.
+    director: Option<Director>,
 }
 
 impl HollowRuntime {
     /// A hollow node's runtime; `wall` gives the timestamps of its records.
     pub fn new(config: HollowConfig, catalogue: Arc<Catalogue>, wall: WallClock) -> Self {
-        let (sender, receiver) = mpsc::channel(256);
-        let state = State {
-            pods: BTreeMap::new(),
-            containers: BTreeMap::new(),
-            loads: BTreeMap::new(),
-            ends: BinaryHeap::new(),
-            random: SmallRng::seed_from_u64(config.seed),
-            ending: false,
-            events: sender,
-            lost_events: false,
-        };
+        let state = State::new(config.seed);
         Self {
             config,
             catalogue,
             wall,
             state: Arc::new(Mutex::new(state)),
             planned: Arc::new(Notify::new()),
-            events: Mutex::new(Some(receiver)),
             faults: Faults::default(),
+            director: None,
         }
+    }
+
+    /// The same runtime, where `director` says what becomes of each container that starts.
+    #[must_use]
+    pub fn directed_by(mut self, director: Director) -> Self {
+        self.director = Some(director);
+        self
     }
 
     /// What can be made to fail.
@@ -116,6 +114,31 @@ impl HollowRuntime {
     pub fn exit_container(&self, id: &ContainerId, exit_code: i32) {
         let signal = (exit_code > 128).then_some(exit_code - 128);
         self.state.lock().end(id, exit_code, signal, (self.wall)());
+    }
+
+    /// Ends the running containers of a pod, or the one of this name, as if their main processes had exited, and says
+    /// which those were.
+    pub fn exit_containers(&self, pod: &PodUid, name: Option<&str>, exit_code: i32) -> Vec<ContainerId> {
+        let running: Vec<ContainerId> = {
+            let state = self.state.lock();
+            let containers = state.pods.get(pod).map(|pod| pod.containers.as_slice()).unwrap_or_default();
+            let ends = |c: &&ContainerRecord| c.exit.is_none() && name.is_none_or(|name| c.name == name);
+            containers.iter().filter(ends).map(|container| container.id.clone()).collect()
+        };
+        for id in &running {
+            self.exit_container(id, exit_code);
+        }
+        running
+    }
+
+    /// From now on the readiness probes of a pod succeed, or fail.
+    pub fn set_ready(&self, pod: &PodUid, ready: bool) {
+        let unready = &mut self.state.lock().unready;
+        if ready {
+            unready.remove(pod);
+        } else {
+            unready.insert(pod.clone());
+        }
     }
 
     /// From now on a container of this name in this pod pretends to use so much; for tests and simulations.
@@ -138,7 +161,15 @@ impl HollowRuntime {
         }
     }
 
+    /// What becomes of a container that starts. Asked without holding the state: the director may take its time.
+    fn course(&self, spec: &ContainerSpec) -> Course {
+        let Some(director) = &self.director else { return Course::AsConfigured };
+        let sandbox = self.state.lock().pods.get(&spec.pod_uid).map(|pod| pod.spec.clone());
+        sandbox.map_or(Course::AsConfigured, |sandbox| director(&sandbox, spec))
+    }
+
     fn record_start(&self, spec: ContainerSpec, image_id: String) -> Result<ContainerRecord, RuntimeError> {
+        let course = self.course(&spec);
         let mut state = self.state.lock();
         let state = &mut *state;
         let pod = state
@@ -150,7 +181,12 @@ impl HollowRuntime {
         if let Some(known) = pod.containers.iter().find(same) {
             return Ok(known.clone());
         }
-        if state.random.random_bool(self.config.start_failure_rate.clamp(0.0, 1.0)) {
+        let fails = match course {
+            Course::AsConfigured => state.random.random_bool(self.config.start_failure_rate.clamp(0.0, 1.0)),
+            Course::StartFails => true,
+            Course::Runs | Course::RunsUnready | Course::Ends { .. } => false,
+        };
+        if fails {
             return Err(RuntimeError::StartFailed(format!("hollow container {} failed to start", spec.name)));
         }
         let id = ContainerId(format!(
@@ -170,10 +206,22 @@ impl HollowRuntime {
             exit: None,
         };
         pod.containers.push(record.clone());
-        state.containers.insert(id.clone(), spec.pod_uid);
-        if let Some(run_time) = self.config.run_time {
-            let fails = state.random.random_bool(self.config.exit_failure_rate.clamp(0.0, 1.0));
-            state.ends.push(Reverse((Instant::now() + run_time, id, i32::from(fails))));
+        let record_pod = spec.pod_uid;
+        state.containers.insert(id.clone(), record_pod.clone());
+        let end = match course {
+            Course::AsConfigured => self.config.run_time.map(|run_time| {
+                let fails = state.random.random_bool(self.config.exit_failure_rate.clamp(0.0, 1.0));
+                (run_time, i32::from(fails))
+            }),
+            Course::Ends { after, exit_code } => Some((after, exit_code)),
+            Course::RunsUnready => {
+                state.unready.insert(record_pod.clone());
+                None
+            }
+            Course::Runs | Course::StartFails => None,
+        };
+        if let Some((run_time, exit_code)) = end {
+            state.ends.push(Reverse((Instant::now() + run_time, id, exit_code)));
             if !state.ending {
                 state.ending = true;
                 let task = end_containers(
@@ -192,16 +240,7 @@ impl HollowRuntime {
 impl Drop for HollowRuntime {
     /// Lets the task that ends containers see that its node is gone.
     fn drop(&mut self) {
-        self.state = Arc::new(Mutex::new(State {
-            pods: BTreeMap::new(),
-            containers: BTreeMap::new(),
-            loads: BTreeMap::new(),
-            ends: BinaryHeap::new(),
-            random: SmallRng::seed_from_u64(0),
-            ending: false,
-            events: mpsc::channel(1).0,
-            lost_events: false,
-        }));
+        self.state = Arc::new(Mutex::new(State::new(0)));
         self.planned.notify_one();
     }
 }

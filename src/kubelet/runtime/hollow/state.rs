@@ -1,10 +1,11 @@
 //! What a hollow node has: its pods, and which containers end when.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -21,6 +22,8 @@ pub(super) struct State {
     pub(super) containers: BTreeMap<ContainerId, PodUid>,
     /// What containers pretend to use, by pod and name.
     pub(super) loads: BTreeMap<(PodUid, String), HollowLoad>,
+    /// Pods whose readiness probes fail.
+    pub(super) unready: BTreeSet<PodUid>,
     /// Planned ends, earliest first.
     pub(super) ends: BinaryHeap<Reverse<(Instant, ContainerId, i32)>>,
     pub(super) random: SmallRng,
@@ -50,6 +53,21 @@ impl Pod {
 }
 
 impl State {
+    /// No pod; events go nowhere until somebody asks for them.
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            pods: BTreeMap::new(),
+            containers: BTreeMap::new(),
+            loads: BTreeMap::new(),
+            unready: BTreeSet::new(),
+            ends: BinaryHeap::new(),
+            random: SmallRng::seed_from_u64(seed),
+            ending: false,
+            events: mpsc::channel(1).0,
+            lost_events: false,
+        }
+    }
+
     pub(super) fn emit(&mut self, event: RuntimeEvent) {
         let event = if self.lost_events { RuntimeEvent::Relist } else { event };
         self.lost_events = self.events.try_send(event).is_err();

@@ -1,0 +1,80 @@
+//! Nodes that fall silent on purpose (FAULT-1): their kubelets go away as if they had crashed or lost the network, and
+//! come back; and the runtimes of hollow nodes, for who wants to end a pod.
+
+use std::sync::Arc;
+
+use super::context::{Host, Running};
+use super::follow::{Follower, Now};
+use super::Nodes;
+use kubelet::runtime::hollow::HollowRuntime;
+
+/// Nothing can be done with a node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NodeError {
+    /// None of this name runs here.
+    #[error("no node {name:?} runs in this cluster; there are {known}")]
+    Unknown {
+        /// As given.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// It has processes, which only its own kubelet can watch.
+    #[error("node {0:?} runs processes: that can be done with hollow nodes only")]
+    Processes(String),
+    /// Its kubelet could not be started again.
+    #[error("the kubelet of node {name:?} could not be started again: {reason}")]
+    Restart {
+        /// Which.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl Nodes {
+    fn running(&self, name: &str) -> Result<(&Arc<Follower>, Arc<Running>), NodeError> {
+        let unknown = |known: Vec<&str>| {
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+            NodeError::Unknown { name: name.into(), known }
+        };
+        let follower = self.follower.as_ref().ok_or_else(|| unknown(Vec::new()))?;
+        let state = follower.state.lock();
+        match state.slots.get(name).map(|slot| &slot.now) {
+            Some(Now::Running(running)) => Ok((follower, running.clone())),
+            _ => Err(unknown(state.slots.keys().map(String::as_str).collect())),
+        }
+    }
+
+    /// The runtime of a hollow node.
+    pub(crate) fn hollow(&self, name: &str) -> Result<Arc<HollowRuntime>, NodeError> {
+        match self.running(name)?.1.host.clone() {
+            Host::Hollow(runtime) => Ok(runtime),
+            Host::Process(_) => Err(NodeError::Processes(name.into())),
+        }
+    }
+
+    /// From now on nothing is heard of a hollow node; its pods go on there.
+    pub(crate) async fn silence(&self, name: &str) -> Result<(), NodeError> {
+        self.hollow(name)?;
+        let (_, running) = self.running(name)?;
+        running.kubelet.detach().await;
+        Ok(())
+    }
+
+    /// A hollow node that was silent is heard again; what became of its pods meanwhile it learns now.
+    pub(crate) async fn wake(&self, name: &str) -> Result<(), NodeError> {
+        self.hollow(name)?;
+        let (follower, before) = self.running(name)?;
+        before.kubelet.detach().await;
+        before.tasks.stop().await;
+        let failed = |reason| NodeError::Restart { name: name.into(), reason };
+        let again = follower.context.start(&before.desired, before.index, before.host.clone()).await;
+        let again = Arc::new(again.map_err(failed)?);
+        if let Some(slot) = follower.state.lock().slots.get_mut(name) {
+            slot.now = Now::Running(again);
+        }
+        follower.changed.notify_one();
+        Ok(())
+    }
+}

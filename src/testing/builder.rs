@@ -1,0 +1,285 @@
+//! What can be chosen of a test's cluster, and its start.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use object::node::is_ready;
+use object::{Key, Kind};
+
+use super::clock::Wanted;
+use super::cluster::{Cluster, Parts};
+use super::controllers::Controllers;
+use super::error::Error;
+use super::faults::Faults;
+use super::nodes::HollowNode;
+use super::pods::{Behaviours, PodBehaviour};
+use super::until::until;
+use super::{definitions, programs};
+use crate::cluster::{
+    Cluster as Running, ClusterConfig, ConfigFile, DataDir, Door, Embedding, HostProgram, MOST_HOLLOW_NODES,
+    MOST_NODES, parse_config,
+};
+
+/// What a test's cluster is made of. [`Cluster::start`] is this without a choice: every controller, one hollow node, nobody
+/// listens.
+#[must_use]
+pub struct Builder {
+    clock: Wanted,
+    controllers: Controllers,
+    disabled_admission: Vec<String>,
+    hollow_count: usize,
+    hollow_nodes: Vec<HollowNode>,
+    process_nodes: usize,
+    program: Option<PathBuf>,
+    behaviours: Behaviours,
+    door: Door,
+    config: Option<String>,
+    // Told at the start: a builder that is made in one go has no place for errors.
+    definitions: Vec<Result<Vec<CustomResourceDefinition>, Error>>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            clock: Wanted::default(),
+            controllers: Controllers::default(),
+            disabled_admission: Vec::new(),
+            hollow_count: 1,
+            hollow_nodes: Vec::new(),
+            process_nodes: 0,
+            program: None,
+            behaviours: Behaviours::default(),
+            door: Door::Process,
+            config: None,
+            definitions: Vec::new(),
+        }
+    }
+}
+
+impl Builder {
+    /// Time stands still, and moves when every task of the runtime waits ([`Cluster::advance`]). So it is without a word in
+    /// a `#[tokio::test(start_paused = true)]`; this pauses the time of a runtime of one thread.
+    pub fn manual_clock(self) -> Self {
+        Self { clock: Wanted::Manual(None), ..self }
+    }
+
+    /// The same, beginning at this time; else it begins now.
+    pub fn manual_clock_at(self, start: Timestamp) -> Self {
+        Self { clock: Wanted::Manual(Some(start)), ..self }
+    }
+
+    /// Which controllers run, and whether the scheduler does.
+    pub fn controllers(self, controllers: Controllers) -> Self {
+        Self { controllers, ..self }
+    }
+
+    /// Without an admission plugin, by Kubernetes' name: `ServiceAccount`, `PodSecurity`, `LimitRanger` …
+    pub fn without_admission(mut self, plugin: impl Into<String>) -> Self {
+        self.disabled_admission.push(plugin.into());
+        self
+    }
+
+    /// So many hollow nodes, `hollow-00001` and on; there is one unless this is said.
+    pub fn hollow_nodes(self, count: usize) -> Self {
+        Self { hollow_count: count, ..self }
+    }
+
+    /// A hollow node with a name, labels, taints and a capacity of its own, besides those that are counted.
+    pub fn hollow_node(mut self, node: HollowNode) -> Self {
+        self.hollow_nodes.push(node);
+        self
+    }
+
+    /// So many nodes whose containers are processes of this machine, `node-1` and on, with the network that belongs to
+    /// them: services answer at their addresses, and names are served. They need the program `podium`: on the PATH, where
+    /// `$PODIUM` says, or [named](Self::process_nodes_by).
+    pub fn process_nodes(self, count: usize) -> Self {
+        Self { process_nodes: count, ..self }
+    }
+
+    /// Which program [nodes with processes](Self::process_nodes) are. It must be of the same version as this library.
+    pub fn process_nodes_by(self, program: impl Into<PathBuf>) -> Self {
+        Self { program: Some(program.into()), ..self }
+    }
+
+    /// What becomes of pods on hollow nodes; they run and are ready unless this says otherwise.
+    pub fn pod_behaviour(self, behaviour: impl Fn(&Pod) -> PodBehaviour + Send + Sync + 'static) -> Self {
+        self.behaviours.set(behaviour);
+        self
+    }
+
+    /// The API listens at a free port of loopback as well, for child processes ([`Cluster::kubeconfig`]).
+    pub fn listen(self) -> Self {
+        Self { door: Door::Socket, ..self }
+    }
+
+    /// Timings, limits, images, the scheduler's profiles: YAML, as in podium's own config file.
+    pub fn config(self, yaml: impl Into<String>) -> Self {
+        Self { config: Some(yaml.into()), ..self }
+    }
+
+    /// A definition that is served when the cluster has started: `MyKind::crd()`.
+    pub fn crd(self, definition: CustomResourceDefinition) -> Self {
+        self.crds([definition])
+    }
+
+    /// Definitions that are served when the cluster has started.
+    pub fn crds(mut self, definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Self {
+        self.definitions.push(Ok(definitions.into_iter().collect()));
+        self
+    }
+
+    /// The definitions of a text: YAML or JSON, any number of documents.
+    pub fn crd_text(mut self, text: &str) -> Self {
+        self.definitions.push(definitions::of_text(text, "crd_text"));
+        self
+    }
+
+    /// The definitions of a file, or of every file of a directory and those below it.
+    pub fn crd_files(mut self, path: impl AsRef<Path>) -> Self {
+        self.definitions.push(definitions::of_files(&path.as_ref().display().to_string()));
+        self
+    }
+
+    /// Starts the cluster. When this answers, every node is Ready, pods can be made in the namespace `default`, and every
+    /// definition is served.
+    pub async fn start(mut self) -> Result<Cluster, Error> {
+        let clock = self.clock.take()?;
+        let has_manual_clock = clock.is_some();
+        let wanted = std::mem::take(&mut self.definitions);
+        let mut definitions = Vec::new();
+        for some in wanted {
+            definitions.extend(some?);
+        }
+        let host_program = self.host_program(has_manual_clock)?;
+        let config = self.cluster_config()?;
+        let runs = |name: &str| !config.disabled.iter().any(|disabled| disabled == name);
+        let (has_accounts, has_roots) = (runs("serviceaccount"), runs("root-ca-certificate-publisher-controller"));
+        let faults = Arc::new(Faults::default());
+        let embedding = Embedding {
+            clock,
+            door: self.door,
+            host_program,
+            director: Some(self.behaviours.director()),
+            interceptor: Some(faults.clone()),
+        };
+        let data_dir = DataDir::temporary().map_err(Error::start)?;
+        let running = Running::start_within(config, data_dir, embedding).await.map_err(Error::start)?;
+        let parts = Parts { door: self.door, has_manual_clock, faults, behaviours: self.behaviours };
+        // From here on it ends with this.
+        let cluster = Cluster::new(running, parts);
+        nodes_ready(&cluster).await?;
+        if has_accounts {
+            default_account(&cluster).await?;
+        }
+        if has_roots {
+            default_roots(&cluster).await?;
+        }
+        definitions::install(cluster.api(), definitions).await?;
+        Ok(cluster)
+    }
+
+    fn host_program(&self, has_manual_clock: bool) -> Result<HostProgram, Error> {
+        match self.process_nodes {
+            0 => Ok(HostProgram::Absent),
+            _ if has_manual_clock => Err(Error::ProcessesOnManualClock),
+            _ => programs::podium(self.program.clone()).map(HostProgram::At),
+        }
+    }
+
+    fn cluster_config(&mut self) -> Result<ClusterConfig, Error> {
+        let mut disabled = self.controllers.disabled()?;
+        if let Some(unknown) = self.disabled_admission.iter().find(|name| !is_plugin(name)) {
+            let known: Vec<_> = api::admission::plugin_names().collect();
+            let message = format!("there is no admission plugin \"{unknown}\"; there are {}", known.join(", "));
+            return Err(Error::Component(message));
+        }
+        disabled.append(&mut self.disabled_admission);
+        for (count, most) in [(self.hollow_count, MOST_HOLLOW_NODES), (self.process_nodes, MOST_NODES)] {
+            if count > usize::from(most) {
+                return Err(Error::Config(format!("there are addresses for {most} such nodes at most, not for {count}")));
+            }
+        }
+        if self.process_nodes == 0 {
+            // Nobody could connect to anything.
+            disabled.extend(["proxy", "dns"].map(String::from));
+        }
+        let mut config = ClusterConfig {
+            ephemeral: true,
+            listen: Some(([127, 0, 0, 1], 0).into()),
+            nodes: Some(self.process_nodes),
+            hollow_nodes: Some(self.hollow_count),
+            disabled,
+            ..ClusterConfig::default()
+        };
+        let read = |text: &str, config: &ClusterConfig| {
+            parse_config(text, "config", config).map_err(|error| Error::Config(error.to_string()))
+        };
+        if let Some(text) = &self.config {
+            config.file = read(text, &config)?;
+        }
+        if !self.hollow_nodes.is_empty() {
+            let nodes = std::mem::take(&mut self.hollow_nodes);
+            config.file.nodes.extend(nodes.into_iter().map(HollowNode::settings));
+            // Checked as what stands in a file is.
+            let whole: ConfigFile = config.file.clone();
+            let text = serde_json::to_string(&whole).map_err(|error| Error::Config(error.to_string()))?;
+            config.file = read(&text, &config)?;
+        }
+        Ok(config)
+    }
+}
+
+impl Cluster {
+    /// A cluster with every controller, the scheduler and one hollow node, whose API only this process reaches.
+    ///
+    /// In a `#[tokio::test(start_paused = true)]` it has the manual clock, else the machine's.
+    pub async fn start() -> Result<Self, Error> {
+        Self::builder().start().await
+    }
+
+    /// One of which more is chosen.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+fn is_plugin(name: &str) -> bool {
+    api::admission::plugin_names().any(|known| known == name)
+}
+
+/// Waits until every node is Ready.
+async fn nodes_ready(cluster: &Cluster) -> Result<(), Error> {
+    let api = cluster.api();
+    let late = || {
+        let nodes = api.list_as::<Node>(None);
+        let late = nodes.iter().filter(|node| !is_ready(node)).map(|node| node.name().to_string());
+        format!("not Ready: {}", late.collect::<Vec<_>>().join(", "))
+    };
+    until(api, Kind::Node, late, || api.list_as::<Node>(None).iter().all(|node| is_ready(node)).then_some(()))
+        .await
+}
+
+/// Waits until the namespace `default` has its service account.
+async fn default_account(cluster: &Cluster) -> Result<(), Error> {
+    let api = cluster.api();
+    let account = Key::new("default", "default");
+    until(api, Kind::ServiceAccount, || "the service account default/default".into(), || {
+        api.get_as::<ServiceAccount>(&account).ok().map(drop)
+    })
+    .await
+}
+
+/// Waits until pods can mount what every pod of the namespace `default` does.
+async fn default_roots(cluster: &Cluster) -> Result<(), Error> {
+    let api = cluster.api();
+    let roots = Key::new("default", "kube-root-ca.crt");
+    until(api, Kind::ConfigMap, || "the config map default/kube-root-ca.crt".into(), || {
+        api.get_as::<ConfigMap>(&roots).ok().map(drop)
+    })
+    .await
+}

@@ -1,0 +1,99 @@
+//! The clock of a test's cluster: the machine's, or one that stands still until everybody waits.
+//!
+//! The manual clock is tokio's paused time: when nothing on the runtime can run, it jumps to the next timer, whosever that
+//! is. So the cluster, the operator under test and the test itself live in one time, and each timer fires in its order.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use api::{Api, Visibility};
+use base::clock::Clock;
+use object::{Kind, Revision};
+
+use super::error::Error;
+
+/// A cluster is at rest when nobody has written anything for so long.
+pub(super) const QUIET: Duration = Duration::from_millis(100);
+/// So much time without rest, and it is given up: a livelock fails instead of hanging.
+const RESTLESS: Duration = Duration::from_mins(5);
+/// The machine's clock moves within this.
+const TICK: Duration = Duration::from_micros(20);
+
+/// A clock that was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Wanted {
+    /// As the runtime has it.
+    #[default]
+    Unsaid,
+    /// One that stands still and reads this at first; none = what the machine's reads.
+    Manual(Option<Timestamp>),
+}
+
+impl Wanted {
+    /// The manual clock, or none where the machine's is to be gone by.
+    pub(super) fn take(self) -> Result<Option<Clock>, Error> {
+        let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
+        let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
+        let is_paused = is_single && is_paused();
+        let start = match self {
+            Self::Unsaid if is_paused => None,
+            Self::Unsaid => return Ok(None),
+            Self::Manual(_) if !is_single => return Err(Error::ManualClock),
+            Self::Manual(start) => start,
+        };
+        if !is_paused {
+            tokio::time::pause();
+        }
+        // Whole seconds, as objects have them.
+        let now = Clock::machine().time().0;
+        Ok(Some(Clock::starting_at(start.unwrap_or(now))))
+    }
+}
+
+/// Whether tokio's time stands still: then it does not move while the machine's does.
+fn is_paused() -> bool {
+    let (before, machine) = (tokio::time::Instant::now(), Clock::machine());
+    let start = machine.now();
+    while machine.now().duration_since(start).unsigned_abs() < TICK {
+        std::hint::spin_loop();
+    }
+    tokio::time::Instant::now() == before
+}
+
+/// Lets time pass until nobody has written anything for `quiet`. Leases do not count: nodes and leaders renew them for
+/// ever.
+///
+/// This is [`Cluster::settle`](super::Cluster::settle) for a control plane that somebody has put together from the layers,
+/// on paused time.
+pub async fn settle(api: &Api, quiet: Duration) -> Result<(), Error> {
+    let start = tokio::time::Instant::now();
+    loop {
+        let before = api.revision();
+        // It moves only when every task waits.
+        tokio::time::sleep(quiet).await;
+        let written = written_since(api, before);
+        if written.is_empty() {
+            return Ok(());
+        }
+        let waited = start.elapsed();
+        if waited > RESTLESS {
+            let names: Vec<&str> = written.iter().map(|kind| kind.info().name).collect();
+            return Err(Error::Restless { waited, kinds: names.join(", ") });
+        }
+    }
+}
+
+/// The kinds of which something was written after `revision`, but for leases.
+fn written_since(api: &Api, revision: Revision) -> Vec<Kind> {
+    if api.revision() == revision {
+        return Vec::new();
+    }
+    let written = |kind: &Kind| {
+        let changes = api.watch(*kind, revision, Visibility::Applied).take();
+        // So many that history does not hold them.
+        changes.map_or(true, |changes| !changes.is_empty())
+    };
+    Kind::known().filter(|kind| *kind != Kind::Lease).filter(written).collect()
+}

@@ -1,0 +1,86 @@
+//! CustomResourceDefinitions that a test brings: of types, texts and files; established before anybody goes on.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionCondition,
+};
+
+use api::Api;
+use manifest::{Document, ManifestError};
+use object::{Key, Kind};
+
+use super::error::Error;
+use super::until::until;
+
+/// The definitions among the documents of a text; whatever else it has is passed over, as charts and generators put both
+/// into one file.
+pub(super) fn of_text(text: &str, source: &str) -> Result<Vec<CustomResourceDefinition>, Error> {
+    of_documents(manifest::parse(text, source), source)
+}
+
+/// The definitions of a file, or of all files of a directory.
+pub(super) fn of_files(path: &str) -> Result<Vec<CustomResourceDefinition>, Error> {
+    let (documents, errors) = manifest::read_all(&[path.to_string()], true);
+    of_documents(errors.into_iter().map(Err).chain(documents.into_iter().map(Ok)), path)
+}
+
+fn of_documents(
+    documents: impl IntoIterator<Item = Result<Document, ManifestError>>,
+    source: &str,
+) -> Result<Vec<CustomResourceDefinition>, Error> {
+    let mut definitions = Vec::new();
+    for document in documents {
+        let document = document.map_err(|error| Error::Manifest(error.to_string()))?;
+        if document.kind().ok() != Some(Kind::CustomResourceDefinition) {
+            continue;
+        }
+        let object = document.object().map_err(|error| Error::Manifest(error.to_string()))?;
+        definitions.extend(object.get::<CustomResourceDefinition>().cloned());
+    }
+    if definitions.is_empty() {
+        return Err(Error::Manifest(format!("{source}: there is no CustomResourceDefinition in it")));
+    }
+    Ok(definitions)
+}
+
+/// Has definitions served, in the place of those of the same names; all are established when this answers.
+pub(super) async fn install(api: &Api, definitions: Vec<CustomResourceDefinition>) -> Result<(), Error> {
+    let mut names = Vec::new();
+    for definition in definitions {
+        let name = definition.metadata.name.clone().unwrap_or_default();
+        let key = Key::new("", name.as_str());
+        let written = if api.get(Kind::CustomResourceDefinition, &key).is_ok() {
+            let replaced = api.modify::<CustomResourceDefinition>(&key, |known| {
+                known.spec = definition.spec.clone();
+                Ok(())
+            });
+            replaced.map(drop)
+        } else {
+            api.create_as(definition).map(drop)
+        };
+        written.map_err(|error| Error::Definition { name: name.clone(), reason: error.to_string() })?;
+        names.push(name);
+    }
+    for name in names {
+        established(api, name).await?;
+    }
+    Ok(())
+}
+
+/// Waits until a definition is established, or says why it never will be.
+async fn established(api: &Api, name: String) -> Result<(), Error> {
+    let key = Key::new("", name.as_str());
+    let late = || format!("CustomResourceDefinition {name} is not established");
+    let verdict = until(api, Kind::CustomResourceDefinition, late, || {
+        let definition = api.get_as::<CustomResourceDefinition>(&key).ok()?;
+        let conditions = definition.status.as_ref()?.conditions.clone().unwrap_or_default();
+        let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
+        let is = |condition: &CustomResourceDefinitionCondition, status: &str| condition.status == status;
+        if find("Established").is_some_and(|condition| is(condition, "True")) {
+            return Some(Ok(()));
+        }
+        let refused = find("NamesAccepted").filter(|condition| is(condition, "False"))?;
+        Some(Err(refused.message.clone().unwrap_or_else(|| "its names are not accepted".into())))
+    });
+    let verdict = verdict.await?;
+    verdict.map_err(|reason| Error::Definition { name, reason })
+}

@@ -1,0 +1,180 @@
+//! Requests that fail on purpose (FAULT-1): refused, slowed down, or done with the answer lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use api::http::{Asked, Interceptor, Next};
+
+use super::requests::Requests;
+use super::status::status;
+use super::watches::Watches;
+
+/// How a request fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Failure {
+    /// 409: somebody else was faster.
+    Conflict,
+    /// 404, though it may be there.
+    NotFound,
+    /// 403 with this reason.
+    Forbidden(String),
+    /// 429: come back after so many seconds.
+    TooManyRequests(u32),
+    /// 500 with this message.
+    Internal(String),
+    /// 503: nobody is there at the moment.
+    Unavailable,
+    /// The request is not looked at, and the answer is 504.
+    Timeout,
+    /// The request is done, and the answer is 504: the client cannot know that.
+    AnswerLost,
+    /// It is answered as always, so much later on the cluster's clock.
+    Delay(Duration),
+}
+
+/// A rule of which requests fail, and how often they still do.
+#[derive(Debug)]
+struct Rule {
+    requests: Requests,
+    failure: Failure,
+    /// None = always.
+    left: Mutex<Option<u32>>,
+    hits: AtomicU32,
+}
+
+impl Rule {
+    /// Whether this request is one that fails; then it counts.
+    fn take(&self, asked: &Asked) -> bool {
+        if !self.requests.matches(asked) {
+            return false;
+        }
+        let mut left = self.left.lock();
+        match left.as_mut() {
+            Some(0) => return false,
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+/// A failure that was injected. It stays when this is dropped.
+#[derive(Clone, Debug)]
+pub struct Injected(Arc<Rule>);
+
+impl Injected {
+    /// How many requests have failed by it.
+    pub fn hits(&self) -> u32 {
+        self.0.hits.load(Ordering::Relaxed)
+    }
+
+    /// From now on no request fails by it.
+    pub fn heal(&self) {
+        *self.0.left.lock() = Some(0);
+    }
+}
+
+/// Who stands between the clients and the server.
+#[derive(Default)]
+pub(super) struct Faults {
+    // Looked through once a request, never held across an await.
+    rules: Mutex<Vec<Arc<Rule>>>,
+    watches: Arc<Watches>,
+}
+
+impl Faults {
+    /// From now on these requests fail, the first that do or all.
+    pub(super) fn inject(&self, requests: Requests, failure: Failure, times: Option<u32>) -> Injected {
+        let rule = Rule { requests, failure, left: Mutex::new(times), hits: AtomicU32::new(0) };
+        let rule = Arc::new(rule);
+        let mut rules = self.rules.lock();
+        rules.retain(|rule| *rule.left.lock() != Some(0));
+        rules.push(rule.clone());
+        Injected(rule)
+    }
+
+    /// The watches that clients have open.
+    pub(super) fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    fn failure(&self, asked: &Asked) -> Option<Failure> {
+        self.rules.lock().iter().find(|rule| rule.take(asked)).map(|rule| rule.failure.clone())
+    }
+}
+
+impl Interceptor for Faults {
+    fn intercept(&self, asked: Asked, request: Request, next: Next) -> BoxFuture<'static, Response> {
+        let failure = self.failure(&asked);
+        let watches = self.watches.clone();
+        async move {
+            match &failure {
+                None => {}
+                Some(Failure::Delay(delay)) => tokio::time::sleep(*delay).await,
+                Some(Failure::AnswerLost) => {
+                    next.run(request).await;
+                    return refusal(&Failure::Timeout, &asked);
+                }
+                Some(failure) => return refusal(failure, &asked),
+            }
+            let response = next.run(request).await;
+            if asked.verb == "watch" { watches.follow(asked, response) } else { response }
+        }
+        .boxed()
+    }
+}
+
+/// The answer of a request that fails, in Kubernetes' words.
+fn refusal(failure: &Failure, asked: &Asked) -> Response {
+    let resource = match asked.group.as_str() {
+        "" => asked.resource.clone(),
+        group => format!("{}.{group}", asked.resource),
+    };
+    let name = &asked.name;
+    let (code, reason, message) = match failure {
+        Failure::Conflict => {
+            let why = "the object has been modified; please apply your changes to the latest version and try again";
+            (409, "Conflict", format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}"))
+        }
+        Failure::NotFound => (404, "NotFound", format!("{resource} \"{name}\" not found")),
+        Failure::Forbidden(why) => (403, "Forbidden", format!("{resource} \"{name}\" is forbidden: {why}")),
+        Failure::TooManyRequests(_) => {
+            (429, "TooManyRequests", "the server has received too many requests and has asked us to try again later".into())
+        }
+        Failure::Internal(why) => (500, "InternalError", format!("Internal error occurred: {why}")),
+        Failure::Unavailable => {
+            (503, "ServiceUnavailable", "the server is currently unable to handle the request".into())
+        }
+        Failure::Timeout | Failure::AnswerLost | Failure::Delay(_) => {
+            let why = "request did not complete within requested timeout - context deadline exceeded";
+            (504, "Timeout", format!("Timeout: {why}"))
+        }
+    };
+    let mut details = json!({"name": name, "group": asked.group, "kind": asked.resource});
+    let mut retry_after = None;
+    if let Failure::TooManyRequests(seconds) = failure {
+        details["retryAfterSeconds"] = (*seconds).into();
+        retry_after = Some(HeaderValue::from(*seconds));
+    }
+    let status = status(code, reason, &message, details);
+    let mut response = Response::new(Body::from(status.to_string()));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(RETRY_AFTER, seconds);
+    }
+    response
+}

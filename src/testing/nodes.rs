@@ -1,0 +1,59 @@
+//! Nodes of a test's cluster that run no processes, as many and as large as a test wants.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::cluster::NodeSettings;
+
+/// A node without processes: its pods follow their lifecycle in the API alone.
+///
+/// It has the cpu, memory and room for pods of a large machine unless it is said to have less.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HollowNode {
+    name: String,
+    labels: BTreeMap<String, String>,
+    taints: Vec<Taint>,
+    capacity: BTreeMap<String, Quantity>,
+}
+
+impl HollowNode {
+    /// A node of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// With this label.
+    #[must_use]
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    /// With this taint.
+    #[must_use]
+    pub fn taint(mut self, key: impl Into<String>, value: impl Into<String>, effect: impl Into<String>) -> Self {
+        let value = Some(value.into()).filter(|value| !value.is_empty());
+        self.taints.push(Taint { key: key.into(), value, effect: effect.into(), time_added: None });
+        self
+    }
+
+    /// With so much of a resource: `cpu`, `memory`, `pods`, `example.com/gpu`.
+    #[must_use]
+    pub fn capacity(mut self, resource: impl Into<String>, quantity: impl Into<String>) -> Self {
+        self.capacity.insert(resource.into(), Quantity(quantity.into()));
+        self
+    }
+
+    pub(super) fn settings(self) -> NodeSettings {
+        NodeSettings {
+            name: self.name,
+            labels: self.labels,
+            taints: self.taints,
+            capacity: self.capacity,
+            hollow: Some(true),
+            ..NodeSettings::default()
+        }
+    }
+}

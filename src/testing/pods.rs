@@ -1,0 +1,183 @@
+//! What becomes of pods on hollow nodes: by a rule for all, or of one pod when a test says so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+use parking_lot::RwLock;
+
+use kubelet::runtime::ContainerId;
+use kubelet::runtime::hollow::{Course, HollowRuntime};
+use object::{Key, Kind, Shared};
+
+use super::error::Error;
+use super::until::until;
+use crate::cluster::{Cluster, PodDirector};
+
+/// What becomes of the containers of a pod on a hollow node. What a failure leads to is the pod's `restartPolicy`'s to say:
+/// a failed pod, or another try after Kubernetes' back-off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PodBehaviour {
+    /// They run until they are asked to end, and answer probes.
+    #[default]
+    Runs,
+    /// The same, but readiness probes fail. A pod without one is ready all the same, as on any node.
+    Unready,
+    /// They end with exit code 0 after running so long.
+    Succeeds {
+        /// On the cluster's clock.
+        after: Duration,
+    },
+    /// They end with this exit code after running so long.
+    Fails {
+        /// On the cluster's clock.
+        after: Duration,
+        /// Not 0.
+        exit_code: i32,
+    },
+    /// They cannot be started.
+    NeverStarts,
+}
+
+impl PodBehaviour {
+    fn course(self) -> Course {
+        match self {
+            Self::Runs => Course::Runs,
+            Self::Unready => Course::RunsUnready,
+            Self::Succeeds { after } => Course::Ends { after, exit_code: 0 },
+            Self::Fails { after, exit_code } => Course::Ends { after, exit_code },
+            Self::NeverStarts => Course::StartFails,
+        }
+    }
+}
+
+/// Says what becomes of a pod.
+type Rule = dyn Fn(&Pod) -> PodBehaviour + Send + Sync;
+
+/// The rule for all pods of hollow nodes.
+#[derive(Clone)]
+pub(super) struct Behaviours(Arc<RwLock<Arc<Rule>>>);
+
+impl Default for Behaviours {
+    fn default() -> Self {
+        let runs: Arc<Rule> = Arc::new(|_| PodBehaviour::Runs);
+        Self(Arc::new(RwLock::new(runs)))
+    }
+}
+
+impl Behaviours {
+    /// From now on containers that start go by this rule.
+    pub(super) fn set(&self, rule: impl Fn(&Pod) -> PodBehaviour + Send + Sync + 'static) {
+        *self.0.write() = Arc::new(rule);
+    }
+
+    /// Who tells the nodes.
+    pub(super) fn director(&self) -> PodDirector {
+        let behaviours = self.clone();
+        Arc::new(move |pod, container| {
+            match init_container(pod, container) {
+                // It has done its part, else the pod would never come to its own containers.
+                Some(false) => return Course::Ends { after: Duration::ZERO, exit_code: 0 },
+                Some(true) => return Course::Runs,
+                None => {}
+            }
+            // The rule may take its time, and may itself change the rule.
+            let rule = behaviours.0.read().clone();
+            rule(pod).course()
+        })
+    }
+}
+
+/// Whether an init container goes on running beside the others; none of a container that is not one.
+fn init_container(pod: &Pod, name: &str) -> Option<bool> {
+    let all = pod.spec.as_ref()?.init_containers.as_ref()?;
+    let found = all.iter().find(|container| container.name == name)?;
+    Some(found.restart_policy.as_deref() == Some("Always"))
+}
+
+/// A pod on a hollow node, for a test that says what becomes of it.
+pub struct HollowPod<'a> {
+    cluster: &'a Cluster,
+    key: Key,
+}
+
+impl<'a> HollowPod<'a> {
+    pub(super) fn new(cluster: &'a Cluster, namespace: &str, name: &str) -> Self {
+        Self { cluster, key: Key::new(namespace, name) }
+    }
+
+    /// Its containers end with exit code 0. Answers when the pod's status tells so; waits for the pod to run first.
+    pub async fn succeed(&self) -> Result<(), Error> {
+        self.exit(None, 0).await
+    }
+
+    /// Its containers end with this exit code (137 as by SIGKILL). Answers when the pod's status tells so; waits for the
+    /// pod to run first.
+    pub async fn fail(&self, exit_code: i32) -> Result<(), Error> {
+        self.exit(None, exit_code).await
+    }
+
+    /// The same of one of its containers.
+    pub async fn exit_container(&self, container: &str, exit_code: i32) -> Result<(), Error> {
+        self.exit(Some(container), exit_code).await
+    }
+
+    /// From now on its readiness probes succeed, or fail. They are asked again within their period.
+    pub async fn set_ready(&self, ready: bool) -> Result<(), Error> {
+        let (pod, runtime) = self.running().await?;
+        runtime.set_ready(&pod.uid().to_string(), ready);
+        Ok(())
+    }
+
+    async fn exit(&self, container: Option<&str>, exit_code: i32) -> Result<(), Error> {
+        let (pod, runtime) = self.running().await?;
+        let uid = pod.uid().to_string();
+        let what = container.map_or_else(|| "no container".to_string(), |name| format!("no container {name}"));
+        let late = || format!("{what} of pod {} runs", self.key);
+        let api = self.cluster.api();
+        let ended = until(api, Kind::Pod, late, || {
+            Some(runtime.exit_containers(&uid, container, exit_code)).filter(|ended| !ended.is_empty())
+        })
+        .await?;
+        let late = || format!("the status of pod {} does not tell of the end", self.key);
+        until(api, Kind::Pod, late, || {
+            // Gone, or another: then it has ended for sure.
+            let Ok(pod) = api.get_as::<Pod>(&self.key) else { return Some(()) };
+            let told = *pod.uid() != *uid
+                || pod.status.as_ref().is_some_and(|status| ended.iter().all(|id| tells_of_end(status, id)));
+            told.then_some(())
+        })
+        .await
+    }
+
+    /// The pod, once it has a node, and that node's runtime.
+    async fn running(&self) -> Result<(Shared<Pod>, Arc<HollowRuntime>), Error> {
+        let api = self.cluster.api();
+        let late = || format!("pod {} has no node", self.key);
+        let (pod, node) = until(api, Kind::Pod, late, || {
+            let pod = api.get_as::<Pod>(&self.key).ok()?;
+            let node = pod.spec.as_ref()?.node_name.clone()?;
+            Some((pod, node))
+        })
+        .await?;
+        let runtime = self.cluster.nodes().hollow(&node).map_err(|error| Error::Pod {
+            namespace: self.key.namespace.clone(),
+            name: self.key.name.clone(),
+            reason: error.to_string(),
+        })?;
+        Ok((pod, runtime))
+    }
+}
+
+/// Whether a pod's status says that this container has ended.
+fn tells_of_end(status: &PodStatus, id: &ContainerId) -> bool {
+    let lists =
+        [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses];
+    let ended = |status: &ContainerStatus| {
+        let states = [&status.state, &status.last_state];
+        let ended = states.into_iter().flatten().filter_map(|state| state.terminated.as_ref());
+        ended.filter_map(|ended| ended.container_id.as_ref()).any(|told| told.ends_with(&id.0))
+    };
+    lists.into_iter().flatten().flatten().any(ended)
+}

@@ -1,0 +1,136 @@
+//! Which requests something is about, in the words of a role's rules.
+
+use api::http::Asked;
+
+/// Requests of clients over HTTP, in this process or from others; the cluster's own controllers make none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    verbs: Vec<String>,
+    resource: Option<Resource>,
+    namespace: Option<String>,
+    name: Option<String>,
+    user_agent: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Resource {
+    plural: String,
+    /// None = of any group.
+    group: Option<String>,
+    /// `*` = the object and all below it.
+    subresource: String,
+}
+
+impl Requests {
+    /// Every request.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Those about a resource: `widgets`, `widgets.example.com`, `widgets/status`, or `widgets/*` for the objects and all
+    /// that is below them.
+    pub fn to(resource: &str) -> Self {
+        let (named, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let (plural, group) = match named.split_once('.') {
+            Some((plural, group)) => (plural, Some(group.to_string())),
+            None => (named, None),
+        };
+        let resource = Resource { plural: plural.into(), group, subresource: subresource.into() };
+        Self { resource: Some(resource), ..Self::default() }
+    }
+
+    /// Of these only those with this verb, or with another one that is given: `get`, `list`, `watch`, `create`, `update`,
+    /// `patch`, `delete`, `deletecollection`.
+    #[must_use]
+    pub fn verb(mut self, verb: impl Into<String>) -> Self {
+        self.verbs.push(verb.into());
+        self
+    }
+
+    /// Of these only those that write.
+    #[must_use]
+    pub fn writing(self) -> Self {
+        ["create", "update", "patch", "delete", "deletecollection"].into_iter().fold(self, Self::verb)
+    }
+
+    /// Of these only those in this namespace.
+    #[must_use]
+    pub fn namespace(self, namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..self }
+    }
+
+    /// Of these only those about the object of this name. What is being created has none yet.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// Of these only those of clients whose `User-Agent` begins with this:
+    /// [`ClientOptions::user_agent`](super::ClientOptions::user_agent).
+    #[must_use]
+    pub fn from(self, user_agent: impl Into<String>) -> Self {
+        Self { user_agent: Some(user_agent.into()), ..self }
+    }
+
+    pub(super) fn matches(&self, asked: &Asked) -> bool {
+        let is = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+        let agent = self.user_agent.as_deref().unwrap_or_default();
+        (self.verbs.is_empty() || self.verbs.contains(&asked.verb))
+            && self.resource.as_ref().is_none_or(|resource| resource.matches(asked))
+            && is(&self.namespace, &asked.namespace)
+            && is(&self.name, &asked.name)
+            && asked.user_agent.starts_with(agent)
+    }
+}
+
+impl Resource {
+    fn matches(&self, asked: &Asked) -> bool {
+        self.plural == asked.resource
+            && self.group.as_ref().is_none_or(|group| *group == asked.group)
+            && (self.subresource == "*" || self.subresource == asked.subresource)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_told_apart_as_roles_do_api_20() {
+        let asked = |verb: &str, path: &str| {
+            let (path, subresource) = path.split_once('/').unwrap_or((path, ""));
+            let (resource, group) = path.split_once('.').unwrap_or((path, ""));
+            Asked {
+                verb: verb.into(),
+                group: group.into(),
+                resource: resource.into(),
+                subresource: subresource.into(),
+                namespace: "a".into(),
+                name: "x".into(),
+                user_agent: "operator/1".into(),
+            }
+        };
+        for (requests, verb, path, matches) in [
+            (Requests::all(), "get", "pods", true),
+            (Requests::to("pods"), "get", "pods", true),
+            (Requests::to("pods"), "get", "pods/log", false),
+            (Requests::to("pods/log"), "get", "pods/log", true),
+            (Requests::to("pods/*"), "get", "pods/log", true),
+            (Requests::to("pods/*"), "get", "pods", true),
+            (Requests::to("widgets"), "get", "widgets.a.b", true),
+            (Requests::to("widgets.a.b"), "get", "widgets.a.b", true),
+            (Requests::to("widgets.b"), "get", "widgets.a.b", false),
+            (Requests::to("pods").verb("get").verb("list"), "list", "pods", true),
+            (Requests::to("pods").verb("get").verb("list"), "watch", "pods", false),
+            (Requests::to("pods").writing(), "patch", "pods", true),
+            (Requests::to("pods").writing(), "get", "pods", false),
+            (Requests::all().namespace("a").named("x"), "get", "pods", true),
+            (Requests::all().namespace("b"), "get", "pods", false),
+            (Requests::all().named("y"), "get", "pods", false),
+            (Requests::all().from("operator"), "get", "pods", true),
+            (Requests::all().from("kubectl"), "get", "pods", false),
+        ] {
+            assert_eq!(requests.matches(&asked(verb, path)), matches, "{requests:?} {verb} {path}");
+        }
+    }
+}

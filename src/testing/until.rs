@@ -1,0 +1,34 @@
+//! Waiting for something to be so in the cluster, for a bounded time on its clock.
+
+use std::time::Duration;
+
+use api::{Api, Visibility};
+use object::Kind;
+
+use super::error::Error;
+
+/// How long anything is waited for: longer than it takes on a machine that has much else to do.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// What is not told by a change is looked for so often.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Waits until `look` finds something; it is asked again at each change of a kind. `what` says what is missing.
+pub(super) async fn until<T>(
+    api: &Api,
+    kind: Kind,
+    what: impl Fn() -> String,
+    mut look: impl FnMut() -> Option<T>,
+) -> Result<T, Error> {
+    let waiting = async {
+        let mut watcher = api.watch(kind, api.revision(), Visibility::Applied);
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            // A history that is gone only means looking again.
+            let _ = tokio::time::timeout(LOOK, watcher.next()).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    waited.map_err(|_| Error::Late { what: what(), waited: PATIENCE })
+}
