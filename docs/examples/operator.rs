@@ -24,7 +24,7 @@ use serde_json::json;
 #[kube(group = "example.com", version = "v1", kind = "Website", namespaced, status = "WebsiteStatus")]
 #[kube(printcolumn(name = "Host", type_ = "string", json_path = ".spec.host"))]
 #[x_kube(validation = Rule::new("self.replicas <= self.limit").message("more replicas than the limit"))]
-pub struct WebsiteSpec {
+pub(crate) struct WebsiteSpec {
     /// Where it is served.
     #[x_kube(validation = Rule::new("self == oldSelf").message("a site keeps its host"))]
     host: String,
@@ -36,7 +36,7 @@ pub struct WebsiteSpec {
 
 /// What is so.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, KubeSchema)]
-pub struct WebsiteStatus {
+pub(crate) struct WebsiteStatus {
     /// Pods that serve.
     ready: i32,
 }

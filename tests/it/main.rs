@@ -38,4 +38,5 @@ mod spec;
 mod stopping;
 mod streams;
 mod terminal;
+mod testing;
 mod webhooks;
