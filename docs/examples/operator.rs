@@ -88,7 +88,8 @@ async fn reconcile(
 /// Brings a site nearer to what its spec says.
 async fn serve(site: &Website, context: &Context) -> Result<Action, kube::Error> {
     let (name, namespace) = (site.name_any(), site.namespace().unwrap_or_default());
-    let again = register(site, context, &[(site.spec.host.clone(), format!("{namespace}.{name}"))].into()).await?;
+    let again =
+        register(site, context, &[(site.spec.host.clone(), format!("{namespace}.{name}"))].into()).await?;
     let labels = json!({"site": name});
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": name, "ownerReferences": [site.controller_owner_ref(&())]},
@@ -100,7 +101,13 @@ async fn serve(site: &Website, context: &Context) -> Result<Action, kube::Error>
     let deployment = deployments.patch(&name, &ours, &Patch::Apply(deployment)).await?;
     if site.status.is_none() {
         let note = Some(format!("{} is served by {} pods", site.spec.host, site.spec.replicas));
-        let event = Event { type_: EventType::Normal, reason: "Published".into(), note, action: "Publish".into(), secondary: None };
+        let event = Event {
+            type_: EventType::Normal,
+            reason: "Published".into(),
+            note,
+            action: "Publish".into(),
+            secondary: None,
+        };
         context.recorder.publish(&event, &site.object_ref(&())).await?;
     }
     let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or(0);
@@ -120,7 +127,8 @@ async fn register(
 ) -> Result<Action, kube::Error> {
     // A manager a site: what it no longer applies goes, and nothing of the others'.
     let manager = format!("{OPERATOR}-{}", site.uid().unwrap_or_default());
-    let registry = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": REGISTRY}, "data": hosts});
+    let registry =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": REGISTRY}, "data": hosts});
     let maps = Api::<ConfigMap>::namespaced(context.client.clone(), REGISTRY_NAMESPACE);
     maps.patch(REGISTRY, &PatchParams::apply(&manager), &Patch::Apply(registry)).await?;
     Ok(Action::requeue(RESYNC))

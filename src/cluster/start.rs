@@ -99,7 +99,7 @@ impl Cluster {
         bootstrap::bootstrap(&api, reachable, addresses.service(API_OFFSET))?;
 
         let (base, actors) = (Tasks::new(), Tasks::new());
-        let begun = Begun(vec![actors.clone(), base.clone()]);
+        let begun = Begun { api: &api, tasks: vec![actors.clone(), base.clone()] };
         housekeeping::start(&api, &base);
         let authority = Arc::new(authority(&data_dir)?);
         let token = data_dir.token(new_token)?;
@@ -245,19 +245,26 @@ impl Cluster {
     }
 }
 
-/// Tasks that end when a start fails, or is given up halfway.
-struct Begun(Vec<Tasks>);
+/// What ends when a start fails, or is given up halfway.
+struct Begun<'a> {
+    api: &'a Api,
+    /// None once the start is done.
+    tasks: Vec<Tasks>,
+}
 
-impl Begun {
+impl Begun<'_> {
     /// The start is done.
     fn stays(mut self) {
-        self.0.clear();
+        self.tasks.clear();
     }
 }
 
-impl Drop for Begun {
+impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        self.0.iter().for_each(Tasks::cancel);
+        if !self.tasks.is_empty() {
+            self.tasks.iter().for_each(Tasks::cancel);
+            self.api.let_go();
+        }
     }
 }
 

@@ -158,7 +158,8 @@ impl Builder {
         let host_program = self.host_program(has_manual_clock)?;
         let config = self.cluster_config()?;
         let runs = |name: &str| !config.disabled.iter().any(|disabled| disabled == name);
-        let (has_accounts, has_roots) = (runs("serviceaccount"), runs("root-ca-certificate-publisher-controller"));
+        let (has_accounts, has_roots) =
+            (runs("serviceaccount"), runs("root-ca-certificate-publisher-controller"));
         let faults = Arc::new(Faults::default());
         let embedding = Embedding {
             clock,
@@ -195,13 +196,16 @@ impl Builder {
         let mut disabled = self.controllers.disabled()?;
         if let Some(unknown) = self.disabled_admission.iter().find(|name| !is_plugin(name)) {
             let known: Vec<_> = api::admission::plugin_names().collect();
-            let message = format!("there is no admission plugin \"{unknown}\"; there are {}", known.join(", "));
+            let message =
+                format!("there is no admission plugin \"{unknown}\"; there are {}", known.join(", "));
             return Err(Error::Component(message));
         }
         disabled.append(&mut self.disabled_admission);
         for (count, most) in [(self.hollow_count, MOST_HOLLOW_NODES), (self.process_nodes, MOST_NODES)] {
             if count > usize::from(most) {
-                return Err(Error::Config(format!("there are addresses for {most} such nodes at most, not for {count}")));
+                return Err(Error::Config(format!(
+                    "there are addresses for {most} such nodes at most, not for {count}"
+                )));
             }
         }
         if self.process_nodes == 0 {
@@ -268,9 +272,12 @@ async fn nodes_ready(cluster: &Cluster) -> Result<(), Error> {
 async fn default_account(cluster: &Cluster) -> Result<(), Error> {
     let api = cluster.api();
     let account = Key::new("default", "default");
-    until(api, Kind::ServiceAccount, || "the service account default/default".into(), || {
-        api.get_as::<ServiceAccount>(&account).ok().map(drop)
-    })
+    until(
+        api,
+        Kind::ServiceAccount,
+        || "the service account default/default".into(),
+        || api.get_as::<ServiceAccount>(&account).ok().map(drop),
+    )
     .await
 }
 
@@ -278,8 +285,11 @@ async fn default_account(cluster: &Cluster) -> Result<(), Error> {
 async fn default_roots(cluster: &Cluster) -> Result<(), Error> {
     let api = cluster.api();
     let roots = Key::new("default", "kube-root-ca.crt");
-    until(api, Kind::ConfigMap, || "the config map default/kube-root-ca.crt".into(), || {
-        api.get_as::<ConfigMap>(&roots).ok().map(drop)
-    })
+    until(
+        api,
+        Kind::ConfigMap,
+        || "the config map default/kube-root-ca.crt".into(),
+        || api.get_as::<ConfigMap>(&roots).ok().map(drop),
+    )
     .await
 }

@@ -17,7 +17,7 @@ use super::error::Error;
 /// A cluster is at rest when nobody has written anything for so long.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 /// So much time without rest, and it is given up: a livelock fails instead of hanging.
-const RESTLESS: Duration = Duration::from_mins(5);
+const RESTLESS: Duration = Duration::from_mins(1);
 /// The machine's clock moves within this.
 const TICK: Duration = Duration::from_micros(20);
 

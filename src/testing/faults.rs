@@ -146,14 +146,17 @@ fn refusal(failure: &Failure, asked: &Asked) -> Response {
     let name = &asked.name;
     let (code, reason, message) = match failure {
         Failure::Conflict => {
-            let why = "the object has been modified; please apply your changes to the latest version and try again";
+            let why =
+                "the object has been modified; please apply your changes to the latest version and try again";
             (409, "Conflict", format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}"))
         }
         Failure::NotFound => (404, "NotFound", format!("{resource} \"{name}\" not found")),
         Failure::Forbidden(why) => (403, "Forbidden", format!("{resource} \"{name}\" is forbidden: {why}")),
-        Failure::TooManyRequests(_) => {
-            (429, "TooManyRequests", "the server has received too many requests and has asked us to try again later".into())
-        }
+        Failure::TooManyRequests(_) => (
+            429,
+            "TooManyRequests",
+            "the server has received too many requests and has asked us to try again later".into(),
+        ),
         Failure::Internal(why) => (500, "InternalError", format!("Internal error occurred: {why}")),
         Failure::Unavailable => {
             (503, "ServiceUnavailable", "the server is currently unable to handle the request".into())

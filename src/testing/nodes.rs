@@ -33,7 +33,12 @@ impl HollowNode {
 
     /// With this taint.
     #[must_use]
-    pub fn taint(mut self, key: impl Into<String>, value: impl Into<String>, effect: impl Into<String>) -> Self {
+    pub fn taint(
+        mut self,
+        key: impl Into<String>,
+        value: impl Into<String>,
+        effect: impl Into<String>,
+    ) -> Self {
         let value = Some(value.into()).filter(|value| !value.is_empty());
         self.taints.push(Taint { key: key.into(), value, effect: effect.into(), time_added: None });
         self

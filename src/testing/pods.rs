@@ -133,7 +133,8 @@ impl<'a> HollowPod<'a> {
     async fn exit(&self, container: Option<&str>, exit_code: i32) -> Result<(), Error> {
         let (pod, runtime) = self.running().await?;
         let uid = pod.uid().to_string();
-        let what = container.map_or_else(|| "no container".to_string(), |name| format!("no container {name}"));
+        let what =
+            container.map_or_else(|| "no container".to_string(), |name| format!("no container {name}"));
         let late = || format!("{what} of pod {} runs", self.key);
         let api = self.cluster.api();
         let ended = until(api, Kind::Pod, late, || {

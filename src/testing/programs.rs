@@ -16,10 +16,13 @@ pub(super) fn podium(given: Option<PathBuf>) -> Result<PathBuf, Error> {
         return usable(path.into(), "$PODIUM");
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|directory| directory.join("podium")).find(|file| is_program(file));
+    let found =
+        std::env::split_paths(&path).map(|directory| directory.join("podium")).find(|file| is_program(file));
     found.ok_or_else(|| {
         let how = "install it (cargo install --path PODIUM), or name it with process_nodes_by() or $PODIUM";
-        Error::Program(format!("nodes that run processes need the podium program, which is not on the PATH: {how}"))
+        Error::Program(format!(
+            "nodes that run processes need the podium program, which is not on the PATH: {how}"
+        ))
     })
 }
 

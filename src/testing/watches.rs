@@ -48,7 +48,8 @@ impl Watches {
         all.push(Open { asked, end });
         response.map(|body| {
             let stream = body.into_data_stream();
-            let followed = Followed { stream, ending: Some(ending), decided: None, whole: true, tells_errors };
+            let followed =
+                Followed { stream, ending: Some(ending), decided: None, whole: true, tells_errors };
             Body::from_stream(futures::stream::unfold(followed, Followed::next))
         })
     }
@@ -82,7 +83,9 @@ impl Followed {
     /// The next piece: the server's, or the end.
     async fn next(mut self) -> Option<(Result<Bytes, axum::Error>, Self)> {
         loop {
-            if self.whole && let Some(ending) = self.decided {
+            if self.whole
+                && let Some(ending) = self.decided
+            {
                 return self.end(ending);
             }
             let ending = async {

@@ -112,7 +112,10 @@ mod tests {
                 Err(PatchError::TestFailed(text) | PatchError::Unprocessable(text)) => text,
                 Err(other) => panic!("{other:?}"),
             };
-            assert!(if expected.is_empty() { told.is_empty() } else { told.contains(expected) }, "{path}: {told}");
+            assert!(
+                if expected.is_empty() { told.is_empty() } else { told.contains(expected) },
+                "{path}: {told}"
+            );
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use super::Nodes;
 use super::context::{Host, Running};
 use super::follow::{Follower, Now};
-use super::Nodes;
 use kubelet::runtime::hollow::HollowRuntime;
 
 /// Nothing can be done with a node.

@@ -63,15 +63,8 @@ impl Cluster {
 
     /// Lets virtual time pass until nobody writes any more.
     pub(crate) async fn settle(&self) {
-        for _ in 0..TURNS {
-            let before = self.api.revision();
-            // Time moves only when every task waits.
-            tokio::time::sleep(Duration::from_millis(30)).await;
-            if self.api.revision() == before {
-                return;
-            }
-        }
-        panic!("the controllers never come to rest");
+        let settled = podium::testing::settle(&self.api, Duration::from_millis(30)).await;
+        settled.unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Lets this much virtual time pass, then settles.

@@ -13,7 +13,8 @@ use super::{create, deployment, gadgets, phase, pod, pods};
 
 #[tokio::test(start_paused = true)]
 async fn without_controllers_it_is_an_api_server_api_20() {
-    let cluster = Cluster::builder().controllers(Controllers::None).crd_text(&gadgets(3)).start().await.unwrap();
+    let cluster =
+        Cluster::builder().controllers(Controllers::None).crd_text(&gadgets(3)).start().await.unwrap();
     create::<Deployment>(&cluster, deployment("web", 1)).await;
     // Pods need no service account where nobody makes any.
     create::<Pod>(&cluster, pod("p", "Always")).await;
@@ -69,7 +70,10 @@ async fn clusters_know_nothing_of_each_other_api_20() {
 async fn definitions_come_from_types_texts_and_files_and_are_established_api_20() {
     let directory = tempfile::tempdir().unwrap();
     // As generators write them: beside other things, which are not the test's.
-    let text = format!("---\n{}\n---\nkind: Role\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {{name: x}}\n", gadgets(3));
+    let text = format!(
+        "---\n{}\n---\nkind: Role\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {{name: x}}\n",
+        gadgets(3)
+    );
     std::fs::write(directory.path().join("crds.yaml"), &text).unwrap();
     let typed: CustomResourceDefinition = serde_json::from_str(&gadgets(4)).unwrap();
     for (builder, most) in [
@@ -87,7 +91,8 @@ async fn definitions_come_from_types_texts_and_files_and_are_established_api_20(
     }
     let cluster = Cluster::start().await.unwrap();
     cluster.apply(&text.replace("kind: Role", "kind: ClusterRole")).await.unwrap();
-    let error = cluster.apply("kind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec: {containers: 7}\n").await;
+    let error =
+        cluster.apply("kind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec: {containers: 7}\n").await;
     let error = error.unwrap_err().to_string();
     assert!(error.starts_with("manifests:4:"), "{error}");
 }
@@ -95,7 +100,8 @@ async fn definitions_come_from_types_texts_and_files_and_are_established_api_20(
 #[tokio::test(start_paused = true)]
 async fn what_cannot_start_says_why_api_20() {
     let failure = async |builder: Builder| builder.start().await.err().expect("it cannot start").to_string();
-    let other = gadgets(3).replace("gadgets.made.test", "others.made.test").replace("\"gadgets\"", "\"others\"");
+    let other =
+        gadgets(3).replace("gadgets.made.test", "others.made.test").replace("\"gadgets\"", "\"others\"");
     let both = format!("{}\n---\n{other}", gadgets(3));
     for (builder, expected) in [
         (
@@ -103,7 +109,10 @@ async fn what_cannot_start_says_why_api_20() {
             "no component \"deployments\", did you mean deployment?",
         ),
         (Cluster::builder().without_admission("Quota"), "no admission plugin \"Quota\""),
-        (Cluster::builder().config("timing: {}"), "the cluster's configuration: config:1:1: unknown field `timing`"),
+        (
+            Cluster::builder().config("timing: {}"),
+            "the cluster's configuration: config:1:1: timing: unknown field \"timing\", did you mean timings?",
+        ),
         (Cluster::builder().hollow_node(HollowNode::new("Big")), "Big"),
         (Cluster::builder().hollow_nodes(20_000), "16000"),
         (Cluster::builder().process_nodes(1), "go by the machine's clock"),
@@ -114,7 +123,10 @@ async fn what_cannot_start_says_why_api_20() {
             Cluster::builder().crd_text(&gadgets(3).replace("\"storage\":true", "\"storage\":false")),
             "CustomResourceDefinition gadgets.made.test: ",
         ),
-        (Cluster::builder().crd_text(&both), "CustomResourceDefinition others.made.test: \"GadgetList\" is already in use"),
+        (
+            Cluster::builder().crd_text(&both),
+            "CustomResourceDefinition others.made.test: \"GadgetList\" is already in use",
+        ),
     ] {
         let told = failure(builder).await;
         assert!(told.contains(expected), "{expected}: {told}");
@@ -130,7 +142,11 @@ async fn a_program_that_is_not_there_is_named_api_20() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_have_what_was_asked_for_api_20() {
-    let gpu = HollowNode::new("gpu").capacity("made.test/gpu", "2").label("pool", "gpu").taint("gpu", "", "NoSchedule");
+    let gpu = HollowNode::new("gpu").capacity("made.test/gpu", "2").label("pool", "gpu").taint(
+        "gpu",
+        "",
+        "NoSchedule",
+    );
     let cluster = Cluster::builder().hollow_nodes(2).hollow_node(gpu).start().await.unwrap();
     let nodes = Api::<Node>::all(cluster.client()).list(&Default::default()).await.unwrap().items;
     let names: Vec<_> = nodes.iter().map(|node| node.metadata.name.clone().unwrap()).collect();

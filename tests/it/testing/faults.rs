@@ -41,7 +41,8 @@ async fn requests_fail_as_often_as_asked_and_nobody_elses_do_api_20_fault_1() {
         (Failure::Timeout, "504 Timeout"),
     ] {
         let fault = cluster.fail_next(2, writes(), failure);
-        let create = async |maps: &Api<ConfigMap>, name| told(maps.create(&PostParams::default(), &map(name)).await);
+        let create =
+            async |maps: &Api<ConfigMap>, name| told(maps.create(&PostParams::default(), &map(name)).await);
         assert_eq!(create(&test, "test").await, "done", "it is about the operator");
         assert_eq!(told(ours.get("test").await), "done", "it is about writes");
         assert_eq!(create(&ours, "ours").await, expected);
@@ -74,7 +75,8 @@ async fn an_answer_is_lost_though_the_write_was_done_api_20_fault_1() {
 async fn a_delay_is_one_of_the_clusters_time_api_20_fault_1() {
     let cluster = Cluster::start().await.unwrap();
     let maps = maps(&cluster, "operator");
-    cluster.fail(Requests::to("configmaps").verb("get").named("slow"), Failure::Delay(Duration::from_mins(2)));
+    cluster
+        .fail(Requests::to("configmaps").verb("get").named("slow"), Failure::Delay(Duration::from_mins(2)));
     let before = cluster.now();
     assert_eq!(told(maps.get("fast").await), "404 NotFound");
     assert!(cluster.now().duration_since(before).as_secs() < 1);

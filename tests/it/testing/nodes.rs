@@ -31,7 +31,10 @@ async fn a_silent_node_is_noticed_and_its_pods_are_replaced_api_20_fault_1() {
     let cluster = Cluster::builder().hollow_nodes(2).start().await.unwrap();
     create::<Deployment>(&cluster, deployment("web", 4)).await;
     cluster.settle().await.unwrap();
-    assert_eq!(nodes_of_pods(&cluster).await.join(" "), "hollow-00001 hollow-00001 hollow-00002 hollow-00002");
+    assert_eq!(
+        nodes_of_pods(&cluster).await.join(" "),
+        "hollow-00001 hollow-00001 hollow-00002 hollow-00002"
+    );
     cluster.silence_node("hollow-00001").await.unwrap();
     cluster.advance(Duration::from_secs(30)).await.unwrap();
     assert_eq!(ready(&cluster, "hollow-00001").await, "True");
@@ -60,8 +63,11 @@ async fn processes_run_on_ask_and_end_with_the_cluster_api_20() {
     let own = directory.display().to_string();
     for (name, script) in [("done", "exit 0"), ("server", "exec sleep 100000")] {
         let command = json!(["sh", "-c", script]);
-        create::<Pod>(&cluster, json!({"metadata": {"name": name}, "spec": {"restartPolicy": "Never",
-            "containers": [{"name": "c", "image": "host", "command": command}]}}))
+        create::<Pod>(
+            &cluster,
+            json!({"metadata": {"name": name}, "spec": {"restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "host", "command": command}]}}),
+        )
         .await;
     }
     for (name, wanted) in [("done", "Succeeded"), ("server", "Running")] {

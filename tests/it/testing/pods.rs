@@ -64,7 +64,8 @@ async fn a_rule_says_what_becomes_of_every_pod_api_20() {
     create::<Pod>(&cluster, pod("server", "Always")).await;
     cluster.advance(Duration::from_mins(2)).await.unwrap();
     let ended = async |name: &str| {
-        let status = Api::<Job>::default_namespaced(cluster.client()).get(name).await.unwrap().status.unwrap();
+        let status =
+            Api::<Job>::default_namespaced(cluster.client()).get(name).await.unwrap().status.unwrap();
         let conditions = status.conditions.unwrap_or_default();
         let true_ones = conditions.iter().filter(|c| c.status == "True").map(|c| c.type_.clone());
         (true_ones.collect::<Vec<_>>().join(" "), status.failed.unwrap_or(0))
@@ -85,7 +86,10 @@ async fn readiness_is_the_probes_and_a_test_says_how_they_go_api_20() {
     probed["spec"]["containers"][0]["readinessProbe"] = json!({"httpGet": {"port": 80}, "periodSeconds": 5});
     create::<Pod>(&cluster, probed).await;
     cluster.advance(Duration::from_mins(1)).await.unwrap();
-    assert_eq!((phase(&cluster, "probed").await, is_ready(&cluster, "probed").await), ("Running".into(), false));
+    assert_eq!(
+        (phase(&cluster, "probed").await, is_ready(&cluster, "probed").await),
+        ("Running".into(), false)
+    );
     for ready in [true, false] {
         cluster.pod("default", "probed").set_ready(ready).await.unwrap();
         cluster.advance(Duration::from_secs(20)).await.unwrap();

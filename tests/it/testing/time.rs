@@ -32,7 +32,8 @@ async fn ten_minutes_pass_and_what_is_due_has_happened_api_20() {
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "app"}]}}}});
     create::<Job>(&cluster, job).await;
     let jobs = Api::<Job>::default_namespaced(cluster.client());
-    let succeeded = async || jobs.get("once").await.unwrap().status.unwrap_or_default().succeeded.unwrap_or(0);
+    let succeeded =
+        async || jobs.get("once").await.unwrap().status.unwrap_or_default().succeeded.unwrap_or(0);
     cluster.advance(Duration::from_secs(55)).await.unwrap();
     assert_eq!(succeeded().await, 0);
     cluster.advance(Duration::from_secs(10)).await.unwrap();
