@@ -99,7 +99,7 @@ fn type_of(api_version: &str, kind: &str) -> Option<TypeId> {
     }
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let ty = graph().root(group, version, kind)?;
-    fields(&graph().get(ty).name).map(|_| ty)
+    fields(graph().get(ty).name).map(|_| ty)
 }
 
 fn utf8(bytes: &[u8], field: &str) -> Result<String, ProtobufError> {
