@@ -77,7 +77,7 @@ use crate::identity::User;
 pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
-use negotiate::Offer;
+use negotiate::{Messages, Offer};
 use request::Target;
 use request_info::RequestInfo;
 use respond::Answer;
@@ -199,7 +199,7 @@ impl Server {
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } => Some(Offer::Plain),
-            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects),
+            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects(Messages::Metadata)),
             Target::Document => None,
         };
         if let Some(offer) = offer {

@@ -118,7 +118,7 @@ fn get(
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     list::not_older_than(server.api(), &wanted.query)?;
-    Ok(answer_one(server, served, StatusCode::OK, wanted, &server.api().get(served.kind(), key)?))
+    answer_one(server, served, StatusCode::OK, wanted, &server.api().get(served.kind(), key)?)
 }
 
 fn list_answer(
@@ -129,7 +129,7 @@ fn list_answer(
     let page =
         server.inner.pages.page(server.api(), target.served, target.namespace.as_deref(), &wanted.query)?;
     let revision = page.revision;
-    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)))
+    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)?))
 }
 
 async fn create(
@@ -217,7 +217,7 @@ async fn delete(
             Answer::json(StatusCode::OK, &success(target.kind(), &object))
         }
         Deleted::Removed(object) | Deleted::Terminating(object) => {
-            Ok(answer_one(server, target.served, StatusCode::OK, wanted, &object))
+            answer_one(server, target.served, StatusCode::OK, wanted, &object)
         }
     }
 }
@@ -270,7 +270,7 @@ async fn delete_collection(
     let revision = server.api().revision();
     server.api().durable(revision).await?;
     let page = list::Page { revision, objects: deleted, next: None, remaining: 0 };
-    Ok(collection::answer(server, target.served, page, wanted))
+    collection::answer(server, target.served, page, wanted)
 }
 
 async fn change_scale(
@@ -402,7 +402,7 @@ async fn finalize(
     let change = || api.change_through("finalize", Kind::Namespace, key, Part::System, &options, edit);
     let stored = server.in_turn_below((Kind::Namespace, "finalize"), &[Operation::Update], change).await?;
     server.settle(&stored, &WriteOptions::default()).await?;
-    Ok(answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored))
+    answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored)
 }
 
 #[cfg(test)]

@@ -22,6 +22,13 @@ pub(super) fn bare(name: &str) -> &str {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId(u16);
 
+impl TypeId {
+    /// Its place among all types.
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// A leaf value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
@@ -153,8 +160,7 @@ pub fn graph() -> &'static Graph {
 }
 
 impl Graph {
-    /// All types.
-    #[cfg(test)]
+    /// All types, in the order of their ids.
     pub(crate) fn types(&self) -> impl Iterator<Item = &ObjectType> {
         self.types.iter()
     }
@@ -172,7 +178,7 @@ impl Graph {
 
     /// What a type id stands for.
     pub fn get(&self, id: TypeId) -> &ObjectType {
-        &self.types[usize::from(id.0)]
+        &self.types[id.index()]
     }
 
     fn read(table: &'static str) -> Self {
