@@ -104,7 +104,8 @@ async fn subresource(
             port_forward::answer(server, key, request, &wanted.query).await
         }
         (Subresource::Proxy, method) if target.kind() == Kind::Node => {
-            node_proxy::answer(server, &key.name, proxy::path_below(request.uri().path()), &method)
+            let path = proxy::path_below(Kind::Node, request.uri().path());
+            node_proxy::answer(server, &key.name, &path, &method)
         }
         (Subresource::Proxy, _) => proxy::answer(server, target.kind(), key, request).await,
         _ => Err(not_allowed()),
@@ -310,10 +311,10 @@ async fn evict(
     request: Request,
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let mut body = body::read_optional_value(request).await?;
-    let inner = body.as_mut().and_then(|body| body.get_mut("deleteOptions")).map(Value::take);
+    let eviction = body::read_optional_value(request).await?;
+    let inner = eviction.as_ref().and_then(|eviction| eviction.get("deleteOptions")).cloned();
     let options = write_options::of_delete(inner, wanted)?;
-    let evict = || server.api().evict(key, &options);
+    let evict = || server.api().evict(key, eviction.as_ref(), &options);
     server.in_turn_below((Kind::Pod, "eviction"), &[Operation::Create], evict).await?;
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::CREATED, &done(201))
@@ -340,11 +341,10 @@ pub(super) async fn bind(
         }
     };
     let pod = Key::new(namespace, name);
-    let (user, warnings) = (wanted.user.clone(), wanted.warnings.clone());
-    let options = WriteOptions { user, warnings, ..WriteOptions::default() };
+    let options = write_options::of_write(wanted)?;
     let bind = || server.api().bind_to(&pod, binding, &options);
     let bound = server.in_turn_below((Kind::Pod, "binding"), &[Operation::Create], bind).await?;
-    server.api().durable(bound.object().revision()).await?;
+    server.settle(bound.object(), &options).await?;
     Answer::json(StatusCode::CREATED, &done(201))
 }
 
@@ -360,8 +360,7 @@ async fn issue_token(
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let body = body::read_value(request).await?.value;
-    let (user, warnings) = (wanted.user.clone(), wanted.warnings.clone());
-    let options = WriteOptions { user, warnings, ..WriteOptions::default() };
+    let options = write_options::of_write(wanted)?;
     let issue = || {
         let kind = Kind::ServiceAccount;
         let body =
@@ -369,7 +368,14 @@ async fn issue_token(
         let request = serde_json::from_value(body)
             .map_err(|error| ApiError::BadRequest(format!("TokenRequest cannot be read: {error}")))?;
         authorization::restrict_token(server.api(), wanted.user.as_deref(), account, &request)?;
-        server.api().issue_token(account, request)
+        let mut issued = server.api().issue_token(account, request)?;
+        if options.dry_run
+            && let Some(status) = &mut issued.status
+        {
+            // It would hold as any other does.
+            status.token = Some(String::new());
+        }
+        Ok(issued)
     };
     let below = (Kind::ServiceAccount, "token");
     let issued = server.in_turn_below(below, &[Operation::Create], issue).await?;
