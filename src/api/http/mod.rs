@@ -79,7 +79,7 @@ pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
 pub use intercept::{Interceptor, Next};
-use negotiate::Offer;
+use negotiate::{Messages, Offer};
 use request::Target;
 pub use request_info::Asked;
 use request_info::RequestInfo;
@@ -217,7 +217,7 @@ impl Server {
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } => Some(Offer::Plain),
-            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects),
+            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects(Messages::Metadata)),
             Target::Document => None,
         };
         if let Some(offer) = offer {

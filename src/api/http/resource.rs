@@ -104,7 +104,8 @@ async fn subresource(
             port_forward::answer(server, key, request, &wanted.query).await
         }
         (Subresource::Proxy, method) if target.kind() == Kind::Node => {
-            node_proxy::answer(server, &key.name, proxy::path_below(request.uri().path()), &method)
+            let path = proxy::path_below(Kind::Node, request.uri().path());
+            node_proxy::answer(server, &key.name, &path, &method)
         }
         (Subresource::Proxy, _) => proxy::answer(server, target.kind(), key, request).await,
         _ => Err(not_allowed()),
@@ -118,7 +119,7 @@ fn get(
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     list::not_older_than(server.api(), &wanted.query)?;
-    Ok(answer_one(server, served, StatusCode::OK, wanted, &server.api().get(served.kind(), key)?))
+    answer_one(server, served, StatusCode::OK, wanted, &server.api().get(served.kind(), key)?)
 }
 
 fn list_answer(
@@ -129,7 +130,7 @@ fn list_answer(
     let page =
         server.inner.pages.page(server.api(), target.served, target.namespace.as_deref(), &wanted.query)?;
     let revision = page.revision;
-    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)))
+    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)?))
 }
 
 async fn create(
@@ -217,7 +218,7 @@ async fn delete(
             Answer::json(StatusCode::OK, &success(target.kind(), &object))
         }
         Deleted::Removed(object) | Deleted::Terminating(object) => {
-            Ok(answer_one(server, target.served, StatusCode::OK, wanted, &object))
+            answer_one(server, target.served, StatusCode::OK, wanted, &object)
         }
     }
 }
@@ -270,7 +271,7 @@ async fn delete_collection(
     let revision = server.api().revision();
     server.api().durable(revision).await?;
     let page = list::Page { revision, objects: deleted, next: None, remaining: 0 };
-    Ok(collection::answer(server, target.served, page, wanted))
+    collection::answer(server, target.served, page, wanted)
 }
 
 async fn change_scale(
@@ -310,10 +311,10 @@ async fn evict(
     request: Request,
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let mut body = body::read_optional_value(request).await?;
-    let inner = body.as_mut().and_then(|body| body.get_mut("deleteOptions")).map(Value::take);
+    let eviction = body::read_optional_value(request).await?;
+    let inner = eviction.as_ref().and_then(|eviction| eviction.get("deleteOptions")).cloned();
     let options = write_options::of_delete(inner, wanted)?;
-    let evict = || server.api().evict(key, &options);
+    let evict = || server.api().evict(key, eviction.as_ref(), &options);
     server.in_turn_below((Kind::Pod, "eviction"), &[Operation::Create], evict).await?;
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::CREATED, &done(201))
@@ -340,11 +341,10 @@ pub(super) async fn bind(
         }
     };
     let pod = Key::new(namespace, name);
-    let (user, warnings) = (wanted.user.clone(), wanted.warnings.clone());
-    let options = WriteOptions { user, warnings, ..WriteOptions::default() };
+    let options = write_options::of_write(wanted)?;
     let bind = || server.api().bind_to(&pod, binding, &options);
     let bound = server.in_turn_below((Kind::Pod, "binding"), &[Operation::Create], bind).await?;
-    server.api().durable(bound.object().revision()).await?;
+    server.settle(bound.object(), &options).await?;
     Answer::json(StatusCode::CREATED, &done(201))
 }
 
@@ -360,8 +360,7 @@ async fn issue_token(
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let body = body::read_value(request).await?.value;
-    let (user, warnings) = (wanted.user.clone(), wanted.warnings.clone());
-    let options = WriteOptions { user, warnings, ..WriteOptions::default() };
+    let options = write_options::of_write(wanted)?;
     let issue = || {
         let kind = Kind::ServiceAccount;
         let body =
@@ -369,7 +368,14 @@ async fn issue_token(
         let request = serde_json::from_value(body)
             .map_err(|error| ApiError::BadRequest(format!("TokenRequest cannot be read: {error}")))?;
         authorization::restrict_token(server.api(), wanted.user.as_deref(), account, &request)?;
-        server.api().issue_token(account, request)
+        let mut issued = server.api().issue_token(account, request)?;
+        if options.dry_run
+            && let Some(status) = &mut issued.status
+        {
+            // It would hold as any other does.
+            status.token = Some(String::new());
+        }
+        Ok(issued)
     };
     let below = (Kind::ServiceAccount, "token");
     let issued = server.in_turn_below(below, &[Operation::Create], issue).await?;
@@ -402,7 +408,7 @@ async fn finalize(
     let change = || api.change_through("finalize", Kind::Namespace, key, Part::System, &options, edit);
     let stored = server.in_turn_below((Kind::Namespace, "finalize"), &[Operation::Update], change).await?;
     server.settle(&stored, &WriteOptions::default()).await?;
-    Ok(answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored))
+    answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored)
 }
 
 #[cfg(test)]

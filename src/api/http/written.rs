@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
 
 use super::Server;
+use super::negotiate::Media;
 use super::representation::encode_one;
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
@@ -19,9 +21,13 @@ pub(super) fn answer_one(
     status: StatusCode,
     wanted: &ResponseFormat,
     object: &Arc<Object>,
-) -> Response {
-    let bytes = encode_one(server.api(), served, wanted.form(), wanted.query.include_object(), object);
-    Shown::up_to(object.revision(), Answer::bytes(status, bytes))
+) -> Result<Response, ApiError> {
+    let accepted = wanted.accepted();
+    let bytes = encode_one(server.api(), served, accepted, wanted.query.include_object(), object)?;
+    // YAML is made of finished answers.
+    let media = if accepted.media == Media::Protobuf { Media::Protobuf } else { Media::Json };
+    let response = Answer::typed(status, media.content_type(false), Body::from(bytes));
+    Ok(Shown::up_to(object.revision(), response))
 }
 
 /// The object as it was stored, once it is durable.
@@ -34,7 +40,7 @@ pub(super) async fn answer_written(
     stored: &Arc<Object>,
 ) -> Result<Response, ApiError> {
     server.settle(stored, options).await?;
-    Ok(answer_one(server, served, status, wanted, stored))
+    answer_one(server, served, status, wanted, stored)
 }
 
 impl Server {

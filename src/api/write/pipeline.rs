@@ -156,6 +156,9 @@ impl<'a> Write<'a> {
         kinds.to_stored_version(&mut object);
         // When somebody came to own the same is no change.
         if object.same_content(old) && object.managed_fields().owned_the_same(old.managed_fields()) {
+            if self.options.user.is_some() {
+                admission::validate(self.api, self.part, asked.as_ref(), Some(old), &object, self.options)?;
+            }
             return Ok(None);
         }
         self.finish(object, asked.as_ref(), mutated.events).map(Some)
