@@ -172,7 +172,7 @@ fn refusal(failure: &Failure, asked: &Asked) -> Response {
         details["retryAfterSeconds"] = (*seconds).into();
         retry_after = Some(HeaderValue::from(*seconds));
     }
-    let status = status(code, reason, &message, details);
+    let status = status(code, reason, &message, &details);
     let mut response = Response::new(Body::from(status.to_string()));
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

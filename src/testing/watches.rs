@@ -112,7 +112,7 @@ impl Followed {
         if ending == Ending::Closed || !self.tells_errors {
             return None;
         }
-        let status = status(410, "Expired", "too old resource version: 1 (2)", json!({}));
+        let status = status(410, "Expired", "too old resource version: 1 (2)", &json!({}));
         let event = format!("{}\n", json!({"type": "ERROR", "object": status}));
         self.decided = Some(Ending::Closed);
         Some((Ok(Bytes::from(event)), self))
