@@ -78,7 +78,7 @@ impl Cluster {
     }
 
     /// Lets so much time pass on the manual clock, timer by timer in their order, then lets everything come to rest
-    /// ([`Cluster::settle`]): ten minutes are milliseconds, and what is due within them has happened.
+    /// ([`Cluster::settle`]): ten minutes are a moment, and what is due within them has happened.
     pub async fn advance(&self, duration: Duration) -> Result<(), Error> {
         if !self.has_manual_clock {
             return Err(Error::MachineClock);

@@ -13,10 +13,11 @@ use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::sent::read_object;
 use super::shown::Shown;
+use super::upgrade::Upgrade;
 use super::written::{answer_one, answer_written};
 use super::{
     Server, applying, body, collection, connect_options, list, logs, node_proxy, port_forward, proxy,
-    sessions, watch, write_options,
+    sessions, upgrade, watch, watch_socket, write_options,
 };
 use crate::Part;
 use crate::admission::Operation;
@@ -39,7 +40,12 @@ pub(super) async fn answer(
     let key = target.key();
     match (target.subresource, key, method) {
         (None, _, Method::GET) if target.watched || wanted.query.flag("watch") => {
-            watch::answer(server, &target, wanted)
+            let events = watch::answer(server, &target, wanted)?;
+            if upgrade::is_web_socket(request.headers()) {
+                watch_socket::answer(server, Upgrade::of(request).await?, events)
+            } else {
+                Ok(events)
+            }
         }
         _ if target.watched => Err(not_allowed()),
         (None, None, Method::GET) => list_answer(server, &target, wanted),
@@ -314,7 +320,7 @@ async fn evict(
     let eviction = body::read_optional_value(request).await?;
     let inner = eviction.as_ref().and_then(|eviction| eviction.get("deleteOptions")).cloned();
     let options = write_options::of_delete(inner, wanted)?;
-    let evict = || server.api().evict(key, eviction.as_ref(), &options);
+    let evict = || server.api().evict_by(key, eviction.as_ref(), &options);
     server.in_turn_below((Kind::Pod, "eviction"), &[Operation::Create], evict).await?;
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::CREATED, &done(201))
