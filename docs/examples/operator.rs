@@ -145,7 +145,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(test)]
 mod tests {
-    use kube::api::{DeleteParams, PostParams};
+    use kube::api::{DeleteParams, ListParams, PostParams};
     use podium::testing::{ClientOptions, Cluster, Error, Failure, Requests};
 
     use super::*;
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(sites.get("blog").await.unwrap().status.unwrap().ready, 2);
         assert_eq!(hosts(&cluster).await, "blog.example.com");
         let events = Api::<k8s_openapi::api::events::v1::Event>::default_namespaced(cluster.client());
-        let events = events.list(&Default::default()).await.unwrap();
+        let events = events.list(&ListParams::default()).await.unwrap();
         let published = events.iter().find(|event| event.reason.as_deref() == Some("Published")).unwrap();
         assert_eq!(published.note.as_deref(), Some("blog.example.com is served by 2 pods"));
     }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use podium::testing::{Builder, ClientOptions, Cluster, Controllers, HollowNode};
@@ -20,7 +20,7 @@ async fn without_controllers_it_is_an_api_server_api_20() {
     create::<Pod>(&cluster, pod("p", "Always")).await;
     cluster.advance(std::time::Duration::from_mins(10)).await.unwrap();
     let sets = Api::<ReplicaSet>::default_namespaced(cluster.client());
-    assert!(sets.list(&Default::default()).await.unwrap().items.is_empty());
+    assert!(sets.list(&ListParams::default()).await.unwrap().items.is_empty());
     assert_eq!(phase(&cluster, "p").await, "Pending");
 }
 
@@ -30,7 +30,7 @@ async fn chosen_controllers_run_and_no_others_api_20() {
     let cluster = Cluster::builder().controllers(chosen).start().await.unwrap();
     create::<Deployment>(&cluster, deployment("web", 2)).await;
     cluster.settle().await.unwrap();
-    let made = pods(&cluster).list(&Default::default()).await.unwrap().items;
+    let made = pods(&cluster).list(&ListParams::default()).await.unwrap().items;
     assert_eq!(made.len(), 2);
     assert!(made.iter().all(|pod| pod.spec.as_ref().unwrap().node_name.is_none()), "nobody schedules them");
 }
@@ -148,7 +148,7 @@ async fn nodes_have_what_was_asked_for_api_20() {
         "NoSchedule",
     );
     let cluster = Cluster::builder().hollow_nodes(2).hollow_node(gpu).start().await.unwrap();
-    let nodes = Api::<Node>::all(cluster.client()).list(&Default::default()).await.unwrap().items;
+    let nodes = Api::<Node>::all(cluster.client()).list(&ListParams::default()).await.unwrap().items;
     let names: Vec<_> = nodes.iter().map(|node| node.metadata.name.clone().unwrap()).collect();
     assert_eq!(names, ["gpu", "hollow-00001", "hollow-00002"]);
     create::<Pod>(&cluster, pod("plain", "Always")).await;
@@ -168,7 +168,7 @@ async fn a_client_may_be_somebody_with_few_rights_api_20() {
     let cluster = Cluster::start().await.unwrap();
     let account = ClientOptions::new().service_account("default", "default");
     let client = cluster.client_with(&account).unwrap();
-    let listed = Api::<Pod>::default_namespaced(client).list(&Default::default()).await;
+    let listed = Api::<Pod>::default_namespaced(client).list(&ListParams::default()).await;
     let refused = listed.unwrap_err().to_string();
     assert!(refused.contains("User \"system:serviceaccount:default:default\" cannot list"), "{refused}");
     assert!(cluster.client_with(&ClientOptions::new().user_agent("a\nb")).is_err());
@@ -182,7 +182,7 @@ async fn others_reach_a_cluster_that_listens_api_20() {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     assert_eq!(config.cluster_url.to_string().trim_end_matches('/'), cluster.url().unwrap());
     let nodes = Api::<Node>::all(Client::try_from(config).unwrap());
-    assert_eq!(nodes.list(&Default::default()).await.unwrap().items.len(), 1);
+    assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 1);
     let quiet = Cluster::start().await.unwrap();
     assert_eq!((quiet.kubeconfig(), quiet.url()), (None, None));
 }

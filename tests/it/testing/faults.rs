@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use podium::testing::{ClientOptions, Cluster, Failure, Requests};
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn requests_fail_as_often_as_asked_and_nobody_elses_do_api_20_fault_1() {
         assert_eq!(create(&ours, "ours").await, expected);
         assert_eq!(create(&ours, "ours").await, "done");
         assert_eq!(fault.hits(), 2);
-        test.delete_collection(&Default::default(), &Default::default()).await.unwrap();
+        test.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     }
     let fault = cluster.fail(writes(), Failure::Unavailable);
     for _ in 0..3 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
+use kube::api::ListParams;
 use kube::runtime::wait::await_condition;
 use podium::testing::Cluster;
 use serde_json::json;
@@ -19,7 +20,7 @@ async fn ready(cluster: &Cluster, node: &str) -> String {
 }
 
 async fn nodes_of_pods(cluster: &Cluster) -> Vec<String> {
-    let pods = pods(cluster).list(&Default::default()).await.unwrap().items;
+    let pods = pods(cluster).list(&ListParams::default()).await.unwrap().items;
     let living = pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
     let mut nodes: Vec<_> = living.filter_map(|pod| pod.spec?.node_name).collect();
     nodes.sort();
@@ -42,13 +43,13 @@ async fn a_silent_node_is_noticed_and_its_pods_are_replaced_api_20_fault_1() {
     assert_eq!(ready(&cluster, "hollow-00001").await, "Unknown");
     cluster.advance(Duration::from_mins(6)).await.unwrap();
     assert_eq!(nodes_of_pods(&cluster).await.join(" "), ["hollow-00002"; 4].join(" "));
-    let all = pods(&cluster).list(&Default::default()).await.unwrap().items.len();
+    let all = pods(&cluster).list(&ListParams::default()).await.unwrap().items.len();
     assert_eq!(all, 6, "nobody but their node can say that the old ones have ended");
 
     cluster.wake_node("hollow-00001").await.unwrap();
     cluster.advance(Duration::from_mins(1)).await.unwrap();
     assert_eq!(ready(&cluster, "hollow-00001").await, "True");
-    assert_eq!(pods(&cluster).list(&Default::default()).await.unwrap().items.len(), 4);
+    assert_eq!(pods(&cluster).list(&ListParams::default()).await.unwrap().items.len(), 4);
     let error = cluster.silence_node("node-7").await.unwrap_err().to_string();
     assert!(error.contains("no node \"node-7\"") && error.contains("hollow-00001, hollow-00002"), "{error}");
 }

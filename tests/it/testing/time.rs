@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
+use kube::api::{ListParams, PatchParams};
 use kube::runtime::wait::{await_condition, conditions};
 use podium::testing::{Cluster, Error, PodBehaviour};
 use serde_json::json;
@@ -42,7 +43,10 @@ async fn ten_minutes_pass_and_what_is_due_has_happened_api_20() {
     assert!(jobs.get_opt("once").await.unwrap().is_some());
     cluster.advance(Duration::from_secs(30)).await.unwrap();
     assert!(jobs.get_opt("once").await.unwrap().is_none());
-    assert!(pods(&cluster).list(&Default::default()).await.unwrap().items.is_empty(), "its pod goes with it");
+    assert!(
+        pods(&cluster).list(&ListParams::default()).await.unwrap().items.is_empty(),
+        "its pod goes with it"
+    );
 }
 
 /// Who waits for something waits no longer on the machine's clock than it takes to compute it.
@@ -95,7 +99,7 @@ async fn who_writes_for_ever_is_told_of_instead_of_waited_for_api_20() {
     tokio::spawn(async move {
         for n in 0.. {
             let label = json!({"metadata": {"labels": {"n": format!("{n}")}}});
-            let _ = writer.patch("p", &Default::default(), &kube::api::Patch::Merge(label)).await;
+            let _ = writer.patch("p", &PatchParams::default(), &kube::api::Patch::Merge(label)).await;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
