@@ -49,7 +49,7 @@ impl Structural {
         unknown
     }
 
-    /// Fills in defaults.
+    /// Fills in defaults; a null where the schema allows none, and has no default, is as if it were not there.
     pub(super) fn apply_defaults(&self, fields: &mut Map<String, Value>) {
         default_fields(&self.root, fields);
     }
@@ -349,6 +349,8 @@ fn prune_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, unknown:
 }
 
 fn default_fields(schema: &JSONSchemaProps, fields: &mut Map<String, Value>) {
+    let may_be_null = |of: &JSONSchemaProps| of.nullable == Some(true) || of.default.is_some();
+    fields.retain(|name, value| !value.is_null() || schema_of(schema, name).is_none_or(may_be_null));
     let before = fields.len();
     for (name, schema) in schema.properties.iter().flatten() {
         let Some(default) = &schema.default else { continue };
@@ -492,6 +494,19 @@ mod tests {
                 "parts": [{"name": "a", "kind": "wheel"}]})
         );
         assert!(schema.prune(&mut object).is_empty());
+    }
+
+    /// A chart of KubeRay writes a null for each thing that it does not ask for.
+    #[test]
+    fn a_null_where_none_may_be_is_as_if_it_were_not_there_api_14() {
+        let mut object = fields(json!({"size": 1, "color": null, "code": null, "note": null, "tags": [null],
+            "labels": {"x": null}, "free": {"a": null}, "parts": [{"name": null}]}));
+        schema().apply_defaults(&mut object);
+        assert_eq!(
+            object["spec"],
+            json!({"size": 1, "color": "red", "note": null, "tags": [null], "labels": {}, "free": {"a": null},
+                "parts": [{"kind": "wheel"}]})
+        );
     }
 
     #[test]
