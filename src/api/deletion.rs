@@ -120,8 +120,14 @@ impl Api {
         options: &DeleteOptions,
     ) -> Result<Vec<Arc<Object>>, ApiError> {
         let mut deleted = Vec::new();
-        for object in self.list(kind, namespace).objects {
-            if !selection.matches(&object) {
+        let objects = self.list(kind, namespace).objects;
+        let shown = match options.requested {
+            // They are selected by what the request would be shown of them.
+            Some(served) if !selection.is_of_names() => self.in_version_now(objects.clone(), served)?,
+            _ => objects.clone(),
+        };
+        for (object, shown) in objects.into_iter().zip(shown) {
+            if !selection.matches(&shown) {
                 continue;
             }
             match self.delete(kind, &object.key(), options) {

@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod cases;
 mod columns;
+mod conversion;
 mod custom;
 pub(crate) mod default_flows;
 mod definition;
@@ -83,6 +84,7 @@ use object::{Kind, Object};
 
 pub(crate) use certificate_signing_request::{approval_differs, with_approval};
 pub(crate) use columns::RowCondition;
+pub(crate) use conversion::{Conversion, ConversionWebhook};
 pub(crate) use definition::Definition;
 pub use error::DefinitionError;
 pub(crate) use registry::Kinds;

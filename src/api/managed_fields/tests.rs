@@ -42,7 +42,7 @@ impl Case {
             subresource: String::new(),
         };
         let before = ManagedFields::from(self.owners.clone());
-        self.owners = Owners::from(&updater::updated(&before, changes, owner, time));
+        self.owners = Owners::from(&updater::updated(&before, changes, owner, time, &BTreeMap::new()));
         self.live = next;
         self
     }
@@ -53,8 +53,8 @@ impl Case {
         let writer = Writer { manager, subresource: "", now: TIME };
         let ignored = FieldSet::default();
         let config = Configuration { value: &config, version: self.version, ignored: &ignored, force };
-        let applied = apply_to(self.of, &writer, &self.live, self.owners.clone(), &config);
-        let (live, owners) = applied.map_err(|conflicts| refusal(&conflicts).to_string())?;
+        let applied = apply_to(Versions::Same(self.of), &writer, &self.live, self.owners.clone(), &config);
+        let (live, owners) = applied.map_err(|refused| refused.to_string())?;
         (self.live, self.owners) = (live, owners);
         Ok(())
     }
