@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::kinds::{Conversion, ConversionWebhook, Definition};
+use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition};
 use crate::webhook_client::Waits;
 use crate::{Api, ApiError, context};
 pub(crate) use cache::Cache;
@@ -51,7 +51,7 @@ impl Api {
         served: ServedKind,
         source: Source,
     ) -> Result<Vec<Arc<Object>>, ApiError> {
-        let mut work = match self.conversion(objects, served)? {
+        let mut work = match self.conversion(objects, served, Defaults::Filled)? {
             Ok(work) => work,
             Err(objects) => return Ok(objects),
         };
@@ -81,8 +81,9 @@ impl Api {
         &self,
         objects: Vec<Arc<Object>>,
         served: ServedKind,
+        defaults: Defaults,
     ) -> Result<Vec<Arc<Object>>, ApiError> {
-        let mut work = match self.conversion(objects, served)? {
+        let mut work = match self.conversion(objects, served, defaults)? {
             Ok(work) => work,
             Err(objects) => return Ok(objects),
         };
@@ -119,7 +120,7 @@ impl Api {
         if is_in(object, served) {
             return Ok(Cow::Borrowed(object));
         }
-        let converted = self.in_version_now(vec![Arc::new(object.clone())], served)?;
+        let converted = self.in_version_now(vec![Arc::new(object.clone())], served, Defaults::Filled)?;
         match converted.into_iter().next() {
             Some(converted) => Ok(Cow::Owned(Arc::unwrap_or_clone(converted))),
             None => Ok(Cow::Borrowed(object)),
@@ -131,12 +132,13 @@ impl Api {
         &self,
         objects: Vec<Arc<Object>>,
         served: ServedKind,
+        defaults: Defaults,
     ) -> Result<Result<Work, Vec<Arc<Object>>>, ApiError> {
         if objects.iter().all(|object| is_in(object, served)) {
             return Ok(Err(objects));
         }
         match self.kinds().definition(served.kind()) {
-            Some(definition) => Work::new(definition.clone(), served, objects).map(Ok),
+            Some(definition) => Work::new(definition.clone(), served, defaults, objects).map(Ok),
             // Of a kind that no definition describes any more.
             None => Ok(Err(objects)),
         }
@@ -161,6 +163,7 @@ struct Work {
     served: ServedKind,
     /// The version's place in the definition.
     version: usize,
+    defaults: Defaults,
     objects: Vec<Arc<Object>>,
     /// Places of those that are still to be converted.
     missing: VecDeque<usize>,
@@ -177,6 +180,7 @@ impl Work {
     fn new(
         definition: Arc<Definition>,
         served: ServedKind,
+        defaults: Defaults,
         objects: Vec<Arc<Object>>,
     ) -> Result<Self, ApiError> {
         let known = |api_version: &str| {
@@ -188,8 +192,8 @@ impl Work {
         };
         let to = served.api_version();
         let version = known(&to).ok_or_else(|| invalid("to", &to))?;
-        let mut work =
-            Self { definition: definition.clone(), served, version, objects, missing: VecDeque::new() };
+        let missing = VecDeque::new();
+        let mut work = Self { definition: definition.clone(), served, version, defaults, objects, missing };
         for place in 0..work.objects.len() {
             let object = &work.objects[place];
             if is_in(object, served) {
@@ -213,7 +217,7 @@ impl Work {
         if let Some(custom) = next.custom_mut() {
             custom.set_api_version(self.served.api_version());
         }
-        self.definition.coerce(self.version, &mut next);
+        self.definition.coerce(self.version, self.defaults, &mut next);
         next
     }
 
@@ -291,7 +295,7 @@ impl Work {
             let original = &self.objects[place];
             let Settled(mut object) = settle::settle(original, value, &self.served.api_version())
                 .map_err(|fault| failed(fault.told((!is_only).then_some(i))))?;
-            self.definition.coerce(self.version, &mut object);
+            self.definition.coerce(self.version, self.defaults, &mut object);
             self.objects[place] = Arc::new(object);
         }
         Ok(())

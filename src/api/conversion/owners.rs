@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::kinds::Defaults;
 use crate::managed_fields::Convert;
 use crate::{Api, ApiError};
 use object::{Kind, Object};
@@ -31,7 +32,7 @@ impl Convert for OfOwners<'_> {
         let unreadable = |error: object::DecodeError| ApiError::Failure(error.to_string());
         let read = |value| Object::from_value(self.kind, value).map(Arc::new).map_err(unreadable);
         let objects = values.into_iter().map(read).collect::<Result<_, _>>()?;
-        let converted = self.api.in_version_now(objects, served)?;
+        let converted = self.api.in_version_now(objects, served, Defaults::Left)?;
         Ok(converted.iter().map(|object| object.content()).collect())
     }
 }

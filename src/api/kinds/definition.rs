@@ -16,6 +16,15 @@ use object::{Kind, Object, Scope, ServedKind, Subresource};
 /// Definitions that were read by this process.
 static READ: AtomicU64 = AtomicU64::new(0);
 
+/// What becomes of defaults when an object gets into another version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Defaults {
+    /// It gets those of the version.
+    Filled,
+    /// It is not to have what nobody gave it: who owns what is found out.
+    Left,
+}
+
 /// A custom resource as its cluster serves it.
 pub(crate) struct Definition {
     /// Tells it from all others, and from what it was before a change.
@@ -106,10 +115,13 @@ impl Definition {
         &self.versions[self.storage]
     }
 
-    /// Makes an object that is said to be in the version at a place one of it: without what that one does not name, and
-    /// with its defaults.
-    pub(crate) fn coerce(&self, version: usize, object: &mut Object) {
-        self.versions[version].strategy.apply_defaults(object);
+    /// Makes an object that is said to be in the version at a place one of it: without what that one does not name.
+    pub(crate) fn coerce(&self, version: usize, defaults: Defaults, object: &mut Object) {
+        let strategy = &self.versions[version].strategy;
+        match (defaults, object.custom_mut()) {
+            (Defaults::Left, Some(custom)) => drop(strategy.schema().prune(&mut custom.fields)),
+            _ => strategy.apply_defaults(object),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use super::compiled;
 use super::conversion::Conversion;
 use super::definition::{Definition, Version};
 use super::error::DefinitionError;
@@ -321,6 +322,7 @@ impl Api {
     pub(crate) fn serve(&self, definition: Definition) {
         let kind = definition.kind;
         self.inner.kinds.change(|custom| drop(custom.insert(kind, Arc::new(definition))));
+        compiled::forget_recent();
     }
 
     /// Serves a custom resource no longer. Its objects stay until somebody deletes them.
