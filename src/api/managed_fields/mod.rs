@@ -175,7 +175,7 @@ fn apply_to(
 ) -> Result<(Value, Owners), ApiError> {
     let of = versions.of(config.version);
     if owners.is_empty() {
-        let Changes { added, modified, .. } = updater::changes(of, &json!({}), live);
+        let Changes { added, modified, .. } = versions::changes(of, &json!({}), live);
         let before = Owner::updater(BEFORE_FIRST_APPLY, writer.subresource, config.version);
         owners.give(before, added.union(modified).recursive_difference(config.ignored), writer.now);
     }

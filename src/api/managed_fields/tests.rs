@@ -34,7 +34,7 @@ impl Case {
     fn update_at(&mut self, time: i64, manager: &str, next: &Value) -> &mut Self {
         let mut next = next.clone();
         (next["apiVersion"], next["kind"]) = (self.live["apiVersion"].clone(), self.live["kind"].clone());
-        let changes = updater::changes(self.of, &self.live, &next);
+        let changes = versions::changes(self.of, &self.live, &next);
         let owner = Manager {
             name: manager.into(),
             operation: Operation::Update,
@@ -482,7 +482,7 @@ fn versions_are_compared_as_their_schema_says_api_13() {
             vec![],
         ),
     ] {
-        let found = updater::changes(of, &old, &new);
+        let found = versions::changes(of, &old, &new);
         let texts = |set: &FieldSet| set.paths().iter().map(|path| path_text(path)).collect::<Vec<_>>();
         assert_eq!(
             (texts(&found.added), texts(&found.removed), texts(&found.modified)),

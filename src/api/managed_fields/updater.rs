@@ -5,12 +5,11 @@ use std::mem::take;
 
 use serde_json::Value;
 
-use super::compare::{Changes, compare, field_set, with_named_fields};
-use super::fingerprint::fingerprint;
+use super::compare::{Changes, field_set, with_named_fields};
 use super::merge::{merge, remove};
 use super::owners::{Held, MAX_UPDATE_MANAGERS, Owner, Owners, stripped};
 use super::types::Type;
-use super::versions::Versions;
+use super::versions::{Versions, changes};
 use crate::ApiError;
 use object::managed::compact::{contains, encode, touch};
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Step};
@@ -35,11 +34,6 @@ impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
         Self::Unconverted(error)
     }
-}
-
-/// What differs between two versions.
-pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
-    compare(&fingerprint(of, &[], old), &fingerprint(of, &[], new))
 }
 
 /// What an update does, as the fields of one version.

@@ -5,12 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::compare::Changes;
+use super::compare::{Changes, compare};
+use super::fingerprint::fingerprint;
 use super::types::Type;
-use super::updater::changes;
 use crate::ApiError;
 use crate::kinds::Kinds;
 use object::Kind;
+
+/// What differs between two versions.
+pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
+    compare(&fingerprint(of, &[], old), &fingerprint(of, &[], new))
+}
 
 /// Converts objects of one kind.
 pub(crate) trait Convert {

@@ -2,6 +2,7 @@
 //! elsewhere that makes objects of one from those of another.
 
 mod answers;
+mod command;
 mod doors;
 mod owners;
 mod storage;
