@@ -71,12 +71,11 @@ pub(super) fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Outcome<
             items.push(item);
             continue;
         };
-        match places.get(&key) {
-            Some(place) => items[*place] = item,
-            None => {
-                places.insert(key, items.len());
-                items.push(item);
-            }
+        if let Some(place) = places.get(&key) {
+            items[*place] = item;
+        } else {
+            places.insert(key, items.len());
+            items.push(item);
         }
     }
     Ok(sort.list(items))

@@ -22,7 +22,7 @@ use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition};
 use crate::webhook_client::Waits;
 use crate::{Api, ApiError, context};
 pub(crate) use cache::Cache;
-use object::{Object, ServedKind};
+use object::{Object, ServedKind, split_api_version};
 pub(crate) use owners::OfOwners;
 use settle::Settled;
 
@@ -138,7 +138,7 @@ impl Api {
             return Ok(Err(objects));
         }
         match self.kinds().definition(served.kind()) {
-            Some(definition) => Work::new(definition.clone(), served, defaults, objects).map(Ok),
+            Some(definition) => Work::new(definition, served, defaults, objects).map(Ok),
             // Of a kind that no definition describes any more.
             None => Ok(Err(objects)),
         }
@@ -148,7 +148,9 @@ impl Api {
 /// Whether an object is in a version; built-in kinds have ways of their own.
 fn is_in(object: &Object, served: ServedKind) -> bool {
     match (served, object.custom()) {
-        (ServedKind::Custom(..), Some(custom)) => custom.api_version() == served.api_version(),
+        (ServedKind::Custom(..), Some(custom)) => {
+            split_api_version(custom.api_version()) == (served.group(), served.version())
+        }
         _ => true,
     }
 }
@@ -178,13 +180,13 @@ struct Review {
 impl Work {
     /// Does what can be done without asking anybody.
     fn new(
-        definition: Arc<Definition>,
+        definition: &Arc<Definition>,
         served: ServedKind,
         defaults: Defaults,
         objects: Vec<Arc<Object>>,
     ) -> Result<Self, ApiError> {
         let known = |api_version: &str| {
-            let version = api_version.split_once('/').map_or("", |(_, version)| version);
+            let version = split_api_version(api_version).1;
             definition.versions.iter().position(|known| known.name == version)
         };
         let invalid = |how: &str, api_version: &str| {

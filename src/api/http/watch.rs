@@ -336,6 +336,7 @@ impl Run {
 /// watch ends.
 async fn whole<T>(to: &mut Outlet, made: impl Future<Output = Result<T, ApiError>>) -> Result<T, Gone> {
     let made = tokio::select! {
+        biased;
         made = made => made,
         () = to.closed() => return Err(Gone),
     };

@@ -205,7 +205,8 @@ impl<'a> Write<'a> {
             subresource,
             now: self.api.clock().now().as_second(),
         };
-        let converted = OfOwners::of(self.api, object.kind());
+        // Actors ask nobody: what they change is the same in every version.
+        let converted = self.options.requested.and_then(|_| OfOwners::of(self.api, object.kind()));
         let convert = converted.as_ref().map(|convert| convert as &dyn Convert);
         let owners = managed_fields::track(&self.api.kinds(), convert, &writer, self.old, object)?;
         object.set_managed_fields(owners);

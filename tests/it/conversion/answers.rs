@@ -8,8 +8,11 @@ use super::{V1, V2, answer, by, converted, define, get, honest, merge, post, sit
 use crate::http::Face;
 use crate::webhooks::server::{Reply, Webhook};
 
+/// What becomes of an honest answer.
+type Lie = fn(&mut Value);
+
 /// A server that converts the next time as this says, of the honest answer.
-fn lying(how: fn(&mut Value)) -> Webhook {
+fn lying(how: Lie) -> Webhook {
     Webhook::start(move |_, review| {
         let mut answer = honest(review);
         how(&mut answer);
@@ -21,7 +24,7 @@ fn lying(how: fn(&mut Value)) -> Webhook {
 async fn what_is_no_conversion_is_refused_in_kubernetes_words_api_14() {
     let of = "conversion webhook for conv.test/v1, Kind=Site";
     let invalid = format!("{of} returned invalid object: ");
-    let cases: [(fn(&mut Value), String); 11] = [
+    let cases: [(Lie, String); 11] = [
         (|a| a["response"]["uid"] = json!("x"), format!("{of} failed: expected response.uid=")),
         (
             |a| a["kind"] = json!("Review"),

@@ -119,6 +119,31 @@ async fn a_list_is_converted_in_one_call_and_selected_as_it_shows_api_14() {
     assert_eq!(names(&get(&face, V1).await.1), "ac");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_list_takes_a_call_for_each_five_hundred_api_14() {
+    let (webhook, face) = (converter(), Face::new());
+    let kind = define(&face, &by(&webhook, "v1"));
+    for i in 0..1100 {
+        let mut site = site("v1", &format!("s{i}"), &json!({"hostPort": format!("h:{i}")}));
+        site["metadata"]["namespace"] = json!("default");
+        let site = podium::object::Object::from_value(kind, site).unwrap();
+        face.api.create(site, &WriteOptions::default()).unwrap();
+    }
+    let (_, page) = get(&face, &format!("{V2}?limit=7")).await;
+    assert_eq!(
+        (page["items"].as_array().unwrap().len(), calls(&webhook)),
+        (7, vec![7]),
+        "what is shown, and no more"
+    );
+    let (_, list) = get(&face, V2).await;
+    assert_eq!((list["items"].as_array().unwrap().len(), calls(&webhook)), (1100, vec![500, 500, 93]));
+    let mut lines = Lines::of(&face, &format!("{V2}?watch=true")).await;
+    for _ in 0..1100 {
+        assert!(lines.next().await.unwrap()["object"]["spec"]["port"].is_string());
+    }
+    assert!(calls(&webhook).is_empty());
+}
+
 /// The lines of a watch as they come.
 struct Lines(Body, String);
 
@@ -185,7 +210,11 @@ async fn actors_of_the_cluster_ask_no_webhook_api_14() {
     let (webhook, face) = (converter(), Face::new());
     let kind = define(&face, &by(&webhook, "v1"));
     post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
+    // Others own fields in other versions.
+    let other = format!("{V2}/a?fieldManager=other");
+    assert_eq!(merge(&face, &other, &json!({"spec": {"replicas": 1}})).await.0, 200);
     define(&face, &by(&webhook, "v2"));
+    calls(&webhook);
     let key = Key::new("default", "a");
     let edit = |object: &podium::object::Object| {
         let mut next = object.clone();
