@@ -1,6 +1,6 @@
 //! Requests below an object, which carry something that is not stored: a binding, an eviction, the options of a session.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::attributes::{Attributes, Operation, Options, Subject};
 use super::dynamic;
@@ -38,16 +38,27 @@ impl Api {
     }
 
     /// Asks what users have configured about an eviction.
-    pub(crate) fn admit_eviction(&self, pod: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+    pub(crate) fn admit_eviction(
+        &self,
+        pod: &Key,
+        given: Option<&Value>,
+        options: &DeleteOptions,
+    ) -> Result<(), ApiError> {
         const SUBRESOURCE: &str = "eviction";
         if !dynamic::may_be_asked(self, &[Operation::Create], Kind::Pod, SUBRESOURCE) {
             return Ok(());
         }
-        let eviction = serde_json::json!({"apiVersion": "policy/v1", "kind": "Eviction",
-            "metadata": {"name": pod.name, "namespace": pod.namespace}});
+        let mut eviction = given.filter(|given| given.is_object()).cloned().unwrap_or_else(|| json!({}));
+        let mut metadata = eviction["metadata"].take();
+        if !metadata.is_object() {
+            metadata = json!({});
+        }
+        (metadata["name"], metadata["namespace"]) = (json!(pod.name), json!(pod.namespace));
+        eviction["metadata"] = metadata;
+        (eviction["apiVersion"], eviction["kind"]) = ("policy/v1".into(), "Eviction".into());
         let warnings = options.warnings.clone();
         let write = WriteOptions { dry_run: options.dry_run, warnings, ..WriteOptions::default() };
-        self.admit_as_it_is(&Attributes {
+        let asked = Attributes {
             operation: Operation::Create,
             resource: Kind::Pod.into(),
             subresource: SUBRESOURCE,
@@ -57,7 +68,8 @@ impl Api {
             old_object: Subject::None,
             options: Options::Write(&write),
             requester: self.requester(options.user.as_deref()),
-        })
+        };
+        dynamic::admit(self, &asked)
     }
 
     /// Asks what users have configured about a session with what runs (`exec`), by its options.
@@ -69,7 +81,7 @@ impl Api {
         options: &WriteOptions,
         session: &Value,
     ) -> Result<(), ApiError> {
-        self.admit_as_it_is(&Attributes {
+        let asked = Attributes {
             operation: Operation::Connect,
             resource: kind.into(),
             subresource,
@@ -79,10 +91,7 @@ impl Api {
             old_object: Subject::None,
             options: Options::Connect(&options.warnings),
             requester: self.requester(options.user.as_deref()),
-        })
-    }
-
-    fn admit_as_it_is(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
-        dynamic::admit(self, asked)
+        };
+        dynamic::admit(self, &asked)
     }
 }

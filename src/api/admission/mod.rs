@@ -75,39 +75,50 @@ impl On {
     }
 }
 
-/// One plugin: what it does in either phase, and on which writes.
+/// One plugin: what it does in each phase, and on which writes.
 struct Plugin {
     /// As `--disable` takes it.
     name: &'static str,
     mutate: Option<(On, Mutate)>,
     validate: Option<(On, Validate)>,
+    /// Once what users have configured has been asked, which may take a minute, and may refuse.
+    settle: Option<(On, Validate)>,
 }
 
+const NOTHING: Plugin = Plugin { name: "", mutate: None, validate: None, settle: None };
+
 const fn mutating(name: &'static str, on: On, mutate: Mutate) -> Plugin {
-    Plugin { name, mutate: Some((on, mutate)), validate: None }
+    Plugin { name, mutate: Some((on, mutate)), ..NOTHING }
 }
 
 const fn validating(name: &'static str, on: On, validate: Validate) -> Plugin {
-    Plugin { name, mutate: None, validate: Some((on, validate)) }
+    Plugin { name, validate: Some((on, validate)), ..NOTHING }
 }
 
 const RESOURCE_QUOTA: &str = "ResourceQuota";
 
 /// In the order of SPEC API-9; `ActivePods` is ours and comes when all else has been said.
 static PLUGINS: [Plugin; 14] = [
-    mutating("NamespaceLifecycle", On::Create, namespace_lifecycle::admit),
+    Plugin {
+        name: "NamespaceLifecycle",
+        mutate: Some((On::Create, namespace_lifecycle::admit)),
+        settle: Some((On::Create, namespace_lifecycle::validate)),
+        ..NOTHING
+    },
     mutating("PodPreset", On::Create, pod_preset::admit),
     mutating("ServiceAccount", On::Create, service_account::admit),
     Plugin {
         name: "LimitRanger",
         mutate: Some((On::Create, limit_ranger::fill_in_defaults)),
         validate: Some((On::CreateAndUpdate, limit_ranger::validate)),
+        ..NOTHING
     },
     validating("PodSecurity", On::CreateUpdateAndDebug, pod_security::validate),
     Plugin {
         name: "Priority",
         mutate: Some((On::Create, priority::resolve)),
         validate: Some((On::CreateAndUpdate, priority::validate)),
+        ..NOTHING
     },
     mutating("DefaultTolerationSeconds", On::Create, default_toleration_seconds::admit),
     mutating("PodNodeSelector", On::Create, pod_node_selector::admit),
@@ -118,10 +129,11 @@ static PLUGINS: [Plugin; 14] = [
         name: "RuntimeClass",
         mutate: Some((On::Create, runtime_class::admit)),
         validate: Some((On::Create, runtime_class::validate)),
+        ..NOTHING
     },
-    validating("ActivePods", On::Create, active_pods::validate),
+    Plugin { name: "ActivePods", settle: Some((On::Create, active_pods::validate)), ..NOTHING },
     // It holds its books open from before the write until it is made: see `charge`.
-    Plugin { name: RESOURCE_QUOTA, mutate: None, validate: None },
+    Plugin { name: RESOURCE_QUOTA, ..NOTHING },
 ];
 
 /// The names of all plugins.
@@ -186,10 +198,15 @@ pub(super) fn validate(
     options: &WriteOptions,
 ) -> Result<(), ApiError> {
     let request = Request { api, part, options, old, events: Vec::new() };
-    let mut plugins =
-        enabled(api).filter_map(|plugin| plugin.validate).filter(|(on, _)| on.includes(part, old));
-    plugins.try_for_each(|(_, validate)| validate(&request, object))?;
-    asked.map_or(Ok(()), |asked| dynamic::validate(api, &asked.of_object(object)))
+    let ask = |phase: fn(&Plugin) -> Option<(On, Validate)>| {
+        let mut plugins = enabled(api).filter_map(phase).filter(|(on, _)| on.includes(part, old));
+        plugins.try_for_each(|(_, validate)| validate(&request, object))
+    };
+    ask(|plugin| plugin.validate)?;
+    if let Some(asked) = asked {
+        dynamic::validate(api, &asked.of_object(object))?;
+    }
+    ask(|plugin| plugin.settle)
 }
 
 /// Asks what users have configured about a request that no plugin has a word in: a deletion.

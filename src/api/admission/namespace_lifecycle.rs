@@ -6,6 +6,11 @@ use object::owner::is_terminating;
 use object::{Key, Kind, Object};
 
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    validate(request, object)
+}
+
+/// Also when all who are asked have answered: a namespace may go meanwhile.
+pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let api = request.api;
     if !object.kind().namespaced() {
         return Ok(());

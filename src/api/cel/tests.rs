@@ -151,6 +151,8 @@ fn a_hostile_rule_ends_api_14() {
          .replace('x', 'yyyyyyyyyyyyyyyyyyyyyyyy').replace('y', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz') \
          .replace('z', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz').size() > 0)",
         "self.map(a, string(a)).all(a, self.map(b, string(b)).all(b, a.matches(b) || true))",
+        // A pattern that repeats is looked for at every letter, as long as it is.
+        "self.map(a, 'xxxxxxxxxxxxxxxxxxxx').join('').matches('(?:[a-z]{30}){200}y')",
         // A map that was made is searched from its beginning.
         "cel.bind(a, self.map(i, i), cel.bind(b, a + a + a + a + a + a + a + a, cel.bind(c, b + b + b + b, \
          cel.bind(m, c.transformMap(i, v, v), m == m))))",

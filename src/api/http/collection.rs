@@ -15,19 +15,29 @@ use serde_json::json;
 
 use super::encoding::Estimated;
 use super::list::{self, Page};
-use super::negotiate::Form;
+use super::negotiate::{Form, Media};
 use super::pieces::Pieces;
+use super::protobuf::{self, ListFrame};
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
 use super::table::{TAIL, Table, TableMeta};
 use super::{Server, representation};
+use crate::ApiError;
 use object::{Object, ServedKind};
 
 /// About what a row of a table takes, with its object's metadata.
 const ROW_BYTES: u64 = 512;
 
 /// The answer that holds a page of objects, in the form asked for.
-pub(super) fn answer(server: &Server, served: ServedKind, page: Page, wanted: &ResponseFormat) -> Response {
+pub(super) fn answer(
+    server: &Server,
+    served: ServedKind,
+    page: Page,
+    wanted: &ResponseFormat,
+) -> Result<Response, ApiError> {
+    if wanted.accepted().media == Media::Protobuf {
+        return messages(server, served, page, wanted.form());
+    }
     let count = page.objects.len() as u64;
     let (head, encode, tail): (String, Encode, &'static str) = match wanted.form() {
         Form::Object => {
@@ -78,13 +88,53 @@ pub(super) fn answer(server: &Server, served: ServedKind, page: Page, wanted: &R
         objects: page.objects.into_iter(),
         encode,
         pieces,
+        separator: b",",
         first: true,
-        tail: Some(tail),
+        tail: Some(tail.as_bytes()),
         left: exact,
     };
-    let mut response = Answer::typed(StatusCode::OK, "application/json", AnyBody::new(body));
+    let mut response = Answer::typed(StatusCode::OK, Media::Json.content_type(false), AnyBody::new(body));
     response.extensions_mut().insert(Estimated(exact.unwrap_or(count * ROW_BYTES)));
-    response
+    Ok(response)
+}
+
+/// The answer as a message. How long it is stands at its beginning, so that every object is written twice: once to know
+/// how long it is, and once when its turn comes.
+fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -> Result<Response, ApiError> {
+    let (api_version, kind) = match form {
+        Form::Metadata(version) | Form::Table(version) => {
+            (version.api_version().into(), "PartialObjectMetadataList".into())
+        }
+        Form::Object => (served.api_version(), server.api().kinds().list_kind(served.kind())),
+    };
+    let mut items = 0;
+    for object in &page.objects {
+        let length = representation::message(form, served, object)?.len();
+        items += protobuf::item_head(length).len() + length;
+    }
+    let ListFrame { head, tail } = protobuf::list_frame(&api_version, &kind, &list::metadata(&page), items)?;
+    let left = (head.len() + items + tail.len()) as u64;
+    let encode = move |object: &Arc<Object>, pieces: &mut Pieces| {
+        // It was written before, so it can be.
+        let message = representation::message(form, served, object).unwrap_or_default();
+        pieces.put(&protobuf::item_head(message.len()));
+        pieces.share(message.into());
+    };
+    let mut pieces = Pieces::default();
+    pieces.put(&head);
+    let body = Collection {
+        objects: page.objects.into_iter(),
+        encode: Box::new(encode),
+        pieces,
+        separator: b"",
+        first: true,
+        tail: Some(tail),
+        left: Some(left),
+    };
+    let content_type = Media::Protobuf.content_type(false);
+    let mut response = Answer::typed(StatusCode::OK, content_type, AnyBody::new(body));
+    response.extensions_mut().insert(Estimated(left));
+    Ok(response)
 }
 
 type Encode = Box<dyn Fn(&Arc<Object>, &mut Pieces) + Send + Sync>;
@@ -94,9 +144,11 @@ struct Collection {
     objects: std::vec::IntoIter<Arc<Object>>,
     encode: Encode,
     pieces: Pieces,
+    /// What stands between two objects.
+    separator: &'static [u8],
     first: bool,
     /// What closes the collection; none once it was written.
-    tail: Option<&'static str>,
+    tail: Option<&'static [u8]>,
     /// Bytes still to come, where that is known.
     left: Option<u64>,
 }
@@ -111,12 +163,12 @@ impl Iterator for Collection {
             }
             if let Some(object) = self.objects.next() {
                 if !std::mem::take(&mut self.first) {
-                    self.pieces.put(b",");
+                    self.pieces.put(self.separator);
                 }
                 (self.encode)(&object, &mut self.pieces);
             } else {
                 if let Some(tail) = self.tail.take() {
-                    self.pieces.put(tail.as_bytes());
+                    self.pieces.put(tail);
                 }
                 return self.pieces.next();
             }

@@ -84,7 +84,7 @@ fn options(kind: Kind, part: Subresource, path: &str, query: &Query) -> Value {
             options.insert("ports".into(), ports.collect::<Vec<_>>().into());
         }
         _ => {
-            options.insert("path".into(), proxy::path_below(path).into());
+            options.insert("path".into(), proxy::path_below(kind, path).into());
         }
     }
     Value::Object(options)

@@ -1,4 +1,4 @@
-//! What is done to a finished answer: written as YAML, printed for people, compressed.
+//! What is done to a finished answer: written as YAML or as a message, printed for people, compressed.
 
 use std::io::Write;
 
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::connection::Taken;
 use super::negotiate::Media;
+use super::protobuf;
 use super::query::Query;
 use super::transformed::{Transform, Transformed};
 
@@ -55,7 +56,7 @@ impl Writing {
             return response;
         }
         let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|type_| type_ == "application/json");
-        let response = if is_json && (self.pretty || self.media == Media::Yaml) {
+        let response = if is_json && (self.pretty || self.media != Media::Json) {
             self.rewritten(response).await
         } else {
             response
@@ -68,16 +69,16 @@ impl Writing {
         // Bodies of our own have no error.
         let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let value: Option<Value> = serde_json::from_slice(&bytes).ok();
-        let text = value.and_then(|value| match self.media {
-            Media::Yaml => Some(manifest::to_yaml(&value)),
-            Media::Json => serde_json::to_string_pretty(&value).ok(),
+        let made = value.and_then(|value| match self.media {
+            Media::Yaml => Some(manifest::to_yaml(&value).into_bytes()),
+            // What has no message stays JSON, which its client reads as well.
+            Media::Protobuf => protobuf::of_value(&value),
+            Media::Json => serde_json::to_vec_pretty(&value).ok(),
         });
-        let Some(text) = text else { return Response::from_parts(parts, bytes.into()) };
-        if self.media == Media::Yaml {
-            parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
-        }
+        let Some(made) = made else { return Response::from_parts(parts, bytes.into()) };
+        parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media.content_type(false)));
         parts.extensions.remove::<Estimated>();
-        Response::from_parts(parts, text.into())
+        Response::from_parts(parts, made.into())
     }
 }
 

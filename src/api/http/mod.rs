@@ -13,6 +13,7 @@ mod client_certificate;
 mod collection;
 mod connect_options;
 mod connection;
+mod cross_site;
 pub(crate) mod discovery;
 mod documents;
 mod encoding;
@@ -57,6 +58,7 @@ mod turns;
 mod upgrade;
 mod verdicts;
 mod watch;
+mod watch_socket;
 mod write_options;
 mod written;
 
@@ -77,7 +79,7 @@ use crate::identity::User;
 pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
-use negotiate::Offer;
+use negotiate::{Messages, Offer};
 use request::Target;
 use request_info::RequestInfo;
 use respond::Answer;
@@ -199,7 +201,7 @@ impl Server {
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } => Some(Offer::Plain),
-            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects),
+            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects(Messages::Metadata)),
             Target::Document => None,
         };
         if let Some(offer) = offer {

@@ -1,5 +1,6 @@
 //! Which form of answer a client takes.
 
+use super::protobuf::MEDIA_TYPE as PROTOBUF;
 use crate::ApiError;
 
 /// The forms an object or list is answered in.
@@ -37,6 +38,19 @@ pub(super) enum Media {
     #[default]
     Json,
     Yaml,
+    Protobuf,
+}
+
+impl Media {
+    /// As `Content-Type` has it, of a stream of events or else.
+    pub(super) fn content_type(self, is_stream: bool) -> &'static str {
+        match (self, is_stream) {
+            (Self::Json, _) => "application/json",
+            (Self::Yaml, _) => "application/yaml",
+            (Self::Protobuf, false) => PROTOBUF,
+            (Self::Protobuf, true) => "application/vnd.kubernetes.protobuf;stream=watch",
+        }
+    }
 }
 
 /// What an `Accept` header asks for, of what is served.
@@ -50,17 +64,24 @@ pub(super) struct Accepted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
     /// Objects, also as tables and metadata.
-    Objects,
+    Objects(Messages),
     /// A stream of them, which has no YAML.
-    Stream,
+    Stream(Messages),
     /// Only itself: nothing is known of it that a table could show.
     Plain,
 }
 
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+/// What of an object has a protobuf form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Messages {
+    /// The object and its metadata.
+    Whole,
+    /// Its metadata alone: the kind has none.
+    Metadata,
+}
 
-/// The best of what a client accepts; plain JSON for one that says nothing, and for one that takes only protobuf,
-/// which every such client reads as well.
+/// The best of what a client accepts; plain JSON for one that says nothing, and for one that takes only protobuf
+/// of what has no such form, which every such client reads as well.
 pub(super) fn negotiate(accept: &str, offer: Offer) -> Result<Accepted, ApiError> {
     if accept.trim().is_empty() {
         return Ok(Accepted::default());
@@ -77,7 +98,7 @@ pub(super) fn negotiate(accept: &str, offer: Offer) -> Result<Accepted, ApiError
     {
         return Ok(Accepted::default());
     }
-    let yaml = if offer == Offer::Stream { "" } else { "application/yaml, " };
+    let yaml = if matches!(offer, Offer::Stream(_)) { "" } else { "application/yaml, " };
     Err(ApiError::NotAcceptable(format!(
         "only the following media types are accepted: application/json, {yaml}{PROTOBUF}"
     )))
@@ -106,7 +127,8 @@ impl<'a> Clause<'a> {
     fn accepted(&self, offer: Offer) -> Option<Accepted> {
         let media = match self.media_type {
             "application/json" | "*/*" | "application/*" => Media::Json,
-            "application/yaml" if offer != Offer::Stream => Media::Yaml,
+            "application/yaml" if !matches!(offer, Offer::Stream(_)) => Media::Yaml,
+            PROTOBUF => Media::Protobuf,
             _ => return None,
         };
         let version = match self.version {
@@ -123,7 +145,12 @@ impl<'a> Clause<'a> {
             }
             (Some(_), _) => return None,
         };
-        Some(Accepted { form, media })
+        let is_message = match (offer, form) {
+            (Offer::Plain, _) | (_, Form::Metadata(_)) => true,
+            (Offer::Objects(messages) | Offer::Stream(messages), Form::Object) => messages == Messages::Whole,
+            (_, Form::Table(_)) => false,
+        };
+        (media != Media::Protobuf || is_message).then_some(Accepted { form, media })
     }
 }
 
@@ -139,32 +166,41 @@ mod tests {
         let yaml = |form| Some(Accepted { form, media: Media::Yaml });
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
         let old_table = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+        let protobuf = |form| Some(Accepted { form, media: Media::Protobuf });
+        let (all, custom) = (Offer::Objects(Messages::Whole), Offer::Objects(Messages::Metadata));
+        let stream = Offer::Stream(Messages::Whole);
         let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                        application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
         for (offer, accept, expected) in [
-            (Offer::Objects, "", json(Form::Object)),
-            (Offer::Objects, "application/json", json(Form::Object)),
-            (Offer::Objects, &format!("{table},application/json"), json(Form::Table(V1))),
-            (Offer::Objects, &format!("{old_table},application/json"), json(Form::Table(V1Beta1))),
-            (Offer::Objects, "application/json;as=Table;v=v2,application/json", json(Form::Object)),
-            (Offer::Objects, "application/json;as=Table;v=v2", None),
-            (Offer::Objects, "application/vnd.kubernetes.protobuf,application/json", json(Form::Object)),
-            (Offer::Objects, "application/vnd.kubernetes.protobuf", json(Form::Object)),
-            (Offer::Objects, partial, json(Form::Metadata(V1))),
-            (Offer::Objects, "application/yaml", yaml(Form::Object)),
-            (Offer::Objects, "application/yaml;as=Table;v=v1;g=meta.k8s.io", yaml(Form::Table(V1))),
-            (Offer::Objects, "application/json;q=0.5, application/yaml", yaml(Form::Object)),
-            (Offer::Objects, "text/html,application/xhtml+xml,*/*;q=0.8", json(Form::Object)),
-            (Offer::Objects, "text/html", None),
-            (Offer::Stream, "application/yaml", None),
-            (Offer::Stream, table, json(Form::Table(V1))),
+            (all, "", json(Form::Object)),
+            (all, "application/json", json(Form::Object)),
+            (all, &format!("{table},application/json"), json(Form::Table(V1))),
+            (all, &format!("{old_table},application/json"), json(Form::Table(V1Beta1))),
+            (all, "application/json;as=Table;v=v2,application/json", json(Form::Object)),
+            (all, "application/json;as=Table;v=v2", None),
+            (all, "application/vnd.kubernetes.protobuf,application/json", protobuf(Form::Object)),
+            (all, "application/json,application/vnd.kubernetes.protobuf", json(Form::Object)),
+            (all, &format!("application/vnd.kubernetes.protobuf,{table}"), protobuf(Form::Object)),
+            (all, &table.replace("json", "vnd.kubernetes.protobuf"), json(Form::Object)),
+            (custom, "application/vnd.kubernetes.protobuf,application/json", json(Form::Object)),
+            (custom, "application/vnd.kubernetes.protobuf", json(Form::Object)),
+            (all, partial, protobuf(Form::Metadata(V1))),
+            (custom, partial, protobuf(Form::Metadata(V1))),
+            (stream, "application/vnd.kubernetes.protobuf;stream=watch", protobuf(Form::Object)),
+            (all, "application/yaml", yaml(Form::Object)),
+            (all, "application/yaml;as=Table;v=v1;g=meta.k8s.io", yaml(Form::Table(V1))),
+            (all, "application/json;q=0.5, application/yaml", yaml(Form::Object)),
+            (all, "text/html,application/xhtml+xml,*/*;q=0.8", json(Form::Object)),
+            (all, "text/html", None),
+            (stream, "application/yaml", None),
+            (stream, table, json(Form::Table(V1))),
             (Offer::Plain, table, None),
             (Offer::Plain, &format!("{table},application/json"), json(Form::Object)),
         ] {
             assert_eq!(negotiate(accept, offer).ok(), expected, "{accept} {offer:?}");
         }
         assert_eq!(
-            negotiate("text/html", Offer::Objects).unwrap_err().to_string(),
+            negotiate("text/html", all).unwrap_err().to_string(),
             "only the following media types are accepted: application/json, application/yaml, \
              application/vnd.kubernetes.protobuf"
         );

@@ -5,20 +5,25 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::negotiate::{Form, MetaVersion};
+use super::negotiate::{Accepted, Form, Media, MetaVersion};
+use super::protobuf;
 use super::table::{IncludeObject, Table, TableMeta};
-use crate::Api;
+use crate::{Api, ApiError};
 use object::{Object, ServedKind};
 
-/// One object in the form asked for.
+/// One object in the form and media type asked for.
 pub(super) fn encode_one(
     api: &Api,
     served: ServedKind,
-    form: Form,
+    Accepted { form, media }: Accepted,
     include: IncludeObject,
     object: &Arc<Object>,
-) -> Bytes {
-    match form {
+) -> Result<Bytes, ApiError> {
+    if media == Media::Protobuf {
+        let (api_version, kind) = named(form, served);
+        return Ok(protobuf::enveloped(&api_version, kind, &message(form, served, object)?).into());
+    }
+    Ok(match form {
         Form::Object => served.json(object),
         Form::Table(version) => {
             let metadata =
@@ -29,6 +34,24 @@ pub(super) fn encode_one(
                 .into()
         }
         Form::Metadata(version) => partial(version, object).to_string().into(),
+    })
+}
+
+/// The version and kind of an object in a form, other than a table.
+fn named(form: Form, served: ServedKind) -> (String, &'static str) {
+    match form {
+        Form::Metadata(version) | Form::Table(version) => {
+            (version.api_version().into(), "PartialObjectMetadata")
+        }
+        Form::Object => (served.api_version(), served.kind().info().name),
+    }
+}
+
+/// An object in a form, other than a table, as a message without its envelope.
+pub(super) fn message(form: Form, served: ServedKind, object: &Object) -> Result<Vec<u8>, ApiError> {
+    match form {
+        Form::Metadata(_) | Form::Table(_) => protobuf::partial(object),
+        Form::Object => protobuf::object(served, object),
     }
 }
 

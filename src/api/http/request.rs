@@ -3,7 +3,8 @@
 use http::Method;
 
 use super::metrics::{self, MetricsTarget};
-use super::negotiate::Offer;
+use super::negotiate::{Messages, Offer};
+use super::protobuf::has_form;
 use super::query::Query;
 use super::verdicts::{self, VerdictTarget};
 use crate::ApiError;
@@ -50,10 +51,13 @@ impl ResourceTarget {
     /// What is answered; none where it is not an object.
     pub(super) fn offer(&self, method: &Method, query: &Query) -> Option<Offer> {
         use Subresource::{Attach, Exec, Log, PortForward, Proxy};
+        let messages = if has_form(self.served) { Messages::Whole } else { Messages::Metadata };
         match self.subresource {
             Some(Exec | Attach | Log | PortForward | Proxy) => None,
-            None if *method == Method::GET && query.flag("watch") => Some(Offer::Stream),
-            _ => Some(Offer::Objects),
+            None if *method == Method::GET && (self.watched || query.flag("watch")) => {
+                Some(Offer::Stream(messages))
+            }
+            _ => Some(Offer::Objects(messages)),
         }
     }
 

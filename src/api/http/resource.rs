@@ -13,10 +13,11 @@ use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::sent::read_object;
 use super::shown::Shown;
+use super::upgrade::Upgrade;
 use super::written::{answer_one, answer_written, scale_in};
 use super::{
     Server, applying, body, collection, connect_options, list, logs, node_proxy, port_forward, proxy,
-    sessions, watch, write_options,
+    sessions, upgrade, watch, watch_socket, write_options,
 };
 use crate::Part;
 use crate::admission::Operation;
@@ -40,7 +41,12 @@ pub(super) async fn answer(
     let key = target.key();
     match (target.subresource, key, method) {
         (None, _, Method::GET) if target.watched || wanted.query.flag("watch") => {
-            watch::answer(server, &target, wanted)
+            let events = watch::answer(server, &target, wanted)?;
+            if upgrade::is_web_socket(request.headers()) {
+                watch_socket::answer(server, Upgrade::of(request).await?, events)
+            } else {
+                Ok(events)
+            }
         }
         _ if target.watched => Err(not_allowed()),
         (None, None, Method::GET) => list_answer(server, &target, wanted).await,
@@ -105,7 +111,8 @@ async fn subresource(
             port_forward::answer(server, key, request, &wanted.query).await
         }
         (Subresource::Proxy, method) if target.kind() == Kind::Node => {
-            node_proxy::answer(server, &key.name, proxy::path_below(request.uri().path()), &method)
+            let path = proxy::path_below(Kind::Node, request.uri().path());
+            node_proxy::answer(server, &key.name, &path, &method)
         }
         (Subresource::Proxy, _) => proxy::answer(server, target.kind(), key, request).await,
         _ => Err(not_allowed()),
@@ -130,7 +137,7 @@ async fn list_answer(
     let namespace = target.namespace.as_deref();
     let page = server.inner.pages.page(server.api(), target.served, namespace, &wanted.query).await?;
     let revision = page.revision;
-    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)))
+    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)?))
 }
 
 async fn create(
@@ -272,7 +279,7 @@ async fn delete_collection(
     server.api().durable(revision).await?;
     let objects = server.api().in_version(deleted, target.served, Source::Fresh).await?;
     let page = list::Page { revision, objects, next: None, remaining: 0 };
-    Ok(collection::answer(server, target.served, page, wanted))
+    collection::answer(server, target.served, page, wanted)
 }
 
 async fn change_scale(
@@ -312,10 +319,10 @@ async fn evict(
     request: Request,
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let mut body = body::read_optional_value(request).await?;
-    let inner = body.as_mut().and_then(|body| body.get_mut("deleteOptions")).map(Value::take);
+    let eviction = body::read_optional_value(request).await?;
+    let inner = eviction.as_ref().and_then(|eviction| eviction.get("deleteOptions")).cloned();
     let options = write_options::of_delete(inner, wanted)?;
-    let evict = || server.api().evict(key, &options);
+    let evict = || server.api().evict_by(key, eviction.as_ref(), &options);
     server.in_turn_below((Kind::Pod, "eviction"), &[Operation::Create], evict).await?;
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::CREATED, &done(201))
@@ -342,11 +349,10 @@ pub(super) async fn bind(
         }
     };
     let pod = Key::new(namespace, name);
-    let (user, warnings) = (wanted.user.clone(), wanted.warnings.clone());
-    let options = WriteOptions { user, warnings, ..WriteOptions::default() };
+    let options = write_options::of_write(wanted)?;
     let bind = || server.api().bind_to(&pod, binding, &options);
     let bound = server.in_turn_below((Kind::Pod, "binding"), &[Operation::Create], bind).await?;
-    server.api().durable(bound.object().revision()).await?;
+    server.settle(bound.object(), &options).await?;
     Answer::json(StatusCode::CREATED, &done(201))
 }
 
@@ -362,8 +368,7 @@ async fn issue_token(
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let body = body::read_value(request).await?.value;
-    let (user, warnings) = (wanted.user.clone(), wanted.warnings.clone());
-    let options = WriteOptions { user, warnings, ..WriteOptions::default() };
+    let options = write_options::of_write(wanted)?;
     let issue = || {
         let kind = Kind::ServiceAccount;
         let body =
@@ -371,7 +376,14 @@ async fn issue_token(
         let request = serde_json::from_value(body)
             .map_err(|error| ApiError::BadRequest(format!("TokenRequest cannot be read: {error}")))?;
         authorization::restrict_token(server.api(), wanted.user.as_deref(), account, &request)?;
-        server.api().issue_token(account, request)
+        let mut issued = server.api().issue_token(account, request)?;
+        if options.dry_run
+            && let Some(status) = &mut issued.status
+        {
+            // It would hold as any other does.
+            status.token = Some(String::new());
+        }
+        Ok(issued)
     };
     let below = (Kind::ServiceAccount, "token");
     let issued = server.in_turn_below(below, &[Operation::Create], issue).await?;

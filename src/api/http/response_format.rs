@@ -71,6 +71,11 @@ impl ResponseFormat {
         self.form
     }
 
+    /// How the answer is written.
+    pub(super) fn accepted(&self) -> Accepted {
+        Accepted { form: self.form, media: self.writing.media }
+    }
+
     /// The `Accept` header.
     pub(super) fn accept(&self) -> &str {
         &self.accept

@@ -11,13 +11,16 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 use rand::Rng;
+use serde_json::Value;
 
 use super::Server;
 use super::connection::Taken;
 use super::list_options::{ListOptions, revision};
-use super::negotiate::Form;
+use super::negotiate::{Accepted, Form, Media};
 use super::on_demand::{self, Outlet};
 use super::pieces::Pieces;
+use super::protobuf;
+use super::representation::encode_one;
 use super::request::ResourceTarget;
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
@@ -48,18 +51,19 @@ pub(super) fn answer(
     ListOptions::check_watch(query)?;
     let from = revision(query)?.map_or(0, |revision| revision.0);
     let send_initial = query.flag("sendInitialEvents");
+    let media = wanted.accepted().media;
     let view = View {
         served: target.served,
         namespace: target.namespace.clone(),
         selection,
-        form: wanted.form(),
+        accepted: wanted.accepted(),
         include: query.include_object(),
         api: api.clone(),
     };
     let lists_first = send_initial || (from == 0 && query.get("sendInitialEvents").is_none());
     // A plain watch waits for a revision that lies ahead; the state as of then cannot be sent first.
     if send_initial && let Err(error) = super::list::not_older_than(api, query) {
-        return Ok(refusal(&error));
+        return Ok(refusal(media, &error));
     }
     let (initial, after) = if lists_first {
         let snapshot = api.list(kind, view.namespace.as_deref());
@@ -70,7 +74,7 @@ pub(super) fn answer(
     let mut watcher = api.watch(kind, after, Visibility::Durable);
     let first = match watcher.take() {
         Ok(first) => first,
-        Err(gone) => return Ok(refusal(&expired(&gone))),
+        Err(gone) => return Ok(refusal(media, &expired(&gone))),
     };
     let timeout = match query.number::<u64>("timeoutSeconds")?.filter(|s| *s > 0) {
         Some(seconds) => Duration::from_secs(seconds),
@@ -93,7 +97,7 @@ pub(super) fn answer(
         }
     });
     let body = Body::from_stream(futures::StreamExt::map(stream, Ok::<_, Infallible>));
-    Ok(Shown::up_to(after, followed(body)))
+    Ok(Shown::up_to(after, followed(media, body)))
 }
 
 /// Waits until the definition of the kind is gone, or does not serve the version any more, and all that was before is
@@ -113,21 +117,21 @@ async fn no_longer_served(api: Api, served: ServedKind) {
 }
 
 /// A watch that cannot be: once the request is understood, Kubernetes tells so in the stream.
-fn refusal(error: &ApiError) -> Response {
+fn refusal(media: Media, error: &ApiError) -> Response {
     let mut out = Pieces::default();
-    put_error(&mut out, error);
-    followed(out.next().unwrap_or_default().into())
+    put_error(&mut out, media, error);
+    followed(media, out.next().unwrap_or_default().into())
 }
 
-fn followed(body: Body) -> Response {
-    let mut response = Answer::typed(StatusCode::OK, "application/json", body);
+fn followed(media: Media, body: Body) -> Response {
+    let mut response = Answer::typed(StatusCode::OK, media.content_type(true), body);
     response.extensions_mut().insert(Taken::Followed);
     response
 }
 
-fn put_error(out: &mut Pieces, error: &ApiError) {
-    let status = serde_json::to_vec(&error.to_status()).unwrap_or_default();
-    put_event(out, "ERROR", status.into());
+fn put_error(out: &mut Pieces, media: Media, error: &ApiError) {
+    let status = serde_json::to_value(error.to_status()).unwrap_or_default();
+    put_value(out, media, "ERROR", &status);
 }
 
 fn expired(error: &Expired) -> ApiError {
@@ -139,7 +143,7 @@ struct View {
     served: ServedKind,
     namespace: Option<String>,
     selection: Selection,
-    form: Form,
+    accepted: Accepted,
     include: IncludeObject,
     api: Api,
 }
@@ -194,8 +198,11 @@ impl View {
     }
 
     fn encode(&self, out: &mut Pieces, type_: &str, object: &Arc<Object>) {
-        let body = super::representation::encode_one(&self.api, self.served, self.form, self.include, object);
-        put_event(out, type_, body);
+        let encoded = encode_one(&self.api, self.served, self.accepted, self.include, object);
+        match encoded {
+            Ok(object) => put_event(out, self.accepted.media, type_, object),
+            Err(error) => put_error(out, self.accepted.media, &error),
+        }
     }
 
     fn bookmark(&self, out: &mut Pieces, revision: Revision, ends_initial: bool) {
@@ -205,7 +212,7 @@ impl View {
         if ends_initial {
             metadata["annotations"] = serde_json::json!({"k8s.io/initial-events-end": "true"});
         }
-        let object = match self.form {
+        let object = match self.accepted.form {
             Form::Object => serde_json::json!({
                 "kind": name, "apiVersion": version, "metadata": metadata}),
             Form::Metadata(version) => serde_json::json!({
@@ -216,11 +223,20 @@ impl View {
                 "rows": [{"cells": [], "object": {"kind": "PartialObjectMetadata",
                     "apiVersion": version.api_version(), "metadata": metadata}}]}),
         };
-        put_event(out, "BOOKMARK", object.to_string().into());
+        put_value(out, self.accepted.media, "BOOKMARK", &object);
     }
 }
 
-fn put_event(out: &mut Pieces, type_: &str, object: Bytes) {
+/// What is no stored object.
+fn put_value(out: &mut Pieces, media: Media, type_: &str, value: &Value) {
+    let message = if media == Media::Protobuf { protobuf::of_value(value) } else { None };
+    put_event(out, media, type_, message.unwrap_or_else(|| value.to_string().into_bytes()).into());
+}
+
+fn put_event(out: &mut Pieces, media: Media, type_: &str, object: Bytes) {
+    if media == Media::Protobuf {
+        return out.share(protobuf::event(type_, &object).into());
+    }
     out.put(b"{\"type\":\"");
     out.put(type_.as_bytes());
     out.put(b"\",\"object\":");
@@ -262,7 +278,7 @@ impl Run {
                 some.retain(|object| self.view.shows(object));
             }
             let shown = self.view.in_version(some);
-            for object in whole(&mut to, shown).await? {
+            for object in whole(&mut to, self.view.accepted.media, shown).await? {
                 if self.view.shows(&object) {
                     self.view.encode(&mut out, "ADDED", &object);
                     send_full(&mut out, &mut to).await?;
@@ -292,7 +308,7 @@ impl Run {
                 changes = self.watcher.next() => match changes {
                     Ok(changes) => self.send_changes(changes, &mut to).await?,
                     Err(error) => {
-                        put_error(&mut out, &expired(&error));
+                        put_error(&mut out, self.view.accepted.media, &expired(&error));
                         return send_all(&mut out, &mut to).await;
                     }
                 },
@@ -322,7 +338,7 @@ impl Run {
 
     async fn send_changes(&self, changes: Vec<Change>, to: &mut Outlet) -> Result<(), Gone> {
         let mut out = Pieces::default();
-        for change in whole(to, self.view.changes(changes)).await? {
+        for change in whole(to, self.view.accepted.media, self.view.changes(changes)).await? {
             if let Some((type_, object)) = self.view.event(&change) {
                 self.view.encode(&mut out, type_, &object);
                 send_full(&mut out, to).await?;
@@ -334,7 +350,11 @@ impl Run {
 
 /// Waits for what others have to do for a watch, as long as its client does. Where they fail, the client is told, and the
 /// watch ends.
-async fn whole<T>(to: &mut Outlet, made: impl Future<Output = Result<T, ApiError>>) -> Result<T, Gone> {
+async fn whole<T>(
+    to: &mut Outlet,
+    media: Media,
+    made: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, Gone> {
     let made = tokio::select! {
         biased;
         made = made => made,
@@ -344,7 +364,7 @@ async fn whole<T>(to: &mut Outlet, made: impl Future<Output = Result<T, ApiError
         Ok(made) => Ok(made),
         Err(error) => {
             let mut out = Pieces::default();
-            put_error(&mut out, &error);
+            put_error(&mut out, media, &error);
             send_all(&mut out, to).await?;
             Err(Gone)
         }

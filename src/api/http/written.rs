@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
 use k8s_openapi::api::autoscaling::v1::Scale;
 
 use super::Server;
+use super::negotiate::Media;
 use super::representation::encode_one;
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
@@ -26,8 +28,12 @@ pub(super) async fn answer_one(
 ) -> Result<Response, ApiError> {
     let shown = server.api().in_version(vec![object.clone()], served, Source::Fresh).await?;
     let shown = shown.first().unwrap_or(object);
-    let bytes = encode_one(server.api(), served, wanted.form(), wanted.query.include_object(), shown);
-    Ok(Shown::up_to(object.revision(), Answer::bytes(status, bytes)))
+    let accepted = wanted.accepted();
+    let bytes = encode_one(server.api(), served, accepted, wanted.query.include_object(), shown)?;
+    // YAML is made of finished answers.
+    let media = if accepted.media == Media::Protobuf { Media::Protobuf } else { Media::Json };
+    let response = Answer::typed(status, media.content_type(false), Body::from(bytes));
+    Ok(Shown::up_to(object.revision(), response))
 }
 
 /// The object as it was stored, once it is durable.

@@ -180,11 +180,11 @@ fn go_type(shape: &Shape) -> String {
         }
         .into(),
         Shape::Object(id) => {
-            let name = &graph().get(*id).name;
+            let name = graph().get(*id).name;
             let mut parts = name.rsplit('.');
             match (parts.next(), parts.next()) {
                 (Some(ty), Some(package)) => format!("{package}.{ty}"),
-                _ => name.clone(),
+                _ => name.to_string(),
             }
         }
         Shape::List(items) => format!("[]{}", go_type(items)),

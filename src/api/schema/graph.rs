@@ -1,17 +1,33 @@
-//! The type graph and how it is read out of the schemas.
+//! The type graph and how it is read out of its table, `types.txt`.
+//!
+//! A line is a type and its fields, `name:shape`. A shape is a leaf (`string`, `int32` …), `any`, the name of another type,
+//! `[]` and the shape of a list's elements, or `{}` and that of a map's values. What every name begins with, `io.k8s.`, is left
+//! out. The table is made from the schemas of `k8s-openapi`, whose making would cost each start twenty megabytes.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value};
-
-use super::merge_keys::{MapType, MergeRule, atomic_type, merge_rule};
+use super::merge_keys::{MapType, MergeRule, atomic_type, merge_rules};
 use super::roots;
 use object::managed::compact::FieldName;
+
+const TABLE: &str = include_str!("types.txt");
+
+/// The name of a schema without what nearly all begin with.
+pub(super) fn bare(name: &str) -> &str {
+    name.strip_prefix("io.k8s.").unwrap_or(name)
+}
 
 /// A type of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId(u16);
+
+impl TypeId {
+    /// Its place among all types.
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
 
 /// A leaf value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +54,37 @@ pub enum Scalar {
     Quantity,
 }
 
+impl Scalar {
+    const ALL: [Self; 10] = [
+        Self::String,
+        Self::Bytes,
+        Self::Time,
+        Self::MicroTime,
+        Self::Int32,
+        Self::Int64,
+        Self::Double,
+        Self::Bool,
+        Self::IntOrString,
+        Self::Quantity,
+    ];
+
+    /// As the table of types has it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Bytes => "bytes",
+            Self::Time => "time",
+            Self::MicroTime => "microtime",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Double => "double",
+            Self::Bool => "bool",
+            Self::IntOrString => "int-or-string",
+            Self::Quantity => "quantity",
+        }
+    }
+}
+
 /// What a value looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -57,7 +104,7 @@ pub enum Shape {
 #[derive(Clone, Debug)]
 pub struct Field {
     /// Its JSON name.
-    pub(crate) name: String,
+    pub(crate) name: &'static str,
     /// Its name's number, as sets of fields have it.
     pub(crate) number: Option<FieldName>,
     /// What it holds.
@@ -69,8 +116,8 @@ pub struct Field {
 /// An object with known fields.
 #[derive(Debug)]
 pub struct ObjectType {
-    /// The schema's name, e.g. `io.k8s.api.core.v1.PodSpec`.
-    pub(crate) name: String,
+    /// The schema's name without what all begin with, e.g. `api.core.v1.PodSpec`.
+    pub(crate) name: &'static str,
     /// Sorted by name.
     pub(crate) fields: Vec<Field>,
     /// Whether server-side apply owns it as a whole.
@@ -80,7 +127,7 @@ pub struct ObjectType {
 impl ObjectType {
     /// The field of this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.binary_search_by(|f| f.name.as_str().cmp(name)).ok().map(|i| &self.fields[i])
+        self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|i| &self.fields[i])
     }
 
     /// The field of this name at or behind a place, which becomes the place behind it: quicker than [`ObjectType::field`]
@@ -92,8 +139,8 @@ impl ObjectType {
     }
 
     /// The Go type's name, as error messages have it: `PodSpec`.
-    pub(crate) fn short_name(&self) -> &str {
-        self.name.rsplit('.').next().unwrap_or(&self.name)
+    pub(crate) fn short_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
     }
 }
 
@@ -101,19 +148,19 @@ impl ObjectType {
 #[derive(Debug)]
 pub struct Graph {
     types: Vec<ObjectType>,
-    shapes: HashMap<String, Shape>,
+    /// By name.
+    ids: HashMap<&'static str, TypeId>,
     roots: Vec<Option<TypeId>>,
 }
 
-/// The one graph; the first call makes it (some milliseconds).
+/// The one graph; the first call reads it (about a millisecond).
 pub fn graph() -> &'static Graph {
     static GRAPH: OnceLock<Graph> = OnceLock::new();
-    GRAPH.get_or_init(|| Graph::read(&roots::definitions(roots::all())))
+    GRAPH.get_or_init(|| Graph::read(TABLE))
 }
 
 impl Graph {
-    /// All types.
-    #[cfg(test)]
+    /// All types, in the order of their ids.
     pub(crate) fn types(&self) -> impl Iterator<Item = &ObjectType> {
         self.types.iter()
     }
@@ -126,90 +173,47 @@ impl Graph {
 
     /// The type whose schema has this name.
     pub(crate) fn named(&self, schema: &str) -> Option<TypeId> {
-        match self.shapes.get(schema) {
-            Some(Shape::Object(id)) => Some(*id),
-            _ => None,
-        }
+        self.ids.get(bare(schema)).copied()
     }
 
     /// What a type id stands for.
     pub fn get(&self, id: TypeId) -> &ObjectType {
-        &self.types[usize::from(id.0)]
+        &self.types[id.index()]
     }
 
-    fn read(definitions: &Map<String, Value>) -> Self {
-        let mut shapes = HashMap::new();
-        let mut objects: Vec<(&String, &Map<String, Value>)> = Vec::new();
-        for (name, schema) in definitions {
-            let shape = match schema.get("properties") {
-                Some(Value::Object(properties)) => {
-                    objects.push((name, properties));
-                    Shape::Object(TypeId((objects.len() - 1) as u16))
-                }
-                _ => leaf(name, schema),
-            };
-            shapes.insert(name.clone(), shape);
-        }
-        let types = objects
-            .into_iter()
-            .map(|(name, properties)| {
-                let mut fields: Vec<Field> = properties
-                    .iter()
-                    .map(|(field, schema)| Field {
-                        name: field.clone(),
-                        number: FieldName::of(field),
-                        shape: shape(schema, &shapes),
-                        merge: merge_rule(name, field),
-                    })
-                    .collect();
-                fields.sort_by(|a, b| a.name.cmp(&b.name));
-                let map = if atomic_type(name) { MapType::Atomic } else { MapType::Granular };
-                ObjectType { name: name.clone(), fields, map }
-            })
-            .collect();
-        let roots = roots::all()
-            .map(|r| match shapes.get(&(r.schema)()) {
-                Some(Shape::Object(id)) => Some(*id),
-                _ => None,
-            })
-            .collect();
-        Self { types, shapes, roots }
+    fn read(table: &'static str) -> Self {
+        let lines = || table.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
+        let ids = lines().zip(0..).map(|((name, _), at)| (name, TypeId(at))).collect();
+        let types = lines().map(|(name, fields)| object_type(name, fields, &ids)).collect();
+        let root = |root: &roots::Root| ids.get(bare(&(root.schema)())).copied();
+        let roots = roots::all().map(root).collect();
+        Self { types, ids, roots }
     }
 }
 
-/// A definition without properties: a named leaf, or anything at all.
-fn leaf(name: &str, schema: &Value) -> Shape {
-    match name.rsplit('.').next().unwrap_or(name) {
-        "Quantity" => Shape::Scalar(Scalar::Quantity),
-        "IntOrString" => Shape::Scalar(Scalar::IntOrString),
-        "Time" => Shape::Scalar(Scalar::Time),
-        "MicroTime" => Shape::Scalar(Scalar::MicroTime),
-        _ => shape(schema, &HashMap::new()),
-    }
+fn object_type(name: &'static str, fields: &'static str, ids: &HashMap<&str, TypeId>) -> ObjectType {
+    let map = if atomic_type(name) { MapType::Atomic } else { MapType::Granular };
+    let merging = merge_rules(name);
+    let fields = fields.split(' ').filter_map(|field| field.split_once(':'));
+    let fields = fields.map(|(field, text)| Field {
+        name: field,
+        number: FieldName::of(field),
+        shape: shape(text, ids),
+        merge: merging.iter().find(|(of, _)| *of == field).map_or_else(MergeRule::default, |(_, rule)| *rule),
+    });
+    ObjectType { name, fields: fields.collect(), map }
 }
 
-fn shape(schema: &Value, named: &HashMap<String, Shape>) -> Shape {
-    // A reference with siblings stands in an `allOf` of one.
-    if let Some([only]) = schema.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
-        return shape(only, named);
+fn shape(text: &str, ids: &HashMap<&str, TypeId>) -> Shape {
+    if let Some(items) = text.strip_prefix("[]") {
+        return Shape::List(Box::new(shape(items, ids)));
     }
-    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-        let name = reference.rsplit('/').next().unwrap_or(reference);
-        return named.get(name).cloned().unwrap_or(Shape::Any);
+    if let Some(values) = text.strip_prefix("{}") {
+        return Shape::Map(Box::new(shape(values, ids)));
     }
-    let format = schema.get("format").and_then(Value::as_str).unwrap_or("");
-    match schema.get("type").and_then(Value::as_str) {
-        Some("string") if format == "byte" => Shape::Scalar(Scalar::Bytes),
-        Some("string") => Shape::Scalar(Scalar::String),
-        Some("boolean") => Shape::Scalar(Scalar::Bool),
-        Some("integer") if format == "int32" => Shape::Scalar(Scalar::Int32),
-        Some("integer") => Shape::Scalar(Scalar::Int64),
-        Some("number") => Shape::Scalar(Scalar::Double),
-        Some("array") => Shape::List(Box::new(schema.get("items").map_or(Shape::Any, |s| shape(s, named)))),
-        Some("object") => match schema.get("additionalProperties") {
-            Some(values @ Value::Object(_)) => Shape::Map(Box::new(shape(values, named))),
-            _ => Shape::Any,
-        },
-        _ => Shape::Any,
+    if let Some(id) = ids.get(text) {
+        return Shape::Object(*id);
     }
+    let leaf = Scalar::ALL.into_iter().find(|leaf| leaf.word() == text);
+    leaf.map_or(Shape::Any, Shape::Scalar)
 }

@@ -276,8 +276,18 @@ static ATOMIC_TYPES: &[&str] = &[
 
 /// The rule of one field; fields without an entry have the default rule.
 pub(crate) fn merge_rule(type_name: &str, field: &str) -> MergeRule {
+    let of_type = rules_of(type_name);
+    of_type.filter(|(name, _)| *name == field).map(|(_, rule)| rule).next().unwrap_or(MergeRule::NONE)
+}
+
+/// How the fields of a type merge; those that are not named merge as [`MergeRule::default`] says.
+pub(super) fn merge_rules(type_name: &str) -> Vec<(&'static str, MergeRule)> {
+    rules_of(type_name).collect()
+}
+
+fn rules_of(type_name: &str) -> impl Iterator<Item = (&'static str, MergeRule)> {
     let short = short_name(type_name);
-    FIELDS.iter().find(|(t, f, _)| *t == short && *f == field).map_or(MergeRule::NONE, |(_, _, rule)| *rule)
+    FIELDS.iter().filter(move |(of, _, _)| *of == short).map(|(_, field, rule)| (*field, *rule))
 }
 
 /// Whether server-side apply owns this type as a whole.

@@ -1,4 +1,4 @@
-//! The shape of every type the API takes: one graph, made once from the schemas of `k8s-openapi`.
+//! The shape of every type the API takes: one graph, made from the schemas of `k8s-openapi`.
 //!
 //! Patches, field validation, protobuf decoding and field ownership all walk this graph instead of
 //! the generated types, so each of them is one small piece of code and not one copy a type.
@@ -10,6 +10,8 @@ mod graph;
 mod merge_keys;
 mod nulls;
 pub(crate) mod roots;
+#[cfg(test)]
+mod table;
 
 pub(crate) use check::{SchemaReport, schema_check};
 pub(crate) use duplicates::duplicate_fields;

@@ -27,7 +27,7 @@ impl Api {
         };
         rules::check_binding(&binding, &pod.name)?;
         let node = binding.target.name.as_deref().unwrap_or_default();
-        self.assign(pod, binding.metadata.uid.as_deref().unwrap_or_default(), node)
+        self.assign(pod, binding.metadata.uid.as_deref().unwrap_or_default(), node, options)
     }
 
     /// Assigns the pod with this uid (any, when empty) to a node.
@@ -47,10 +47,16 @@ impl Api {
         self.bind_to(pod, Binding { metadata, target }, &WriteOptions::default())
     }
 
-    fn assign(&self, pod: &Key, uid: &str, node: &str) -> Result<Shared<Pod>, ApiError> {
+    fn assign(
+        &self,
+        pod: &Key,
+        uid: &str,
+        node: &str,
+        options: &WriteOptions,
+    ) -> Result<Shared<Pod>, ApiError> {
         let refuse = |message: String| Err(ApiError::conflict(Kind::Pod, &pod.name, message));
         let now = self.clock().time();
-        self.modify_part::<Pod>(pod, Part::System, |value| {
+        self.modify_part_by::<Pod>(pod, Part::System, options, |value| {
             let meta = &value.metadata;
             if !uid.is_empty() && meta.uid.as_deref() != Some(uid) {
                 let found = meta.uid.clone().unwrap_or_default();

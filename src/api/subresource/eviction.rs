@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
 
 use crate::Part;
 use crate::{Api, ApiError, Cause, DeleteOptions};
@@ -17,8 +18,18 @@ const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
 impl Api {
     /// Deletes a pod if its disruption budget allows.
     pub fn evict(&self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+        self.evict_by(key, None, options)
+    }
+
+    /// As [`Api::evict`]; `eviction` is what asks for it, as a client sent it.
+    pub(crate) fn evict_by(
+        &self,
+        key: &Key,
+        eviction: Option<&Value>,
+        options: &DeleteOptions,
+    ) -> Result<(), ApiError> {
         let pod = self.get_as::<Pod>(key)?;
-        self.admit_eviction(key, options)?;
+        self.admit_eviction(key, eviction, options)?;
         if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != pod.uid()) {
             let found = pod.uid();
             return Err(ApiError::conflict(

@@ -159,7 +159,7 @@ impl Api {
         key: &Key,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
     ) -> Result<Shared<T>, ApiError> {
-        self.modify_owned(key, Part::Status, &Ownership::Unasked, edit)
+        self.modify_owned(key, Part::Status, &WriteOptions::default(), &Ownership::Unasked, edit)
     }
 
     pub(super) fn modify_part<T: Typed>(
@@ -168,17 +168,29 @@ impl Api {
         part: Part,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
     ) -> Result<Shared<T>, ApiError> {
-        self.modify_owned(key, part, &Ownership::Tracked, edit)
+        self.modify_owned(key, part, &WriteOptions::default(), &Ownership::Tracked, edit)
+    }
+
+    /// As [`Api::modify_part`], on somebody's behalf: a dry run shows what would become of it.
+    pub(super) fn modify_part_by<T: Typed>(
+        &self,
+        key: &Key,
+        part: Part,
+        options: &WriteOptions,
+        edit: impl FnMut(&mut T) -> Result<(), ApiError>,
+    ) -> Result<Shared<T>, ApiError> {
+        self.modify_owned(key, part, options, &Ownership::Tracked, edit)
     }
 
     fn modify_owned<T: Typed>(
         &self,
         key: &Key,
         part: Part,
+        options: &WriteOptions,
         ownership: &Ownership,
         mut edit: impl FnMut(&mut T) -> Result<(), ApiError>,
     ) -> Result<Shared<T>, ApiError> {
-        let stored = self.change_owned(T::kind(), key, part, &WriteOptions::default(), |current| {
+        let stored = self.change_owned(T::kind(), key, part, options, |current| {
             let mut next = current.clone();
             let value = next.get_mut::<T>().ok_or_else(|| ApiError::not_found(T::kind(), key))?;
             edit(value)?;

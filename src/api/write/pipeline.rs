@@ -165,6 +165,9 @@ impl<'a> Write<'a> {
             && object.same_content(old)
             && object.managed_fields().owned_the_same(old.managed_fields())
         {
+            if self.options.user.is_some() {
+                admission::validate(self.api, self.part, asked.as_ref(), Some(old), &object, self.options)?;
+            }
             return Ok(None);
         }
         self.finish(object, asked.as_ref(), mutated.events).map(Some)

@@ -7,7 +7,7 @@ mod status;
 
 use std::cmp::Ordering;
 
-use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 
 use super::context::Context;
@@ -154,14 +154,15 @@ impl<S: Replicated> Replication<S> {
         if before.as_ref() == Some(&counted.status) {
             return Ok(());
         }
+        let next = counted.status;
         // Unchanged in what the kind can say, it is not written.
         let written = self.api.modify_status::<S>(&set.key(), |fresh| {
             if fresh.metadata().uid.as_deref() != Some(set.uid()) {
                 return Err(ApiError::not_found(S::kind(), &set.key()));
             }
-            let before = fresh.status();
-            fresh
-                .set_status(status::count(&**set, before.as_ref(), active, terminating, failure, now).status);
+            // The pods are counted already; only conditions follow from the status that is there.
+            let conditions = status::conditions(fresh.status().as_ref(), failure, now);
+            fresh.set_status(ReplicaSetStatus { conditions, ..next.clone() });
             Ok(())
         });
         ignore_not_found(written)

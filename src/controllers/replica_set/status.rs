@@ -61,7 +61,7 @@ pub(super) fn count(
 }
 
 /// The conditions with ReplicaFailure as it is now; while it lasts the first failure stands.
-fn conditions(
+pub(super) fn conditions(
     previous: Option<&ReplicaSetStatus>,
     failure: Option<&Failure>,
     now: Timestamp,

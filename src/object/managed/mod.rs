@@ -249,7 +249,7 @@ impl ManagedFields {
     }
 
     /// As `metadata.managedFields` has them.
-    pub(crate) fn to_value(&self) -> Value {
+    pub fn to_value(&self) -> Value {
         self.entries().iter().map(Entry::to_value).collect()
     }
 }

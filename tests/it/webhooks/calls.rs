@@ -348,6 +348,52 @@ async fn a_configuration_that_blocks_everything_can_be_deleted_api_16() {
     assert_eq!(post(&face, MAPS, &map("m")).await.status, 201);
 }
 
+/// Who asks for what is there already is refused as anybody else is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_changes_nothing_is_asked_about_api_16() {
+    let webhook = Webhook::start(|_, review| {
+        let is_update = review["request"]["operation"] == "UPDATE";
+        Reply::Json(if is_update { denied(review, &json!({"message": "no"})) } else { allowed(review) })
+    });
+    let face = Face::new();
+    let rules =
+        json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]);
+    let webhooks = [hook("w.made.test", &webhook.client_config("/"), &json!({ "rules": rules }))];
+    configure(&face, VALIDATING, "c", &webhooks).await;
+    assert_eq!(post(&face, MAPS, &map("m")).await.status, 201);
+    let merge = [OWNER, ("content-type", "application/merge-patch+json")];
+    let refused = face.ask(Method::PATCH, &format!("{MAPS}/m"), &merge, "{}").await;
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert_eq!(webhook.seen().len(), 2);
+}
+
+/// A namespace that goes while a webhook thinks takes nothing that would stay when it is gone (API-10).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_namespace_may_go_while_a_webhook_is_asked_api_16() {
+    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let face = std::sync::Arc::new(Face::new());
+    configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}});
+    assert_eq!(post(&face, "/api/v1/namespaces", &namespace).await.status, 201);
+    let maps = "/api/v1/namespaces/going/configmaps";
+    let writer = tokio::spawn({
+        let face = face.clone();
+        async move { post(&face, maps, &map("m")).await }
+    });
+    let asked = async {
+        while webhook.seen().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), asked).await.unwrap();
+    let gone = face.ask(Method::DELETE, "/api/v1/namespaces/going", &[OWNER], "").await;
+    assert_eq!(gone.status, 200, "{}", gone.body);
+    webhook.let_go();
+    let refused = writer.await.unwrap();
+    assert!([403, 404].contains(&refused.status.as_u16()), "{}", refused.body);
+    assert_eq!(face.get(maps, &[]).await.json()["items"], json!([]));
+}
+
 /// A webhook that hangs holds a bounded number of requests, each of its own kind; all others are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {

@@ -89,7 +89,6 @@ async fn a_webhook_is_told_what_is_done_to_what_api_16() {
                 "UPDATE /v1/configmaps - /v1.ConfigMap m v1:ConfigMap v1:ConfigMap {meta}:UpdateOptions"
             )],
         ),
-        // What changes nothing is asked about by nobody that could refuse it as it would be stored.
         (
             Method::DELETE,
             format!("{namespaced}/configmaps"),

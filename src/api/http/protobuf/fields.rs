@@ -25,11 +25,11 @@ pub(super) enum Entry {
 /// The fields of one message by number.
 pub(super) type Fields = HashMap<u32, Entry>;
 
-/// The fields of a message with this schema name; `None` when it has no protobuf form.
+/// The fields of a message of this name, e.g. `api.core.v1.Pod`; `None` when it has no protobuf form.
 pub(super) fn fields(message: &str) -> Option<&'static Fields> {
     static TABLE: OnceLock<HashMap<&'static str, Fields>> = OnceLock::new();
     let table = TABLE.get_or_init(|| TEXT.lines().filter_map(line).collect());
-    table.get(message.strip_prefix("io.k8s.")?)
+    table.get(message)
 }
 
 fn line(line: &'static str) -> Option<(&'static str, Fields)> {

@@ -22,7 +22,7 @@ pub(super) fn read_message(ty: TypeId, bytes: &[u8]) -> Result<Value, ProtobufEr
 fn object(ty: TypeId, bytes: &[u8], depth: usize) -> Result<Value, ProtobufError> {
     let object = graph().get(ty);
     let mut entries = Map::new();
-    read_into(&mut entries, object, &object.name, bytes, depth)?;
+    read_into(&mut entries, object, object.name, bytes, depth)?;
     Ok(Value::Object(entries))
 }
 

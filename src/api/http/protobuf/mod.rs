@@ -1,17 +1,22 @@
-//! Bodies in Kubernetes' protobuf encoding, read into JSON values.
+//! Kubernetes' protobuf encoding: bodies are read into JSON values, answers written from objects.
 //!
-//! kubectl sends them for most `create` commands and takes no refusal. The field numbers stand in one table
-//! (`fields.txt`), the schema graph knows what a field holds, so no generated code is needed.
-//!
-//! Answers are always JSON, so nothing here encodes.
+//! kubectl sends such bodies for most `create` commands and takes no refusal; controllers on client-go ask for such answers.
+//! The field numbers stand in one table (`fields.txt`), the schema graph knows what a field holds, so no generated code
+//! is needed.
 
+mod answer;
+mod encode;
 mod fields;
 mod message;
 mod wire;
+mod writing;
 
 use serde_json::Value;
 
 use crate::schema::{TypeId, graph, roots};
+pub(super) use answer::{
+    ListFrame, enveloped, event, has_form, item_head, list_frame, object, of_value, partial,
+};
 use fields::fields;
 use message::read_message;
 use wire::{Payload, Reader};
@@ -98,13 +103,19 @@ fn type_of(api_version: &str, kind: &str) -> Option<TypeId> {
         return graph().named(roots::DELETE_OPTIONS);
     }
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    let ty = graph().root(group, version, kind)?;
-    fields(&graph().get(ty).name).map(|_| ty)
+    graph().root(group, version, kind).filter(|ty| has_message(*ty))
+}
+
+/// Whether a type has a protobuf form.
+fn has_message(ty: TypeId) -> bool {
+    fields(graph().get(ty).name).is_some()
 }
 
 fn utf8(bytes: &[u8], field: &str) -> Result<String, ProtobufError> {
     String::from_utf8(bytes.to_vec()).map_err(|_| ProtobufError::InvalidContent(field.to_string()))
 }
 
+#[cfg(test)]
+mod answer_tests;
 #[cfg(test)]
 mod tests;

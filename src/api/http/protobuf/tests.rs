@@ -258,7 +258,7 @@ fn what_cannot_be_read_is_refused_sec_2() {
 fn every_field_of_the_table_has_a_shape_api_2() {
     let mut numbered = 0;
     for ty in graph().types() {
-        for entry in fields(&ty.name).into_iter().flatten() {
+        for entry in fields(ty.name).into_iter().flatten() {
             if let (_, fields::Entry::Field { name, .. }) = entry {
                 numbered += 1;
                 assert!(ty.field(name).is_some(), "{}.{name}", ty.name);

@@ -5,6 +5,7 @@
 
 mod backend;
 mod links;
+mod path;
 
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ use backend::Backend;
 use base::any_certificate;
 use base::dial_error::dial_error;
 use object::{Key, Kind};
+pub(super) use path::path_below;
+use path::split;
 
 /// Headers that are about one connection and not about what travels.
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -48,7 +51,7 @@ pub(super) async fn answer(
     key: &Key,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (prefix, path) = split(request.uri().path());
+    let (prefix, path) = split(kind, request.uri().path());
     let (prefix, path) = (prefix.to_string(), path.to_string());
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
     if path.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -62,26 +65,6 @@ pub(super) async fn answer(
     let uri = format!("{path}{query}").parse().map_err(|e| ApiError::BadRequest(format!("{e}")))?;
     let response = send(server, socket, onward(request, uri, &backend)).await.map_err(unreachable)?;
     Ok(homeward(response, &prefix, &backend))
-}
-
-/// A request's path up to `proxy`, and what comes after as it was sent.
-fn split(path: &str) -> (&str, &str) {
-    let (mut at, mut segments) = (0, 0);
-    // api, v1, namespaces, NAMESPACE, KIND, NAME, proxy.
-    for segment in path.split_inclusive('/') {
-        at += segment.len();
-        segments += usize::from(segment != "/");
-        if segments == 7 {
-            let end = at - usize::from(segment.ends_with('/'));
-            return path.split_at(end);
-        }
-    }
-    (path, "")
-}
-
-/// What a path has below `nodes/NAME/proxy`.
-pub(super) fn path_below(path: &str) -> &str {
-    path.split_once("/proxy").map_or("", |(_, below)| below)
 }
 
 fn moved(to: &str) -> Result<Response, ApiError> {
@@ -214,16 +197,6 @@ fn below(location: &str, prefix: &str, backend: &Backend) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_passed_on_as_they_were_sent_api_3() {
-        let root = "/api/v1/namespaces/a/pods/b:80/proxy";
-        for (path, rest) in
-            [("", ""), ("/", "/"), ("/x%2Fy//z/", "/x%2Fy//z/"), ("/proxy/proxy", "/proxy/proxy")]
-        {
-            assert_eq!(split(&format!("{root}{path}")), (root, rest), "{path}");
-        }
-    }
 
     #[test]
     fn locations_of_the_pod_are_found_below_the_proxy_api_3() {

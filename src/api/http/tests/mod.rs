@@ -1,5 +1,7 @@
 //! The API over HTTP, without a socket: what clients send and what they read.
 
+mod dry_runs;
+mod messages;
 mod old_versions;
 
 use axum::body::Body;

@@ -1,0 +1,88 @@
+//! The table of types as the schemas of `k8s-openapi` have them, to hold `types.txt` to.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::graph::{Scalar, bare};
+use super::roots;
+
+/// The table: all object types by name, with their fields by name.
+fn table() -> String {
+    let definitions = roots::definitions(roots::all());
+    let types: BTreeMap<&str, String> = definitions
+        .iter()
+        .filter_map(|(name, schema)| {
+            let properties = schema.get("properties")?.as_object()?;
+            let fields: BTreeMap<&String, String> =
+                properties.iter().map(|(field, schema)| (field, shape(schema, &definitions))).collect();
+            let fields: String =
+                fields.into_iter().map(|(field, shape)| format!(" {field}:{shape}")).collect();
+            Some((bare(name), fields))
+        })
+        .collect();
+    types.into_iter().map(|(name, fields)| format!("{name}{fields}\n")).collect()
+}
+
+fn shape(schema: &Value, definitions: &Map<String, Value>) -> String {
+    // A reference with siblings stands in an `allOf` of one.
+    if let Some([only]) = schema.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+        return shape(only, definitions);
+    }
+    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        let name = reference.rsplit('/').next().unwrap_or(reference);
+        return definitions.get(name).map_or_else(|| "any".into(), |schema| named(name, schema, definitions));
+    }
+    let format = schema.get("format").and_then(Value::as_str).unwrap_or("");
+    let leaf = match schema.get("type").and_then(Value::as_str) {
+        Some("string") if format == "byte" => Scalar::Bytes,
+        Some("string") => Scalar::String,
+        Some("boolean") => Scalar::Bool,
+        Some("integer") if format == "int32" => Scalar::Int32,
+        Some("integer") => Scalar::Int64,
+        Some("number") => Scalar::Double,
+        Some("array") => {
+            let items = schema.get("items").map_or_else(|| "any".into(), |items| shape(items, definitions));
+            return format!("[]{items}");
+        }
+        Some("object") => {
+            return match schema.get("additionalProperties") {
+                Some(values @ Value::Object(_)) => format!("{{}}{}", shape(values, definitions)),
+                _ => "any".into(),
+            };
+        }
+        _ => return "any".into(),
+    };
+    leaf.word().into()
+}
+
+/// A definition: a type with fields, a leaf that has a name, or anything at all.
+fn named(name: &str, schema: &Value, definitions: &Map<String, Value>) -> String {
+    if schema.get("properties").is_some() {
+        return bare(name).into();
+    }
+    let leaf = match name.rsplit('.').next().unwrap_or(name) {
+        "Quantity" => Scalar::Quantity,
+        "IntOrString" => Scalar::IntOrString,
+        "Time" => Scalar::Time,
+        "MicroTime" => Scalar::MicroTime,
+        _ => return shape(schema, definitions),
+    };
+    leaf.word().into()
+}
+
+/// After a change of the kinds or of `k8s-openapi`, `UPDATE_TYPES=1 cargo test -p podium-api table_of_types` writes it anew.
+#[test]
+fn the_table_of_types_is_what_the_schemas_say_api_2() {
+    let made = table();
+    if std::env::var_os("UPDATE_TYPES").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/types.txt");
+        std::fs::write(path, &made).expect("the source can be written");
+        return;
+    }
+    let mut lines = made.lines();
+    for line in include_str!("types.txt").lines() {
+        assert_eq!(lines.next(), Some(line));
+    }
+    assert_eq!(lines.next(), None);
+}
