@@ -11,6 +11,7 @@ mod authorization;
 mod cel;
 pub mod certificates;
 mod context;
+mod conversion;
 mod default;
 pub mod definitions;
 mod deletion;
@@ -40,6 +41,7 @@ pub mod validate;
 pub mod verdicts;
 mod warning_list;
 mod warnings;
+mod webhook_client;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -119,6 +121,8 @@ struct Inner {
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
     webhooks: admission::Webhooks,
+    caller: webhook_client::Caller,
+    converted: conversion::Cache,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
@@ -146,6 +150,8 @@ impl Api {
             signer,
             bindings: authorization::Bindings::default(),
             webhooks: admission::Webhooks::default(),
+            caller: webhook_client::Caller::default(),
+            converted: conversion::Cache::default(),
             usage: RwLock::default(),
             verdicts: RwLock::default(),
         };

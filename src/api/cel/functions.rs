@@ -352,7 +352,10 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
             Ok(text) => Ok(Val::text(text)),
             Err(_) => Err(other("invalid UTF-8 in bytes, cannot convert to string")),
         },
-        ("string", Val::Map(_) | Val::List(_) | Val::Json(..) | Val::Null | Val::Optional(_)) => return None,
+        (
+            "string",
+            Val::Map(_) | Val::List(_) | Val::Joined(..) | Val::Json(..) | Val::Null | Val::Optional(_),
+        ) => return None,
         ("string", value) => Ok(Val::text(value.shown())),
         ("bytes", Val::Text(text)) => Ok(Val::Bytes(text.as_bytes().into())),
         ("bool", Val::Text(text)) => match &**text {
