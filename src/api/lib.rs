@@ -24,6 +24,7 @@ pub mod http;
 pub mod identity;
 pub mod kinds;
 mod managed_fields;
+pub mod metrics;
 pub mod node_access;
 mod node_ports;
 mod options;
@@ -119,6 +120,7 @@ struct Inner {
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
     webhooks: admission::Webhooks,
+    metrics: metrics::Metrics,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
@@ -146,6 +148,7 @@ impl Api {
             signer,
             bindings: authorization::Bindings::default(),
             webhooks: admission::Webhooks::default(),
+            metrics: metrics::Metrics::default(),
             usage: RwLock::default(),
             verdicts: RwLock::default(),
         };
@@ -187,6 +190,7 @@ impl Api {
         self.definition_stored(object);
         self.inner.webhooks.object_stored(object);
         self.inner.policies.object_stored(object);
+        self.end_series_of(object);
     }
 
     fn store(&self) -> &Store {

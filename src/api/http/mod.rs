@@ -20,10 +20,12 @@ mod encoding;
 pub mod fuzz;
 mod health;
 mod impersonate;
+mod kubelet_metrics;
 mod list;
 mod list_options;
 mod log_socket;
 mod logs;
+mod measured;
 mod metrics;
 mod negotiate;
 mod node_proxy;
@@ -77,6 +79,7 @@ use crate::identity::User;
 pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
+use measured::Measured;
 use negotiate::{Messages, Offer};
 use request::Target;
 use request_info::RequestInfo;
@@ -165,10 +168,12 @@ impl Server {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Response {
         let mut wanted = ResponseFormat::of(&request);
-        let answered = self.answer(request, &mut wanted).await;
+        let target = Target::parse(&self.api().kinds(), request.uri().path());
+        let measured = Measured::begin(self.api(), &request, &wanted.query, target.as_ref().ok());
+        let answered = measured.scope(self.answer(request, target, &mut wanted)).await;
         let response = answered.unwrap_or_else(|error| Answer::error(&error));
         let response = Answer::warn(response, &wanted.warnings.take());
-        Answer::marked(wanted.writing.apply(response).await)
+        measured.answered(Answer::marked(wanted.writing.apply(response).await))
     }
 
     /// Who asks, if they may ask this.
@@ -189,10 +194,15 @@ impl Server {
         Ok(user)
     }
 
-    async fn answer(&self, request: Request, wanted: &mut ResponseFormat) -> Result<Response, ApiError> {
+    async fn answer(
+        &self,
+        request: Request,
+        target: Result<Target, ApiError>,
+        wanted: &mut ResponseFormat,
+    ) -> Result<Response, ApiError> {
         let user = Arc::new(self.authorized(&request, wanted)?);
         wanted.user = Some(user.clone());
-        let target = Target::parse(&self.api().kinds(), request.uri().path())?;
+        let target = target?;
         if let Target::Resource(target) = &target {
             wanted.served = Some(target.served);
         }
