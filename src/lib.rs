@@ -38,6 +38,9 @@
 //! commits in groups. HTTP answers that show objects, of reads as of writes, and kubelets that start pods wait
 //! until what they show or act on is durable, so that what was seen stays true; control loops run ahead.
 //!
+//! **A custom resource** is stored in one version of its definition and converted where it shows in another
+//! (`api::conversion`), by a webhook where the definition names one. Actors take it as it is stored.
+//!
 //! **A request** over HTTP is judged before it is answered: who asks (`api::http::auth`, certificates, tokens), and whether
 //! roles allow it (`api::authorization`). Actors in this process are not asked.
 //!

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::admission::{Attributes, Operation, Options, Subject};
+use super::kinds::Defaults;
 use super::{Api, ApiError, DeleteOptions, Propagation, Selection, admission, definitions};
 use base::clock;
 use object::owner::is_terminating;
@@ -120,8 +121,16 @@ impl Api {
         options: &DeleteOptions,
     ) -> Result<Vec<Arc<Object>>, ApiError> {
         let mut deleted = Vec::new();
-        for object in self.list(kind, namespace).objects {
-            if !selection.matches(&object) {
+        let objects = self.list(kind, namespace).objects;
+        let shown = match options.requested {
+            // They are selected by what the request would be shown of them.
+            Some(served) if !selection.is_of_names() => {
+                self.in_version_now(objects.clone(), served, Defaults::Filled)?
+            }
+            _ => objects.clone(),
+        };
+        for (object, shown) in objects.into_iter().zip(shown) {
+            if !selection.matches(&shown) {
                 continue;
             }
             match self.delete(kind, &object.key(), options) {

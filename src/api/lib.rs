@@ -11,6 +11,7 @@ mod authorization;
 mod cel;
 pub mod certificates;
 mod context;
+mod conversion;
 mod default;
 pub mod definitions;
 mod deletion;
@@ -41,6 +42,7 @@ pub mod validate;
 pub mod verdicts;
 mod warning_list;
 mod warnings;
+mod webhook_client;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -121,6 +123,8 @@ struct Inner {
     bindings: authorization::Bindings,
     webhooks: admission::Webhooks,
     metrics: metrics::Metrics,
+    caller: webhook_client::Caller,
+    converted: conversion::Cache,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
@@ -149,6 +153,8 @@ impl Api {
             bindings: authorization::Bindings::default(),
             webhooks: admission::Webhooks::default(),
             metrics: metrics::Metrics::default(),
+            caller: webhook_client::Caller::default(),
+            converted: conversion::Cache::default(),
             usage: RwLock::default(),
             verdicts: RwLock::default(),
         };

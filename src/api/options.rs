@@ -91,6 +91,12 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether it looks at nothing but names, which are the same in every version of an object.
+    pub(crate) fn is_of_names(&self) -> bool {
+        let names = ["metadata.name", "metadata.namespace"];
+        self.labels.is_everything() && self.fields.iter().all(|field| names.contains(&field.path.as_str()))
+    }
+
     /// Whether it selects every object.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_empty()

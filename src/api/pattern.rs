@@ -1,5 +1,8 @@
 //! Regular expressions as users of Kubernetes write them: in Go's syntax, and bounded in what they take.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 use regex::{Regex, RegexBuilder};
 
 /// A pattern may take so much memory: the automaton of a long repetition of a large class would take megabytes.
@@ -9,7 +12,8 @@ const MAX_BYTES: usize = 8 * 1024;
 /// Kubernetes' largest known schemas have a hundred; with [`MAX_COMPILED_BYTES`] this bounds what one schema takes.
 pub(crate) const MAX_PATTERNS: usize = 500;
 
-/// Compiles a pattern; the error says why it cannot be. Matching takes time in proportion to the text.
+/// Compiles a pattern; the error says why it cannot be. Matching takes time in proportion to the text and to the pattern's
+/// [`weight`].
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > MAX_BYTES {
         return Err(format!("more than {MAX_BYTES} bytes"));
@@ -19,6 +23,46 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
         // The library draws the place below the pattern; the last line says what is wrong.
         text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_string()
     })
+}
+
+/// About how many letters a pattern that compiles stands for, where what is repeated is written out.
+pub(crate) fn weight(pattern: &str) -> u64 {
+    weight_of_group(&mut pattern.chars().peekable())
+}
+
+fn weight_of_group(letters: &mut Peekable<Chars<'_>>) -> u64 {
+    let (mut before, mut last) = (0_u64, 0_u64);
+    while let Some(letter) = letters.next() {
+        let next = match letter {
+            ')' => break,
+            // Patterns that compile nest no deeper than the library allows.
+            '(' => weight_of_group(letters),
+            '{' => {
+                let bounds: String = letters.by_ref().take_while(|letter| *letter != '}').collect();
+                let most = bounds.split(',').filter_map(|bound| bound.trim().parse::<u64>().ok()).max();
+                last = last.saturating_mul(most.unwrap_or(1).max(1));
+                continue;
+            }
+            '[' => {
+                while let Some(letter) = letters.next() {
+                    match letter {
+                        ']' => break,
+                        '\\' => drop(letters.next()),
+                        _ => {}
+                    }
+                }
+                1
+            }
+            '\\' => {
+                letters.next();
+                1
+            }
+            _ => 1,
+        };
+        before = before.saturating_add(last);
+        last = next;
+    }
+    before.saturating_add(last)
 }
 
 /// Go's syntax in that of the library: `\d`, `\s`, `\w` and `\b` know ASCII alone, and a class holds no class, nor

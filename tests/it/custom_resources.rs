@@ -509,3 +509,90 @@ async fn numbers_in_a_schema_stay_as_they_were_written_api_14() {
     assert_eq!(status, 200, "{applied}");
     cluster.stop().await;
 }
+
+/// Kubernetes' validation ratcheting: a definition became stricter than the objects that are there.
+#[tokio::test(start_paused = true)]
+async fn a_stricter_definition_leaves_alone_what_is_as_it_was_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let text = json!({"type": "string"});
+    let loose = json!({"type": "object", "properties": {"size": {"type": "integer"}, "mode": text, "never": text,
+        "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+            "items": {"type": "object", "required": ["name"], "properties": {"name": text, "weight": {"type": "integer"}}}}}});
+    client.create(DEFINITIONS, &gadgets(&loose)).await;
+    cluster.settle().await;
+    let spec = json!({"size": 9, "mode": "a", "parts": [{"name": "x", "weight": 1}]});
+    assert_eq!(client.create(GADGETS, &gadget("one", &spec)).await.0, 201);
+    let mut strict = loose.clone();
+    strict["properties"]["size"] = json!({"type": "integer", "maximum": 2, "x-kubernetes-validations": [{"rule": "self < 2", "message": "less than two"}]});
+    strict["properties"]["never"]["x-kubernetes-validations"] = json!([{"rule": "oldSelf.hasValue() && self != oldSelf.value()", "optionalOldSelf": true, "message": "must change"}]);
+    strict["properties"]["parts"]["items"]["x-kubernetes-validations"] =
+        json!([{"rule": "self.weight > 5", "message": "too light"}]);
+    let path = format!("{DEFINITIONS}/gadgets.made.test");
+    let schema = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec", "value": strict}]);
+    let json_patch = [("content-type", "application/json-patch+json")];
+    assert_eq!(client.ask(Method::PATCH, &path, &json_patch, &schema).await.0, 200);
+    let one = format!("{GADGETS}/one");
+    let light = json!({"name": "x", "weight": 1});
+    for (patch, expected) in [
+        (json!({"spec": {"mode": "b"}}), ""),
+        (json!({"metadata": {"labels": {"a": "b"}}}), ""),
+        (json!({"status": {"said": "yes"}}), ""),
+        (json!({"spec": {"parts": [{"name": "y", "weight": 9}, light]}}), ""),
+        (
+            json!({"spec": {"parts": [{"name": "y", "weight": 3}, light]}}),
+            "spec.parts[0]: Invalid value: \"object\": too light",
+        ),
+        (
+            json!({"spec": {"size": 8}}),
+            "spec.size: Invalid value: 8: spec.size in body should be less than or equal to 2",
+        ),
+        (json!({"spec": {"size": 2}}), "spec.size: Invalid value: \"integer\": less than two"),
+        (json!({"spec": {"never": "a"}}), "spec.never: Invalid value: \"string\": must change"),
+    ] {
+        let at = if patch.get("status").is_some() { format!("{one}/status") } else { one.clone() };
+        let (status, answer) = client.merge(&at, &patch).await;
+        assert_eq!(status == 200, expected.is_empty(), "{patch}: {answer}");
+        assert!(answer["message"].as_str().unwrap_or_default().contains(expected), "{answer}");
+    }
+    let (status, refused) = client.create(GADGETS, &gadget("two", &json!({"size": 9}))).await;
+    assert_eq!(status, 422, "{refused}");
+    cluster.stop().await;
+}
+
+/// The time is the cluster's own, which passes only while everything waits.
+#[tokio::test(start_paused = true)]
+async fn a_new_kind_is_known_everywhere_within_a_tenth_of_a_second_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let mut definition = gadgets(&sized(9));
+    definition["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]);
+    // The caches of those that follow all kinds are there before.
+    cluster.settle().await;
+    assert_eq!(client.create(DEFINITIONS, &definition).await.0, 201);
+    let is_found = async |path: &str, accept: &str, wanted: &str| {
+        let (status, answer) = client.ask(Method::GET, path, &[("accept", accept)], &Value::Null).await;
+        status == 200 && answer.to_string().contains(wanted)
+    };
+    let json = "application/json";
+    let aggregated = "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io";
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let begun = tokio::time::Instant::now();
+    for (path, accept, wanted) in [
+        (format!("{DEFINITIONS}/gadgets.made.test").as_str(), json, "InitialNamesAccepted"),
+        ("/apis", json, "made.test"),
+        ("/apis", aggregated, "gadgets"),
+        ("/apis/made.test/v1", json, "\"gd\""),
+        ("/openapi/v3", json, "apis/made.test/v1"),
+        ("/openapi/v2", json, "Gadget"),
+        (GADGETS, table, "\"Size\""),
+    ] {
+        while !is_found(path, accept, wanted).await {
+            assert!(begun.elapsed().as_millis() < 100, "{path} does not know it yet");
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+    assert!(begun.elapsed().as_millis() < 100);
+    cluster.stop().await;
+}

@@ -29,7 +29,7 @@ async fn names(instance: &Instance) -> Vec<String> {
 }
 
 /// Exit code and standard error of a command that ends by itself.
-fn podium(home: &Home, arguments: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn podium(home: &Home, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.args(arguments).arg("--data-dir").arg(home.data_dir()).stdin(Stdio::null());
     let output = command.output().unwrap();

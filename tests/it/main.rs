@@ -10,6 +10,7 @@ mod closing_lines;
 mod connections;
 mod console;
 mod controllers;
+mod conversion;
 mod crash;
 mod custom_resources;
 mod data_dirs;

@@ -111,7 +111,7 @@ async fn streams_lose_nothing_in_either_protocol_api_3() {
     channels(&instance).await;
     proxy(&instance);
     node_proxy(&instance);
-    log_over_web_socket(&instance);
+    with_web_sockets(&instance);
     metrics(&instance);
     instance.stop();
 }
@@ -282,40 +282,65 @@ fn metrics(instance: &Instance) {
 }
 
 /// CONFORMANCE-FOUND, API-3: a log over WebSocket, as browsers read it: an empty message, the text, and an end.
-fn log_over_web_socket(instance: &Instance) {
+fn with_web_sockets(instance: &Instance) {
     let mut proxy = Guarded::spawn(&mut kubectl(instance, "true", &["proxy", "--port=0"]));
     let mut line = String::new();
     BufReader::new(proxy.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("Starting to serve on ").unwrap_or_else(|| panic!("{line:?}"));
     for (protocol, expected) in [("binary.k8s.io", "one\ntwo\n"), ("base64.binary.k8s.io", "b25lCnR3bwo=")] {
-        let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
-        write!(
-            stream.get_mut(),
-            "GET /api/v1/namespaces/default/pods/box/log HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
-             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-             Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
-        )
-        .unwrap();
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            assert_ne!(stream.read_line(&mut head).unwrap(), 0, "{head}");
-        }
-        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-        assert!(head.to_ascii_lowercase().contains(&format!("sec-websocket-protocol: {protocol}")), "{head}");
-        let messages: Vec<_> = std::iter::from_fn(|| Some(message(&mut stream)))
-            .take_while(|(kind, _)| *kind != 8)
-            .map(|(_, text)| String::from_utf8(text).unwrap())
-            .collect();
+        let messages = messages(address, "/api/v1/namespaces/default/pods/box/log", protocol);
         assert_eq!((messages[0].as_str(), messages.concat().as_str()), ("", expected), "{protocol}");
     }
+    watch_over_web_socket(address);
 }
 
-/// The next short message of a WebSocket's server: what kind it is (RFC 6455, 5.2) and its content.
+/// API-19: each event is a message, and the end of the watch that of the socket.
+fn watch_over_web_socket(address: &str) {
+    let path = "/api/v1/namespaces?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
+                &allowWatchBookmarks=true&timeoutSeconds=1";
+    let events: Vec<serde_json::Value> = messages(address, path, "anything")
+        .iter()
+        .map(|event| serde_json::from_str(event).unwrap())
+        .collect();
+    let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(types[..5], ["ADDED", "ADDED", "ADDED", "ADDED", "BOOKMARK"]);
+    assert_eq!(events[0]["object"]["kind"], "Namespace");
+}
+
+/// All messages of a WebSocket's server at a path, until it closes.
+fn messages(address: &str, path: &str, protocol: &str) -> Vec<String> {
+    let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
+    write!(
+        stream.get_mut(),
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
+    )
+    .unwrap();
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(stream.read_line(&mut head).unwrap(), 0, "{head}");
+    }
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    assert!(head.to_ascii_lowercase().contains(&format!("sec-websocket-protocol: {protocol}")), "{head}");
+    std::iter::from_fn(|| Some(message(&mut stream)))
+        .take_while(|(kind, _)| *kind != 8)
+        .map(|(_, text)| String::from_utf8(text).unwrap())
+        .collect()
+}
+
+/// The next message of a WebSocket's server, of one frame: what kind it is (RFC 6455, 5.2) and its content.
 fn message(stream: &mut impl Read) -> (u8, Vec<u8>) {
     let mut head = [0; 2];
     stream.read_exact(&mut head).unwrap();
-    assert!(head[0] & 0x80 != 0 && head[1] < 126, "a short message in one frame: {head:?}");
-    let mut content = vec![0; usize::from(head[1])];
+    assert!(head[0] & 0x80 != 0 && head[1] < 127, "a message of one frame: {head:?}");
+    let mut length = usize::from(head[1]);
+    if length == 126 {
+        let mut longer = [0; 2];
+        stream.read_exact(&mut longer).unwrap();
+        length = u16::from_be_bytes(longer).into();
+    }
+    let mut content = vec![0; length];
     stream.read_exact(&mut content).unwrap();
     (head[0] & 0x0f, content)
 }

@@ -12,7 +12,7 @@ use crate::identity::User;
 use crate::kinds::Kinds;
 use crate::subresource;
 use crate::warning_list::Warnings;
-use crate::{Api, DeleteOptions, Propagation, WriteOptions};
+use crate::{Api, ApiError, DeleteOptions, Propagation, WriteOptions};
 use object::selector::Labels;
 use object::{Kind, Object, ServedKind};
 
@@ -75,13 +75,18 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The object in a version; null where there is none.
-    pub(crate) fn value(self, api: &Api, served: ServedKind) -> Value {
-        match self {
+    /// The object in a version; null where there is none. Whoever converts it may have to be asked.
+    pub(crate) fn value(self, api: &Api, served: ServedKind) -> Result<Value, ApiError> {
+        let converted = |object: &Object| -> Result<Value, ApiError> {
+            let converted =
+                api.convert_one(object, served).map_err(|error| ApiError::Internal(error.to_string()))?;
+            Ok(served.value(&converted))
+        };
+        Ok(match self {
             Self::None => Value::Null,
-            Self::Object(object) => served.value(object),
+            Self::Object(object) => converted(object)?,
             Self::Draft { object, is_name_generated } => {
-                let mut value = served.value(object);
+                let mut value = converted(object)?;
                 if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
                     for field in ["uid", "creationTimestamp", "generation"] {
                         metadata.remove(field);
@@ -97,7 +102,7 @@ impl<'a> Subject<'a> {
                 .and_then(|scale| serde_json::to_value(scale).ok())
                 .unwrap_or_default(),
             Self::Carried(value) => value.clone(),
-        }
+        })
     }
 }
 
@@ -317,12 +322,17 @@ impl<'a> Attributes<'a> {
     }
 
     /// The `AdmissionRequest` that tells of it in the version that a rule names.
-    pub(crate) fn admission_request(&self, api: &Api, matched: ServedKind, uid: &str) -> Value {
+    pub(crate) fn admission_request(
+        &self,
+        api: &Api,
+        matched: ServedKind,
+        uid: &str,
+    ) -> Result<Value, ApiError> {
         let mut fields = self.request_fields(matched);
         fields.insert("uid".into(), uid.into());
-        fields.insert("object".into(), self.object.value(api, matched));
-        fields.insert("oldObject".into(), self.old_object.value(api, matched));
-        Value::Object(fields)
+        fields.insert("object".into(), self.object.value(api, matched)?);
+        fields.insert("oldObject".into(), self.old_object.value(api, matched)?);
+        Ok(Value::Object(fields))
     }
 
     fn options_value(&self) -> Value {

@@ -33,12 +33,12 @@ fn ask(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiE
         asked.object.value(api, asked.resource)
     };
     if rounds.is_second() {
-        rounds.compare(&current(draft));
+        rounds.compare(&current(draft)?);
     }
     policy::mutate(api, draft, rounds)?;
     webhook::mutate(api, draft, rounds)?;
     if rounds.is_second_due() {
-        rounds.leave(current(draft));
+        rounds.leave(current(draft)?);
     }
     Ok(())
 }
@@ -97,7 +97,9 @@ impl Draft for Written<'_> {
             next
         } else {
             let read = Object::from_value(served.kind(), served.stored(value));
-            read.map_err(|error| unreadable(error.to_string()))?
+            let read = read.map_err(|error| unreadable(error.to_string()))?;
+            // It goes on in the version that it came in.
+            api.convert_one(&read, kinds.served_as(before))?.into_owned()
         };
         if next.namespace() != before.namespace() {
             return Err(ApiError::BadRequest(

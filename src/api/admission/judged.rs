@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::attributes::Attributes;
-use crate::Api;
 use crate::authorization::{self, On, ResourceAttributes};
 use crate::cel::{Authority, Authorizer, Budget, Decision, Error, Question, Val};
 use crate::identity::User;
 use crate::kinds::match_conditions::Conditions;
+use crate::{Api, ApiError};
 use object::{Key, Kind, ServedKind};
 
 /// What the conditions of a match may take together: Kubernetes' `RuntimeCELCostBudgetMatchConditions`.
@@ -25,7 +25,7 @@ pub(super) struct Judged<'a> {
 
 impl<'a> Judged<'a> {
     /// In the version that a rule names.
-    pub(super) fn of(api: &'a Api, asked: &Attributes<'_>, matched: ServedKind) -> Self {
+    pub(super) fn of(api: &'a Api, asked: &Attributes<'_>, matched: ServedKind) -> Result<Self, ApiError> {
         let namespace = Some(asked.namespace).filter(|name| !name.is_empty() && !asked.is_of_namespace());
         let namespace = namespace.and_then(|name| api.get(Kind::Namespace, &Key::new("", name)).ok());
         let owned = |text: &str| text.to_string();
@@ -37,15 +37,15 @@ impl<'a> Judged<'a> {
             name: owned(asked.name),
             ..Question::default()
         };
-        Self {
-            object: asked.object.value(api, matched),
-            old: asked.old_object.value(api, matched),
+        Ok(Self {
+            object: asked.object.value(api, matched)?,
+            old: asked.old_object.value(api, matched)?,
             request: asked.request(matched),
             namespace: namespace.map(|namespace| namespace.to_value()).unwrap_or_default(),
             authorizer: ForUser { api, user: asked.requester.user().into_owned() },
             resource,
             matched,
-        }
+        })
     }
 
     /// Whether all conditions hold. One that does not settles it, whatever cannot be judged: otherwise that is the error.

@@ -2,6 +2,7 @@
 //! URLs, sets and formats.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -106,17 +107,28 @@ fn library<'a>(
 }
 
 fn matches<'a>(text: &str, by: &str, pattern: Option<&Regex>, budget: &mut Budget) -> Outcome<'a> {
-    let compiled = compiled(by, pattern, budget)?;
+    let compiled = compiled(text, by, pattern, budget)?;
     Ok(Val::Bool(pattern.or(compiled.as_ref()).is_some_and(|pattern| pattern.is_match(text))))
 }
 
-/// The pattern, when it was not known before: reading one is dear.
-fn compiled(by: &str, known: Option<&Regex>, budget: &mut Budget) -> Result<Option<Regex>, Error> {
-    if known.is_some() {
-        return Ok(None);
-    }
-    budget.take(1000 + by.len() as u64 * 10)?;
-    pattern::compile(by).map(Some).map_err(|reason| other(format!("error parsing regexp: {reason}")))
+/// The pattern, when it was not known before: reading one is dear. What it costs to look for it in the text is taken as
+/// in Kubernetes, where what a pattern repeats is not counted.
+fn compiled(
+    text: &str,
+    by: &str,
+    known: Option<&Regex>,
+    budget: &mut Budget,
+) -> Result<Option<Regex>, Error> {
+    let compiled = if known.is_some() {
+        None
+    } else {
+        budget.take(1000 + by.len() as u64 * 10)?;
+        let compiled = pattern::compile(by);
+        Some(compiled.map_err(|reason| other(format!("error parsing regexp: {reason}")))?)
+    };
+    let (letters, weight) = ((text.len() as u64 + 1).div_ceil(10), pattern::weight(by).div_ceil(4));
+    budget.take(letters.saturating_mul(weight))?;
+    Ok(compiled)
 }
 
 fn of_text<'a>(
@@ -135,7 +147,7 @@ fn of_text<'a>(
         ("contains", [Val::Text(part)]) => Val::Bool(text.contains(&**part)),
         ("matches", [Val::Text(by)]) => return Some(matches(text, by, pattern, budget)),
         ("find", [Val::Text(by)]) => {
-            let compiled = match compiled(by, pattern, budget) {
+            let compiled = match compiled(text, by, pattern, budget) {
                 Ok(compiled) => compiled,
                 Err(error) => return Some(Err(error)),
             };
@@ -143,7 +155,7 @@ fn of_text<'a>(
             Val::text(found.map_or("", |found| found.as_str()))
         }
         ("findAll", [Val::Text(by), most @ ..]) if most.len() <= 1 => {
-            let compiled = match compiled(by, pattern, budget) {
+            let compiled = match compiled(text, by, pattern, budget) {
                 Ok(compiled) => compiled,
                 Err(error) => return Some(Err(error)),
             };
@@ -340,7 +352,10 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
             Ok(text) => Ok(Val::text(text)),
             Err(_) => Err(other("invalid UTF-8 in bytes, cannot convert to string")),
         },
-        ("string", Val::Map(_) | Val::List(_) | Val::Json(..) | Val::Null | Val::Optional(_)) => return None,
+        (
+            "string",
+            Val::Map(_) | Val::List(_) | Val::Joined(..) | Val::Json(..) | Val::Null | Val::Optional(_),
+        ) => return None,
         ("string", value) => Ok(Val::text(value.shown())),
         ("bytes", Val::Text(text)) => Ok(Val::Bytes(text.as_bytes().into())),
         ("bool", Val::Text(text)) => match &**text {
@@ -502,20 +517,17 @@ fn urls<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
         }
         ("getEscapedPath", [Val::Url(url)]) => Val::text(url.path()),
         ("getQuery", [Val::Url(url)]) => {
-            let mut query: Vec<(Val<'a>, Vec<Val<'a>>)> = Vec::new();
+            let mut query: BTreeMap<String, Vec<Val<'a>>> = BTreeMap::new();
             for pair in url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
                 let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
                 let decoded = |text: &str| {
                     let text = text.replace('+', " ");
-                    Val::text(percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned())
+                    percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()
                 };
-                let (key, value) = (decoded(key), decoded(value));
-                match query.iter_mut().find(|(known, _)| known.equals_plainly(&key)) {
-                    Some((_, values)) => values.push(value),
-                    None => query.push((key, vec![value])),
-                }
+                query.entry(decoded(key)).or_default().push(Val::text(decoded(value)));
             }
-            Val::Map(Rc::new(query.into_iter().map(|(key, values)| (key, Val::list(values))).collect()))
+            let entries = query.into_iter().map(|(key, values)| (Val::text(key), Val::list(values)));
+            Val::Map(Rc::new(entries.collect()))
         }
         _ => return None,
     }))

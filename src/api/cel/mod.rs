@@ -11,6 +11,7 @@ mod check;
 mod durations;
 mod eval;
 mod functions;
+mod lists;
 mod macros;
 mod named_formats;
 mod node;

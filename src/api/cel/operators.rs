@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
+use super::lists;
 use super::values::{Outcome, Val, item_schema};
 use super::{Budget, Error, other};
 
@@ -78,11 +79,10 @@ fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Option<Outcome<'a>>
             if a.type_name() != "list" || b.type_name() != "list" {
                 return None;
             }
-            budget.take(count).map(|()| {
-                let mut items = a.items().unwrap_or_default();
-                items.extend(b.items().unwrap_or_default());
-                Val::list(items)
-            })
+            if let Err(error) = budget.take(count) {
+                return Some(Err(error));
+            }
+            lists::add(a, b, budget)
         }
     })
 }
@@ -162,7 +162,9 @@ fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
         _ => return None,
     };
     let found = match of {
-        Val::List(items) => usize::try_from(place).ok().and_then(|at| items.get(at).cloned()),
+        Val::List(items) | Val::Joined(items, _) => {
+            usize::try_from(place).ok().and_then(|at| items.get(at).cloned())
+        }
         Val::Json(Value::Array(items), schema) => {
             let item = usize::try_from(place).ok().and_then(|at| items.get(at));
             item.map(|item| Val::of_json(item, item_schema(*schema)))
@@ -184,13 +186,7 @@ impl Val<'_> {
                     return Ok(false);
                 }
                 budget.take(self.size().unwrap_or_default() as u64)?;
-                let (a, b) = (self.items().unwrap_or_default(), other.items().unwrap_or_default());
-                for (a, b) in a.iter().zip(&b) {
-                    if !a.equals(b, budget)? {
-                        return Ok(false);
-                    }
-                }
-                true
+                lists::equal(self, other, budget)?
             }
             _ if self.type_name() == "map" && other.type_name() == "map" => {
                 if self.size() != other.size() {

@@ -151,6 +151,8 @@ fn a_hostile_rule_ends_api_14() {
          .replace('x', 'yyyyyyyyyyyyyyyyyyyyyyyy').replace('y', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz') \
          .replace('z', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz').size() > 0)",
         "self.map(a, string(a)).all(a, self.map(b, string(b)).all(b, a.matches(b) || true))",
+        // A pattern that repeats is looked for at every letter, as long as it is.
+        "self.map(a, 'xxxxxxxxxxxxxxxxxxxx').join('').matches('(?:[a-z]{30}){200}y')",
         // A map that was made is searched from its beginning.
         "cel.bind(a, self.map(i, i), cel.bind(b, a + a + a + a + a + a + a + a, cel.bind(c, b + b + b + b, \
          cel.bind(m, c.transformMap(i, v, v), m == m))))",
@@ -209,4 +211,38 @@ fn a_hostile_rule_ends_api_14() {
     let run = |budget: &mut Budget| program.run(&[("self", Val::of_json(&small, None))], budget).is_ok();
     let ran = (0..1000).take_while(|_| run(&mut budget)).count();
     assert!((1..1000).contains(&ran), "{ran}");
+}
+
+/// Kubernetes' `x-kubernetes-list-type`: sets and lists with keys are compared and joined whatever their order.
+#[test]
+fn lists_are_compared_and_joined_as_their_schema_says_api_14() {
+    let schema: JSONSchemaProps = serde_json::from_value(json!({"type": "object", "properties": {
+        "plain": {"type": "array", "items": {"type": "string"}},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "keyed": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}}}}}))
+    .unwrap();
+    let old =
+        json!({"plain": ["a", "b"], "set": ["a", "b"], "keyed": [{"k": "x", "v": 1}, {"k": "y", "v": 2}]});
+    let new =
+        json!({"plain": ["b", "a"], "set": ["b", "a"], "keyed": [{"k": "y", "v": 2}, {"k": "x", "v": 1}]});
+    let more = json!({"plain": ["a"], "set": ["b", "c"], "keyed": [{"k": "x", "v": 9}, {"k": "z", "v": 3}]});
+    for source in [
+        "self.plain != oldSelf.plain && self.set == oldSelf.set && self.keyed == oldSelf.keyed",
+        "self.set != more.set && self.keyed != more.keyed",
+        "oldSelf.plain + more.plain == ['a', 'b', 'a']",
+        "oldSelf.set + more.set == ['c', 'b', 'a'] && size(oldSelf.set + more.set) == 3",
+        "(oldSelf.set + more.set).map(x, x) == ['a', 'b', 'c']",
+        "(oldSelf.keyed + more.keyed).map(e, e.k + string(e.v)) == ['x9', 'y2', 'z3']",
+        "(oldSelf.keyed + more.keyed) == (more.keyed + oldSelf.keyed + more.keyed)",
+        "(oldSelf.set + more.set)[2] == 'c' && 'c' in oldSelf.set + more.set",
+    ] {
+        let of = Type::Object(&schema);
+        let variables = [("self", of), ("oldSelf", of), ("more", of)];
+        let program = Program::compile(source, &variables, &[Type::Bool]).unwrap();
+        let values = [("self", &new), ("oldSelf", &old), ("more", &more)];
+        let values = values.map(|(name, value)| (name, Val::of_json(value, Some(&schema))));
+        let value = program.run(&values, &mut Budget::default());
+        assert!(matches!(value, Ok(Val::Bool(true))), "{source}: {value:?}");
+    }
 }

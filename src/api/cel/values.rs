@@ -52,6 +52,8 @@ pub(crate) enum Val<'a> {
     Text(Text<'a>),
     Bytes(Rc<[u8]>),
     List(Rc<Vec<Val<'a>>>),
+    /// A list that was joined from others, of whose schema it still is: a set, or one with keys.
+    Joined(Rc<Vec<Val<'a>>>, &'a JSONSchemaProps),
     Map(Rc<Vec<(Val<'a>, Val<'a>)>>),
     /// A list or an object as it lies in JSON, with its schema if it is known.
     Json(&'a Value, Option<&'a JSONSchemaProps>),
@@ -137,7 +139,7 @@ impl<'a> Val<'a> {
         Some(match self {
             Self::Text(text) => text.chars().count(),
             Self::Bytes(bytes) => bytes.len(),
-            Self::List(items) => items.len(),
+            Self::List(items) | Self::Joined(items, _) => items.len(),
             Self::Map(entries) => entries.len(),
             Self::Json(Value::Array(items), _) => items.len(),
             Self::Json(Value::Object(fields), _) => fields.len(),
@@ -148,7 +150,7 @@ impl<'a> Val<'a> {
     /// Its items, when it is a list.
     pub(super) fn items(&self) -> Option<Vec<Self>> {
         match self {
-            Self::List(items) => Some(items.to_vec()),
+            Self::List(items) | Self::Joined(items, _) => Some(items.to_vec()),
             Self::Json(Value::Array(items), schema) => {
                 let schema = item_schema(*schema);
                 Some(items.iter().map(|item| Self::of_json(item, schema)).collect())
@@ -211,7 +213,7 @@ impl<'a> Val<'a> {
                 budget.take(parts(value))?;
                 (*value).clone()
             }
-            Self::List(items) => {
+            Self::List(items) | Self::Joined(items, _) => {
                 items.iter().map(|item| item.to_json(budget)).collect::<Result<Vec<_>, _>>()?.into()
             }
             Self::Map(entries) => {
@@ -276,7 +278,7 @@ impl<'a> Val<'a> {
             Self::Double(_) => "double",
             Self::Text(_) => "string",
             Self::Bytes(_) => "bytes",
-            Self::List(_) | Self::Json(Value::Array(_), _) => "list",
+            Self::List(_) | Self::Joined(..) | Self::Json(Value::Array(_), _) => "list",
             Self::Map(_) | Self::Json(..) => "map",
             Self::Time(_) => "google.protobuf.Timestamp",
             Self::Duration(_) => "google.protobuf.Duration",

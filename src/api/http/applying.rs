@@ -9,7 +9,7 @@ use super::request::ResourceTarget;
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
 use super::sent::read_object;
-use super::written::answer_written;
+use super::written::{answer_written, scale_in};
 use super::{Server, body, write_options};
 use crate::admission::Operation;
 use crate::patch::PatchType;
@@ -83,7 +83,7 @@ pub(super) async fn answer_scale(
     };
     server.in_turn(target, &[Operation::Update], apply).await?;
     server.api().durable(server.api().revision()).await?;
-    Answer::json(StatusCode::OK, &server.api().scale(target.kind(), key)?)
+    Answer::json(StatusCode::OK, &scale_in(server, target.served, key).await?)
 }
 
 /// Puts the replica count where the kind has it.

@@ -12,6 +12,7 @@ use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
 use super::client_certificate::{CertifiedClient, ClientAuthority};
+use super::cross_site::is_cross_site;
 use super::upgrade;
 use crate::certificates::TlsError;
 use crate::identity::{ISSUER, TokenError, User};
@@ -93,8 +94,11 @@ pub(super) fn is_anonymous(api: &Api, request: &Request) -> bool {
         && certified(api, request).is_none()
 }
 
-/// Whose certificate the connection was made with, if it still holds.
+/// Whose certificate the connection was made with, if it still holds, and if it is they who ask.
 fn certified(api: &Api, request: &Request) -> Option<User> {
+    if is_cross_site(request.uri(), request.headers()) {
+        return None;
+    }
     request.extensions().get::<Arc<CertifiedClient>>()?.at(api.clock().now()).cloned()
 }
 
@@ -112,6 +116,11 @@ fn token(headers: &HeaderMap) -> Option<String> {
 fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.trim().split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether one of a WebSocket's protocols is a token.
+pub(super) fn is_token(protocol: &str) -> bool {
+    protocol.starts_with(PROTOCOL_PREFIX)
 }
 
 /// The token among the protocols of a WebSocket: one, beside a protocol to speak.

@@ -47,7 +47,7 @@ pub(super) fn own(node: &str, pods: &[Shared<Pod>]) -> Response {
     for (state, count) in counts {
         containers.set(&[state], f64::from(count));
     }
-    let pods =
+    let running =
         About::beta("kubelet_running_pods", "Number of pods that have a running pod sandbox").gauges(&[]);
     running.set(&[], f64::from(running_pods));
     answer(

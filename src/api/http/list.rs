@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::list_options::{ListOptions, revision};
 use super::query::Query;
+use crate::conversion::Source;
 use crate::{Api, ApiError};
 use base::clock::Clock;
 use object::{Object, Revision, ServedKind};
@@ -58,8 +59,21 @@ struct Token {
 }
 
 impl Pages {
-    /// The page a query asks for.
-    pub(super) fn page(
+    /// The page a query asks for, in the version that it asks for. What is selected by more than names has to be converted
+    /// whole for that.
+    pub(super) async fn page(
+        &self,
+        api: &Api,
+        served: ServedKind,
+        namespace: Option<&str>,
+        query: &Query,
+    ) -> Result<Page, ApiError> {
+        let mut page = self.stored_page(api, served, namespace, query).await?;
+        page.objects = api.in_version(page.objects, served, Source::Known).await?;
+        Ok(page)
+    }
+
+    async fn stored_page(
         &self,
         api: &Api,
         served: ServedKind,
@@ -85,7 +99,12 @@ impl Pages {
         let objects: Vec<_> = if selection.is_everything() {
             snapshot.objects
         } else {
-            snapshot.objects.into_iter().filter(|o| selection.matches(o)).collect()
+            let objects = if selection.is_of_names() {
+                snapshot.objects
+            } else {
+                api.in_version(snapshot.objects, served, Source::Known).await?
+            };
+            objects.into_iter().filter(|o| selection.matches(o)).collect()
         };
         if objects.len() <= options.limit {
             return Ok(Page { revision: snapshot.revision, objects, next: None, remaining: 0 });
@@ -216,14 +235,14 @@ mod tests {
         api
     }
 
-    fn ask(
+    async fn ask(
         pages: &Pages,
         api: &Api,
         kind: Kind,
         namespace: Option<&str>,
         query: &str,
     ) -> Result<Page, ApiError> {
-        pages.page(api, kind.into(), namespace, &Query::parse(query))
+        pages.page(api, kind.into(), namespace, &Query::parse(query)).await
     }
 
     fn names(page: &Page) -> String {
@@ -234,7 +253,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_continue_token_is_of_its_list_alone_api_2() {
         let (api, pages) = (cluster(), Pages::default());
-        let first = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2&labelSelector=x%3Dy").unwrap();
+        let first =
+            ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2&labelSelector=x%3Dy").await.unwrap();
         let token = first.next.unwrap();
         for (kind, namespace, selector) in [
             (Kind::Secret, Some("a"), "&labelSelector=x%3Dy"),
@@ -245,37 +265,38 @@ mod tests {
             (Kind::ConfigMap, Some("a"), "&labelSelector=x%3Dy&fieldSelector=metadata.name%3D1"),
         ] {
             let query = format!("limit=2&continue={token}{selector}");
-            let refused = ask(&pages, &api, kind, namespace, &query).map(|page| names(&page));
+            let refused = ask(&pages, &api, kind, namespace, &query).await.map(|page| names(&page));
             assert!(
                 matches!(refused, Err(ApiError::BadRequest(_))),
                 "{kind} {namespace:?} {selector}: {refused:?}"
             );
         }
         let query = format!("limit=2&labelSelector=x%3Dy&continue={token}");
-        assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("a"), &query).unwrap()), "3 4");
+        assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("a"), &query).await.unwrap()), "3 4");
     }
 
     /// API-FOUND 10: once a list had been read to its end, a page that was asked for again was answered 410.
     #[tokio::test(start_paused = true)]
     async fn a_page_can_be_asked_for_again_for_five_minutes_api_2() {
         let (api, pages) = (cluster(), Pages::default());
-        let next =
-            |token: &str| ask(&pages, &api, Kind::ConfigMap, Some("a"), &format!("limit=2&continue={token}"));
-        let second = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2").unwrap().next.unwrap();
-        let last = next(&second).unwrap().next.unwrap();
+        let next = async |token: &str| {
+            ask(&pages, &api, Kind::ConfigMap, Some("a"), &format!("limit=2&continue={token}")).await
+        };
+        let second = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2").await.unwrap().next.unwrap();
+        let last = next(&second).await.unwrap().next.unwrap();
         for _ in 0..2 {
-            assert_eq!(names(&next(&last).unwrap()), "5");
-            assert_eq!(names(&next(&second).unwrap()), "3 4");
+            assert_eq!(names(&next(&last).await.unwrap()), "5");
+            assert_eq!(names(&next(&second).await.unwrap()), "3 4");
         }
         // Lists that were read make room for others first.
-        let open = ask(&pages, &api, Kind::ConfigMap, Some("b"), "limit=2").unwrap().next.unwrap();
+        let open = ask(&pages, &api, Kind::ConfigMap, Some("b"), "limit=2").await.unwrap().next.unwrap();
         for _ in 0..OPEN_LISTS + 5 {
-            let token = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=4").unwrap().next.unwrap();
-            next(&token).unwrap();
+            let token = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=4").await.unwrap().next.unwrap();
+            next(&token).await.unwrap();
         }
         let query = format!("limit=3&continue={open}");
-        assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("b"), &query).unwrap()), "3 4 5");
+        assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("b"), &query).await.unwrap()), "3 4 5");
         tokio::time::sleep(PAGE_LIFE).await;
-        assert!(matches!(next(&second), Err(ApiError::Expired(_))));
+        assert!(matches!(next(&second).await, Err(ApiError::Expired(_))));
     }
 }

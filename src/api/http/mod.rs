@@ -13,6 +13,7 @@ mod client_certificate;
 mod collection;
 mod connect_options;
 mod connection;
+mod cross_site;
 pub(crate) mod discovery;
 mod documents;
 mod encoding;
@@ -59,6 +60,7 @@ mod turns;
 mod upgrade;
 mod verdicts;
 mod watch;
+mod watch_socket;
 mod write_options;
 mod written;
 

@@ -13,13 +13,15 @@ use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::sent::read_object;
 use super::shown::Shown;
-use super::written::{answer_one, answer_written};
+use super::upgrade::Upgrade;
+use super::written::{answer_one, answer_written, scale_in};
 use super::{
     Server, applying, body, collection, connect_options, list, logs, node_proxy, port_forward, proxy,
-    sessions, watch, write_options,
+    sessions, upgrade, watch, watch_socket, write_options,
 };
 use crate::Part;
 use crate::admission::Operation;
+use crate::conversion::Source;
 use crate::kinds::Strategy;
 use crate::warning_list::Warnings;
 use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, authorization, rules};
@@ -39,13 +41,18 @@ pub(super) async fn answer(
     let key = target.key();
     match (target.subresource, key, method) {
         (None, _, Method::GET) if target.watched || wanted.query.flag("watch") => {
-            watch::answer(server, &target, wanted)
+            let events = watch::answer(server, &target, wanted)?;
+            if upgrade::is_web_socket(request.headers()) {
+                watch_socket::answer(server, Upgrade::of(request).await?, events)
+            } else {
+                Ok(events)
+            }
         }
         _ if target.watched => Err(not_allowed()),
-        (None, None, Method::GET) => list_answer(server, &target, wanted),
+        (None, None, Method::GET) => list_answer(server, &target, wanted).await,
         (None, None, Method::POST) => create(server, &target, request, wanted).await,
         (None, None, Method::DELETE) => delete_collection(server, &target, request, wanted).await,
-        (None, Some(key), Method::GET) => get(server, target.served, &key, wanted),
+        (None, Some(key), Method::GET) => get(server, target.served, &key, wanted).await,
         (None, Some(key), Method::PUT) => replace(server, &target, &key, Part::Main, request, wanted).await,
         (None, Some(key), Method::PATCH) => patch(server, &target, &key, Part::Main, request, wanted).await,
         (None, Some(key), Method::DELETE) => delete(server, &target, &key, request, wanted).await,
@@ -75,7 +82,7 @@ async fn subresource(
     };
     if let Some(written) = written {
         return match method {
-            Method::GET => get(server, target.served, key, wanted),
+            Method::GET => get(server, target.served, key, wanted).await,
             Method::PUT => replace(server, target, key, written, request, wanted).await,
             Method::PATCH => patch(server, target, key, written, request, wanted).await,
             _ => Err(not_allowed()),
@@ -85,7 +92,7 @@ async fn subresource(
     connect_options::admit(server, target, key, part, (&method, &path), wanted).await?;
     match (part, method) {
         (Subresource::Scale, Method::GET) => {
-            Answer::json(StatusCode::OK, &server.api().scale(target.kind(), key)?)
+            Answer::json(StatusCode::OK, &scale_in(server, target.served, key).await?)
         }
         (Subresource::Scale, Method::PUT | Method::PATCH) => {
             change_scale(server, target, key, request, wanted).await
@@ -112,23 +119,23 @@ async fn subresource(
     }
 }
 
-fn get(
+async fn get(
     server: &Server,
     served: ServedKind,
     key: &Key,
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     list::not_older_than(server.api(), &wanted.query)?;
-    answer_one(server, served, StatusCode::OK, wanted, &server.api().get(served.kind(), key)?)
+    answer_one(server, served, StatusCode::OK, wanted, &server.api().get(served.kind(), key)?).await
 }
 
-fn list_answer(
+async fn list_answer(
     server: &Server,
     target: &ResourceTarget,
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let page =
-        server.inner.pages.page(server.api(), target.served, target.namespace.as_deref(), &wanted.query)?;
+    let namespace = target.namespace.as_deref();
+    let page = server.inner.pages.page(server.api(), target.served, namespace, &wanted.query).await?;
     let revision = page.revision;
     Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)?))
 }
@@ -218,7 +225,7 @@ async fn delete(
             Answer::json(StatusCode::OK, &success(target.kind(), &object))
         }
         Deleted::Removed(object) | Deleted::Terminating(object) => {
-            answer_one(server, target.served, StatusCode::OK, wanted, &object)
+            answer_one(server, target.served, StatusCode::OK, wanted, &object).await
         }
     }
 }
@@ -270,7 +277,8 @@ async fn delete_collection(
     let deleted = server.in_turn(target, &[Operation::Delete], delete).await?;
     let revision = server.api().revision();
     server.api().durable(revision).await?;
-    let page = list::Page { revision, objects: deleted, next: None, remaining: 0 };
+    let objects = server.api().in_version(deleted, target.served, Source::Fresh).await?;
+    let page = list::Page { revision, objects, next: None, remaining: 0 };
     collection::answer(server, target.served, page, wanted)
 }
 
@@ -314,7 +322,7 @@ async fn evict(
     let eviction = body::read_optional_value(request).await?;
     let inner = eviction.as_ref().and_then(|eviction| eviction.get("deleteOptions")).cloned();
     let options = write_options::of_delete(inner, wanted)?;
-    let evict = || server.api().evict(key, eviction.as_ref(), &options);
+    let evict = || server.api().evict_by(key, eviction.as_ref(), &options);
     server.in_turn_below((Kind::Pod, "eviction"), &[Operation::Create], evict).await?;
     server.api().durable(server.api().revision()).await?;
     Answer::json(StatusCode::CREATED, &done(201))
@@ -408,7 +416,7 @@ async fn finalize(
     let change = || api.change_through("finalize", Kind::Namespace, key, Part::System, &options, edit);
     let stored = server.in_turn_below((Kind::Namespace, "finalize"), &[Operation::Update], change).await?;
     server.settle(&stored, &WriteOptions::default()).await?;
-    answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored)
+    answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored).await
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Requests that webhooks are asked about wait for their turn before they begin, so that a webhook that hangs holds a bounded
-//! number of threads, and no other request.
+//! Requests that webhooks are asked about, or convert objects for, wait for their turn before they begin, so that a webhook
+//! that hangs holds a bounded number of threads, and no other request.
 
 use super::Server;
 use super::request::ResourceTarget;
@@ -31,7 +31,9 @@ impl Server {
         operations: &[Operation],
         answer: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let _turn = if webhooks_may_be_asked(self.api(), operations, kind, below) {
+        let waits = webhooks_may_be_asked(self.api(), operations, kind, below)
+            || self.api().kinds().is_converted(kind);
+        let _turn = if waits {
             let turn = tokio::time::timeout(PATIENCE, self.inner.turns.acquire()).await;
             let late = |_| ApiError::Timeout("request did not complete within requested timeout".into());
             turn.map_err(late)?.ok()

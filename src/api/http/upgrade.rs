@@ -164,6 +164,14 @@ impl WebSocketRequest {
         Ok(chosen)
     }
 
+    /// Speaks the first protocol that the client names, whatever it calls it, of those that are one.
+    pub(super) fn choose_any(&mut self, is_one: impl Fn(&str) -> bool) {
+        let named = self.asked.iter().find(|asked| is_one(asked));
+        if let Some(protocol) = named.and_then(|named| HeaderValue::from_str(named).ok()) {
+            self.upgrade.set_selected_protocol(protocol);
+        }
+    }
+
     /// Switches, and runs what speaks on the socket until it ends or the server stops.
     pub(super) fn switch<F>(
         self,

@@ -26,6 +26,7 @@ use super::respond::Answer;
 use super::response_format::ResponseFormat;
 use super::shown::Shown;
 use super::table::IncludeObject;
+use crate::conversion::Source;
 use crate::{ApiError, Selection};
 use object::{Object, Revision, ServedKind};
 use store::{Change, ChangeKind, Expired, Visibility, Watcher};
@@ -166,6 +167,36 @@ impl View {
         Some((kind, change.object.clone()))
     }
 
+    /// Objects in the version that the watcher asks for.
+    async fn in_version(&self, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, ApiError> {
+        self.api.in_version(objects, self.served, Source::Known).await
+    }
+
+    /// The changes that may concern the watcher, with their objects in the version that it asks for.
+    async fn changes(&self, mut changes: Vec<Change>) -> Result<Vec<Change>, ApiError> {
+        if !self.served.kind().is_custom() {
+            return Ok(changes);
+        }
+        let sees_previous = !self.selection.is_of_names();
+        changes.retain(|change| {
+            let is_here = self.namespace.as_deref().is_none_or(|n| n == change.object.namespace());
+            is_here && (sees_previous || self.event(change).is_some())
+        });
+        let objects = changes.iter().map(|change| change.object.clone()).collect();
+        for (change, object) in changes.iter_mut().zip(self.in_version(objects).await?) {
+            change.object = object;
+        }
+        if sees_previous {
+            let with_previous = || changes.iter().enumerate().filter(|(_, change)| change.previous.is_some());
+            let places: Vec<usize> = with_previous().map(|(place, _)| place).collect();
+            let objects = with_previous().filter_map(|(_, change)| change.previous.clone()).collect();
+            for (place, object) in places.into_iter().zip(self.in_version(objects).await?) {
+                changes[place].previous = Some(object);
+            }
+        }
+        Ok(changes)
+    }
+
     fn encode(&self, out: &mut Pieces, type_: &str, object: &Arc<Object>) {
         self.api.metrics().requests.watch_event(self.served);
         let encoded = encode_one(&self.api, self.served, self.accepted, self.include, object);
@@ -215,6 +246,9 @@ fn put_event(out: &mut Pieces, media: Media, type_: &str, object: Bytes) {
     out.put(b"}\n");
 }
 
+/// Objects of the state that a watch begins with which are converted at once, before the client takes them.
+const CONVERTED_TOGETHER: usize = 500;
+
 /// One running watch.
 struct Run {
     view: View,
@@ -236,10 +270,21 @@ impl Run {
         mut to: Outlet,
     ) -> Result<(), Gone> {
         let mut out = Pieces::default();
-        for object in initial {
-            if self.view.shows(&object) {
-                self.view.encode(&mut out, "ADDED", &object);
-                send_full(&mut out, &mut to).await?;
+        let mut initial = initial.into_iter();
+        loop {
+            let mut some: Vec<_> = initial.by_ref().take(CONVERTED_TOGETHER).collect();
+            if some.is_empty() {
+                break;
+            }
+            if self.view.selection.is_of_names() {
+                some.retain(|object| self.view.shows(object));
+            }
+            let shown = self.view.in_version(some);
+            for object in whole(&mut to, self.view.accepted.media, shown).await? {
+                if self.view.shows(&object) {
+                    self.view.encode(&mut out, "ADDED", &object);
+                    send_full(&mut out, &mut to).await?;
+                }
             }
         }
         if let Some(revision) = self.initial_end {
@@ -295,13 +340,36 @@ impl Run {
 
     async fn send_changes(&self, changes: Vec<Change>, to: &mut Outlet) -> Result<(), Gone> {
         let mut out = Pieces::default();
-        for change in changes {
+        for change in whole(to, self.view.accepted.media, self.view.changes(changes)).await? {
             if let Some((type_, object)) = self.view.event(&change) {
                 self.view.encode(&mut out, type_, &object);
                 send_full(&mut out, to).await?;
             }
         }
         send_all(&mut out, to).await
+    }
+}
+
+/// Waits for what others have to do for a watch, as long as its client does. Where they fail, the client is told, and the
+/// watch ends.
+async fn whole<T>(
+    to: &mut Outlet,
+    media: Media,
+    made: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, Gone> {
+    let made = tokio::select! {
+        biased;
+        made = made => made,
+        () = to.closed() => return Err(Gone),
+    };
+    match made {
+        Ok(made) => Ok(made),
+        Err(error) => {
+            let mut out = Pieces::default();
+            put_error(&mut out, media, &error);
+            send_all(&mut out, to).await?;
+            Err(Gone)
+        }
     }
 }
 

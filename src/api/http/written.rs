@@ -1,10 +1,11 @@
-//! The answer to a write: the object as it is stored, once that is durable.
+//! An object as an answer, in the version that was asked for; of a write, once it is durable.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
+use k8s_openapi::api::autoscaling::v1::Scale;
 
 use super::Server;
 use super::negotiate::Media;
@@ -12,18 +13,23 @@ use super::representation::encode_one;
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
 use super::shown::Shown;
+use crate::conversion::Source;
+use crate::subresource::scale_of;
 use crate::{ApiError, WriteOptions};
-use object::{Object, ServedKind};
+use object::{Key, Object, ServedKind};
 
-pub(super) fn answer_one(
+/// An object in the version and form that were asked for.
+pub(super) async fn answer_one(
     server: &Server,
     served: ServedKind,
     status: StatusCode,
     wanted: &ResponseFormat,
     object: &Arc<Object>,
 ) -> Result<Response, ApiError> {
+    let shown = server.api().in_version(vec![object.clone()], served, Source::Fresh).await?;
+    let shown = shown.first().unwrap_or(object);
     let accepted = wanted.accepted();
-    let bytes = encode_one(server.api(), served, accepted, wanted.query.include_object(), object)?;
+    let bytes = encode_one(server.api(), served, accepted, wanted.query.include_object(), shown)?;
     // YAML is made of finished answers.
     let media = if accepted.media == Media::Protobuf { Media::Protobuf } else { Media::Json };
     let response = Answer::typed(status, media.content_type(false), Body::from(bytes));
@@ -40,7 +46,14 @@ pub(super) async fn answer_written(
     stored: &Arc<Object>,
 ) -> Result<Response, ApiError> {
     server.settle(stored, options).await?;
-    answer_one(server, served, status, wanted, stored)
+    answer_one(server, served, status, wanted, stored).await
+}
+
+/// The scale of a workload, as the version has it.
+pub(super) async fn scale_in(server: &Server, served: ServedKind, key: &Key) -> Result<Scale, ApiError> {
+    let object = server.api().get(served.kind(), key)?;
+    let shown = server.api().in_version(vec![object.clone()], served, Source::Fresh).await?;
+    scale_of(server.api(), shown.first().unwrap_or(&object))
 }
 
 impl Server {

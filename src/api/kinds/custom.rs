@@ -12,6 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::{Map, Value, json};
 
 use super::columns::{self, ColumnDefinition};
+use super::compiled::Compiled;
 use super::error::DefinitionError;
 use super::resource::{Replicas, Strategy};
 use super::structural::Structural;
@@ -64,7 +65,7 @@ impl CustomStrategy {
         });
         let selectable = version.selectable_fields.iter().flatten();
         Ok(Self {
-            schema: Structural::new(schema).map_err(DefinitionError::Pattern)?,
+            schema: Structural::new(Compiled::of(&schema)).map_err(DefinitionError::Pattern)?,
             columns: columns.collect::<Result<_, _>>()?,
             selectable: selectable
                 .map(|field| Ok(field_path("selectableFields.jsonPath", &field.json_path)?.join(".")))
@@ -93,7 +94,8 @@ impl CustomStrategy {
 
     fn validate(&self, object: &Object, old: Option<&Object>, errors: &mut FieldErrors) {
         let Some(custom) = object.custom() else { return };
-        self.schema.validate(&custom.fields, errors);
+        let before = old.and_then(Object::custom).map(|old| &old.fields);
+        self.schema.validate(&custom.fields, before, errors);
         if !self.schema.has_rules() {
             return;
         }

@@ -1,16 +1,34 @@
 //! What a custom resource is: its names, and its versions with their schemas, columns and subresources, read from the
 //! spec of a CustomResourceDefinition.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
 };
 
+use super::conversion::Conversion;
 use super::custom::CustomStrategy;
 use super::error::DefinitionError;
-use object::{Kind, Scope, ServedKind, Subresource};
+use super::resource::Strategy;
+use object::{Kind, Object, Scope, ServedKind, Subresource};
+
+/// Definitions that were read by this process.
+static READ: AtomicU64 = AtomicU64::new(0);
+
+/// What becomes of defaults when an object gets into another version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Defaults {
+    /// It gets those of the version.
+    Filled,
+    /// It is not to have what nobody gave it: who owns what is found out.
+    Left,
+}
 
 /// A custom resource as its cluster serves it.
 pub(crate) struct Definition {
+    /// Tells it from all others, and from what it was before a change.
+    pub(crate) id: u64,
     /// Its kind.
     pub(crate) kind: Kind,
     /// The singular form for the command line.
@@ -25,6 +43,8 @@ pub(crate) struct Definition {
     pub(crate) versions: Vec<Version>,
     /// Which of them objects are stored in: an index.
     pub(crate) storage: usize,
+    /// How objects get from one version to another.
+    pub(crate) conversion: Conversion,
     /// It is being deleted: objects of it can go, and no new ones come.
     pub(crate) is_terminating: bool,
 }
@@ -73,6 +93,7 @@ impl Definition {
         };
         let kind = Kind::custom(&spec.group, &names.plural, &names.kind, scope)?;
         Ok(Self {
+            id: READ.fetch_add(1, Ordering::Relaxed),
             kind,
             singular: names.singular.clone().unwrap_or_else(|| names.kind.to_lowercase()),
             short_names: names.short_names.clone().unwrap_or_default(),
@@ -84,6 +105,7 @@ impl Definition {
                 .map(|version| version_of(kind, version))
                 .collect::<Result<_, _>>()?,
             storage,
+            conversion: Conversion::of(spec.conversion.as_ref()),
             is_terminating: false,
         })
     }
@@ -91,6 +113,15 @@ impl Definition {
     /// The version that objects are stored in.
     pub(crate) fn stored(&self) -> &Version {
         &self.versions[self.storage]
+    }
+
+    /// Makes an object that is said to be in the version at a place one of it: without what that one does not name.
+    pub(crate) fn coerce(&self, version: usize, defaults: Defaults, object: &mut Object) {
+        let strategy = &self.versions[version].strategy;
+        match (defaults, object.custom_mut()) {
+            (Defaults::Left, Some(custom)) => drop(strategy.schema().prune(&mut custom.fields)),
+            _ => strategy.apply_defaults(object),
+        }
     }
 }
 

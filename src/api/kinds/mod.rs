@@ -8,10 +8,13 @@
 #[cfg(test)]
 mod cases;
 mod columns;
+mod compiled;
+mod conversion;
 mod custom;
 pub(crate) mod default_flows;
 mod definition;
 mod error;
+mod old_items;
 mod registry;
 mod resource;
 mod schema_rules;
@@ -20,6 +23,7 @@ mod structural;
 pub(crate) mod admission_policy;
 mod api_service;
 mod certificate_signing_request;
+mod client_config;
 mod cluster_role;
 mod cluster_role_binding;
 mod config_map;
@@ -83,7 +87,8 @@ use object::{Kind, Object};
 
 pub(crate) use certificate_signing_request::{approval_differs, with_approval};
 pub(crate) use columns::RowCondition;
-pub(crate) use definition::Definition;
+pub(crate) use conversion::{Conversion, ConversionWebhook};
+pub(crate) use definition::{Defaults, Definition};
 pub use error::DefinitionError;
 pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};

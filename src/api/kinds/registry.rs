@@ -13,6 +13,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use super::compiled;
+use super::conversion::Conversion;
 use super::definition::{Definition, Version};
 use super::error::DefinitionError;
 use super::{Strategy, built_in};
@@ -190,14 +192,6 @@ impl Kinds {
         Some(named.unwrap_or_else(|| definition.stored()).strategy.schema())
     }
 
-    /// Whether a kind has this version: a custom resource those of its definition, built-in kinds any.
-    pub(crate) fn knows_version(&self, kind: Kind, api_version: &str) -> bool {
-        let (group, version) = split_api_version(api_version);
-        self.custom.get(&kind).is_none_or(|definition| {
-            group == kind.info().group && definition.versions.iter().any(|known| known.name == version)
-        })
-    }
-
     /// The strategy of a kind in a version.
     pub(crate) fn strategy_in(&self, served: ServedKind) -> StrategyOf {
         self.strategy_named(served.kind(), served.version())
@@ -218,13 +212,28 @@ impl Kinds {
         StrategyOf::Custom(definition.clone(), named.unwrap_or(definition.storage))
     }
 
-    /// The version that an object is stored in, given to it.
-    pub(crate) fn to_stored_version(&self, object: &mut Object) {
-        let Some(definition) = self.custom.get(&object.kind()) else { return };
-        let api_version = format!("{}/{}", definition.kind.info().group, definition.stored().name);
-        if let Some(custom) = object.custom_mut() {
-            custom.set_api_version(api_version);
-        }
+    /// What is served of a custom kind.
+    pub(crate) fn definition(&self, kind: Kind) -> Option<&Arc<Definition>> {
+        self.custom.get(&kind)
+    }
+
+    /// Whether objects of a kind have other fields in other versions, and somebody else's server converts them.
+    pub(crate) fn is_converted(&self, kind: Kind) -> bool {
+        let definition = self.custom.get(&kind);
+        definition.is_some_and(|definition| matches!(definition.conversion, Conversion::Webhook(_)))
+    }
+
+    /// A custom kind in the version that its objects are stored in.
+    pub(crate) fn storage(&self, kind: Kind) -> Option<ServedKind> {
+        self.custom.get(&kind).map(|definition| definition.stored().served(kind))
+    }
+
+    /// A custom kind in the version of this name, served or not.
+    pub(crate) fn version_named(&self, kind: Kind, api_version: &str) -> Option<ServedKind> {
+        let (group, version) = split_api_version(api_version);
+        let definition = self.custom.get(&kind).filter(|_| kind.info().group == group)?;
+        let version = definition.versions.iter().find(|known| known.name == version)?;
+        Some(version.served(kind))
     }
 
     /// What an object uses of every resource that quotas know.
@@ -313,6 +322,7 @@ impl Api {
     pub(crate) fn serve(&self, definition: Definition) {
         let kind = definition.kind;
         self.inner.kinds.change(|custom| drop(custom.insert(kind, Arc::new(definition))));
+        compiled::forget_recent();
     }
 
     /// Serves a custom resource no longer. Its objects stay until somebody deletes them.

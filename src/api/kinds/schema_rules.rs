@@ -7,6 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
+use super::old_items::OldItems;
 use crate::cel::{Budget, Error, Program, Type, Val, field_schema};
 use crate::validate::{FieldErrors, Path};
 
@@ -242,21 +243,25 @@ impl SchemaRules {
     ) {
         let mut budget = Budget::default();
         // Nothing else is said once the budget is gone.
-        let _ = self.judge_value(schema, new, old, None, &mut budget, errors);
+        let _ = self.judge_value(schema, (new, old, false), None, &mut budget, errors);
     }
 
     fn judge_value(
         &self,
         schema: &JSONSchemaProps,
-        new: &Value,
-        old: Option<&Value>,
+        (new, old, is_unchanged): (&Value, Option<&Value>, bool),
         path: Option<&Path<'_>>,
         budget: &mut Budget,
         errors: &mut FieldErrors,
     ) -> Result<(), Error> {
         for rule in &self.rules {
-            rule.judge(schema, new, old, path, budget, errors)?;
+            // What is as it was, and was taken then, is not refused now; what compares with before is asked for that.
+            if !is_unchanged || rule.is_transition {
+                rule.judge(schema, new, old, path, budget, errors)?;
+            }
         }
+        // What is not known to have been something else is as it was where all that it is in is.
+        let unchanged = |new: &Value, old: Option<&Value>| is_unchanged || old.is_some_and(|old| old == new);
         match new {
             Value::Object(fields) => {
                 for (name, value) in fields {
@@ -264,7 +269,8 @@ impl SchemaRules {
                     if let (Some(below), Some(schema)) = (below, field_schema(Some(schema), name)) {
                         let old = old.and_then(|old| old.get(name));
                         let path = path.map_or_else(|| Path::root(name), |path| path.child(name));
-                        below.judge_value(schema, value, old, Some(&path), budget, errors)?;
+                        let value = (value, old, unchanged(value, old));
+                        below.judge_value(schema, value, Some(&path), budget, errors)?;
                     }
                 }
             }
@@ -274,12 +280,11 @@ impl SchemaRules {
                 else {
                     return Ok(());
                 };
-                let keys = schema.x_kubernetes_list_map_keys.as_deref().unwrap_or_default();
+                let before = OldItems::of(schema, old);
                 for (i, item) in items.iter().enumerate() {
-                    let same = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
-                    let old = old.and_then(Value::as_array).filter(|_| !keys.is_empty());
-                    let old = old.and_then(|old| old.iter().find(same));
-                    below.judge_value(of_item, item, old, Some(&path.index(i)), budget, errors)?;
+                    let old = before.get(item);
+                    let value = (item, old, unchanged(item, old));
+                    below.judge_value(of_item, value, Some(&path.index(i)), budget, errors)?;
                 }
             }
             _ => {}

@@ -3,76 +3,84 @@
 //! Kubernetes' rules for structural schemas: fields that no schema names are pruned, defaults are filled in, and what is
 //! left is validated in the words of kube-openapi; its rules in CEL are judged in `schema_rules`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
-use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::schema_rules::{self, SchemaRules};
+use super::compiled::Compiled;
+use super::old_items::OldItems;
+use crate::formats;
 use crate::validate::{FieldErrors, Path};
-use crate::{formats, pattern};
 use base::quote::quote;
 
 /// What every object has; a schema may say nothing of it.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The schema of a version.
-pub(crate) struct Structural {
-    root: JSONSchemaProps,
-    /// The patterns in it, compiled.
-    patterns: HashMap<String, Regex>,
-    rules: SchemaRules,
-}
+pub(crate) struct Structural(Arc<Compiled>);
 
 impl Structural {
     /// Takes a schema whose patterns can be read; the error names one that cannot.
-    pub(super) fn new(root: JSONSchemaProps) -> Result<Self, String> {
-        let mut patterns = HashMap::new();
-        compile(&root, &mut patterns)?;
-        // What is wrong with rules is found when their definition is written.
-        let (rules, _) = schema_rules::read(&root);
-        Ok(Self { root, patterns, rules })
+    pub(super) fn new(compiled: Arc<Compiled>) -> Result<Self, String> {
+        compiled.check_patterns()?;
+        Ok(Self(compiled))
     }
 
     /// The schema itself, for those who print it.
     pub(crate) fn root(&self) -> &JSONSchemaProps {
-        &self.root
+        &self.0.root
     }
 
     /// Drops the fields that the schema does not name; returns where they stood.
     pub(crate) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
         let mut unknown = Vec::new();
-        prune_fields(&self.root, fields, true, "", &mut unknown);
+        prune_fields(&self.0.root, fields, true, "", &mut unknown);
         unknown
     }
 
-    /// Fills in defaults.
+    /// Fills in defaults; a null where the schema allows none, and has no default, is as if it were not there.
     pub(super) fn apply_defaults(&self, fields: &mut Map<String, Value>) {
-        default_fields(&self.root, fields);
+        default_fields(&self.0.root, fields);
     }
 
     /// Whether it has rules that are judged.
     pub(super) fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
+        !self.0.rules.is_empty()
     }
 
     /// Judges the rules of an object that is valid otherwise, and of the one it replaces.
     pub(super) fn judge(&self, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-        self.rules.judge(&self.root, new, old, errors);
+        self.0.rules.judge(&self.0.root, new, old, errors);
     }
 
-    /// What is wrong with an object's own fields.
-    pub(super) fn validate(&self, fields: &Map<String, Value>, errors: &mut FieldErrors) {
-        self.validate_fields(&self.root, fields, None, errors);
+    /// What is wrong with an object's own fields. What is wrong with a part that is as it was in the old version stays as
+    /// it is: who changes something else is not refused for it.
+    pub(super) fn validate(
+        &self,
+        fields: &Map<String, Value>,
+        old: Option<&Map<String, Value>>,
+        errors: &mut FieldErrors,
+    ) {
+        self.validate_fields(&self.0.root, fields, old, None, errors);
+        let of_lists = |fields: &Map<String, Value>| {
+            let mut found = FieldErrors::default();
+            validate_lists(&self.0.root, fields, None, &mut found);
+            found.count() > 0
+        };
+        if of_lists(fields) && !old.is_some_and(of_lists) {
+            validate_lists(&self.0.root, fields, None, errors);
+        }
     }
 
     fn validate_fields(
         &self,
         schema: &JSONSchemaProps,
         fields: &Map<String, Value>,
+        old: Option<&Map<String, Value>>,
         path: Option<&Path<'_>>,
         errors: &mut FieldErrors,
     ) {
@@ -85,7 +93,8 @@ impl Structural {
         for (name, value) in fields {
             let path = child(path, name);
             if let Some(schema) = schema_of(schema, name) {
-                self.validate_value(schema, value, &path, errors);
+                let old = old.and_then(|old| old.get(name));
+                self.validate_value(schema, value, old, &path, errors);
             }
         }
         let count = fields.len() as i64;
@@ -109,10 +118,11 @@ impl Structural {
         &self,
         schema: &JSONSchemaProps,
         value: &Value,
+        old: Option<&Value>,
         path: &Path<'_>,
         errors: &mut FieldErrors,
     ) {
-        if value.is_null() && schema.nullable == Some(true) {
+        if old == Some(value) || (value.is_null() && schema.nullable == Some(true)) {
             return;
         }
         if !has_type(schema, value) {
@@ -137,19 +147,23 @@ impl Structural {
             }
         }
         match value {
-            Value::Object(fields) => self.validate_fields(schema, fields, Some(path), errors),
-            Value::Array(items) => self.validate_items(schema, items, path, errors),
+            Value::Object(fields) => {
+                let old = old.and_then(Value::as_object);
+                self.validate_fields(schema, fields, old, Some(path), errors);
+            }
+            Value::Array(items) => self.validate_items(schema, items, old, path, errors),
             Value::String(text) => self.validate_text(schema, text, path, errors),
             Value::Number(number) => validate_number(schema, number, path, errors),
             Value::Bool(_) | Value::Null => {}
         }
-        self.validate_junctors(schema, value, path, errors);
+        self.validate_junctors(schema, value, old, path, errors);
     }
 
     fn validate_items(
         &self,
         schema: &JSONSchemaProps,
         items: &[Value],
+        old: Option<&Value>,
         path: &Path<'_>,
         errors: &mut FieldErrors,
     ) {
@@ -167,24 +181,9 @@ impl Structural {
             );
         }
         if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
+            let old = OldItems::of(schema, old);
             for (i, item) in items.iter().enumerate() {
-                self.validate_value(of_item, item, &path.index(i), errors);
-            }
-        }
-        let mut seen = HashSet::new();
-        for (i, item) in items.iter().enumerate() {
-            let key = match schema.x_kubernetes_list_type.as_deref() {
-                Some("set") => item.clone(),
-                Some("map") => schema
-                    .x_kubernetes_list_map_keys
-                    .iter()
-                    .flatten()
-                    .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
-                    .collect(),
-                _ => break,
-            };
-            if !seen.insert(key.to_string()) {
-                errors.duplicate(&path.index(i), &key);
+                self.validate_value(of_item, item, old.get(item), &path.index(i), errors);
             }
         }
     }
@@ -200,7 +199,7 @@ impl Structural {
             errors.invalid(path, text, format!("{path} in body should be at least {least} chars long"));
         }
         if let Some(pattern) = &schema.pattern
-            && self.patterns.get(pattern).is_some_and(|compiled| !compiled.is_match(text))
+            && self.0.pattern(pattern).is_some_and(|compiled| !compiled.is_match(text))
         {
             errors.invalid(path, text, format!("{path} in body should match '{pattern}'"));
         }
@@ -221,16 +220,17 @@ impl Structural {
         &self,
         schema: &JSONSchemaProps,
         value: &Value,
+        old: Option<&Value>,
         path: &Path<'_>,
         errors: &mut FieldErrors,
     ) {
         let holds = |schema: &JSONSchemaProps| {
             let mut errors = FieldErrors::default();
-            self.validate_value(schema, value, path, &mut errors);
+            self.validate_value(schema, value, old, path, &mut errors);
             errors.count() == 0
         };
         for all in schema.all_of.iter().flatten() {
-            self.validate_value(all, value, path, errors);
+            self.validate_value(all, value, old, path, errors);
         }
         let shown = plain(value);
         if let Some(any) = &schema.any_of
@@ -254,6 +254,49 @@ impl Structural {
         if schema.not.as_ref().is_some_and(|not| holds(not)) {
             let detail = format!("{} must not validate the schema (not)", quote(&path.to_string()));
             errors.invalid(path, &shown, detail);
+        }
+    }
+}
+
+/// Elements that are there twice, of lists that are sets or maps.
+fn validate_lists(
+    schema: &JSONSchemaProps,
+    fields: &Map<String, Value>,
+    path: Option<&Path<'_>>,
+    errors: &mut FieldErrors,
+) {
+    for (name, value) in fields {
+        if let Some(schema) = schema_of(schema, name) {
+            validate_lists_in(schema, value, &child(path, name), errors);
+        }
+    }
+}
+
+fn validate_lists_in(schema: &JSONSchemaProps, value: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
+    let items = match value {
+        Value::Object(fields) => return validate_lists(schema, fields, Some(path), errors),
+        Value::Array(items) => items,
+        _ => return,
+    };
+    if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
+        for (i, item) in items.iter().enumerate() {
+            validate_lists_in(of_item, item, &path.index(i), errors);
+        }
+    }
+    let mut seen = HashSet::new();
+    for (i, item) in items.iter().enumerate() {
+        let key = match schema.x_kubernetes_list_type.as_deref() {
+            Some("set") => item.clone(),
+            Some("map") => schema
+                .x_kubernetes_list_map_keys
+                .iter()
+                .flatten()
+                .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
+                .collect(),
+            _ => break,
+        };
+        if !seen.insert(key.to_string()) {
+            errors.duplicate(&path.index(i), &key);
         }
     }
 }
@@ -349,6 +392,8 @@ fn prune_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, unknown:
 }
 
 fn default_fields(schema: &JSONSchemaProps, fields: &mut Map<String, Value>) {
+    let may_be_null = |of: &JSONSchemaProps| of.nullable == Some(true) || of.default.is_some();
+    fields.retain(|name, value| !value.is_null() || schema_of(schema, name).is_none_or(may_be_null));
     let before = fields.len();
     for (name, schema) in schema.properties.iter().flatten() {
         let Some(default) = &schema.default else { continue };
@@ -421,36 +466,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Compiles every pattern of a schema.
-fn compile(schema: &JSONSchemaProps, into: &mut HashMap<String, Regex>) -> Result<(), String> {
-    if let Some(pattern) = &schema.pattern
-        && !into.contains_key(pattern)
-    {
-        let compiled =
-            pattern::compile(pattern).map_err(|error| format!("pattern {}: {error}", quote(pattern)))?;
-        into.insert(pattern.clone(), compiled);
-    }
-    let items = match &schema.items {
-        Some(JSONSchemaPropsOrArray::Schema(one)) => std::slice::from_ref(&**one),
-        Some(JSONSchemaPropsOrArray::Schemas(many)) => many,
-        None => &[],
-    };
-    let any_field = match &schema.additional_properties {
-        Some(JSONSchemaPropsOrBool::Schema(any)) => Some(&**any),
-        _ => None,
-    };
-    let junctors = [&schema.all_of, &schema.any_of, &schema.one_of];
-    let below = schema
-        .properties
-        .iter()
-        .flat_map(|properties| properties.values())
-        .chain(items)
-        .chain(any_field)
-        .chain(junctors.into_iter().flatten().flatten())
-        .chain(schema.not.as_deref());
-    below.into_iter().try_for_each(|schema| compile(schema, into))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -471,7 +486,11 @@ mod tests {
                 "labels": {"type": "object", "additionalProperties": {"type": "string"}},
                 "note": {"type": "string", "nullable": true}}},
             "status": {"type": "object", "properties": {"ready": {"type": "boolean"}}}}});
-        Structural::new(serde_json::from_value(schema).unwrap()).unwrap()
+        of(&schema)
+    }
+
+    fn of(schema: &Value) -> Structural {
+        Structural::new(Compiled::of(&serde_json::from_value(schema.clone()).unwrap())).unwrap()
     }
 
     fn fields(spec: Value) -> Map<String, Value> {
@@ -494,11 +513,24 @@ mod tests {
         assert!(schema.prune(&mut object).is_empty());
     }
 
+    /// A chart of KubeRay writes a null for each thing that it does not ask for.
+    #[test]
+    fn a_null_where_none_may_be_is_as_if_it_were_not_there_api_14() {
+        let mut object = fields(json!({"size": 1, "color": null, "code": null, "note": null, "tags": [null],
+            "labels": {"x": null}, "free": {"a": null}, "parts": [{"name": null}]}));
+        schema().apply_defaults(&mut object);
+        assert_eq!(
+            object["spec"],
+            json!({"size": 1, "color": "red", "note": null, "tags": [null], "labels": {}, "free": {"a": null},
+                "parts": [{"kind": "wheel"}]})
+        );
+    }
+
     #[test]
     fn faults_are_told_in_kubernetes_words_api_7() {
         let messages = |spec: Value| {
             let mut errors = FieldErrors::default();
-            schema().validate(&fields(spec), &mut errors);
+            schema().validate(&fields(spec), None, &mut errors);
             errors.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         for (spec, expected) in [
@@ -537,5 +569,64 @@ mod tests {
         ] {
             assert_eq!(messages(spec.clone()), expected, "{spec}");
         }
+    }
+
+    /// Kubernetes' validation ratcheting: a schema became stricter than what is there.
+    #[test]
+    fn what_was_wrong_and_stays_as_it_was_is_not_refused_api_14() {
+        let schema = of(
+            &json!({"type": "object", "required": ["data"], "properties": {"spec": {"type": "object",
+            "required": ["must"], "properties": {
+                "size": {"type": "integer", "maximum": 9},
+                "deep": {"type": "object", "properties": {
+                    "a": {"type": "string", "enum": ["x"]}, "b": {"type": "string"}}, "maxProperties": 1},
+                "keyed": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                    "items": {"type": "object", "properties": {
+                        "name": {"type": "string"}, "port": {"type": "integer", "minimum": 10}}}},
+                "plain": {"type": "array", "items": {"type": "integer", "minimum": 10}},
+                "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                "any": {"anyOf": [{"required": ["x"]}, {"required": ["y"]}], "type": "object",
+                    "properties": {"x": {"type": "string"}, "y": {"type": "string"}, "z": {"type": "string"}}}}}}}),
+        );
+        let faults = |old: Value, new: Value| {
+            let mut errors = FieldErrors::default();
+            schema.validate(&fields(new), Some(&fields(old)), &mut errors);
+            let fault = |error: &crate::validate::FieldError| error.path.clone();
+            errors.into_vec().iter().map(fault).collect::<Vec<_>>().join(" ")
+        };
+        let spec = |more: Value| {
+            let mut spec = json!({"must": 1});
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            spec
+        };
+        for (old, new, expected) in [
+            (json!({"size": 20}), json!({"size": 20, "set": []}), "data"),
+            (json!({"size": 20}), json!({"size": 21}), "data spec.size"),
+            (json!({"size": 1}), json!({"size": 20}), "data spec.size"),
+            (json!({"deep": {"a": "q"}}), json!({"deep": {"a": "q"}, "size": 1}), "data"),
+            (json!({"deep": {"a": "q"}}), json!({"deep": {"a": "r"}}), "data spec.deep.a"),
+            (json!({"deep": {"a": "q"}}), json!({"deep": {"a": "q", "b": "1"}}), "data spec.deep"),
+            (
+                json!({"keyed": [{"name": "a", "port": 1}, {"name": "b", "port": 2}]}),
+                json!({"keyed": [{"name": "b", "port": 2}, {"name": "c", "port": 30}, {"name": "a", "port": 1}]}),
+                "data",
+            ),
+            (
+                json!({"keyed": [{"name": "a", "port": 1}]}),
+                json!({"keyed": [{"name": "a", "port": 2}]}),
+                "data spec.keyed[0].port",
+            ),
+            (json!({"plain": [1, 2]}), json!({"plain": [1, 2], "size": 3}), "data"),
+            (json!({"plain": [1, 2]}), json!({"plain": [1, 2, 30]}), "data spec.plain[0] spec.plain[1]"),
+            (json!({"set": ["a", "a"]}), json!({"set": ["a", "a", "b"]}), "data"),
+            (json!({"set": ["a"]}), json!({"set": ["a", "a"]}), "data spec.set[1]"),
+            (json!({"any": {"z": "1"}}), json!({"any": {"z": "1"}, "size": 1}), "data"),
+            (json!({"any": {"z": "1"}}), json!({"any": {"z": "2"}}), "data spec.any"),
+        ] {
+            assert_eq!(faults(spec(old.clone()), spec(new.clone())), expected, "{old} {new}");
+        }
+        // An object that lacks something is refused as soon as it is another one.
+        assert_eq!(faults(json!({"size": 1}), json!({"size": 1})), "data");
+        assert_eq!(faults(json!({"size": 1}), json!({"size": 2})), "data spec.must");
     }
 }

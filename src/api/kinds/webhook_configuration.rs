@@ -9,6 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
+use super::client_config::{self, ServiceView};
 use super::columns::Column;
 use super::match_conditions::Conditions;
 use super::resource::Resource;
@@ -191,7 +192,14 @@ fn one(errors: &mut FieldErrors, path: &Path<'_>, webhook: &Webhook<'_>) {
             selector::label_selector(errors, &path.child(field), own);
         }
     }
-    client_config(errors, &path.child("clientConfig"), webhook.client_config);
+    let service = webhook.client_config.service.as_ref().map(|service| ServiceView {
+        namespace: &service.namespace,
+        name: &service.name,
+        path: service.path.as_deref(),
+        port: service.port,
+    });
+    let url = webhook.client_config.url.as_deref();
+    client_config::validate(errors, &path.child("clientConfig"), url, service);
     for (i, own) in webhook.rules.iter().enumerate() {
         RuleView {
             operations: own.operations.as_deref(),
@@ -203,68 +211,6 @@ fn one(errors: &mut FieldErrors, path: &Path<'_>, webhook: &Webhook<'_>) {
         .validate(errors, &path.child("rules").index(i));
     }
     Conditions::read(errors, &path.child("matchConditions"), webhook.match_conditions, false);
-}
-
-fn client_config(errors: &mut FieldErrors, path: &Path<'_>, config: &WebhookClientConfig) {
-    match (&config.url, &config.service) {
-        (Some(_), Some(_)) | (None, None) => {
-            errors.required(path, "exactly one of url or service is required");
-        }
-        (Some(url), None) => {
-            if let Err(fault) = check_url(url) {
-                errors.invalid(
-                    &path.child("url"),
-                    url,
-                    format!("{fault}; desired format: https://host[/path]"),
-                );
-            }
-        }
-        (None, Some(service)) => {
-            let path = path.child("service");
-            for (field, value) in [("name", &service.name), ("namespace", &service.namespace)] {
-                if value.is_empty() {
-                    errors.required(&path.child(field), format!("service {field} is required"));
-                }
-            }
-            if let Some(port) = service.port {
-                let at = path.child("port");
-                if !names::port_number(port.into()).is_empty() {
-                    errors.invalid(&at, &port, "port is not valid: must be between 1 and 65535, inclusive");
-                }
-            }
-            if let Some(text) = service.path.as_deref().filter(|text| !text.is_empty() && *text != "/") {
-                let at = path.child("path");
-                if !text.starts_with('/') {
-                    errors.invalid(&at, text, "must start with a '/'");
-                }
-                if text.contains("//") {
-                    errors.invalid(&at, text, "segment[1] may not be empty");
-                }
-            }
-        }
-    }
-}
-
-/// The fault of a webhook's URL.
-fn check_url(text: &str) -> Result<(), String> {
-    let url: http::Uri = text.parse().map_err(|error| format!("url must be a valid URL: {error}"))?;
-    if url.scheme_str() != Some("https") {
-        let scheme = url.scheme_str().unwrap_or_default();
-        return Err(format!("'https' is the only allowed URL scheme; got {scheme:?}"));
-    }
-    if url.host().is_none_or(str::is_empty) {
-        return Err("host must be specified".into());
-    }
-    if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return Err("user information is not permitted in the URL".into());
-    }
-    if text.contains('#') {
-        return Err("fragments are not permitted in the URL".into());
-    }
-    if url.query().is_some() {
-        return Err("query parameters are not permitted in the URL".into());
-    }
-    Ok(())
 }
 
 /// A rule of a webhook or a policy.

@@ -172,6 +172,26 @@ pub(crate) fn with_named_fields(of: Type<'_>, set: &FieldSet) -> FieldSet {
         .collect()
 }
 
+/// Whether an encoded set has parts of what the type says is owned as a whole. Nothing is decoded for that but the steps
+/// that lead on.
+pub(crate) fn has_parts_of_wholes(of: Type<'_>, encoded: &[u8]) -> bool {
+    any_part_of_a_whole(of, &mut Cursor::new(encoded))
+}
+
+fn any_part_of_a_whole(of: Type<'_>, level: &mut Cursor<'_>) -> bool {
+    while let Some(item) = level.next_item() {
+        if !item.has_below() {
+            continue;
+        }
+        let Some(step) = item.step() else { return true };
+        let below = of.below(&step);
+        if below.is_whole() || any_part_of_a_whole(below, level) {
+            return true;
+        }
+    }
+    false
+}
+
 /// The set with whole lists and maps in place of what was owned in them before their schema said that they are owned as
 /// wholes.
 pub(crate) fn with_wholes(of: Type<'_>, set: &FieldSet) -> FieldSet {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::compare::field_set;
 use super::types::Type;
-use super::updater::changes;
+use super::versions::changes;
 use crate::validate::metadata::ANNOTATIONS_MAX_BYTES;
 use object::managed::FieldSet;
 

@@ -14,9 +14,12 @@ mod owners;
 mod serializer;
 mod types;
 mod updater;
+mod versions;
 
 #[cfg(test)]
 mod tests;
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Value, json};
@@ -29,7 +32,8 @@ use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, path_t
 use object::{Kind, Object, ServedKind};
 use owners::{Owner, Owners};
 pub(crate) use types::Type;
-use updater::{Application, Conflict};
+use updater::{Application, Conflict, Refusal};
+pub(crate) use versions::{Convert, Versions};
 
 /// Who owned everything before the first apply, when nobody was known to.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -47,10 +51,11 @@ pub(crate) struct Writer<'a> {
 /// The owners of a new version, written by anything but an apply.
 pub(crate) fn track(
     kinds: &Kinds,
+    convert: Option<&dyn Convert>,
     writer: &Writer<'_>,
     old: Option<&Object>,
     new: &mut Object,
-) -> ManagedFields {
+) -> Result<ManagedFields, ApiError> {
     let of = Type::of(kinds, new);
     let given = if new.meta().managed_fields.is_some() { new.meta_mut().managed_fields.take() } else { None };
     let live = old.map(|old| old.managed_fields().clone()).unwrap_or_default();
@@ -66,7 +71,7 @@ pub(crate) fn track(
     };
     // Once nobody is known to own anything, that stays so until somebody applies.
     if old.is_some_and(|old| base.is_empty() || old.same_content(new)) {
-        return base;
+        return Ok(base);
     }
     let owner = Manager {
         name: writer.manager.into(),
@@ -75,7 +80,8 @@ pub(crate) fn track(
         subresource: writer.subresource.into(),
     };
     if old.is_none() && base.is_empty() {
-        return ManagedFields::new(vec![Entry::of_encoded(owner, Some(writer.now), &fields(of, new))]);
+        let all = Entry::of_encoded(owner, Some(writer.now), &fields(of, new));
+        return Ok(ManagedFields::new(vec![all]));
     }
     // What is the same in both is not looked at: most writes are of a status.
     let same_spec = old.is_some_and(|old| new.same_spec(old)).then_some("spec");
@@ -83,19 +89,33 @@ pub(crate) fn track(
     let same: Vec<&str> = same_spec.into_iter().chain(same_meta).collect();
     let before = old.map(|old| fingerprint(of, &same, old)).unwrap_or_default();
     let changes = compare::compare(&before, &fingerprint(of, &same, new));
-    updater::updated(&reconciled(kinds, of, new.kind(), &base), changes, owner, writer.now)
+    let base = reconciled(kinds, new.kind(), &base);
+    let versions = Versions::new(kinds, convert, new.kind(), of);
+    let of_others = if versions.differ() && !changes.is_empty() {
+        let before = old.map_or_else(|| json!({}), Object::content);
+        let named_in = base.entries().iter().map(|entry| entry.manager().api_version.as_str());
+        versions.changes(&before, &new.content(), named_in)?
+    } else {
+        BTreeMap::new()
+    };
+    Ok(updater::updated(&base, changes, owner, writer.now, &of_others))
 }
 
 /// The owners as the schema of a custom resource has them now, of which built-in kinds have one for ever. Those are left
 /// out whose fields are named in a version that is gone: nothing tells any more which fields those are.
-fn reconciled(kinds: &Kinds, of: Type<'_>, kind: Kind, owners: &ManagedFields) -> ManagedFields {
+fn reconciled(kinds: &Kinds, kind: Kind, owners: &ManagedFields) -> ManagedFields {
     if !kind.is_custom() {
         return owners.clone();
     }
-    let known = |entry: &&Entry| kinds.knows_version(kind, &entry.manager().api_version);
-    let entries = owners.entries().iter().filter(known).map(|entry| {
+    let entries = owners.entries().iter().filter_map(|entry| {
+        let served = kinds.version_named(kind, &entry.manager().api_version)?;
+        let of = Type::served(kinds, served);
+        // Mostly the schema is what it was when they came to own it.
+        if !compare::has_parts_of_wholes(of, entry.encoded()) {
+            return Some(entry.clone());
+        }
         let fields = compare::with_wholes(of, &entry.fields());
-        Entry::new(entry.manager().clone(), entry.time(), &fields)
+        Some(Entry::new(entry.manager().clone(), entry.time(), &fields))
     });
     ManagedFields::new(entries.collect())
 }
@@ -129,6 +149,7 @@ pub(crate) struct Configuration<'a> {
 /// The next version of an object to which a configuration is applied, and its owners then.
 pub(crate) fn apply(
     kinds: &Kinds,
+    convert: Option<&dyn Convert>,
     served: ServedKind,
     writer: &Writer<'_>,
     live: Option<&Object>,
@@ -137,28 +158,30 @@ pub(crate) fn apply(
     let empty = json!({});
     let content = live.map(Object::content);
     let of = Type::served(kinds, served);
-    let owners = |live: &Object| Owners::from(&reconciled(kinds, of, live.kind(), live.managed_fields()));
+    let owners = |live: &Object| Owners::from(&reconciled(kinds, live.kind(), live.managed_fields()));
     let owners = live.map(owners).unwrap_or_default();
     let content = content.as_ref().unwrap_or(&empty);
-    let (value, owners) =
-        apply_to(of, writer, content, owners, config).map_err(|conflicts| refusal(&conflicts))?;
+    let versions = Versions::new(kinds, convert, served.kind(), of);
+    let (value, owners) = apply_to(versions, writer, content, owners, config)?;
     Ok((value, owners.into()))
 }
 
 fn apply_to(
-    of: Type<'_>,
+    versions: Versions<'_>,
     writer: &Writer<'_>,
     live: &Value,
     mut owners: Owners,
     config: &Configuration<'_>,
-) -> Result<(Value, Owners), Vec<Conflict>> {
+) -> Result<(Value, Owners), ApiError> {
+    let of = versions.of(config.version);
     if owners.is_empty() {
-        let Changes { added, modified, .. } = updater::changes(of, &json!({}), live);
+        let Changes { added, modified, .. } = versions::changes(of, &json!({}), live);
         let before = Owner::updater(BEFORE_FIRST_APPLY, writer.subresource, config.version);
         owners.give(before, added.union(modified).recursive_difference(config.ignored), writer.now);
     }
     let owner = Owner::applier(writer.manager, writer.subresource);
     let application = Application {
+        versions,
         of,
         config: config.value,
         version: config.version,
@@ -168,19 +191,22 @@ fn apply_to(
         now: writer.now,
     };
     let is_kubectl = writer.manager == last_applied::KUBECTL;
-    let applied = application.apply(live, &owners).or_else(|mut conflicts| {
-        if !is_kubectl {
-            return Err(conflicts);
+    let applied = match application.apply(live, &owners) {
+        Err(Refusal::Conflicts(mut conflicts)) if is_kubectl => {
+            let allowed = last_applied::still_as_applied(of, live, config.version);
+            conflicts.retain(|conflict| !allowed.has(&conflict.path));
+            if conflicts.is_empty() {
+                Application { force: true, ..application }.apply(live, &owners)
+            } else {
+                Err(Refusal::Conflicts(conflicts))
+            }
         }
-        let allowed = last_applied::still_as_applied(of, live, config.version);
-        conflicts.retain(|conflict| !allowed.has(&conflict.path));
-        if conflicts.is_empty() {
-            Application { force: true, ..application }.apply(live, &owners)
-        } else {
-            Err(conflicts)
-        }
-    });
-    let (mut next, owners) = applied?;
+        other => other,
+    };
+    let (mut next, owners) = applied.map_err(|why| match why {
+        Refusal::Conflicts(conflicts) => refusal(&conflicts),
+        Refusal::Unconverted(error) => error,
+    })?;
     if is_kubectl {
         last_applied::renew(&mut next, config.value);
     }

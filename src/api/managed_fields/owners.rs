@@ -108,14 +108,12 @@ impl Owners {
         self.0.is_empty()
     }
 
-    /// Takes these fields from every owner but one.
-    pub(crate) fn take(&mut self, fields: &FieldSet, but: Option<&Owner>) {
-        if fields.is_empty() {
-            return;
-        }
+    /// Takes from every owner but one what was written and what was removed, as the owner's version has it.
+    pub(crate) fn take<'t>(&mut self, touched: impl Fn(&Held) -> &'t (FieldSet, FieldSet), but: &Owner) {
         for (owner, held) in &mut self.0 {
-            if Some(owner) != but {
-                held.set = take(&mut held.set).difference(fields);
+            if owner != but {
+                let (written, removed) = touched(held);
+                held.set = take(&mut held.set).difference(written).difference(removed);
             }
         }
         self.0.retain(|_, held| !held.set.is_empty());

@@ -34,7 +34,7 @@ impl Case {
     fn update_at(&mut self, time: i64, manager: &str, next: &Value) -> &mut Self {
         let mut next = next.clone();
         (next["apiVersion"], next["kind"]) = (self.live["apiVersion"].clone(), self.live["kind"].clone());
-        let changes = updater::changes(self.of, &self.live, &next);
+        let changes = versions::changes(self.of, &self.live, &next);
         let owner = Manager {
             name: manager.into(),
             operation: Operation::Update,
@@ -42,7 +42,7 @@ impl Case {
             subresource: String::new(),
         };
         let before = ManagedFields::from(self.owners.clone());
-        self.owners = Owners::from(&updater::updated(&before, changes, owner, time));
+        self.owners = Owners::from(&updater::updated(&before, changes, owner, time, &BTreeMap::new()));
         self.live = next;
         self
     }
@@ -53,8 +53,8 @@ impl Case {
         let writer = Writer { manager, subresource: "", now: TIME };
         let ignored = FieldSet::default();
         let config = Configuration { value: &config, version: self.version, ignored: &ignored, force };
-        let applied = apply_to(self.of, &writer, &self.live, self.owners.clone(), &config);
-        let (live, owners) = applied.map_err(|conflicts| refusal(&conflicts).to_string())?;
+        let applied = apply_to(Versions::Same(self.of), &writer, &self.live, self.owners.clone(), &config);
+        let (live, owners) = applied.map_err(|refused| refused.to_string())?;
         (self.live, self.owners) = (live, owners);
         Ok(())
     }
@@ -482,7 +482,7 @@ fn versions_are_compared_as_their_schema_says_api_13() {
             vec![],
         ),
     ] {
-        let found = updater::changes(of, &old, &new);
+        let found = versions::changes(of, &old, &new);
         let texts = |set: &FieldSet| set.paths().iter().map(|path| path_text(path)).collect::<Vec<_>>();
         assert_eq!(
             (texts(&found.added), texts(&found.removed), texts(&found.modified)),

@@ -1,14 +1,16 @@
 //! What a write does to the owners: an update takes what it changes, an apply what it says, unless another owns it.
 
+use std::collections::BTreeMap;
 use std::mem::take;
 
 use serde_json::Value;
 
-use super::compare::{Changes, compare, field_set, with_named_fields};
-use super::fingerprint::fingerprint;
+use super::compare::{Changes, field_set, with_named_fields};
 use super::merge::{merge, remove};
 use super::owners::{Held, MAX_UPDATE_MANAGERS, Owner, Owners, stripped};
 use super::types::Type;
+use super::versions::{Versions, changes};
+use crate::ApiError;
 use object::managed::compact::{contains, encode, touch};
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Step};
 
@@ -19,31 +21,67 @@ pub(crate) struct Conflict {
     pub(crate) path: Vec<Step>,
 }
 
-/// What differs between two versions.
-pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
-    compare(&fingerprint(of, &[], old), &fingerprint(of, &[], new))
+/// Why an apply comes to nothing.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Others own what it would change.
+    Conflicts(Vec<Conflict>),
+    /// An object could not be had in the version that an owner names fields in.
+    Unconverted(ApiError),
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Unconverted(error)
+    }
+}
+
+/// What an update does, as the fields of one version.
+struct Touched {
+    written: FieldSet,
+    removed: FieldSet,
+    is_written: Vec<u8>,
+    is_removed: Vec<u8>,
+}
+
+impl Touched {
+    fn of(changes: Changes) -> Self {
+        let Changes { added, removed, modified } = changes;
+        let written = added.union(modified);
+        let (is_written, is_removed) = (encode(&written), encode(&removed));
+        Self { written, removed, is_written, is_removed }
+    }
 }
 
 /// The owners after an update by `owner`: it takes what it changes. Entries of which nothing changes are not even read.
-pub(crate) fn updated(base: &ManagedFields, changes: Changes, owner: Manager, now: i64) -> ManagedFields {
+/// What changes in other versions is there by version, where that is something else.
+pub(crate) fn updated(
+    base: &ManagedFields,
+    changes: Changes,
+    owner: Manager,
+    now: i64,
+    in_others: &BTreeMap<String, Changes>,
+) -> ManagedFields {
     if changes.is_empty() {
         return base.clone();
     }
-    let Changes { added, removed, modified } = changes;
-    let written = added.union(modified);
-    let (is_written, is_removed) = (encode(&written), encode(&removed));
+    let own = Touched::of(changes);
+    let others: BTreeMap<&str, Touched> =
+        in_others.iter().map(|(version, changes)| (version.as_str(), Touched::of(changes.clone()))).collect();
     let mut entries = Vec::with_capacity(base.entries().len() + 1);
     let mut has_own = false;
     for entry in base.entries() {
         let is_own = *entry.manager() == owner;
         has_own |= is_own;
-        let loses = touch(entry.encoded(), &is_removed);
+        let version = entry.manager().api_version.as_str();
+        let Touched { written, removed, is_written, is_removed } = others.get(version).unwrap_or(&own);
+        let loses = touch(entry.encoded(), is_removed);
         if is_own && !written.is_empty() {
-            let same = !loses && contains(entry.encoded(), &is_written);
-            let set = || entry.fields().difference(&removed).union(written.clone());
+            let same = !loses && contains(entry.encoded(), is_written);
+            let set = || entry.fields().difference(removed).union(written.clone());
             entries.push(if same { entry.at(Some(now)) } else { entry.with(Some(now), &set()) });
-        } else if loses || touch(entry.encoded(), &is_written) {
-            let set = entry.fields().difference(&written).difference(&removed);
+        } else if loses || touch(entry.encoded(), is_written) {
+            let set = entry.fields().difference(written).difference(removed);
             if !set.is_empty() {
                 entries.push(entry.with(entry.time(), &set));
             }
@@ -51,8 +89,8 @@ pub(crate) fn updated(base: &ManagedFields, changes: Changes, owner: Manager, no
             entries.push(entry.clone());
         }
     }
-    if !has_own && !written.is_empty() {
-        entries.push(Entry::of_encoded(owner, Some(now), &is_written));
+    if !has_own && !own.written.is_empty() {
+        entries.push(Entry::of_encoded(owner, Some(now), &own.is_written));
     }
     let owners = ManagedFields::new(entries);
     if owners.entries().len() <= MAX_UPDATE_MANAGERS {
@@ -66,6 +104,8 @@ pub(crate) fn updated(base: &ManagedFields, changes: Changes, owner: Manager, no
 /// An applied configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct Application<'a> {
+    pub(crate) versions: Versions<'a>,
+    /// In the version of the configuration.
     pub(crate) of: Type<'a>,
     pub(crate) config: &'a Value,
     /// The version that it is written in.
@@ -81,7 +121,7 @@ pub(crate) struct Application<'a> {
 
 impl Application<'_> {
     /// The next version of the live object, and its owners then; or what others own.
-    pub(crate) fn apply(&self, live: &Value, owners: &Owners) -> Result<(Value, Owners), Vec<Conflict>> {
+    pub(crate) fn apply(&self, live: &Value, owners: &Owners) -> Result<(Value, Owners), Refusal> {
         let mut owners = owners.clone();
         let merged = merge(self.of, live, self.config);
         let set = field_set(self.of, self.config).recursive_difference(self.ignored);
@@ -89,29 +129,44 @@ impl Application<'_> {
         let time = last.as_ref().and_then(|last| last.time);
         let held = Held { version: self.version.into(), time, set };
         owners.0.insert(self.owner.clone(), held);
+        let differ = self.versions.differ();
         let next = match &last {
+            None => merged,
             // Nothing of it is missing in the new configuration, nor could anything go with it.
-            Some(last) if !last.set.is_subset(&owners.0[self.owner].set) => {
-                self.prune(&merged, &owners, &last.set)
+            Some(last)
+                if (last.version == self.version || !differ)
+                    && last.set.is_subset(&owners.0[self.owner].set) =>
+            {
+                merged
             }
-            _ => merged,
+            Some(last) if differ => self.prune_in_versions(&merged, &owners, last)?,
+            Some(last) => self.prune(&merged, &owners, &last.set),
         };
         let Changes { added, removed, modified } = changes(self.of, live, &next);
         let written = added.union(modified).recursive_difference(self.ignored);
+        let named_in = owners.0.values().map(|held| held.version.as_str());
+        let in_others = self.versions.changes(live, &next, named_in)?;
+        let in_others: BTreeMap<String, (FieldSet, FieldSet)> = in_others
+            .into_iter()
+            .map(|(version, Changes { added, removed, modified })| {
+                (version, (added.union(modified).recursive_difference(self.ignored), removed))
+            })
+            .collect();
+        let own = (written, removed);
+        let touched = |held: &Held| in_others.get(&held.version).unwrap_or(&own);
         let conflicts: Vec<Conflict> = owners
             .0
             .iter()
             .filter(|(owner, _)| *owner != self.owner)
             .flat_map(|(owner, held)| {
-                let paths = held.set.intersection(&written).paths();
+                let paths = held.set.intersection(&touched(held).0).paths();
                 paths.into_iter().map(|path| Conflict { owner: owner.clone(), path })
             })
             .collect();
         if !self.force && !conflicts.is_empty() {
-            return Err(conflicts);
+            return Err(Refusal::Conflicts(conflicts));
         }
-        owners.take(&written, Some(self.owner));
-        owners.take(&removed, Some(self.owner));
+        owners.take(|held| touched(held), self.owner);
         if let Some(held) = owners.0.get_mut(self.owner) {
             held.set = stripped(take(&mut held.set));
             let is_same = last.is_some_and(|last| last.set == held.set && last.version == held.version);
@@ -121,6 +176,43 @@ impl Application<'_> {
         }
         owners.0.retain(|_, held| !held.set.is_empty());
         Ok((next, owners))
+    }
+
+    /// As [`Application::prune`], where owners name fields in versions of their own: what is in the merged object is looked
+    /// at in each of them.
+    fn prune_in_versions(&self, merged: &Value, owners: &Owners, last: &Held) -> Result<Value, ApiError> {
+        if last.set.is_empty() {
+            return Ok(merged.clone());
+        }
+        let all_of = |of: Type<'_>, value: &Value| with_named_fields(of, &field_set(of, value));
+        let then = last.version.as_str();
+        let of_then = self.versions.of(then);
+        let last_set = with_named_fields(of_then, &last.set);
+        let [merged_then] = self.versions.convert([merged], then)?;
+        let mut pruned = remove(of_then, &merged_then, &last_set);
+        let mut managed: BTreeMap<&str, FieldSet> = BTreeMap::new();
+        for held in owners.0.values() {
+            let set = managed.entry(held.version.as_str()).or_default();
+            *set = take(set).union(held.set.clone());
+        }
+        // That version first: what is owned there may be what a conversion needs.
+        let first = managed.remove_entry(then);
+        for (version, set) in first.into_iter().chain(managed) {
+            let of = self.versions.of(version);
+            let [merged, left] = if pruned.is_null() {
+                let [merged] = self.versions.convert([&merged_then], version)?;
+                [merged, Value::Null]
+            } else {
+                self.versions.convert([&merged_then, &pruned], version)?
+            };
+            let kept = all_of(of, &left).union(with_named_fields(of, &set));
+            pruned = remove(of, &merged, &all_of(of, &merged).difference(&kept));
+        }
+        let [pruned] = self.versions.convert([&pruned], then)?;
+        let kept = all_of(of_then, &pruned);
+        let dangling = all_of(of_then, &merged_then).difference(&kept).intersection(&last_set);
+        let [pruned] = self.versions.convert([&remove(of_then, &merged_then, &dangling)], self.version)?;
+        Ok(pruned)
     }
 
     /// Takes out what the applier had before and has no more, unless another owns it.

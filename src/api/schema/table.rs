@@ -1,6 +1,6 @@
 //! The table of types as the schemas of `k8s-openapi` have them, to hold `types.txt` to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -10,18 +10,27 @@ use super::roots;
 /// The table: all object types by name, with their fields by name.
 fn table() -> String {
     let definitions = roots::definitions(roots::all());
-    let types: BTreeMap<&str, String> = definitions
+    let types: BTreeMap<&str, BTreeSet<String>> = definitions
         .iter()
         .filter_map(|(name, schema)| {
             let properties = schema.get("properties")?.as_object()?;
-            let fields: BTreeMap<&String, String> =
-                properties.iter().map(|(field, schema)| (field, shape(schema, &definitions))).collect();
-            let fields: String =
-                fields.into_iter().map(|(field, shape)| format!(" {field}:{shape}")).collect();
+            let fields: BTreeSet<String> = properties
+                .iter()
+                .map(|(field, schema)| format!("{field}:{}", shape(schema, &definitions)))
+                .collect();
             Some((bare(name), fields))
         })
         .collect();
-    types.into_iter().map(|(name, fields)| format!("{name}{fields}\n")).collect()
+    let mut table = String::new();
+    for (name, fields) in types {
+        table.push_str(name);
+        for field in fields {
+            table.push(' ');
+            table.push_str(&field);
+        }
+        table.push('\n');
+    }
+    table
 }
 
 fn shape(schema: &Value, definitions: &Map<String, Value>) -> String {

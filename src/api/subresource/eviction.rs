@@ -16,8 +16,13 @@ const MAX_DISRUPTED: usize = 2000;
 const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
 
 impl Api {
-    /// Deletes a pod if its disruption budget allows; `eviction` is what asks for it, as a client sent it.
-    pub fn evict(
+    /// Deletes a pod if its disruption budget allows.
+    pub fn evict(&self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+        self.evict_by(key, None, options)
+    }
+
+    /// As [`Api::evict`]; `eviction` is what asks for it, as a client sent it.
+    pub(crate) fn evict_by(
         &self,
         key: &Key,
         eviction: Option<&Value>,

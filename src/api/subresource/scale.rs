@@ -33,7 +33,7 @@ impl Api {
             self.kinds().strategy(current).set_replicas(&mut next, replicas);
             Ok(next)
         })?;
-        scale_of(self, &stored)
+        scale_of(self, &*self.as_requested(&stored, options)?)
     }
 }
 

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::TRIES;
 use super::pipeline::Ownership;
 use crate::authorization::{Attributes, On, ResourceAttributes};
-use crate::managed_fields::{self, Configuration, Type, Writer};
+use crate::conversion::OfOwners;
+use crate::managed_fields::{self, Configuration, Convert, Type, Writer};
 use crate::{Api, ApiError, Apply, Part, WriteOptions};
 use object::managed::{FieldSet, Step};
 use object::{Object, ServedKind};
@@ -41,11 +42,13 @@ impl Api {
             subresource,
             now: self.clock().now().as_second(),
         };
+        let converted = OfOwners::of(self, served.kind());
+        let convert = converted.as_ref().map(|convert| convert as &dyn Convert);
         let mut next = |live: Option<&Object>| {
             let config =
                 Configuration { value: &config, version: &version, ignored: &ignored, force: asked.force };
             let (value, owners) =
-                managed_fields::apply(&kinds, stored_version(*served), &writer, live, &config)?;
+                managed_fields::apply(&kinds, convert, stored_version(*served), &writer, live, &config)?;
             Ok((decode(value)?, Ownership::Settled(owners, subresource)))
         };
         for _ in 0..TRIES {

@@ -11,6 +11,7 @@ mod parts;
 mod pipeline;
 mod reservation;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
@@ -226,6 +227,21 @@ impl Api {
         })
     }
 
+    /// A stored object in the version that a request names its kind in.
+    pub(crate) fn as_requested(
+        &self,
+        stored: &Arc<Object>,
+        options: &WriteOptions,
+    ) -> Result<Arc<Object>, ApiError> {
+        let Some(served) = options.requested.filter(|_| stored.custom().is_some()) else {
+            return Ok(stored.clone());
+        };
+        match self.convert_one(stored, served)? {
+            Cow::Borrowed(_) => Ok(stored.clone()),
+            Cow::Owned(converted) => Ok(Arc::new(converted)),
+        }
+    }
+
     fn change_owned(
         &self,
         kind: Kind,
@@ -235,15 +251,16 @@ impl Api {
         mut edit: impl FnMut(&Object) -> Result<(Object, Ownership), ApiError>,
     ) -> Result<Arc<Object>, ApiError> {
         for _ in 0..TRIES {
-            let current = self.get(kind, key)?;
+            let stored = self.get(kind, key)?;
+            let current = self.as_requested(&stored, options)?;
             let (edited, ownership) = edit(&current)?;
             let based_on = based_on(&edited)?;
             if based_on != Revision(0) && based_on != current.revision() {
                 return Err(ApiError::modified(kind, &key.name));
             }
             let write = Write::change(self, part, &current, options, ownership);
-            let ready = match write.run_change(edited)? {
-                None => return Ok(current.clone()),
+            let ready = match write.run_change(edited, &stored)? {
+                None => return Ok(stored),
                 Some(ready) if options.dry_run => return Ok(Arc::new(ready.into_preview())),
                 Some(ready) => ready,
             };

@@ -1,19 +1,23 @@
 //! The steps of a write, in Kubernetes' order: take over what the API keeps → default → own → mutating admission → prepare →
-//! validate → validating admission → reserve. What comes out is ready to be stored.
+//! validate → validating admission → convert → reserve. What comes out is ready to be stored. Up to its conversion an object
+//! of a custom resource is in the version that the request names it in.
 //!
 //! What mutating admission does is therefore validated, on an update as for a new object, and nothing is reserved for
 //! what is refused.
+
+use std::borrow::Cow;
 
 use k8s_openapi::api::core::v1::Event;
 
 use super::parts;
 use super::reservation::Reservation;
 use crate::admission::{Operation, WriteAttributes};
+use crate::conversion::OfOwners;
 use crate::kinds::{Strategy, ephemeral_containers_errors};
-use crate::managed_fields::{self, Writer};
+use crate::managed_fields::{self, Convert, Writer};
 use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, rules, warnings};
-use object::Object;
 use object::managed::ManagedFields;
+use object::{Object, ServedKind};
 
 /// Who writes without a name.
 const NOBODY: &str = "unknown";
@@ -86,7 +90,7 @@ impl<'a> Write<'a> {
         let strategy = kinds.strategy(&object);
         strategy.apply_defaults(&mut object);
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
-        self.own(&mut object);
+        self.own(&mut object)?;
         let asked = self.attributes(&object);
         let events =
             admission::mutate(self.api, self.part, asked.as_ref(), None, &mut object, self.options)?.events;
@@ -96,7 +100,6 @@ impl<'a> Write<'a> {
         strategy.complete_status(&mut object);
         rules::refuse(&object, strategy.create_errors(&object))?;
         warnings::add_those_of(&self.options.warnings, &object, None);
-        kinds.to_stored_version(&mut object);
         self.finish(object, asked.as_ref(), events)
     }
 
@@ -122,8 +125,9 @@ impl<'a> Write<'a> {
         })
     }
 
-    /// Takes the next version of an object through all steps; none when nothing is different.
-    pub(super) fn run_change(&self, edited: Object) -> Result<Option<Ready<'a>>, ApiError> {
+    /// Takes the next version of an object through all steps; none when nothing is different from what is stored. The
+    /// `stored` object is the one that is changed, as it is stored.
+    pub(super) fn run_change(&self, edited: Object, stored: &Object) -> Result<Option<Ready<'a>>, ApiError> {
         let Some(old) = self.old else { return self.run(edited).map(Some) };
         let kinds = self.api.kinds();
         let strategy = kinds.strategy(&edited);
@@ -134,7 +138,7 @@ impl<'a> Write<'a> {
         if matches!(self.part, Part::Main | Part::EphemeralContainers | Part::Resize) {
             strategy.apply_defaults(&mut object);
         }
-        self.own(&mut object);
+        self.own(&mut object)?;
         let asked = self.attributes(&object);
         let mutated =
             admission::mutate(self.api, self.part, asked.as_ref(), Some(old), &mut object, self.options)?;
@@ -153,9 +157,14 @@ impl<'a> Write<'a> {
         count_generation(&*strategy, &mut object, old);
         self.validate(&*strategy, &object, old)?;
         warnings::add_those_of(&self.options.warnings, &object, Some(old));
-        kinds.to_stored_version(&mut object);
-        // When somebody came to own the same is no change.
-        if object.same_content(old) && object.managed_fields().owned_the_same(old.managed_fields()) {
+        // When somebody came to own the same is no change. What is stored in a version of before is written anew in that of
+        // now: so it is brought up to date.
+        let is_stored_so =
+            self.storage_of(&object).is_none_or(|now| stored.api_version() == now.api_version());
+        if is_stored_so
+            && object.same_content(old)
+            && object.managed_fields().owned_the_same(old.managed_fields())
+        {
             if self.options.user.is_some() {
                 admission::validate(self.api, self.part, asked.as_ref(), Some(old), &object, self.options)?;
             }
@@ -164,16 +173,32 @@ impl<'a> Write<'a> {
         self.finish(object, asked.as_ref(), mutated.events).map(Some)
     }
 
+    /// The version that the object is to be stored in; none where it stays in the one it has.
+    fn storage_of(&self, object: &Object) -> Option<ServedKind> {
+        object.custom()?;
+        let kinds = self.api.kinds();
+        // Actors change what they know of every object, and ask nobody to convert it.
+        let is_by_actor = self.old.is_some() && self.options.requested.is_none();
+        if is_by_actor && kinds.is_converted(object.kind()) {
+            return None;
+        }
+        kinds.storage(object.kind())
+    }
+
     /// Settles who owns which field. What admission and the API itself fill in afterwards is nobody's.
-    fn own(&self, object: &mut Object) {
+    fn own(&self, object: &mut Object) -> Result<(), ApiError> {
         let subresource = match &self.ownership {
-            Ownership::Settled(owners, _) => return object.set_managed_fields(owners.clone()),
+            Ownership::Settled(owners, _) => {
+                object.set_managed_fields(owners.clone());
+                return Ok(());
+            }
             Ownership::Through(subresource) => Some(*subresource),
             Ownership::Tracked | Ownership::Unasked => self.part.subresource(),
         };
         let Some(subresource) = subresource else {
             let owners = self.old.map(|old| old.managed_fields().clone()).unwrap_or_default();
-            return object.set_managed_fields(owners);
+            object.set_managed_fields(owners);
+            return Ok(());
         };
         let writer = Writer {
             manager: match self.options.field_manager.as_deref().unwrap_or(self.api.manager) {
@@ -183,8 +208,12 @@ impl<'a> Write<'a> {
             subresource,
             now: self.api.clock().now().as_second(),
         };
-        let owners = managed_fields::track(&self.api.kinds(), &writer, self.old, object);
+        // Actors ask nobody: what they change is the same in every version.
+        let converted = self.options.requested.and_then(|_| OfOwners::of(self.api, object.kind()));
+        let convert = converted.as_ref().map(|convert| convert as &dyn Convert);
+        let owners = managed_fields::track(&self.api.kinds(), convert, &writer, self.old, object)?;
         object.set_managed_fields(owners);
+        Ok(())
     }
 
     fn validate(&self, strategy: &dyn Strategy, new: &Object, old: &Object) -> Result<(), ApiError> {
@@ -212,6 +241,11 @@ impl<'a> Write<'a> {
         authorization::restrict_node(user, self.old, &object)?;
         authorization::check_certificate(self.api, user, self.part, self.old, &object)?;
         admission::validate(self.api, self.part, asked, self.old, &object, self.options)?;
+        if let Some(storage) = self.storage_of(&object)
+            && let Cow::Owned(converted) = self.api.convert_one(&object, storage)?
+        {
+            object = converted;
+        }
         rules::check_depth(&object)?;
         if rules::check_size(&object, self.old).is_err() {
             // As Kubernetes: better nobody owns anything than that it cannot be stored.

@@ -356,7 +356,10 @@ async fn what_changes_nothing_is_asked_about_api_16() {
         Reply::Json(if is_update { denied(review, &json!({"message": "no"})) } else { allowed(review) })
     });
     let face = Face::new();
-    configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
+    let rules =
+        json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]);
+    let webhooks = [hook("w.made.test", &webhook.client_config("/"), &json!({ "rules": rules }))];
+    configure(&face, VALIDATING, "c", &webhooks).await;
     assert_eq!(post(&face, MAPS, &map("m")).await.status, 201);
     let merge = [OWNER, ("content-type", "application/merge-patch+json")];
     let refused = face.ask(Method::PATCH, &format!("{MAPS}/m"), &merge, "{}").await;

@@ -2,7 +2,7 @@
 //! (API-16).
 
 mod calls;
-mod server;
+pub(crate) mod server;
 mod told;
 
 use http::Method;

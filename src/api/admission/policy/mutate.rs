@@ -114,7 +114,8 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     let Invocation { policy, binding, param, matched, .. } = invocation;
     let param = &param.value();
     let Ok(expressions) = &policy.expressions else { return false };
-    match Judged::of(api, &draft.attributes(), *matched).is_meant(&expressions.conditions, param) {
+    let judged = Judged::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
+    match judged.and_then(|judged| judged.is_meant(&expressions.conditions, param)) {
         Ok(true) => {}
         Ok(false) => return false,
         Err(why) => {
@@ -124,8 +125,8 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     }
     let mut has_changed = false;
     for mutation in &expressions.mutations {
-        let judged = Judged::of(api, &draft.attributes(), *matched);
-        let made = mutated(&judged, expressions, mutation, param);
+        let judged = Judged::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
+        let made = judged.and_then(|judged| mutated(&judged, expressions, mutation, param));
         match made {
             Ok(None) => {}
             Ok(Some(value)) => match draft.replace(api, *matched, value) {

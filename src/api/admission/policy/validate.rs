@@ -68,7 +68,13 @@ fn ask<'a>(
                 continue;
             }
         };
-        let judged: &Judged<'_> = judged.get_or_insert_with(|| Judged::of(api, asked, matched));
+        let judged: &Judged<'_> = match &mut judged {
+            Some(judged) => judged,
+            none => match Judged::of(api, asked, matched) {
+                Ok(made) => none.insert(made),
+                Err(error) => return of_policy(error.to_string()),
+            },
+        };
         for param in &found {
             for denial in denials(judged, expressions, &param.value(), policy.is_strict) {
                 let count = |action| {

@@ -3,28 +3,28 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Uri;
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
-    ValidatingWebhookConfiguration, WebhookClientConfig,
+    MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
+    WebhookClientConfig,
 };
-use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
-use super::client::{Peer, WebhookClient};
 use super::review::{self, Version};
 use crate::admission::attributes::{Attributes, Operation};
 use crate::admission::judged::Judged;
 use crate::admission::matching::{Rules, Selectors};
 use crate::kinds::match_conditions::Conditions;
 use crate::validate::{FieldErrors, Path};
-use crate::{Api, ApiError, endpoints};
+use crate::webhook_client::{ServiceTarget, Target};
+use crate::{Api, ApiError};
 use base::quote::quote;
-use object::{Key, Kind, Object, ServedKind};
+use object::{Kind, Object, ServedKind};
 
 /// Kubernetes' default.
 const TIMEOUT_SECONDS: i32 = 10;
+/// A review's answer may be so long: no object that a patch could be of is longer.
+const MAX_ANSWER_BYTES: usize = 3 * 1024 * 1024;
 
 /// A webhook.
 pub(super) struct Webhook {
@@ -40,8 +40,7 @@ pub(super) struct Webhook {
     takes_dry_runs: bool,
     timeout: Duration,
     pub(super) version: Option<Version>,
-    service: Option<ServiceReference>,
-    client: Result<WebhookClient, String>,
+    target: Result<Target, String>,
 }
 
 /// Of either sort.
@@ -109,8 +108,7 @@ impl Webhook {
             takes_dry_runs: matches!(given.side_effects, "None" | "NoneOnDryRun"),
             timeout: Duration::from_secs(seconds.unsigned_abs().into()),
             version: Version::first_of(given.versions),
-            service: given.client_config.service.clone(),
-            client: client(given.client_config),
+            target: target(given.client_config),
         }
     }
 
@@ -128,7 +126,7 @@ impl Webhook {
         if self.conditions.is_empty() {
             return Ok(Some(matched));
         }
-        match Judged::of(api, asked, matched).is_meant(&self.conditions, &Value::Null) {
+        match Judged::of(api, asked, matched)?.is_meant(&self.conditions, &Value::Null) {
             Ok(holds) => Ok(holds.then_some(matched)),
             Err(_) if self.ignores_failure => Ok(None),
             Err(why) => Err(ApiError::forbidden(asked.resource.kind(), asked.name, why)),
@@ -144,56 +142,31 @@ impl Webhook {
         Ok(())
     }
 
-    /// The call that asks it about a request, by this uid.
+    /// The call that asks it what this `AdmissionRequest` says.
     pub(super) fn call(
         &self,
         api: &Api,
-        asked: &Attributes<'_>,
-        matched: ServedKind,
-        uid: &str,
+        request: Value,
         patience: Option<Duration>,
     ) -> Result<impl Future<Output = Result<Bytes, String>> + Send + 'static + use<>, String> {
         let failed = |why: String| format!("failed to call webhook: {why}");
         let version = self.version.ok_or_else(|| failed("no known admission review version".into()))?;
-        let client = self.client.clone().map_err(failed)?;
-        if let Some(service) = &self.service {
-            let peer = peer(api, service).map_err(failed)?;
-            client.connect_to(peer);
-        }
-        let review = review::request(version, asked.admission_request(api, matched, uid));
+        let target = self.target.as_ref().map_err(|why| failed(why.clone()))?;
+        let review = review::request(version, request);
         let timeout = patience.map_or(self.timeout, |patience| patience.min(self.timeout));
-        let answered = client.post(review.to_string().into(), timeout);
+        let answered =
+            target.call(api, review.to_string().into(), timeout, MAX_ANSWER_BYTES).map_err(failed)?;
         Ok(async move { answered.await.map_err(|why| format!("failed to call webhook: {why}")) })
     }
 }
 
-fn client(config: &WebhookClientConfig) -> Result<WebhookClient, String> {
-    let uri = match (&config.url, &config.service) {
-        (Some(url), _) => url.clone(),
-        (None, Some(service)) => {
-            let (name, namespace) = (&service.name, &service.namespace);
-            let port = service.port.unwrap_or(443);
-            let path = service.path.as_deref().unwrap_or_default().trim_start_matches('/');
-            format!("https://{name}.{namespace}.svc:{port}/{path}")
-        }
-        (None, None) => return Err("no client config".into()),
-    };
-    let uri: Uri = uri.parse().map_err(|error| format!("{uri}: {error}"))?;
-    WebhookClient::new(uri, config.ca_bundle.as_ref().map_or(&[], |bundle| &bundle.0))
-}
-
-/// Who answers for a service now.
-fn peer(api: &Api, service: &ServiceReference) -> Result<Peer, String> {
-    let key = Key::new(service.namespace.as_str(), service.name.as_str());
-    let port = service.port.unwrap_or(443);
-    let found =
-        api.get_as::<Service>(&key).map_err(|_| format!("service {} not found", quote(&service.name)))?;
-    let external = found.spec.as_ref().filter(|spec| spec.type_.as_deref() == Some("ExternalName"));
-    if let Some(name) = external.and_then(|spec| spec.external_name.as_ref()) {
-        let port = u16::try_from(port).map_err(|error| error.to_string())?;
-        return Ok(Peer { host: name.clone(), port });
-    }
-    let address = endpoints::of_service(api, &key, &service.name, &port.to_string());
-    let address = address.map_err(|error| error.to_string())?;
-    Ok(Peer { host: address.ip().to_string(), port: address.port() })
+fn target(config: &WebhookClientConfig) -> Result<Target, String> {
+    let service = config.service.as_ref().map(|service| ServiceTarget {
+        namespace: service.namespace.clone(),
+        name: service.name.clone(),
+        path: service.path.clone(),
+        port: service.port,
+    });
+    let bundle = config.ca_bundle.as_ref().map_or(&[][..], |bundle| &bundle.0);
+    Target::new(config.url.as_deref(), service, bundle)
 }

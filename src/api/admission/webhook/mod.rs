@@ -4,8 +4,6 @@
 //! validating ones all at once. Nothing is locked meanwhile: a change whose object was changed by somebody else is judged
 //! anew, as every change is.
 
-mod caller;
-mod client;
 mod hook;
 mod review;
 
@@ -16,14 +14,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use self::caller::Caller;
 use self::hook::Webhook;
 use self::review::{Answer, Sort};
-use super::attributes::{Attributes, Operation};
+use super::attributes::{Attributes, Operation, Requester};
 use super::configurations::{Compiled, Configurations};
 use super::draft::{Draft, Rounds};
 use crate::metrics::{WebhookCall, WebhookOutcome};
 use crate::patch::{PatchType, apply_patch_value};
+use crate::webhook_client::Waits;
 use crate::{Api, ApiError, context};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
@@ -34,7 +32,6 @@ type Configured = Arc<Vec<Compiled<Vec<Webhook>>>>;
 pub(crate) struct Webhooks {
     mutating: Configurations<Vec<Webhook>>,
     validating: Configurations<Vec<Webhook>>,
-    caller: Caller,
 }
 
 impl Default for Webhooks {
@@ -42,7 +39,6 @@ impl Default for Webhooks {
         Self {
             mutating: Configurations::new(Kind::MutatingWebhookConfiguration),
             validating: Configurations::new(Kind::ValidatingWebhookConfiguration),
-            caller: Caller::default(),
         }
     }
 }
@@ -136,7 +132,7 @@ fn mutate_by(
     if patch.as_array().is_some_and(Vec::is_empty) {
         return Ok(false);
     }
-    let value = asked.object.value(api, matched);
+    let value = asked.object.value(api, matched)?;
     if value.is_null() {
         let name = quote(&hook.name);
         return Err(internal(format!(
@@ -195,7 +191,8 @@ fn ask(
     let mut begun = Vec::new();
     for (hook, matched) in hooks {
         let uid = uuid::Uuid::new_v4().to_string();
-        match hook.call(api, asked, *matched, &uid, patience) {
+        let request = asked.admission_request(api, *matched, &uid)?;
+        match hook.call(api, request, patience) {
             Ok(call) => {
                 let clock = api.clock().clone();
                 calls.push(async move {
@@ -208,7 +205,11 @@ fn ask(
             Err(why) => begun.push(Err(why)),
         }
     }
-    let (answers, time) = api.inner.webhooks.caller.wait_for(asked.requester, calls);
+    let who = match asked.requester {
+        Requester::User(_) => Waits::Request,
+        Requester::Actor(_) => Waits::Actor,
+    };
+    let (answers, time) = api.inner.caller.wait_for(who, calls);
     context::waited(time);
     let mut answers = answers.into_iter();
     let mut heard = |(hook, begun): (&Webhook, Result<String, String>)| -> Heard {

@@ -3,6 +3,7 @@
 //! Here is what holds of the object; what a definition makes of its resources is in `kinds::definition`, and who serves
 //! what is stored in `definitions`.
 
+mod conversion;
 mod schema;
 mod validate;
 
@@ -27,6 +28,11 @@ impl Resource for CustomResourceDefinition {
             &mut self.spec.conversion,
             CustomResourceConversion { strategy: "None".into(), ..CustomResourceConversion::default() },
         );
+        let webhook = self.spec.conversion.as_mut().and_then(|conversion| conversion.webhook.as_mut());
+        let config = webhook.and_then(|webhook| webhook.client_config.as_mut());
+        if let Some(service) = config.and_then(|config| config.service.as_mut()) {
+            set(&mut service.port, 443);
+        }
     }
 
     fn prepare_for_create(&mut self) {
@@ -44,10 +50,7 @@ impl Resource for CustomResourceDefinition {
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
-        validate::name(self, errors);
-        validate::spec(&self.spec, errors);
-        validate::stored_versions(self, errors);
-        validate::approval(self, errors);
+        self.validate_after(None, errors);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
@@ -55,12 +58,26 @@ impl Resource for CustomResourceDefinition {
             // What was taken by other rules can still lose a finalizer, or gain a label.
             return validate::stored_versions(self, errors);
         }
-        self.validate(errors);
+        self.validate_after(Some(old), errors);
         validate::update(self, old, errors);
     }
 
     fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
         validate::stored_versions(self, errors);
+    }
+}
+
+trait Validate {
+    /// Finds the faults of a definition, after another where it is changed.
+    fn validate_after(&self, old: Option<&Self>, errors: &mut FieldErrors);
+}
+
+impl Validate for CustomResourceDefinition {
+    fn validate_after(&self, old: Option<&Self>, errors: &mut FieldErrors) {
+        validate::name(self, errors);
+        validate::spec(&self.spec, old.map(|old| &old.spec), errors);
+        validate::stored_versions(self, errors);
+        validate::approval(self, errors);
     }
 }
 

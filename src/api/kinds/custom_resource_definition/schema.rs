@@ -1,13 +1,15 @@
 //! What is wrong with a schema: it must be structural, and use nothing that is not supported.
 
+use std::sync::Arc;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use serde_json::{Map, Value};
 
-use crate::kinds::schema_rules;
+use crate::kinds::compiled::Compiled;
 use crate::kinds::structural::Structural;
-use crate::pattern::{self, MAX_PATTERNS};
+use crate::pattern::MAX_PATTERNS;
 use crate::validate::{FieldErrors, Path};
 
 /// Where a schema stands in another one.
@@ -33,18 +35,19 @@ pub(super) fn validate(root: &JSONSchemaProps, has_status: bool, path: &Path<'_>
         );
     }
     let mut patterns = 0;
-    supported(root, path, &mut patterns, errors);
+    let compiled = Compiled::of(root);
+    supported(root, &compiled, path, &mut patterns, errors);
     if patterns > MAX_PATTERNS {
         errors.invalid_itself(path, format!("must have no more than {MAX_PATTERNS} patterns"));
     }
     structural(root, Level::Root, path, errors);
-    for fault in schema_rules::read(root).1 {
+    for fault in &compiled.faults {
         let below = path.child(&fault.field);
         let at = if fault.field.is_empty() { path } else { &below };
         match &fault.value {
-            Some(value) => errors.invalid(at, value, fault.message),
-            None if fault.is_missing() => errors.required(at, fault.message),
-            None => errors.invalid_itself(at, fault.message),
+            Some(value) => errors.invalid(at, value, fault.message.as_str()),
+            None if fault.is_missing() => errors.required(at, fault.message.as_str()),
+            None => errors.invalid_itself(at, fault.message.as_str()),
         }
     }
     if errors.count() == before {
@@ -53,7 +56,13 @@ pub(super) fn validate(root: &JSONSchemaProps, has_status: bool, path: &Path<'_>
 }
 
 /// Refuses what Kubernetes does not support, wherever it stands.
-fn supported(schema: &JSONSchemaProps, path: &Path<'_>, patterns: &mut usize, errors: &mut FieldErrors) {
+fn supported(
+    schema: &JSONSchemaProps,
+    compiled: &Compiled,
+    path: &Path<'_>,
+    patterns: &mut usize,
+    errors: &mut FieldErrors,
+) {
     let absent = [
         ("$ref", schema.ref_path.is_some(), "$ref is not supported"),
         ("id", schema.id.is_some(), "id is not supported"),
@@ -94,7 +103,7 @@ fn supported(schema: &JSONSchemaProps, path: &Path<'_>, patterns: &mut usize, er
     if let Some(pattern) = schema.pattern.as_deref().filter(|pattern| !pattern.is_empty()) {
         *patterns += 1;
         if *patterns <= MAX_PATTERNS
-            && let Err(reason) = pattern::compile(pattern)
+            && let Some(reason) = compiled.pattern_fault(pattern)
         {
             let detail = format!("must be a valid regular expression, but isn't: {reason}");
             errors.invalid(&path.child("pattern"), pattern, detail);
@@ -105,7 +114,7 @@ fn supported(schema: &JSONSchemaProps, path: &Path<'_>, patterns: &mut usize, er
         errors.one_of(&path.child("type"), type_, &TYPES);
     }
     extensions(schema, path, errors);
-    each_below(schema, path, &mut |below, path, _| supported(below, path, patterns, errors));
+    each_below(schema, path, &mut |below, path, _| supported(below, compiled, path, patterns, errors));
 }
 
 /// The rules of `x-kubernetes-…`.
@@ -386,7 +395,7 @@ fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, err
         properties: Some([("default".to_string(), without_rules(schema))].into()),
         ..JSONSchemaProps::default()
     };
-    let Ok(holder) = Structural::new(holder) else { return };
+    let Ok(holder) = Structural::new(Arc::new(Compiled::read(holder))) else { return };
     let mut fields = Map::from_iter([("default".to_string(), default.clone())]);
     if let Some(unknown) = holder.prune(&mut fields).first() {
         let field = unknown.trim_start_matches("default").trim_start_matches('.');
@@ -394,7 +403,7 @@ fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, err
     }
     let mut found = FieldErrors::default();
     holder.apply_defaults(&mut fields);
-    holder.validate(&fields, &mut found);
+    holder.validate(&fields, None, &mut found);
     for error in found.into_vec() {
         let below = error.path.trim_start_matches("default").trim_start_matches('.').to_string();
         let message = error.message();

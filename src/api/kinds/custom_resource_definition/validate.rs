@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceConversion, CustomResourceDefinition,
-    CustomResourceDefinitionNames, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
-    CustomResourceSubresources, JSONSchemaProps, JSONSchemaPropsOrBool,
+    CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionNames,
+    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, CustomResourceSubresources,
+    JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 
-use super::{is_established, schema};
+use super::{conversion, is_established, schema};
 use crate::kinds::custom::{json_path, simple_path};
 use crate::validate::{FieldErrors, Path, names};
 
@@ -31,7 +31,12 @@ pub(super) fn name(definition: &CustomResourceDefinition, errors: &mut FieldErro
     }
 }
 
-pub(super) fn spec(spec: &CustomResourceDefinitionSpec, errors: &mut FieldErrors) {
+/// The spec, of a definition that had `old`.
+pub(super) fn spec(
+    spec: &CustomResourceDefinitionSpec,
+    old: Option<&CustomResourceDefinitionSpec>,
+    errors: &mut FieldErrors,
+) {
     let path = Path::root("spec");
     group(&spec.group, &path.child("group"), errors);
     let scope = Some(spec.scope.as_str());
@@ -47,7 +52,8 @@ pub(super) fn spec(spec: &CustomResourceDefinitionSpec, errors: &mut FieldErrors
     versions(&spec.versions, &path, errors);
     resource_names(&spec.names, &path.child("names"), errors);
     if let Some(conversion) = &spec.conversion {
-        self::conversion(conversion, &path.child("conversion"), errors);
+        let old = old.and_then(|old| old.conversion.as_ref());
+        conversion::validate(conversion, old, &path.child("conversion"), errors);
     }
 }
 
@@ -161,21 +167,6 @@ fn label(name: &str, path: &Path<'_>, errors: &mut FieldErrors) {
     let wrong = names::dns_1035_label(name);
     if !wrong.is_empty() {
         errors.invalid(path, name, wrong.join(","));
-    }
-}
-
-fn conversion(conversion: &CustomResourceConversion, path: &Path<'_>, errors: &mut FieldErrors) {
-    let strategy = path.child("strategy");
-    errors.required_one_of(&strategy, Some(&conversion.strategy), &["None", "Webhook"]);
-    match conversion.strategy.as_str() {
-        // Nobody here asks webhooks: objects of such a kind would be served unconverted.
-        "Webhook" => {
-            errors.invalid(&strategy, "Webhook", "conversion by webhook is not served here; only None is");
-        }
-        "None" if conversion.webhook.is_some() => {
-            errors.forbidden(&path.child("webhook"), "should not be set when strategy is not set to Webhook");
-        }
-        _ => {}
     }
 }
 

@@ -45,6 +45,7 @@ pub(super) fn read(definition: &mut Value) {
             webhook.extend(conversion.remove(old).map(|value| (new.to_string(), value)));
         }
         if conversion.get("strategy").is_some_and(|strategy| strategy == "Webhook") {
+            webhook.entry("conversionReviewVersions").or_insert_with(|| json!(["v1beta1"]));
             conversion.insert("webhook".into(), webhook.into());
         }
     }

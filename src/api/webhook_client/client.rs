@@ -30,8 +30,6 @@ use tokio_rustls::client::TlsStream;
 use base::dial_error::dial_error;
 use base::quote::{printable, quote};
 
-/// A review's answer may be so long: no object that a patch could be of is longer.
-const MAX_ANSWER_BYTES: usize = 3 * 1024 * 1024;
 /// Of what a webhook says went wrong, so much is passed on.
 const MAX_COMPLAINT_BYTES: usize = 1024;
 /// Connections that are kept for the next call.
@@ -78,8 +76,8 @@ impl WebhookClient {
         *self.peer.lock() = peer;
     }
 
-    /// Sends a review and gives the answer. Beyond the time it is given up.
-    pub(super) async fn post(self, body: Bytes, timeout: Duration) -> Result<Bytes, String> {
+    /// Sends a review and gives the answer. Beyond the time, or when the answer is longer than `most` bytes, it is given up.
+    pub(super) async fn post(self, body: Bytes, timeout: Duration, most: usize) -> Result<Bytes, String> {
         let uri = format!("{}?timeout={}s", self.uri, timeout.as_secs());
         let failed = |why: String| format!("Post {}: {why}", quote(&uri));
         let request = Request::builder()
@@ -93,9 +91,9 @@ impl WebhookClient {
         let answered = async {
             let answer = self.http.request(request).await.map_err(|error| failed(told(&error)))?;
             let (head, body) = answer.into_parts();
-            let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map_err(|error| {
+            let body = Limited::new(body, most).collect().await.map_err(|error| {
                 if error.is::<LengthLimitError>() {
-                    return format!("the response is longer than {MAX_ANSWER_BYTES} bytes");
+                    return format!("the response is longer than {most} bytes");
                 }
                 format!("unexpected error when reading response body. Please retry. Original error: {error}")
             })?;

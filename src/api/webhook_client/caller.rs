@@ -10,8 +10,7 @@ use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-
-use crate::admission::attributes::Requester;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Actors of this process that may wait for webhooks at once. Each holds a thread of the pool that also stands in for the
 /// workers (tokio has 512), and there may be thousands of kubelets. Requests are held before they get here, and wait in
@@ -21,8 +20,20 @@ const MAX_WAITING_ACTORS: usize = 64;
 /// What is said of a call that is one too many.
 const TOO_MANY: &str = "too many calls of webhooks are under way";
 
+/// Who waits for webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// A request, in its turn.
+    Request,
+    /// An actor of this process.
+    Actor,
+}
+
+/// What is said of all calls where none can be made.
+const NO_THREAD: &str = "no thread for calls of webhooks could be started";
+
 /// Calls webhooks.
-pub(super) struct Caller {
+pub(crate) struct Caller {
     /// Made for the first call.
     runtime: OnceLock<Option<Runtime>>,
     actors: Semaphore,
@@ -44,22 +55,31 @@ impl Drop for Caller {
 }
 
 impl Caller {
-    /// Does all of these at once and waits for them; how long that took.
-    pub(super) fn wait_for<T: Send + 'static>(
+    /// As [`Caller::wait_for`], of one call, for whoever need not hold a thread. Who does not wait to the end gives it up.
+    pub(crate) async fn ask<T: Send + 'static>(
         &self,
-        who: Requester<'_>,
+        call: impl Future<Output = Result<T, String>> + Send + 'static,
+    ) -> Result<T, String> {
+        let Some(runtime) = self.runtime.get_or_init(start) else { return Err(NO_THREAD.into()) };
+        AbortOnDropHandle::new(runtime.spawn(call)).await.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    /// Does all of these at once and waits for them; how long that took.
+    pub(crate) fn wait_for<T: Send + 'static>(
+        &self,
+        who: Waits,
         calls: Vec<impl Future<Output = Result<T, String>> + Send + 'static>,
     ) -> (Vec<Result<T, String>>, Duration) {
         let refused = |why: &str| (calls.iter().map(|_| Err(why.to_string())).collect(), Duration::ZERO);
         let _turn = match who {
-            Requester::User(_) => None,
-            Requester::Actor(_) => match self.actors.try_acquire() {
+            Waits::Request => None,
+            Waits::Actor => match self.actors.try_acquire() {
                 Ok(turn) => Some(turn),
                 Err(_) => return refused(TOO_MANY),
             },
         };
         let Some(runtime) = self.runtime.get_or_init(start) else {
-            return refused("no thread for calls of webhooks could be started");
+            return refused(NO_THREAD);
         };
         let (answer, answered) = mpsc::sync_channel(1);
         let waiting = runtime.spawn(async move {
@@ -98,13 +118,11 @@ mod tests {
     fn an_actor_too_many_is_refused_at_once_and_a_request_is_not_api_16() {
         let caller = Caller::default();
         let call = || vec![async { Ok::<_, String>(()) }];
-        let actor = Requester::Actor("kubelet");
         let all = caller.actors.try_acquire_many(u32::try_from(MAX_WAITING_ACTORS).unwrap()).unwrap();
-        assert_eq!(caller.wait_for(actor, call()).0, [Err(TOO_MANY.to_string())]);
-        let user = crate::identity::User::anonymous();
-        assert_eq!(caller.wait_for(Requester::User(&user), call()).0, [Ok(())]);
+        assert_eq!(caller.wait_for(Waits::Actor, call()).0, [Err(TOO_MANY.to_string())]);
+        assert_eq!(caller.wait_for(Waits::Request, call()).0, [Ok(())]);
         drop(all);
-        assert_eq!(caller.wait_for(actor, call()).0, [Ok(())]);
+        assert_eq!(caller.wait_for(Waits::Actor, call()).0, [Ok(())]);
     }
 
     /// A panic in a call is that call's failure.
@@ -115,7 +133,7 @@ mod tests {
             assert!(!panics, "on purpose");
             Ok::<_, String>(())
         });
-        let (answers, _) = caller.wait_for(Requester::Actor("test"), calls.into());
+        let (answers, _) = caller.wait_for(Waits::Actor, calls.into());
         assert!(matches!(&answers[..], [Err(_), Ok(())]), "{answers:?}");
     }
 }

@@ -1,0 +1,74 @@
+//! Conversions that were made, so that many who watch or list the same objects do not have each converted for themselves.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use object::{Object, Revision, Uid};
+
+/// What the JSON of all that is kept may take; as objects it is several times that.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// One version of an object, and what it was converted to: a definition as it was, and a version of that.
+pub(super) type Key = (u64, usize, Uid, Revision);
+
+/// The newest conversions.
+#[derive(Default)]
+pub(crate) struct Cache {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    objects: HashMap<Key, Arc<Object>>,
+    /// Oldest first.
+    order: VecDeque<Key>,
+    bytes: usize,
+}
+
+impl Cache {
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<Object>> {
+        self.kept.lock().objects.get(key).cloned()
+    }
+
+    pub(super) fn put(&self, key: Key, object: Arc<Object>) {
+        let bytes = object.size();
+        let mut kept = self.kept.lock();
+        match kept.objects.insert(key.clone(), object) {
+            Some(before) => kept.bytes -= before.size(),
+            None => kept.order.push_back(key),
+        }
+        kept.bytes += bytes;
+        while kept.bytes > MAX_BYTES {
+            let Some(oldest) = kept.order.pop_front() else { return };
+            if let Some(gone) = kept.objects.remove(&oldest) {
+                kept.bytes -= gone.size();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_has_a_bound_and_the_oldest_goes_first_api_14() {
+        let cache = Cache::default();
+        let of = |length: usize| {
+            let data = [("a".to_string(), "x".repeat(length))].into();
+            Arc::new(Object::new(ConfigMap { data: Some(data), ..ConfigMap::default() }))
+        };
+        let key = |n: u64| (1, 0, "u".into(), Revision(n));
+        for n in 0..40 {
+            cache.put(key(n), of(1024 * 1024));
+            cache.put(key(n), of(1024 * 1024));
+        }
+        let kept: Vec<u64> = (0..40).filter(|n| cache.get(&key(*n)).is_some()).collect();
+        assert_eq!(kept, (25..40).collect::<Vec<_>>());
+        assert!(cache.kept.lock().order.len() == kept.len());
+    }
+}

@@ -1,0 +1,305 @@
+//! Objects of custom resources in another version than the one they are stored in: relabelled where their definition says
+//! that all versions are alike, else converted by the webhook that it names.
+//!
+//! Objects are stored as they are and converted where they show, and written back in the version that the definition stores.
+//! Reads wait for the webhook without a thread ([`Api::in_version`]); writes, which are synchronous, hold one, in their
+//! turn (`http::turns`). Nothing is locked meanwhile. Actors of this process read and write objects as they are stored, and
+//! ask nobody.
+
+mod cache;
+mod owners;
+mod review;
+mod settle;
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition};
+use crate::webhook_client::Waits;
+use crate::{Api, ApiError, context};
+pub(crate) use cache::Cache;
+use object::{Object, ServedKind, split_api_version};
+pub(crate) use owners::OfOwners;
+use settle::Settled;
+
+/// Kubernetes' time-out of a call.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A call carries so many objects, and about so many bytes of them; at least one.
+const MAX_CALL_OBJECTS: usize = 500;
+const MAX_CALL_BYTES: usize = 1024 * 1024;
+/// What converted objects may take together: what a call carries, with an object of the largest size, several times over.
+const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
+
+/// Where a conversion may come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// From an earlier one of the same version of the object: of lists and watches, which many ask for.
+    Known,
+    /// From the webhook, as it answers now.
+    Fresh,
+}
+
+impl Api {
+    /// Stored objects of one kind in a version; those that are in it already stay the same.
+    pub(crate) async fn in_version(
+        &self,
+        objects: Vec<Arc<Object>>,
+        served: ServedKind,
+        source: Source,
+    ) -> Result<Vec<Arc<Object>>, ApiError> {
+        let mut work = match self.conversion(objects, served, Defaults::Filled)? {
+            Ok(work) => work,
+            Err(objects) => return Ok(objects),
+        };
+        let definition = work.definition.clone();
+        while let (false, Conversion::Webhook(webhook)) = (work.missing.is_empty(), &definition.conversion) {
+            let turn = tokio::time::timeout(context::PATIENCE, webhook.turns.acquire()).await;
+            let _turn = turn.map_err(|_| too_late())?;
+            if source == Source::Known {
+                // Somebody who was before this one may have asked about the same.
+                work.take_known(&self.inner.converted);
+            }
+            let Some(review) = work.next_review() else { break };
+            let answer = match work.call(self, webhook, &review, TIMEOUT) {
+                Ok(call) => self.inner.caller.ask(call).await,
+                Err(why) => Err(why),
+            };
+            let places = review.places.clone();
+            work.finish(webhook, review, answer)?;
+            work.remember(&self.inner.converted, &places);
+        }
+        Ok(work.objects)
+    }
+
+    /// As [`Api::in_version`], while the caller's thread waits; always as the webhook answers now, and also of objects that
+    /// are not stored yet.
+    pub(crate) fn in_version_now(
+        &self,
+        objects: Vec<Arc<Object>>,
+        served: ServedKind,
+        defaults: Defaults,
+    ) -> Result<Vec<Arc<Object>>, ApiError> {
+        let mut work = match self.conversion(objects, served, defaults)? {
+            Ok(work) => work,
+            Err(objects) => return Ok(objects),
+        };
+        let definition = work.definition.clone();
+        let Conversion::Webhook(webhook) = &definition.conversion else { return Ok(work.objects) };
+        while let Some(review) = work.next_review() {
+            let patience = context::patience();
+            if patience.is_some_and(|patience| patience.is_zero()) {
+                return Err(too_late());
+            }
+            let (timeout, who) = match patience {
+                Some(patience) => (patience.min(TIMEOUT), Waits::Request),
+                None => (TIMEOUT, Waits::Actor),
+            };
+            let answer = match work.call(self, webhook, &review, timeout) {
+                Ok(call) => {
+                    let (mut answers, time) = self.inner.caller.wait_for(who, vec![call]);
+                    context::waited(time);
+                    answers.pop().unwrap_or_else(|| Err("the call was given up".into()))
+                }
+                Err(why) => Err(why),
+            };
+            work.finish(webhook, review, answer)?;
+        }
+        Ok(work.objects)
+    }
+
+    /// One object in a version, while the caller's thread waits.
+    pub(crate) fn convert_one<'a>(
+        &self,
+        object: &'a Object,
+        served: ServedKind,
+    ) -> Result<Cow<'a, Object>, ApiError> {
+        if is_in(object, served) {
+            return Ok(Cow::Borrowed(object));
+        }
+        let converted = self.in_version_now(vec![Arc::new(object.clone())], served, Defaults::Filled)?;
+        match converted.into_iter().next() {
+            Some(converted) => Ok(Cow::Owned(Arc::unwrap_or_clone(converted))),
+            None => Ok(Cow::Borrowed(object)),
+        }
+    }
+
+    /// What is to be done; the objects themselves where that is nothing.
+    fn conversion(
+        &self,
+        objects: Vec<Arc<Object>>,
+        served: ServedKind,
+        defaults: Defaults,
+    ) -> Result<Result<Work, Vec<Arc<Object>>>, ApiError> {
+        if objects.iter().all(|object| is_in(object, served)) {
+            return Ok(Err(objects));
+        }
+        match self.kinds().definition(served.kind()) {
+            Some(definition) => Work::new(definition, served, defaults, objects).map(Ok),
+            // Of a kind that no definition describes any more.
+            None => Ok(Err(objects)),
+        }
+    }
+}
+
+/// Whether an object is in a version; built-in kinds have ways of their own.
+fn is_in(object: &Object, served: ServedKind) -> bool {
+    match (served, object.custom()) {
+        (ServedKind::Custom(..), Some(custom)) => {
+            split_api_version(custom.api_version()) == (served.group(), served.version())
+        }
+        _ => true,
+    }
+}
+
+fn too_late() -> ApiError {
+    ApiError::Timeout("request did not complete within requested timeout".into())
+}
+
+/// Objects on their way into a version.
+struct Work {
+    definition: Arc<Definition>,
+    served: ServedKind,
+    /// The version's place in the definition.
+    version: usize,
+    defaults: Defaults,
+    objects: Vec<Arc<Object>>,
+    /// Places of those that are still to be converted.
+    missing: VecDeque<usize>,
+}
+
+/// One review of some of them.
+struct Review {
+    uid: String,
+    places: Vec<usize>,
+}
+
+impl Work {
+    /// Does what can be done without asking anybody.
+    fn new(
+        definition: &Arc<Definition>,
+        served: ServedKind,
+        defaults: Defaults,
+        objects: Vec<Arc<Object>>,
+    ) -> Result<Self, ApiError> {
+        let known = |api_version: &str| {
+            let version = split_api_version(api_version).1;
+            definition.versions.iter().position(|known| known.name == version)
+        };
+        let invalid = |how: &str, api_version: &str| {
+            ApiError::Failure(format!("request to convert CR {how} an invalid group/version: {api_version}"))
+        };
+        let to = served.api_version();
+        let version = known(&to).ok_or_else(|| invalid("to", &to))?;
+        let missing = VecDeque::new();
+        let mut work = Self { definition: definition.clone(), served, version, defaults, objects, missing };
+        for place in 0..work.objects.len() {
+            let object = &work.objects[place];
+            if is_in(object, served) {
+                continue;
+            }
+            match &definition.conversion {
+                Conversion::None => work.objects[place] = Arc::new(work.relabelled(object)),
+                Conversion::Webhook(_) => {
+                    let from = object.api_version();
+                    known(&from).ok_or_else(|| invalid("from", &from))?;
+                    work.missing.push_back(place);
+                }
+            }
+        }
+        Ok(work)
+    }
+
+    /// The object as it stands, said to be of the version, with what that one names and its defaults.
+    fn relabelled(&self, object: &Object) -> Object {
+        let mut next = object.clone();
+        if let Some(custom) = next.custom_mut() {
+            custom.set_api_version(self.served.api_version());
+        }
+        self.definition.coerce(self.version, self.defaults, &mut next);
+        next
+    }
+
+    fn key(&self, object: &Object) -> cache::Key {
+        (self.definition.id, self.version, object.uid().into(), object.revision())
+    }
+
+    fn take_known(&mut self, cache: &Cache) {
+        let missing = std::mem::take(&mut self.missing);
+        for place in missing {
+            match cache.get(&self.key(&self.objects[place])) {
+                Some(known) => self.objects[place] = known,
+                None => self.missing.push_back(place),
+            }
+        }
+    }
+
+    /// What a conversion keeps is who the object is, and which version of it.
+    fn remember(&self, cache: &Cache, places: &[usize]) {
+        for object in places.iter().map(|place| &self.objects[*place]) {
+            cache.put(self.key(object), object.clone());
+        }
+    }
+
+    /// The next ones to be asked about; none when all are done.
+    fn next_review(&mut self) -> Option<Review> {
+        let (mut places, mut bytes) = (Vec::new(), 0);
+        while let Some(place) = self.missing.front() {
+            bytes += self.objects[*place].size();
+            if !places.is_empty() && (bytes > MAX_CALL_BYTES || places.len() == MAX_CALL_OBJECTS) {
+                break;
+            }
+            places.extend(self.missing.pop_front());
+        }
+        (!places.is_empty()).then(|| Review { uid: uuid::Uuid::new_v4().to_string(), places })
+    }
+
+    fn call(
+        &self,
+        api: &Api,
+        webhook: &ConversionWebhook,
+        review: &Review,
+        timeout: Duration,
+    ) -> Result<impl Future<Output = Result<Bytes, String>> + Send + 'static + use<>, String> {
+        let target = webhook.target.as_ref().map_err(Clone::clone)?;
+        let version = review::Version::first_of(&webhook.review_versions)?;
+        let objects = review.places.iter().map(|place| &*self.objects[*place]);
+        let body = review::request(version, &review.uid, &self.served.api_version(), objects);
+        target.call(api, body.into(), timeout, MAX_ANSWER_BYTES)
+    }
+
+    /// Puts what was answered in the place of what was asked about.
+    fn finish(
+        &mut self,
+        webhook: &ConversionWebhook,
+        review: Review,
+        answer: Result<Bytes, String>,
+    ) -> Result<(), ApiError> {
+        let Review { uid, places } = review;
+        let asked = places.first().map(|place| self.objects[*place].clone());
+        let asked = asked.map(|o| format!("{}, Kind={}", o.api_version(), o.kind().info().name));
+        let failed = |what: String| {
+            let asked = asked.as_deref().unwrap_or_default();
+            ApiError::Failure(format!("conversion webhook for {asked} {what}"))
+        };
+        let read =
+            |body: Bytes| review::read(review::Version::first_of(&webhook.review_versions)?, &uid, &body);
+        let converted = answer.and_then(read).map_err(|why| failed(format!("failed: {why}")))?;
+        if converted.len() != places.len() {
+            let counts = format!("returned {} objects, expected {}", converted.len(), places.len());
+            return Err(failed(counts));
+        }
+        let is_only = places.len() == 1;
+        for (i, (place, value)) in places.into_iter().zip(converted).enumerate() {
+            let original = &self.objects[place];
+            let Settled(mut object) = settle::settle(original, value, &self.served.api_version())
+                .map_err(|fault| failed(fault.told((!is_only).then_some(i))))?;
+            self.definition.coerce(self.version, self.defaults, &mut object);
+            self.objects[place] = Arc::new(object);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! Conversions that settling the owners of fields asks for: each owner names fields in a version of its own.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::kinds::Defaults;
+use crate::managed_fields::Convert;
+use crate::{Api, ApiError};
+use object::{Kind, Object};
+
+/// Converts for the owners of an object of a kind.
+pub(crate) struct OfOwners<'a> {
+    api: &'a Api,
+    kind: Kind,
+}
+
+impl<'a> OfOwners<'a> {
+    /// None of a kind whose versions have the same fields.
+    pub(crate) fn of(api: &'a Api, kind: Kind) -> Option<Self> {
+        api.kinds().is_converted(kind).then_some(Self { api, kind })
+    }
+}
+
+impl Convert for OfOwners<'_> {
+    fn convert(&self, values: Vec<Value>, api_version: &str) -> Result<Vec<Value>, ApiError> {
+        let kinds = self.api.kinds();
+        let Some(served) = kinds.version_named(self.kind, api_version) else {
+            let why = format!("request to convert CR to an invalid group/version: {api_version}");
+            return Err(ApiError::Failure(why));
+        };
+        let unreadable = |error: object::DecodeError| ApiError::Failure(error.to_string());
+        let read = |value| Object::from_value(self.kind, value).map(Arc::new).map_err(unreadable);
+        let objects = values.into_iter().map(read).collect::<Result<_, _>>()?;
+        let converted = self.api.in_version_now(objects, served, Defaults::Left)?;
+        Ok(converted.iter().map(|object| object.content()).collect())
+    }
+}

@@ -1,0 +1,87 @@
+//! Requests that a browser makes because another site's page tells it to.
+//!
+//! A token is sent by who knows it. A client's certificate is sent by the browser whatever page asks: a page of another
+//! site, or one that was loaded under a name which its owner then let lead here (DNS rebinding). Such requests are nobody's.
+//! No answer allows another site's page to read it (CORS): Kubernetes does so only where a flag says whom.
+
+use std::net::IpAddr;
+
+use http::header::{HOST, HeaderName, ORIGIN};
+use http::{HeaderMap, Uri};
+
+/// What browsers say of where a request comes from, and no page can change.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Whether a browser makes this request for another site.
+pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap) -> bool {
+    let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let (origin, site) = (text(&ORIGIN), text(&SEC_FETCH_SITE));
+    if origin.is_none() && site.is_none() {
+        return false;
+    }
+    // HTTP/2 has it in the path's place.
+    let host = text(&HOST).or_else(|| uri.authority().map(http::uri::Authority::as_str)).unwrap_or_default();
+    let is_from_here = |origin: &str| origin.split_once("://").is_some_and(|(_, from)| from == host);
+    matches!(site, Some("cross-site" | "same-site"))
+        || origin.is_some_and(|origin| !is_from_here(origin))
+        || !is_ours(host)
+}
+
+/// Whether nobody else can give this name to this machine: an address, `localhost`, or a name of the API in the cluster.
+fn is_ours(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let name = name.to_ascii_lowercase();
+    name.parse::<IpAddr>().is_ok()
+        || name == "localhost"
+        || name.ends_with(".localhost")
+        || matches!(
+            name.as_str(),
+            "kubernetes"
+                | "kubernetes.default"
+                | "kubernetes.default.svc"
+                | "kubernetes.default.svc.cluster.local"
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn what_another_sites_page_asks_is_told_from_what_a_person_asks_sec_4() {
+        for (host, origin, site, expected) in [
+            // kubectl, client-go, curl.
+            ("127.0.0.1:7443", None, None, false),
+            ("my-alias:7443", None, None, false),
+            // A person types the address; a page of ours, or at an address, asks.
+            ("127.0.0.1:7443", None, Some("none"), false),
+            ("localhost:7443", Some("https://localhost:7443"), Some("same-origin"), false),
+            ("[::1]:7443", Some("https://[::1]:7443"), None, false),
+            ("kubernetes.default.svc", Some("https://kubernetes.default.svc"), None, false),
+            // Another site's page.
+            ("127.0.0.1:7443", Some("https://evil.example"), Some("cross-site"), true),
+            ("127.0.0.1:7443", Some("null"), None, true),
+            ("127.0.0.1:7443", None, Some("cross-site"), true),
+            ("127.0.0.1:7443", Some("https://127.0.0.1:8080"), Some("same-site"), true),
+            // A name that was made to lead here.
+            ("evil.example:7443", None, Some("same-origin"), true),
+            ("evil.example:7443", Some("https://evil.example:7443"), Some("same-origin"), true),
+            ("localhost.evil.example", None, Some("none"), true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static(host));
+            let mut add = |name: HeaderName, value: Option<&'static str>| {
+                value.map(|value| headers.insert(name, HeaderValue::from_static(value)))
+            };
+            add(ORIGIN, origin);
+            add(SEC_FETCH_SITE, site);
+            let found = is_cross_site(&Uri::from_static("/api"), &headers);
+            assert_eq!(found, expected, "{host} {origin:?} {site:?}");
+        }
+    }
+}

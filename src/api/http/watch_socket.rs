@@ -1,0 +1,132 @@
+//! A watch over WebSocket, for browsers: each event is a message, text where it is JSON.
+
+use std::pin::pin;
+
+use axum::body::Body;
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use axum::response::Response;
+use bytes::{Buf, Bytes, BytesMut};
+use futures::{SinkExt, Stream, StreamExt};
+use http::header::CONTENT_TYPE;
+
+use super::Server;
+use super::auth::is_token;
+use super::negotiate::Media;
+use super::shown::Shown;
+use super::upgrade::{self, Upgrade};
+use crate::ApiError;
+
+/// How the events of a watch follow each other in its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// One JSON document a line.
+    Lines,
+    /// Each message behind its length, four bytes with the highest first.
+    Lengths,
+}
+
+impl Framing {
+    /// Takes the first event that is there whole.
+    fn next(self, buffered: &mut BytesMut) -> Option<Bytes> {
+        match self {
+            Self::Lines => {
+                let end = buffered.iter().position(|byte| *byte == b'\n')?;
+                let line = buffered.split_to(end).freeze();
+                buffered.advance(1);
+                Some(line)
+            }
+            Self::Lengths => {
+                let length = buffered.first_chunk::<4>().map(|head| u32::from_be_bytes(*head) as usize)?;
+                if buffered.len() - 4 < length {
+                    return None;
+                }
+                buffered.advance(4);
+                Some(buffered.split_to(length).freeze())
+            }
+        }
+    }
+
+    fn message(self, event: Bytes) -> Message {
+        match self {
+            Self::Lines => Utf8Bytes::try_from(event.clone()).map_or(Message::Binary(event), Message::Text),
+            Self::Lengths => Message::Binary(event),
+        }
+    }
+}
+
+/// Carries the events that a watch's answer streams in messages of a socket.
+pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Result<Response, ApiError> {
+    let Upgrade::WebSocket(mut socket) = upgrade else {
+        return Err(ApiError::BadRequest("a watch is carried by WebSocket alone".into()));
+    };
+    let (parts, body) = watch.into_parts();
+    let is_json =
+        parts.headers.get(CONTENT_TYPE).is_some_and(|type_| type_ == Media::Json.content_type(true));
+    let framing = if is_json { Framing::Lines } else { Framing::Lengths };
+    // As Kubernetes: there is one way to send events, whatever a client calls it.
+    socket.choose_any(|protocol| !is_token(protocol));
+    let response = socket.switch(server, move |socket| carry(socket, framing, body));
+    Ok(match parts.extensions.get::<Shown>() {
+        Some(shown) => Shown::up_to(shown.0, response),
+        None => response,
+    })
+}
+
+async fn carry(socket: WebSocket, framing: Framing, body: Body) {
+    let (mut sink, mut inward) = socket.split();
+    let outbound = async {
+        let mut events = pin!(events(framing, body));
+        while let Some(event) = events.next().await {
+            if sink.send(framing.message(event)).await.is_err() {
+                return;
+            }
+        }
+        let _ = sink.send(upgrade::normal_close()).await;
+    };
+    // The client has nothing to say but that it leaves.
+    let inbound = async { while let Some(Ok(_)) = inward.next().await {} };
+    tokio::select! {
+        () = outbound => {}
+        () = inbound => {}
+    }
+}
+
+/// The events of a body, one by one.
+fn events(framing: Framing, body: Body) -> impl Stream<Item = Bytes> {
+    let state = (body.into_data_stream(), BytesMut::new());
+    futures::stream::unfold(state, move |(mut pieces, mut buffered)| async move {
+        loop {
+            if let Some(event) = framing.next(&mut buffered) {
+                return Some((event, (pieces, buffered)));
+            }
+            buffered.extend_from_slice(&pieces.next().await?.ok()?);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn each_event_is_a_message_however_the_body_is_cut_api_19() {
+        let lines = b"{\"a\":1}\n{\"b\":\"x y\"}\n{\"c\":2}\n".to_vec();
+        let lengths = [&[0, 0, 0, 2][..], b"ab", &[0, 0, 0, 0], &[0, 0, 0, 3], b"cde"].concat();
+        for (framing, whole, expected) in [
+            (Framing::Lines, lines, vec!["{\"a\":1}", "{\"b\":\"x y\"}", "{\"c\":2}"]),
+            (Framing::Lengths, lengths, vec!["ab", "", "cde"]),
+        ] {
+            for size in 1..=whole.len() {
+                let pieces: Vec<_> = whole
+                    .chunks(size)
+                    .map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece)))
+                    .collect();
+                let body = Body::from_stream(futures::stream::iter(pieces));
+                let found: Vec<Bytes> = events(framing, body).collect().await;
+                assert_eq!(found, expected, "{framing:?} in pieces of {size}");
+            }
+        }
+    }
+}

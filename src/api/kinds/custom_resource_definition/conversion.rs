@@ -1,0 +1,98 @@
+//! What is wrong with how a definition says that objects are converted. Field paths are those of Kubernetes' own form of it.
+
+use std::collections::HashSet;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceConversion, WebhookClientConfig, WebhookConversion,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use crate::kinds::client_config::{self, ServiceView};
+use crate::validate::{FieldErrors, Path, names};
+
+/// The forms of a review that Kubernetes sends.
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// Finds the faults of a conversion, of a definition that had `old`.
+pub(super) fn validate(
+    conversion: &CustomResourceConversion,
+    old: Option<&CustomResourceConversion>,
+    path: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
+    errors.required_one_of(&path.child("strategy"), Some(&conversion.strategy), &["None", "Webhook"]);
+    let webhook = conversion.webhook.as_ref();
+    let config = webhook.and_then(|webhook| webhook.client_config.as_ref());
+    let (at, at_versions) = (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
+    let versions = webhook.map_or(&[][..], |webhook| &webhook.conversion_review_versions);
+    if conversion.strategy != "Webhook" {
+        let detail = "should not be set when strategy is not set to Webhook";
+        if config.is_some() {
+            errors.forbidden(&at, detail);
+        }
+        if !versions.is_empty() {
+            errors.forbidden(&at_versions, detail);
+        }
+        return;
+    }
+    let old = old.and_then(|old| old.webhook.as_ref());
+    match config {
+        None => errors.required(&at, "required when strategy is set to Webhook"),
+        Some(config) => client(config, old, &at, errors),
+    }
+    review_versions(versions, old, &at_versions, errors);
+}
+
+fn client(
+    config: &WebhookClientConfig,
+    old: Option<&WebhookConversion>,
+    path: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
+    let service = config.service.as_ref().map(|service| ServiceView {
+        namespace: &service.namespace,
+        name: &service.name,
+        path: service.path.as_deref(),
+        port: service.port,
+    });
+    client_config::validate(errors, path, config.url.as_deref(), service);
+    // One that can be read is not given up for one that cannot; a new definition may have what somebody will replace.
+    let had = old.and_then(|old| old.client_config.as_ref());
+    if had.is_some_and(can_be_read) && !can_be_read(config) {
+        let detail =
+            "unable to load root certificates: data does not contain any valid RSA or ECDSA certificates";
+        errors.invalid_itself(&path.child("caBundle"), detail);
+    }
+}
+
+fn can_be_read(config: &WebhookClientConfig) -> bool {
+    let bundle = config.ca_bundle.as_ref().map_or(&[][..], |bundle| &bundle.0);
+    bundle.is_empty() || CertificateDer::pem_slice_iter(bundle).any(|certificate| certificate.is_ok())
+}
+
+fn review_versions(
+    versions: &[String],
+    old: Option<&WebhookConversion>,
+    path: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
+    if versions.is_empty() {
+        return errors.required(path, "");
+    }
+    let mut seen = HashSet::new();
+    for (i, version) in versions.iter().enumerate() {
+        let at = path.index(i);
+        if seen.insert(version) {
+            errors.invalid_each(&at, version, names::dns_1035_label(version));
+        } else {
+            errors.invalid(&at, version, "duplicate version");
+        }
+    }
+    let known = |versions: &[String]| versions.iter().any(|v| REVIEW_VERSIONS.contains(&v.as_str()));
+    let must_be_known = old.is_none_or(|old| known(&old.conversion_review_versions));
+    if must_be_known && !known(versions) {
+        let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
+        errors.invalid(path, &versions.to_vec(), detail);
+    }
+}

@@ -1,0 +1,101 @@
+//! The versions that owners name fields in. Where fields are the same in all, an object is the same to every owner; where
+//! somebody else converts objects, each owner's fields are looked for in the object as it is in that owner's version.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::compare::{Changes, compare};
+use super::fingerprint::fingerprint;
+use super::types::Type;
+use crate::ApiError;
+use crate::kinds::Kinds;
+use object::Kind;
+
+/// What differs between two versions.
+pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
+    compare(&fingerprint(of, &[], old), &fingerprint(of, &[], new))
+}
+
+/// Converts objects of one kind.
+pub(crate) trait Convert {
+    /// The objects, in a version.
+    fn convert(&self, values: Vec<Value>, api_version: &str) -> Result<Vec<Value>, ApiError>;
+}
+
+/// The versions of a kind.
+#[derive(Clone, Copy)]
+pub(crate) enum Versions<'a> {
+    /// They have the same fields.
+    Same(Type<'a>),
+    /// They have fields of their own.
+    Converted { kinds: &'a Kinds, kind: Kind, convert: &'a dyn Convert },
+}
+
+impl<'a> Versions<'a> {
+    /// Of a kind, of which this is the type in the version at hand.
+    pub(crate) fn new(kinds: &'a Kinds, convert: Option<&'a dyn Convert>, kind: Kind, of: Type<'a>) -> Self {
+        match convert {
+            None => Self::Same(of),
+            Some(convert) => Self::Converted { kinds, kind, convert },
+        }
+    }
+
+    /// Whether what stands in an object's fields differs from version to version.
+    pub(crate) fn differ(&self) -> bool {
+        matches!(self, Self::Converted { .. })
+    }
+
+    /// The type in a version.
+    pub(crate) fn of(&self, api_version: &str) -> Type<'a> {
+        match self {
+            Self::Same(of) => *of,
+            Self::Converted { kinds, kind, .. } => kinds
+                .version_named(*kind, api_version)
+                .map_or(Type::Unknown, |served| Type::served(kinds, served)),
+        }
+    }
+
+    /// Objects in a version.
+    pub(crate) fn convert<const N: usize>(
+        &self,
+        values: [&Value; N],
+        api_version: &str,
+    ) -> Result<[Value; N], ApiError> {
+        let values = values.map(Value::clone);
+        match self {
+            Self::Converted { convert, .. } if values.iter().any(|v| v["apiVersion"] != api_version) => {
+                let converted = convert.convert(values.into(), api_version)?;
+                let count = |_| ApiError::Internal("a conversion lost objects".into());
+                converted.try_into().map_err(count)
+            }
+            _ => Ok(values),
+        }
+    }
+
+    /// What differs between two objects of one version, in each of the other versions that owners name fields in.
+    pub(crate) fn changes<'o>(
+        &self,
+        old: &Value,
+        new: &Value,
+        owners: impl Iterator<Item = &'o str>,
+    ) -> Result<BTreeMap<String, Changes>, ApiError> {
+        let mut found = BTreeMap::new();
+        if !self.differ() {
+            return Ok(found);
+        }
+        let others: BTreeSet<&str> = owners.filter(|version| new["apiVersion"] != **version).collect();
+        for version in others {
+            // Before the first write there is nothing to convert.
+            let (old, new) = if old.get("apiVersion").is_some() {
+                let [old, new] = self.convert([old, new], version)?;
+                (old, new)
+            } else {
+                let [new] = self.convert([new], version)?;
+                (old.clone(), new)
+            };
+            found.insert(version.to_string(), changes(self.of(version), &old, &new));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,201 @@
+//! What a converter's answer comes to, and what becomes of a request when there is none.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{V1, V2, answer, by, converted, define, get, honest, merge, post, site, sites, stored};
+use crate::http::Face;
+use crate::webhooks::server::{Reply, Webhook};
+
+/// What becomes of an honest answer.
+type Lie = fn(&mut Value);
+
+/// A server that converts the next time as this says, of the honest answer.
+fn lying(how: Lie) -> Webhook {
+    Webhook::start(move |_, review| {
+        let mut answer = honest(review);
+        how(&mut answer);
+        Reply::Json(answer)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_conversion_is_refused_in_kubernetes_words_api_14() {
+    let of = "conversion webhook for conv.test/v1, Kind=Site";
+    let invalid = format!("{of} returned invalid object: ");
+    let cases: [(Lie, String); 11] = [
+        (|a| a["response"]["uid"] = json!("x"), format!("{of} failed: expected response.uid=")),
+        (
+            |a| a["kind"] = json!("Review"),
+            format!(
+                "{of} failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got apiextensions.k8s.io/v1, Kind=Review"
+            ),
+        ),
+        (
+            |a| a["response"]["result"] = json!({"status": "Failed", "message": "not today"}),
+            format!("{of} failed: not today"),
+        ),
+        (
+            |a| a["response"]["result"] = json!(null),
+            format!("{of} failed: response.result.status was '', not 'Success'"),
+        ),
+        (|a| a["response"]["convertedObjects"] = json!([]), format!("{of} returned 0 objects, expected 1")),
+        (
+            |a| a["response"]["convertedObjects"][0]["apiVersion"] = json!("conv.test/v3"),
+            format!("{invalid}invalid groupVersion (expected conv.test/v2, received conv.test/v3)"),
+        ),
+        (
+            |a| a["response"]["convertedObjects"][0]["kind"] = json!("Town"),
+            format!("{invalid}invalid kind (expected Site, received Town)"),
+        ),
+        (
+            |a| a["response"]["convertedObjects"][0]["metadata"]["name"] = json!("b"),
+            format!("{invalid}must have the same name: a != b"),
+        ),
+        (
+            |a| a["response"]["convertedObjects"][0]["metadata"]["uid"] = json!("b"),
+            format!("{invalid}must have the same UID: "),
+        ),
+        (|a| a["response"]["convertedObjects"][0] = json!("text"), format!("{invalid}it is no object")),
+        (
+            |a| a["response"]["convertedObjects"][0]["metadata"]["labels"] = json!({"-": "x"}),
+            format!("{of} returned invalid metadata: metadata.labels: Invalid value: \"-\": "),
+        ),
+    ];
+    for (how, expected) in cases {
+        let (webhook, face) = (lying(how), Face::new());
+        define(&face, &by(&webhook, "v1"));
+        assert_eq!(post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await.0, 201);
+        for path in [format!("{V2}/a"), V2.to_string()] {
+            let (status, refused) = get(&face, &path).await;
+            let message = refused["message"].as_str().unwrap_or_default();
+            assert_eq!(status, 500, "{refused}");
+            assert!(message.starts_with(&expected), "{message}\n{expected}");
+        }
+        assert_eq!(merge(&face, &format!("{V2}/a"), &json!({"spec": {"port": "2"}})).await.0, 500);
+        assert_eq!(get(&face, &format!("{V1}/a")).await.0, 200, "as it is stored it needs no conversion");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
+    let webhook = Webhook::start(|path, review| match path {
+        "/garbage" => Reply::Text(200, "<html>".into()),
+        "/long" => Reply::Text(200, "x".repeat(9 * 1024 * 1024)),
+        "/deep" => {
+            let deep = (0..300).fold(json!({}), |deep, _| json!({"a": deep}));
+            let mut object = converted(&review["request"]["objects"][0], "conv.test/v2");
+            object["spec"] = deep;
+            Reply::Json(answer(review, &[object]))
+        }
+        "/many" => {
+            let mut object = converted(&review["request"]["objects"][0], "conv.test/v2");
+            object["spec"] = vec![json!({}); 30_000].into();
+            Reply::Json(answer(review, &[object]))
+        }
+        "/old" => {
+            assert_eq!(review["apiVersion"], "apiextensions.k8s.io/v1beta1");
+            Reply::Json(honest(review))
+        }
+        _ => Reply::Text(500, "oops\n".into()),
+    });
+    let of = "conversion webhook for conv.test/v1, Kind=Site";
+    for (path, versions, expected) in [
+        ("/garbage", json!(["v1"]), format!("{of} failed: couldn't get version/kind; json parse error: ")),
+        ("/long", json!(["v1"]), format!("{of} failed: the response is longer than 8388608 bytes")),
+        ("/deep", json!(["v1"]), format!("{of} ")),
+        (
+            "/many",
+            json!(["v1"]),
+            format!("{of} returned invalid object: the object has more than 20000 parts"),
+        ),
+        ("/error", json!(["v1"]), format!("{of} failed: an error on the server (\"oops\") has prevented")),
+        ("/old", json!(["v1beta1", "v1"]), String::new()),
+    ] {
+        let face = Face::new();
+        let client = webhook.client_config(path);
+        let conversion = json!({"strategy": "Webhook",
+            "webhook": {"clientConfig": client, "conversionReviewVersions": versions}});
+        define(&face, &sites(&conversion, "v1"));
+        post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
+        let (status, shown) = get(&face, &format!("{V2}/a")).await;
+        let message = shown["message"].as_str().unwrap_or_default();
+        assert_eq!(status == 200, expected.is_empty(), "{path}: {shown}");
+        assert!(message.starts_with(&expected), "{path}: {message}");
+    }
+    // Nobody is there.
+    let face = Face::new();
+    let gone = { crate::conversion::converter().client_config("/") };
+    let nobody =
+        json!({"strategy": "Webhook", "webhook": {"clientConfig": gone, "conversionReviewVersions": ["v1"]}});
+    let kind = define(&face, &sites(&nobody, "v1"));
+    post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
+    let (status, refused) = get(&face, &format!("{V2}/a")).await;
+    let message = refused["message"].as_str().unwrap();
+    assert_eq!(status, 500);
+    assert!(
+        message.contains("?timeout=30s\": dial tcp 127.0.0.1:") && message.contains("connection refused"),
+        "{message}"
+    );
+    let (status, _) = post(&face, V2, &site("v2", "b", &json!({"host": "h"}))).await;
+    assert_eq!((status, face.api.count(kind)), (500, 1), "what cannot be converted is not stored");
+}
+
+/// Labels and annotations are a conversion's to change, and nothing else of the metadata.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_14() {
+    let webhook = lying(|answer| {
+        let metadata = &mut answer["response"]["convertedObjects"][0]["metadata"];
+        metadata["labels"] = json!({"converted": "yes"});
+        metadata["annotations"] = json!({"conv.test/from": "v1"});
+        metadata["finalizers"] = json!(["conv.test/smuggled"]);
+        metadata["resourceVersion"] = json!("1");
+        metadata["ownerReferences"] = json!("garbage");
+    });
+    let face = Face::new();
+    let kind = define(&face, &by(&webhook, "v1"));
+    post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
+    let (status, shown) = get(&face, &format!("{V2}/a")).await;
+    assert_eq!(status, 200, "{shown}");
+    assert_eq!(shown["metadata"]["labels"], json!({"converted": "yes"}));
+    assert_eq!(shown["metadata"]["finalizers"], Value::Null);
+    assert_eq!(shown["metadata"]["resourceVersion"], stored(&face, kind, "a")["metadata"]["resourceVersion"]);
+    let (_, list) = get(&face, &format!("{V2}?labelSelector=converted%3Dyes")).await;
+    assert_eq!(list["items"].as_array().unwrap().len(), 1, "it is selected by what it shows");
+}
+
+/// A converter that does not answer holds neither the threads nor the requests of others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
+    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let face = Arc::new(Face::new());
+    define(&face, &by(&webhook, "v1"));
+    post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
+    let asked: Vec<_> = (0..100)
+        .map(|i| {
+            let face = face.clone();
+            tokio::spawn(async move {
+                match i % 3 {
+                    0 => get(&face, &format!("{V2}/a")).await,
+                    1 => get(&face, V2).await,
+                    _ => merge(&face, &format!("{V2}/a"), &json!({"spec": {"port": "2"}})).await,
+                }
+            })
+        })
+        .collect();
+    let both = async {
+        // Of reads eight are under way, and of writes all that may hold a thread.
+        while webhook.seen().len() < 8 + 33 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_mins(1), both).await.expect("they are asked");
+    assert_eq!(get(&face, &format!("{V1}/a")).await.0, 200);
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+    assert_eq!(post(&face, "/api/v1/namespaces/default/configmaps", &map).await.0, 201);
+    webhook.let_go();
+    for one in asked {
+        assert_eq!(one.await.unwrap().0, 500, "what it says in the end is no conversion");
+    }
+}
