@@ -172,7 +172,11 @@ impl Server {
         let mut wanted = ResponseFormat::of(&request);
         let target = Target::parse(&self.api().kinds(), request.uri().path());
         let measured = Measured::begin(self.api(), &request, &wanted.query, target.as_ref().ok());
-        let answered = measured.scope(self.answer(request, target, &mut wanted)).await;
+        let answered = {
+            // Where it is: it is large, and each that it is handed to would have room for it.
+            let answer = std::pin::pin!(self.answer(request, target, &mut wanted));
+            measured.scope(answer).await
+        };
         let response = answered.unwrap_or_else(|error| Answer::error(&error));
         let response = Answer::warn(response, &wanted.warnings.take());
         measured.answered(Answer::marked(wanted.writing.apply(response).await))
