@@ -25,6 +25,7 @@ pub mod http;
 pub mod identity;
 pub mod kinds;
 mod managed_fields;
+pub mod metrics;
 pub mod node_access;
 mod node_ports;
 mod options;
@@ -121,6 +122,7 @@ struct Inner {
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
     webhooks: admission::Webhooks,
+    metrics: metrics::Metrics,
     caller: webhook_client::Caller,
     converted: conversion::Cache,
     // Single map operations, never held across an await.
@@ -150,6 +152,7 @@ impl Api {
             signer,
             bindings: authorization::Bindings::default(),
             webhooks: admission::Webhooks::default(),
+            metrics: metrics::Metrics::default(),
             caller: webhook_client::Caller::default(),
             converted: conversion::Cache::default(),
             usage: RwLock::default(),
@@ -193,6 +196,7 @@ impl Api {
         self.definition_stored(object);
         self.inner.webhooks.object_stored(object);
         self.inner.policies.object_stored(object);
+        self.end_series_of(object);
     }
 
     fn store(&self) -> &Store {

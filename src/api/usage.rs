@@ -24,12 +24,16 @@ pub struct ResourceUsage {
     pub cpu_nanocores: u64,
     /// Memory that belongs to it alone, in bytes.
     pub memory_bytes: u64,
+    /// All cpu time that it has used. A container's begins anew with each start of it; a pod's and a node's only grow
+    /// while they are measured.
+    pub cpu_time: Duration,
 }
 
 impl std::ops::AddAssign for ResourceUsage {
     fn add_assign(&mut self, other: Self) {
         self.cpu_nanocores = self.cpu_nanocores.saturating_add(other.cpu_nanocores);
         self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
+        self.cpu_time = self.cpu_time.saturating_add(other.cpu_time);
     }
 }
 
@@ -47,6 +51,8 @@ pub struct NodeUsage {
     pub total: ResourceUsage,
     /// By the uid of the pod.
     pub pods: BTreeMap<String, PodUsage>,
+    /// All cpu time that each of these pods has used, whichever of its containers.
+    pub pod_cpu_times: BTreeMap<String, Duration>,
 }
 
 impl Api {

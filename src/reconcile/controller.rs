@@ -132,6 +132,7 @@ impl<R: Reconciler> Controller<R> {
         let Self { reconciler, queue, caches, workers, reads, mut subscriptions, every_kind } = self;
         let group = tasks.clone();
         let name = reconciler.name();
+        queue.tell(caches.api().metrics().work_queue(name));
         tasks.spawn(name, async move {
             let mut known: HashSet<Kind> = reads.iter().copied().collect();
             for kind in reads {
@@ -139,7 +140,8 @@ impl<R: Reconciler> Controller<R> {
             }
             for _ in 0..workers {
                 let (reconciler, queue) = (reconciler.clone(), queue.clone());
-                group.spawn_restarting(name, move || work(reconciler.clone(), queue.clone()));
+                let clock = caches.api().clock().clone();
+                group.spawn_restarting(name, move || work(reconciler.clone(), queue.clone(), clock.clone()));
             }
             let mut changed = caches.api().kinds_changed();
             loop {

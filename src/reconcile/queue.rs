@@ -3,13 +3,14 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use api::metrics::WorkQueueMetrics;
 use base::backoff::{BackoffPolicy, Backoffs};
 
 /// What a queue's keys must be.
@@ -25,6 +26,8 @@ pub struct WorkQueue<K: QueueKey> {
 struct Inner<K> {
     state: Mutex<State<K>>,
     changed: Notify,
+    /// Whom it tells how it is; nobody before its controller runs.
+    metrics: OnceLock<WorkQueueMetrics>,
 }
 
 struct State<K> {
@@ -49,12 +52,40 @@ impl<K: QueueKey> WorkQueue<K> {
             due: HashMap::new(),
             backoffs: Backoffs::new(policy),
         };
-        Self { inner: Arc::new(Inner { state: Mutex::new(state), changed: Notify::new() }) }
+        let inner = Inner { state: Mutex::new(state), changed: Notify::new(), metrics: OnceLock::new() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Tells from now on how it is.
+    pub(crate) fn tell(&self, metrics: WorkQueueMetrics) {
+        let state = self.inner.state.lock();
+        metrics.added(state.dirty.len());
+        metrics.depth(state.ready.len());
+        // Who runs a queue a second time tells of the same one.
+        let _ = self.inner.metrics.set(metrics);
+    }
+
+    /// Whom it tells how it is.
+    pub(crate) fn metrics(&self) -> Option<&WorkQueueMetrics> {
+        self.inner.metrics.get()
+    }
+
+    fn tell_depth(&self, state: &State<K>) {
+        if let Some(metrics) = self.metrics() {
+            metrics.depth(state.ready.len());
+        }
     }
 
     /// Asks for work on a key, soon.
     pub fn add(&self, key: K) {
-        self.inner.state.lock().add(key);
+        {
+            let mut state = self.inner.state.lock();
+            let is_new = state.add(key);
+            if let Some(metrics) = self.metrics() {
+                metrics.added(usize::from(is_new));
+            }
+            self.tell_depth(&state);
+        }
         self.inner.changed.notify_one();
     }
 
@@ -62,6 +93,9 @@ impl<K: QueueKey> WorkQueue<K> {
     pub fn add_after(&self, key: K, delay: Duration) {
         if delay.is_zero() {
             return self.add(key);
+        }
+        if let Some(metrics) = self.metrics() {
+            metrics.retried();
         }
         let due = Instant::now() + delay;
         {
@@ -103,8 +137,14 @@ impl<K: QueueKey> WorkQueue<K> {
             let changed = self.inner.changed.notified();
             let wake = {
                 let mut state = self.inner.state.lock();
-                state.release_due(Instant::now());
+                let added = state.release_due(Instant::now());
+                if added > 0
+                    && let Some(metrics) = self.metrics()
+                {
+                    metrics.added(added);
+                }
                 if let Some(key) = state.take() {
+                    self.tell_depth(&state);
                     // Another worker may be waiting for the keys behind this one.
                     if !state.ready.is_empty() {
                         self.inner.changed.notify_one();
@@ -131,6 +171,7 @@ impl<K: QueueKey> WorkQueue<K> {
             let again = state.dirty.contains(key);
             if again {
                 state.ready.push_back(key.clone());
+                self.tell_depth(&state);
             }
             again
         };
@@ -141,18 +182,24 @@ impl<K: QueueKey> WorkQueue<K> {
 }
 
 impl<K: QueueKey> State<K> {
-    fn add(&mut self, key: K) {
-        if self.dirty.insert(key.clone()) && !self.working.contains(&key) {
+    /// Whether it was not asked for already.
+    fn add(&mut self, key: K) -> bool {
+        let is_new = self.dirty.insert(key.clone());
+        if is_new && !self.working.contains(&key) {
             self.ready.push_back(key);
         }
+        is_new
     }
 
-    fn release_due(&mut self, now: Instant) {
+    /// How many keys were not asked for already.
+    fn release_due(&mut self, now: Instant) -> usize {
+        let mut added = 0;
         while self.delayed.first().is_some_and(|(due, _)| *due <= now) {
             let Some((_, key)) = self.delayed.pop_first() else { break };
             self.due.remove(&key);
-            self.add(key);
+            added += usize::from(self.add(key));
         }
+        added
     }
 
     fn take(&mut self) -> Option<K> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::queue::{QueueKey, WorkQueue};
 use api::ApiError;
 use base::backoff::BackoffPolicy;
+use base::clock::Clock;
 use base::task::panic_text;
 use object::config::Timings;
 
@@ -44,10 +45,14 @@ impl<K: QueueKey> WorkQueue<K> {
 }
 
 /// Works the queue for ever: one key after the other.
-pub(super) async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::Key>) {
+pub(super) async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::Key>, clock: Clock) {
     loop {
         let key = queue.next().await;
+        let begun = clock.monotonic();
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| reconciler.reconcile(&key)));
+        if let Some(metrics) = queue.metrics() {
+            metrics.worked(clock.monotonic().saturating_sub(begun).as_secs_f64());
+        }
         settle(reconciler.name(), &queue, &key, outcome);
         // Reconciles are synchronous: let the caches see what they did.
         tokio::task::yield_now().await;

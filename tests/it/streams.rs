@@ -112,6 +112,7 @@ async fn streams_lose_nothing_in_either_protocol_api_3() {
     proxy(&instance);
     node_proxy(&instance);
     with_web_sockets(&instance);
+    metrics(&instance);
     instance.stop();
 }
 
@@ -226,6 +227,14 @@ fn node_proxy(instance: &Instance) {
     assert_eq!(all, 2, "every pod is on one node");
     assert_eq!(json("node-1/proxy/stats/summary")["node"]["nodeName"], "node-1");
     for (path, expected) in [
+        ("node-1/proxy/metrics", "kubelet_node_name{node=\"node-1\"} 1\n"),
+        ("node-1/proxy/metrics/resource", "# TYPE resource_scrape_error gauge\n"),
+        ("node-1/proxy/metrics/cadvisor", "# TYPE machine_memory_bytes gauge\n"),
+    ] {
+        let told = String::from_utf8(get(path).stdout).unwrap();
+        assert!(told.contains(expected), "{path}: {told}");
+    }
+    for (path, expected) in [
         ("node-9/proxy/healthz", "nodes \"node-9\" not found"),
         ("node-1/proxy/nothing", "the server could not find the requested resource"),
         ("a:b:c:d/proxy/pods", "invalid node request \"a:b:c:d\""),
@@ -234,6 +243,41 @@ fn node_proxy(instance: &Instance) {
         let output =
             format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
         assert!(!get(path).status.success() && output.contains(expected), "{path}: {output}");
+    }
+}
+
+/// API-19: what the scheduler and the controllers did, and the session that is open, as monitoring reads them.
+fn metrics(instance: &Instance) {
+    let metrics =
+        || String::from_utf8(instance.kubectl_output(&["get", "--raw", "/metrics"]).stdout).unwrap();
+    let told = metrics();
+    for line in [
+        "scheduler_schedule_attempts_total{profile=\"default-scheduler\",result=\"scheduled\"} 2",
+        "scheduler_pending_pods{queue=\"unschedulable\"} 0",
+        "workqueue_depth{name=\"serviceaccount\"} 0",
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line}: {told}");
+    }
+    let value = |told: &str, series: &str| -> f64 {
+        let found = told.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok());
+        found.unwrap_or_else(|| panic!("no {series}: {told}"))
+    };
+    assert!(value(&told, "workqueue_adds_total{name=\"serviceaccount\"}") > 0.0);
+    assert!(value(&told, "workqueue_work_duration_seconds_count{name=\"serviceaccount\"}") > 0.0);
+    let sessions = "apiserver_longrunning_requests{component=\"apiserver\",group=\"\",resource=\"pods\",scope=\"resource\",\
+                    subresource=\"exec\",verb=\"CONNECT\",version=\"v1\"}";
+    for web_sockets in ["true", "false"] {
+        let exec = ["exec", "box", "--", "sh", "-c", "echo up; exec sleep 100000"];
+        let mut session = Guarded::spawn(&mut kubectl(instance, web_sockets, &exec));
+        let mut line = String::new();
+        BufReader::new(session.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "up\n");
+        assert!((value(&metrics(), sessions) - 1.0).abs() < 0.1, "a session lasts until its end");
+        drop(session);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while value(&metrics(), sessions) > 0.5 {
+            assert!(std::time::Instant::now() < deadline, "the session has ended");
+        }
     }
 }
 

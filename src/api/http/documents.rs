@@ -13,7 +13,7 @@ use super::negotiate::Offer;
 use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::{Server, health, openapi, review};
-use crate::ApiError;
+use crate::{ApiError, metrics};
 
 /// What may be read without a credential: that of Kubernetes' role `system:public-info-viewer`.
 pub(super) fn are_public(path: &str) -> bool {
@@ -43,6 +43,13 @@ fn find(server: &Server, request: &Request, wanted: &mut ResponseFormat) -> Resu
         "/" => return Answer::json(StatusCode::OK, &json!({"paths": paths(server.documents().served())})),
         "/statusz" => return Ok(health::status_page(server)),
         "/flagz" => return Ok(health::flag_page(server)),
+        "/metrics" => {
+            return Ok(Answer::typed(
+                StatusCode::OK,
+                metrics::TEXT,
+                server.api().metrics_text(&discovery::version()).into(),
+            ));
+        }
         "/openid/v1/jwks" => {
             let keys = server.api().token_keys().to_string();
             return Ok(Answer::typed(StatusCode::OK, "application/jwk-set+json", keys.into()));
@@ -136,6 +143,7 @@ fn paths(served: &[Served]) -> Vec<String> {
         "/api",
         "/apis",
         "/flagz",
+        "/metrics",
         "/openapi/v2",
         "/openapi/v3",
         "/openid/v1/jwks",

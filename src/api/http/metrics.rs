@@ -45,6 +45,16 @@ impl MetricsTarget {
         Some(Self { of, namespace: namespace.map(Into::into), name: name.map(Into::into) })
     }
 
+    /// The resource.
+    pub(super) fn plural(&self) -> &'static str {
+        self.of.info().plural
+    }
+
+    /// Whether it names more than one.
+    pub(super) fn is_collection(&self) -> bool {
+        self.name.is_none()
+    }
+
     fn kind(&self) -> &'static str {
         if self.of == Kind::Node { "NodeMetrics" } else { "PodMetrics" }
     }

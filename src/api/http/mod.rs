@@ -22,10 +22,12 @@ pub mod fuzz;
 mod health;
 mod impersonate;
 mod intercept;
+mod kubelet_metrics;
 mod list;
 mod list_options;
 mod log_socket;
 mod logs;
+mod measured;
 mod metrics;
 mod negotiate;
 mod node_proxy;
@@ -81,6 +83,7 @@ pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
 pub use intercept::{Interceptor, Next};
+use measured::Measured;
 use negotiate::{Messages, Offer};
 use request::Target;
 pub use request_info::Asked;
@@ -185,10 +188,16 @@ impl Server {
 
     async fn respond(&self, request: Request) -> Response {
         let mut wanted = ResponseFormat::of(&request);
-        let answered = self.answer(request, &mut wanted).await;
+        let target = Target::parse(&self.api().kinds(), request.uri().path());
+        let measured = Measured::begin(self.api(), &request, &wanted.query, target.as_ref().ok());
+        let answered = {
+            // Where it is: it is large, and each that it is handed to would have room for it.
+            let answer = std::pin::pin!(self.answer(request, target, &mut wanted));
+            measured.scope(answer).await
+        };
         let response = answered.unwrap_or_else(|error| Answer::error(&error));
         let response = Answer::warn(response, &wanted.warnings.take());
-        Answer::marked(wanted.writing.apply(response).await)
+        measured.answered(Answer::marked(wanted.writing.apply(response).await))
     }
 
     /// Who asks, if they may ask this.
@@ -209,10 +218,15 @@ impl Server {
         Ok(user)
     }
 
-    async fn answer(&self, request: Request, wanted: &mut ResponseFormat) -> Result<Response, ApiError> {
+    async fn answer(
+        &self,
+        request: Request,
+        target: Result<Target, ApiError>,
+        wanted: &mut ResponseFormat,
+    ) -> Result<Response, ApiError> {
         let user = Arc::new(self.authorized(&request, wanted)?);
         wanted.user = Some(user.clone());
-        let target = Target::parse(&self.api().kinds(), request.uri().path())?;
+        let target = target?;
         if let Target::Resource(target) = &target {
             wanted.served = Some(target.served);
         }

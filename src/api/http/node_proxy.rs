@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
 use super::Server;
+use super::kubelet_metrics;
 use super::respond::Answer;
 use super::response_format::not_allowed;
 use crate::usage::ResourceUsage;
@@ -38,6 +39,9 @@ pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -
                 &json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}),
             )
         }
+        "metrics" => Ok(kubelet_metrics::own(name, &pods(server, name))),
+        "metrics/resource" => Ok(kubelet_metrics::resource(server, &node, &pods(server, name))),
+        "metrics/cadvisor" => Ok(kubelet_metrics::cadvisor(server, &node, &pods(server, name))),
         "stats/summary" => Answer::json(StatusCode::OK, &summary(server, &node)),
         _ => Ok(Answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
     }

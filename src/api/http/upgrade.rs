@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::io::{CopyToBytes, SinkWriter, StreamReader};
 
 use super::respond::Answer;
-use super::{Server, channels};
+use super::{Server, channels, measured};
 use crate::ApiError;
 
 const SPDY: &str = "SPDY/3.1";
@@ -130,8 +130,9 @@ impl SpdyUpgrade {
     where
         F: Future<Output = ()> + Send,
     {
-        let stopping = server.inner.stopping.clone();
+        let (stopping, under_way) = (server.inner.stopping.clone(), measured::under_way());
         tokio::spawn(stopping.run_until_cancelled_owned(async move {
+            let _under_way = under_way;
             match self.on_upgrade.await {
                 Ok(upgraded) => speak(hyper_util::rt::TokioIo::new(upgraded)).await,
                 Err(error) => tracing::debug!("an upgrade failed: {error}"),
@@ -180,8 +181,9 @@ impl WebSocketRequest {
     where
         F: Future<Output = ()> + Send,
     {
-        let stopping = server.inner.stopping.clone();
+        let (stopping, under_way) = (server.inner.stopping.clone(), measured::under_way());
         self.upgrade.on_upgrade(move |socket| async move {
+            let _under_way = under_way;
             stopping.run_until_cancelled(speak(socket)).await;
         })
     }

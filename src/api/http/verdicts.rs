@@ -43,6 +43,11 @@ impl VerdictTarget {
         };
         Some(Self { namespace: namespace.map(Into::into), pod: pod.map(Into::into) })
     }
+
+    /// Whether it names more than one.
+    pub(super) fn is_collection(&self) -> bool {
+        self.pod.is_none()
+    }
 }
 
 /// Answers a request below the group.

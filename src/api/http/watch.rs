@@ -198,6 +198,7 @@ impl View {
     }
 
     fn encode(&self, out: &mut Pieces, type_: &str, object: &Arc<Object>) {
+        self.api.metrics().requests.watch_event(self.served);
         let encoded = encode_one(&self.api, self.served, self.accepted, self.include, object);
         match encoded {
             Ok(object) => put_event(out, self.accepted.media, type_, object),
@@ -206,6 +207,7 @@ impl View {
     }
 
     fn bookmark(&self, out: &mut Pieces, revision: Revision, ends_initial: bool) {
+        self.api.metrics().requests.watch_event(self.served);
         let (name, version) = (self.served.kind().info().name, self.served.api_version());
         let mut metadata =
             serde_json::json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});

@@ -16,6 +16,10 @@ pub(crate) use crate::runtime::UsageByPod as Counters;
 pub(crate) struct Meter {
     /// When and what the last look saw.
     last: Option<(Duration, Counters)>,
+    /// All cpu time seen to be used: containers come and go, and it never falls.
+    cpu_time: Duration,
+    /// The same of each pod that there is.
+    pod_cpu_times: BTreeMap<String, Duration>,
 }
 
 impl Meter {
@@ -27,12 +31,19 @@ impl Meter {
     /// Takes a new look at `now` on the monotonic clock; gives what was used since the one before. A
     /// container that was not there then has no rate yet.
     pub(crate) fn take(&mut self, counters: Counters, now: Duration, at: Timestamp) -> Option<NodeUsage> {
+        self.add_up(&counters);
         let (before, old) = self.last.replace((now, counters))?;
         let window = now.saturating_sub(before);
         if window.is_zero() {
             return None;
         }
-        let mut usage = NodeUsage { at, window, total: ResourceUsage::default(), pods: BTreeMap::new() };
+        let mut usage = NodeUsage {
+            at,
+            window,
+            total: ResourceUsage::default(),
+            pods: BTreeMap::new(),
+            pod_cpu_times: BTreeMap::new(),
+        };
         let (_, new) = self.last.as_ref()?;
         for (uid, containers) in new {
             let earlier = old.get(uid);
@@ -46,19 +57,41 @@ impl Meter {
             // A pod is reported once all that runs of it was seen twice, as the metrics server does.
             if pod.len() == containers.len() && !pod.is_empty() {
                 usage.pods.insert(uid.clone(), pod);
+                let spent = self.pod_cpu_times.get(uid).copied().unwrap_or_default();
+                usage.pod_cpu_times.insert(uid.clone(), spent);
             }
         }
+        usage.total.cpu_time = self.cpu_time;
         Some(usage)
+    }
+
+    /// Adds what was used since the last look; of a container that is new, all.
+    fn add_up(&mut self, counters: &Counters) {
+        self.pod_cpu_times.retain(|uid, _| counters.contains_key(uid));
+        for (uid, containers) in counters {
+            let earlier = self.last.as_ref().and_then(|(_, last)| last.get(uid));
+            let spent = containers.iter().map(|(name, now)| match earlier.and_then(|pod| pod.get(name)) {
+                Some(then) => spent(then, now),
+                None => now.cpu_time,
+            });
+            let spent: Duration = spent.sum();
+            self.cpu_time += spent;
+            *self.pod_cpu_times.entry(uid.clone()).or_default() += spent;
+        }
     }
 }
 
 /// A counter that went back belongs to a new attempt: all it counted came since.
+fn spent(then: &Usage, now: &Usage) -> Duration {
+    now.cpu_time.checked_sub(then.cpu_time).unwrap_or(now.cpu_time)
+}
+
 fn rate(then: &Usage, now: &Usage, window: Duration) -> ResourceUsage {
-    let spent = now.cpu_time.checked_sub(then.cpu_time).unwrap_or(now.cpu_time);
-    let nanocores = spent.as_nanos().saturating_mul(1_000_000_000) / window.as_nanos().max(1);
+    let nanocores = spent(then, now).as_nanos().saturating_mul(1_000_000_000) / window.as_nanos().max(1);
     ResourceUsage {
         cpu_nanocores: u64::try_from(nanocores).unwrap_or(u64::MAX),
         memory_bytes: now.memory_bytes,
+        cpu_time: now.cpu_time,
     }
 }
 
@@ -86,12 +119,32 @@ mod tests {
         let second = counters(&[("p", "a", 2500, 7), ("q", "b", 9000, 5)]);
         let usage = meter.take(second, seconds(20), at).unwrap();
         assert_eq!(usage.window, seconds(10));
-        let a = ResourceUsage { cpu_nanocores: 150_000_000, memory_bytes: 7 };
+        let cpu_time = Duration::from_millis(2500);
+        let a = ResourceUsage { cpu_nanocores: 150_000_000, memory_bytes: 7, cpu_time };
         assert_eq!(usage.pods, BTreeMap::from([("p".to_string(), PodUsage::from([("a".to_string(), a)]))]));
-        assert_eq!(usage.total, a, "a pod seen once has no rate");
+        let all = ResourceUsage { cpu_time: Duration::from_millis(11_500), ..a };
+        assert_eq!(usage.total, all, "a pod seen once has no rate");
         let restarted = counters(&[("p", "a", 500, 3), ("p", "late", 1, 1), ("q", "b", 9000, 5)]);
         let usage = meter.take(restarted, seconds(30), at).unwrap();
         assert_eq!(usage.pods.keys().collect::<Vec<_>>(), ["q"], "p has a container without a rate");
         assert_eq!(usage.total.cpu_nanocores, 50_000_000);
+    }
+
+    /// API-19: a counter that a container's end or restart took something from would be read as one that began anew.
+    #[test]
+    fn the_cpu_time_of_nodes_and_pods_never_falls_api_19() {
+        let mut meter = Meter::default();
+        let at = Timestamp::UNIX_EPOCH;
+        let mut look = |counted: &[(&str, &str, u64, u64)], second: u64| {
+            let usage = meter.take(counters(counted), Duration::from_secs(second), at)?;
+            let pods = usage.pod_cpu_times.iter().map(|(uid, time)| (uid.clone(), time.as_millis()));
+            Some((usage.total.cpu_time.as_millis(), pods.collect::<Vec<_>>()))
+        };
+        let pod = |uid: &str, millis: u128| (uid.to_string(), millis);
+        assert_eq!(look(&[("p", "a", 1000, 1), ("p", "b", 100, 1), ("q", "c", 10, 1)], 1), None);
+        let told = look(&[("p", "a", 1500, 1), ("p", "b", 100, 1), ("q", "c", 20, 1)], 2);
+        assert_eq!(told, Some((1620, vec![pod("p", 1600), pod("q", 20)])));
+        let told = look(&[("p", "a", 300, 1), ("p", "b", 150, 1)], 3);
+        assert_eq!(told, Some((1970, vec![pod("p", 1950)])), "a began anew, q is gone");
     }
 }

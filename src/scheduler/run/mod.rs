@@ -23,6 +23,7 @@ use crate::profile::Profile;
 use crate::queue::{QueueTimes, Waiting};
 use crate::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
 use api::Api;
+use api::metrics::ScheduleResult;
 use api::verdicts::{SchedulingVerdict, SchedulingVerdicts};
 use base::task::Tasks;
 use bind::{Bound, bind};
@@ -170,7 +171,10 @@ async fn schedule_forever(inner: Arc<Inner>) {
             apply_change(&inner, &mut core, change.kind, &change.object);
         }
         let busy = work_batch(&inner, &mut core);
-        *inner.waiting.lock() = core.waiting();
+        let waiting = core.waiting();
+        *inner.waiting.lock() = waiting;
+        let Waiting { active, backing_off, unschedulable, gated } = waiting;
+        inner.api.metrics().scheduler().pending(active, backing_off, unschedulable, gated);
         if busy {
             tokio::task::yield_now().await;
             continue;
@@ -248,7 +252,10 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
             let pod = attempt.pod.clone();
             let now = api.clock().monotonic();
             match bind(&inner.profiles, &Binding { api, pod: &pod, node: &node }) {
-                Bound::Done => scheduled(recorder, &pod, &node),
+                Bound::Done => {
+                    attempted(api, &pod, ScheduleResult::Scheduled);
+                    scheduled(recorder, &pod, &node);
+                }
                 Bound::Later(timeout) => core.bind_later(attempt, node, timeout, now),
                 Bound::Failed(error) => {
                     core.bind_failed(attempt, now);
@@ -259,6 +266,7 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
             }
         }
         Step::Unschedulable { pod, message, room, outranked } => {
+            attempted(api, &pod, ScheduleResult::Unschedulable);
             if let NominatingInfo::Made(preemption) = &room {
                 evict(api, recorder, &pod, preemption);
             }
@@ -274,9 +282,14 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
     }
 }
 
+fn attempted(api: &Api, pod: &PodInfo, result: ScheduleResult) {
+    api.metrics().scheduler().attempted(pod.scheduler_name(), result);
+}
+
 /// Tells that something went wrong which is not the pod's fault.
 fn failed(inner: &Inner, pod: &PodInfo, message: &str) {
     let Inner { api, recorder, .. } = inner;
+    attempted(api, pod, ScheduleResult::Error);
     not_scheduled(api, recorder, pod, NotScheduled::SchedulerError, message, &NominatingInfo::Unchanged);
 }
 

@@ -77,10 +77,16 @@ fn ask<'a>(
         };
         for param in &found {
             for denial in denials(judged, expressions, &param.value(), policy.is_strict) {
+                let count = |action| {
+                    let metrics = &api.metrics().admission;
+                    metrics.policy_failed(&policy.name, &binding.name, &denial.message, action);
+                };
                 if binding.actions.contains(&Action::Warn) {
+                    count("warn");
                     warn(asked, policy, binding, &denial);
                 }
                 if binding.actions.contains(&Action::Deny) {
+                    count("deny");
                     refused.get_or_insert_with(|| told(policy, Some(binding), denial));
                 }
             }

@@ -7,7 +7,9 @@
 mod hook;
 mod review;
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -17,6 +19,7 @@ use self::review::{Answer, Sort};
 use super::attributes::{Attributes, Operation, Requester};
 use super::configurations::{Compiled, Configurations};
 use super::draft::{Draft, Rounds};
+use crate::metrics::{WebhookCall, WebhookOutcome};
 use crate::patch::{PatchType, apply_patch_value};
 use crate::webhook_client::Waits;
 use crate::{Api, ApiError, context};
@@ -47,6 +50,12 @@ impl Webhooks {
         self.validating.object_stored(object);
     }
 
+    /// The names of all.
+    pub(crate) fn names(&self, api: &Api) -> HashSet<String> {
+        let configured = [self.mutating(api), self.validating(api)];
+        configured.iter().flat_map(|one| each(one).map(|(_, hook)| hook.name.clone())).collect()
+    }
+
     fn mutating(&self, api: &Api) -> Configured {
         self.mutating.current(api, hook::of_configuration)
     }
@@ -54,6 +63,13 @@ impl Webhooks {
     fn validating(&self, api: &Api) -> Configured {
         self.validating.current(api, hook::of_configuration)
     }
+}
+
+/// What a webhook answered, and how long it took; the error says why it could not be asked or what is wrong with its
+/// answer.
+struct Heard {
+    answer: Result<Answer, String>,
+    time: Duration,
 }
 
 /// Each webhook, in order, with the place of it: that of its configuration, and its own there.
@@ -101,8 +117,12 @@ fn mutate_by(
     let asked = draft.attributes();
     hook.check_dry_run(&asked)?;
     let answers = ask(api, &asked, &[(hook, matched)], Sort::Mutating)?;
-    let Some(answer) =
-        answers.into_iter().next().map(|answer| judge(&asked, hook, answer)).transpose()?.flatten()
+    let Some(answer) = answers
+        .into_iter()
+        .next()
+        .map(|heard| judge(api, &asked, hook, heard, Sort::Mutating))
+        .transpose()?
+        .flatten()
     else {
         return Ok(false);
     };
@@ -144,8 +164,11 @@ pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError
         return Ok(());
     }
     let answers = ask(api, asked, &hooks, Sort::Validating)?;
-    let judged: Vec<_> =
-        hooks.iter().zip(answers).map(|((hook, _), answer)| judge(asked, hook, answer)).collect();
+    let judged: Vec<_> = hooks
+        .iter()
+        .zip(answers)
+        .map(|((hook, _), heard)| judge(api, asked, hook, heard, Sort::Validating))
+        .collect();
     // All have been heard; the first refusal is told, the others are for the log.
     let mut refusals = judged.into_iter().filter_map(Result::err);
     let first = refusals.next();
@@ -153,13 +176,13 @@ pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError
     first.map_or(Ok(()), Err)
 }
 
-/// What webhooks answer, in their order; the error of one says why it could not be asked or what is wrong with its answer.
+/// What webhooks answer, in their order.
 fn ask(
     api: &Api,
     asked: &Attributes<'_>,
     hooks: &[(&Webhook, ServedKind)],
     sort: Sort,
-) -> Result<Vec<Result<Answer, String>>, ApiError> {
+) -> Result<Vec<Heard>, ApiError> {
     let patience = context::patience();
     if patience.is_some_and(|patience| patience.is_zero()) {
         return Err(ApiError::Timeout("request did not complete within requested timeout".into()));
@@ -171,7 +194,12 @@ fn ask(
         let request = asked.admission_request(api, *matched, &uid)?;
         match hook.call(api, request, patience) {
             Ok(call) => {
-                calls.push(call);
+                let clock = api.clock().clone();
+                calls.push(async move {
+                    let begun = clock.monotonic();
+                    let answered = call.await;
+                    Ok((answered, clock.monotonic().saturating_sub(begun)))
+                });
                 begun.push(Ok(uid));
             }
             Err(why) => begun.push(Err(why)),
@@ -184,35 +212,61 @@ fn ask(
     let (answers, time) = api.inner.caller.wait_for(who, calls);
     context::waited(time);
     let mut answers = answers.into_iter();
-    let read = |(hook, begun): (&Webhook, Result<String, String>)| -> Result<Answer, String> {
-        let uid = begun?;
-        let body: Bytes = answers.next().unwrap_or_else(|| Err("the call was given up".into()))?;
-        let version = hook.version.ok_or("no known admission review version")?;
-        review::read(version, sort, &uid, &body)
+    let mut heard = |(hook, begun): (&Webhook, Result<String, String>)| -> Heard {
+        let uid = match begun {
+            Ok(uid) => uid,
+            Err(why) => return Heard { answer: Err(why), time: Duration::ZERO },
+        };
+        let given_up = || Err("the call was given up".into());
+        match answers.next().unwrap_or_else(given_up) {
+            Ok((answered, time)) => Heard { answer: read(hook, sort, &uid, answered), time },
+            Err(why) => Heard { answer: Err(why), time: Duration::ZERO },
+        }
     };
-    Ok(hooks.iter().map(|(hook, _)| *hook).zip(begun).map(read).collect())
+    Ok(hooks.iter().map(|(hook, _)| *hook).zip(begun).map(&mut heard).collect())
+}
+
+fn read(hook: &Webhook, sort: Sort, uid: &str, answered: Result<Bytes, String>) -> Result<Answer, String> {
+    let version = hook.version.ok_or("no known admission review version")?;
+    review::read(version, sort, uid, &answered?)
 }
 
 /// What an answer comes to: a refusal, or what is to be done; none where a failure is ignored.
 fn judge(
+    api: &Api,
     asked: &Attributes<'_>,
     hook: &Webhook,
-    answer: Result<Answer, String>,
+    heard: Heard,
+    sort: Sort,
 ) -> Result<Option<Answer>, ApiError> {
-    let mut answer = match answer {
+    let told = |outcome: WebhookOutcome| {
+        let call = WebhookCall {
+            name: &hook.name,
+            sort: sort.step(),
+            operation: asked.operation.name(),
+            seconds: heard.time.as_secs_f64(),
+        };
+        api.metrics().admission.webhook_asked(call, outcome);
+    };
+    let mut answer = match heard.answer {
         Ok(answer) => answer,
         Err(why) => {
             let failure = format!("failed calling webhook {}: {why}", quote(&hook.name));
             if hook.ignores_failure {
+                told(WebhookOutcome::Ignored);
                 tracing::warn!("{failure}; it is ignored, as the webhook's failurePolicy has it");
                 return Ok(None);
             }
+            told(WebhookOutcome::Failed);
             return Err(ApiError::Internal(failure));
         }
     };
     answer.warnings.drain(..).for_each(|warning| asked.warn(warning));
-    match answer.refusal.take() {
-        Some(status) => Err(review::denied(&hook.name, status)),
-        None => Ok(Some(answer)),
+    if let Some(status) = answer.refusal.take() {
+        let refusal = review::denied(&hook.name, status);
+        told(WebhookOutcome::Refused(refusal.code()));
+        return Err(refusal);
     }
+    told(WebhookOutcome::Allowed);
+    Ok(Some(answer))
 }

@@ -49,6 +49,16 @@ pub(super) enum Sort {
     Validating,
 }
 
+impl Sort {
+    /// As metrics name it.
+    pub(super) fn step(self) -> &'static str {
+        match self {
+            Self::Mutating => "admit",
+            Self::Validating => "validating",
+        }
+    }
+}
+
 /// The review that a webhook is sent.
 pub(super) fn request(version: Version, request: Value) -> Value {
     let mut review = json!({"kind": KIND, "apiVersion": version.api_version()});

@@ -24,6 +24,7 @@ use tokio::net::TcpStream;
 
 use super::Server;
 use super::connection::Taken;
+use super::measured;
 use crate::ApiError;
 use crate::node_access::Duplex;
 use backend::Backend;
@@ -145,8 +146,9 @@ async fn send(server: &Server, socket: Box<dyn Duplex>, mut request: Request) ->
     if response.status() == StatusCode::SWITCHING_PROTOCOLS
         && let Some(ours) = ours
     {
-        let theirs = hyper::upgrade::on(&mut response);
+        let (theirs, under_way) = (hyper::upgrade::on(&mut response), measured::under_way());
         tokio::spawn(stopping.run_until_cancelled_owned(async move {
+            let _under_way = under_way;
             if let Ok((ours, theirs)) = tokio::try_join!(ours, theirs) {
                 let (mut ours, mut theirs) = (TokioIo::new(ours), TokioIo::new(theirs));
                 // Whoever hangs up ends both.

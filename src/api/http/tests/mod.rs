@@ -2,6 +2,7 @@
 
 mod dry_runs;
 mod messages;
+mod metrics;
 mod old_versions;
 
 use axum::body::Body;

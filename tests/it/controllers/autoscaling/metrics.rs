@@ -54,14 +54,25 @@ async fn a_container_s_metric_leaves_the_sidecar_out_hpa_1() {
     containers.push(json!({"name": "logs", "image": "i", "resources": {"requests": {"cpu": "800m"}}}));
     cluster.create::<Deployment>(php);
     run_in(&cluster).await;
-    let usage = |millis: u64| ResourceUsage { cpu_nanocores: millis * 1_000_000, memory_bytes: 1 };
+    let usage = |millis: u64| ResourceUsage {
+        cpu_nanocores: millis * 1_000_000,
+        memory_bytes: 1,
+        ..ResourceUsage::default()
+    };
     let measure = || {
         let of_pod = BTreeMap::from([("c".to_string(), usage(180)), ("logs".to_string(), usage(20))]);
         let pods = cluster.pods().iter().map(|pod| (pod.uid().to_string(), of_pod.clone())).collect();
         let (at, window) = (cluster.api.clock().now(), Duration::from_secs(30));
-        cluster
-            .api
-            .set_node_usage("n1", Some(NodeUsage { at, window, total: ResourceUsage::default(), pods }));
+        cluster.api.set_node_usage(
+            "n1",
+            Some(NodeUsage {
+                at,
+                window,
+                total: ResourceUsage::default(),
+                pods,
+                pod_cpu_times: BTreeMap::new(),
+            }),
+        );
     };
     measure();
     // The pod as a whole is at a fifth of what it asks for, the application at nine tenths.

@@ -65,13 +65,20 @@ fn load(cluster: &Cluster, of: impl Fn(&Pod) -> Option<(u64, u64)>) {
     let mut pods = BTreeMap::new();
     for pod in cluster.pods() {
         if let Some((millis, bytes)) = of(&pod) {
-            let usage = ResourceUsage { cpu_nanocores: millis * 1_000_000, memory_bytes: bytes };
+            let usage = ResourceUsage {
+                cpu_nanocores: millis * 1_000_000,
+                memory_bytes: bytes,
+                ..ResourceUsage::default()
+            };
             pods.insert(pod.uid().to_string(), BTreeMap::from([("c".to_string(), usage)]));
         }
     }
     // A measurement is good for a while; these are to last.
     let (at, window) = (cluster.api.clock().now(), Duration::from_secs(30));
-    cluster.api.set_node_usage("n1", Some(NodeUsage { at, window, total: ResourceUsage::default(), pods }));
+    cluster.api.set_node_usage(
+        "n1",
+        Some(NodeUsage { at, window, total: ResourceUsage::default(), pods, pod_cpu_times: BTreeMap::new() }),
+    );
 }
 
 /// Lets the autoscaler look several times while every pod has this load; returns the sizes it chose.

@@ -1,0 +1,351 @@
+//! What monitoring reads of kubelets, under the kubelet's own names: of itself, of what nodes and pods use
+//! (`metrics/resource`), and the same as cAdvisor has it.
+
+use std::collections::BTreeMap;
+
+use axum::response::Response;
+use http::StatusCode;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use prometheus::proto::MetricFamily;
+
+use super::Server;
+use super::discovery;
+use super::respond::Answer;
+use crate::metrics::{About, TEXT, build_info, process, text};
+use crate::node_access::runtime_uid;
+use crate::usage::{NodeUsage, ResourceUsage};
+use object::Shared;
+use object::quantity::Amount;
+
+/// `/metrics`: what the kubelet tells of itself.
+pub(super) fn own(node: &str, pods: &[Shared<Pod>]) -> Response {
+    let named =
+        About::alpha("kubelet_node_name", "The node's name. The count is always 1.").gauges(&["node"]);
+    named.set(&[node], 1.0);
+    let mut counts = BTreeMap::from([("exited", 0_u32), ("running", 0)]);
+    let mut running_pods = 0_u32;
+    for pod in pods {
+        let mut runs = false;
+        for status in statuses(pod) {
+            let state = status.state.as_ref();
+            let state = if state.is_some_and(|state| state.running.is_some()) {
+                runs = true;
+                "running"
+            } else if state.is_some_and(|state| state.terminated.is_some()) {
+                "exited"
+            } else {
+                continue;
+            };
+            *counts.entry(state).or_default() += 1;
+        }
+        running_pods += u32::from(runs);
+    }
+    let containers = About::beta("kubelet_running_containers", "Number of containers currently running")
+        .gauges(&["container_state"]);
+    for (state, count) in counts {
+        containers.set(&[state], f64::from(count));
+    }
+    let running =
+        About::beta("kubelet_running_pods", "Number of pods that have a running pod sandbox").gauges(&[]);
+    running.set(&[], f64::from(running_pods));
+    answer(
+        [named.told(), containers.told(), running.told(), build_info(&discovery::version()), process()]
+            .concat(),
+    )
+}
+
+/// `/metrics/resource`: what the metrics server reads.
+pub(super) fn resource(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>]) -> Response {
+    let of_pod = ["namespace", "pod"];
+    let of_container = ["container", "namespace", "pod"];
+    let node_cpu = About::stable(
+        "node_cpu_usage_seconds_total",
+        "Cumulative cpu time consumed by the node in core-seconds",
+    )
+    .counters(&[]);
+    let node_memory =
+        About::stable("node_memory_working_set_bytes", "Current working set of the node in bytes")
+            .gauges(&[]);
+    let pod_cpu = About::stable(
+        "pod_cpu_usage_seconds_total",
+        "Cumulative cpu time consumed by the pod in core-seconds",
+    )
+    .counters(&of_pod);
+    let pod_memory = About::stable("pod_memory_working_set_bytes", "Current working set of the pod in bytes")
+        .gauges(&of_pod);
+    let container_cpu = About::stable(
+        "container_cpu_usage_seconds_total",
+        "Cumulative cpu time consumed by the container in core-seconds",
+    )
+    .counters(&of_container);
+    let container_memory =
+        About::stable("container_memory_working_set_bytes", "Current working set of the container in bytes")
+            .gauges(&of_container);
+    let container_start = About::stable(
+        "container_start_time_seconds",
+        "Start time of the container since unix epoch in seconds",
+    )
+    .gauges(&of_container);
+    let failed = About::stable(
+        "resource_scrape_error",
+        "1 if there was an error while getting container metrics, 0 otherwise",
+    )
+    .gauges(&[]);
+    let measured = server.api().node_usage(node.name());
+    failed.set(&[], if measured.is_some() { 0.0 } else { 1.0 });
+    if let Some(measured) = measured {
+        node_cpu.set(&[], measured.total.cpu_time.as_secs_f64());
+        node_memory.set(&[], measured.total.memory_bytes as f64);
+        for used in used(pods, &measured) {
+            let labels = [used.pod.namespace(), used.pod.name()];
+            pod_cpu.set(&labels, used.total.cpu_time.as_secs_f64());
+            pod_memory.set(&labels, used.total.memory_bytes as f64);
+            for container in used.containers {
+                let labels = [container.name, used.pod.namespace(), used.pod.name()];
+                container_cpu.set(&labels, container.usage.cpu_time.as_secs_f64());
+                container_memory.set(&labels, container.usage.memory_bytes as f64);
+                if let Some(started) = container.status.and_then(started) {
+                    container_start.set(&labels, seconds(started));
+                }
+            }
+        }
+    }
+    let families = [
+        node_cpu,
+        node_memory,
+        pod_cpu,
+        pod_memory,
+        container_cpu,
+        container_memory,
+        container_start,
+        failed,
+    ];
+    answer(families.iter().flat_map(crate::metrics::Once::told).collect())
+}
+
+/// `/metrics/cadvisor`.
+pub(super) fn cadvisor(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>]) -> Response {
+    let labels = ["container", "id", "image", "name", "namespace", "pod"];
+    let with_cpu = ["container", "cpu", "id", "image", "name", "namespace", "pod"];
+    let cpu =
+        About::unclassified("container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.")
+            .counters(&with_cpu);
+    let memory = About::unclassified("container_memory_working_set_bytes", "Current working set in bytes.")
+        .gauges(&labels);
+    let start = About::unclassified(
+        "container_start_time_seconds",
+        "Start time of the container since unix epoch in seconds.",
+    )
+    .gauges(&labels);
+    let machine = ["boot_id", "machine_id", "system_uuid"];
+    let cores = About::unclassified("machine_cpu_cores", "Number of logical CPU cores.").gauges(&machine);
+    let installed = About::unclassified("machine_memory_bytes", "Amount of memory installed on the machine.")
+        .gauges(&machine);
+    if let Some(status) = &node.status {
+        let info = status.node_info.as_ref();
+        let ids =
+            info.map(|info| [info.boot_id.as_str(), &info.machine_id, &info.system_uuid]).unwrap_or_default();
+        let capacity = |resource: &str| -> Option<f64> {
+            let amount: &Quantity = status.capacity.as_ref()?.get(resource)?;
+            Some(Amount::of(amount).as_f64())
+        };
+        if let Some(count) = capacity("cpu") {
+            cores.set(&ids, count);
+        }
+        if let Some(bytes) = capacity("memory") {
+            installed.set(&ids, bytes);
+        }
+    }
+    if let Some(measured) = server.api().node_usage(node.name()) {
+        let tell = |labels: [&str; 6], usage: ResourceUsage| {
+            let [container, id, image, name, namespace, pod] = labels;
+            let with_cpu = [container, "total", id, image, name, namespace, pod];
+            cpu.set(&with_cpu, usage.cpu_time.as_secs_f64());
+            memory.set(&labels, usage.memory_bytes as f64);
+        };
+        tell(["", "/", "", "", "", ""], measured.total);
+        for used in used(pods, &measured) {
+            let (namespace, pod) = (used.pod.namespace(), used.pod.name());
+            let group = format!("/kubepods/pod{}", used.pod.uid());
+            tell(["", &group, "", "", namespace, pod], used.total);
+            for container in used.containers {
+                let status = container.status;
+                let id = status.and_then(|status| status.container_id.as_deref()).unwrap_or_default();
+                let id = id.split_once("://").map_or(id, |(_, id)| id);
+                let image = status.map(|status| status.image.as_str()).unwrap_or_default();
+                let path = format!("{group}/{id}");
+                let labels = [container.name, &path, image, id, namespace, pod];
+                tell(labels, container.usage);
+                if let Some(started) = status.and_then(started) {
+                    start.set(&labels, seconds(started));
+                }
+            }
+        }
+    }
+    answer([cpu, memory, start, cores, installed].iter().flat_map(crate::metrics::Once::told).collect())
+}
+
+/// What a pod uses.
+struct Used<'a> {
+    pod: &'a Shared<Pod>,
+    total: ResourceUsage,
+    containers: Vec<UsedContainer<'a>>,
+}
+
+/// What a container uses.
+struct UsedContainer<'a> {
+    name: &'a str,
+    usage: ResourceUsage,
+    status: Option<&'a ContainerStatus>,
+}
+
+/// What of these pods was measured.
+fn used<'a>(pods: &'a [Shared<Pod>], measured: &'a NodeUsage) -> impl Iterator<Item = Used<'a>> {
+    pods.iter().filter_map(|pod| {
+        let uid = runtime_uid(pod);
+        let mut total = ResourceUsage::default();
+        let mut containers = Vec::new();
+        for (name, usage) in measured.pods.get(uid)? {
+            total += *usage;
+            let status = statuses(pod).find(|status| status.name == *name);
+            containers.push(UsedContainer { name, usage: *usage, status });
+        }
+        // Those of its containers begin anew.
+        total.cpu_time = measured.pod_cpu_times.get(uid).copied().unwrap_or(total.cpu_time);
+        Some(Used { pod, total, containers })
+    })
+}
+
+fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.as_ref();
+    let lists =
+        status.map(|s| [&s.init_container_statuses, &s.container_statuses, &s.ephemeral_container_statuses]);
+    lists.into_iter().flatten().flatten().flatten()
+}
+
+fn started(status: &ContainerStatus) -> Option<Timestamp> {
+    Some(status.state.as_ref()?.running.as_ref()?.started_at.as_ref()?.0)
+}
+
+fn seconds(time: Timestamp) -> f64 {
+    time.as_millisecond() as f64 / 1000.0
+}
+
+fn answer(families: Vec<MetricFamily>) -> Response {
+    Answer::typed(StatusCode::OK, TEXT, text(families).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http_body_util::BodyExt;
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::http::{Credentials, ServerConfig};
+    use crate::{Api, ApiConfig, Part, WriteOptions};
+    use base::clock::Clock;
+    use object::{Key, Kind, Object};
+
+    async fn lines(response: Response) -> Vec<String> {
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        text.lines().filter(|line| !line.starts_with("# HELP")).map(ToString::to_string).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_node_and_its_pods_use_is_told_under_the_kubelets_names_api_19() {
+        let clock = Clock::starting_at(Timestamp::from_second(1000).unwrap());
+        let api = Api::new(store::Store::ephemeral(), clock, ApiConfig::default());
+        let create = |kind, value| {
+            api.create(Object::from_value(kind, value).unwrap(), &WriteOptions::default()).unwrap()
+        };
+        create(Kind::Namespace, json!({"metadata": {"name": "default"}}));
+        create(Kind::ServiceAccount, json!({"metadata": {"name": "default", "namespace": "default"}}));
+        create(
+            Kind::Node,
+            json!({"metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "2", "memory": "1Ki"}}}),
+        );
+        let pod = create(
+            Kind::Pod,
+            json!({"metadata": {"name": "p", "namespace": "default"}, "spec": {"nodeName": "n1",
+                "containers": [{"name": "c", "image": "i"}]}}),
+        );
+        let key = Key::new("default", "p");
+        let change = |current: &Object| {
+            let mut value = current.to_value();
+            value["status"] = json!({"containerStatuses": [{"name": "c", "image": "i:1", "imageID": "", "ready": true,
+                "restartCount": 0, "containerID": "podium://abc",
+                "state": {"running": {"startedAt": "1970-01-01T00:15:00Z"}}}]});
+            Object::from_value(Kind::Pod, value).map_err(|error| crate::ApiError::Internal(error.to_string()))
+        };
+        api.change(Kind::Pod, &key, Part::Status, &WriteOptions::default(), change).unwrap();
+        let seconds = Duration::from_secs;
+        let usage = |cpu| ResourceUsage { cpu_nanocores: 5, memory_bytes: 4096, cpu_time: seconds(cpu) };
+        let uid = pod.uid().to_string();
+        let measured = NodeUsage {
+            at: api.clock().now(),
+            window: seconds(10),
+            total: usage(9),
+            pods: BTreeMap::from([(uid.clone(), BTreeMap::from([("c".to_string(), usage(3))]))]),
+            pod_cpu_times: BTreeMap::from([(uid.clone(), seconds(7))]),
+        };
+        api.set_node_usage("n1", Some(measured));
+        let node = api.get_as::<Node>(&Key::new("", "n1")).unwrap();
+        let pods = api.list_as::<Pod>(None);
+        let server =
+            Server::new(api, Credentials::new("t"), CancellationToken::new(), ServerConfig::default());
+        assert_eq!(
+            lines(resource(&server, &node, &pods)).await,
+            [
+                "# TYPE container_cpu_usage_seconds_total counter",
+                "container_cpu_usage_seconds_total{container=\"c\",namespace=\"default\",pod=\"p\"} 3",
+                "# TYPE container_memory_working_set_bytes gauge",
+                "container_memory_working_set_bytes{container=\"c\",namespace=\"default\",pod=\"p\"} 4096",
+                "# TYPE container_start_time_seconds gauge",
+                "container_start_time_seconds{container=\"c\",namespace=\"default\",pod=\"p\"} 900",
+                "# TYPE node_cpu_usage_seconds_total counter",
+                "node_cpu_usage_seconds_total 9",
+                "# TYPE node_memory_working_set_bytes gauge",
+                "node_memory_working_set_bytes 4096",
+                "# TYPE pod_cpu_usage_seconds_total counter",
+                "pod_cpu_usage_seconds_total{namespace=\"default\",pod=\"p\"} 7",
+                "# TYPE pod_memory_working_set_bytes gauge",
+                "pod_memory_working_set_bytes{namespace=\"default\",pod=\"p\"} 4096",
+                "# TYPE resource_scrape_error gauge",
+                "resource_scrape_error 0",
+            ]
+        );
+        let told = lines(cadvisor(&server, &node, &pods)).await;
+        let of_container = format!(
+            "container=\"c\",cpu=\"total\",id=\"/kubepods/pod{uid}/abc\",image=\"i:1\",name=\"abc\",namespace=\"default\",pod=\"p\""
+        );
+        for line in [
+            format!("container_cpu_usage_seconds_total{{{of_container}}} 3"),
+            format!("container_cpu_usage_seconds_total{{container=\"\",cpu=\"total\",id=\"/kubepods/pod{uid}\",image=\"\",name=\"\",namespace=\"default\",pod=\"p\"}} 7"),
+            "container_memory_working_set_bytes{container=\"\",id=\"/\",image=\"\",name=\"\",namespace=\"\",pod=\"\"} 4096".into(),
+            "machine_cpu_cores{boot_id=\"\",machine_id=\"\",system_uuid=\"\"} 2".into(),
+            "machine_memory_bytes{boot_id=\"\",machine_id=\"\",system_uuid=\"\"} 1024".into(),
+        ] {
+            assert!(told.contains(&line), "{line}: {told:#?}");
+        }
+        let told = lines(own("n1", &pods)).await;
+        for line in [
+            "kubelet_node_name{node=\"n1\"} 1",
+            "kubelet_running_pods 1",
+            "kubelet_running_containers{container_state=\"running\"} 1",
+            "kubelet_running_containers{container_state=\"exited\"} 0",
+        ] {
+            assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
+        }
+        server.api().set_node_usage("n1", None);
+        assert_eq!(
+            lines(resource(&server, &node, &pods)).await,
+            ["# TYPE resource_scrape_error gauge", "resource_scrape_error 1"]
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! Counting requests: what each is counted as, and until when it is under way.
+//!
+//! A request ends with the last of its answer, or with the session that it opened.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use hyper::body::{Body as _, Frame, SizeHint};
+use prometheus::IntGauge;
+
+use super::body;
+use super::query::Query;
+use super::request::{ResourceTarget, Review, Target};
+use super::verdicts;
+use crate::Api;
+use crate::metrics::{RequestLabels, answered_only};
+use crate::patch::PatchType;
+use object::Subresource;
+
+tokio::task_local! {
+    static REQUEST: Measured;
+}
+
+/// A request that is counted; a handle to it.
+#[derive(Clone)]
+pub(super) struct Measured {
+    inner: Arc<UnderWay>,
+}
+
+struct UnderWay {
+    api: Api,
+    labels: RequestLabels,
+    gauge: IntGauge,
+    /// On the monotonic clock.
+    begun: Duration,
+    /// Of the answer; 0 before there is one.
+    code: AtomicU16,
+    /// Of the answer, as far as it was taken.
+    bytes: AtomicU64,
+}
+
+/// The request that is answered just now: it is under way while somebody holds this.
+pub(super) fn under_way() -> Option<Measured> {
+    REQUEST.try_with(Clone::clone).ok()
+}
+
+impl Measured {
+    /// A request has come.
+    pub(super) fn begin(api: &Api, request: &Request, query: &Query, target: Option<&Target>) -> Self {
+        let labels = labels(request, query, target);
+        let gauge = api.metrics().requests.under_way(&labels);
+        gauge.inc();
+        let inner = UnderWay {
+            api: api.clone(),
+            labels,
+            gauge,
+            begun: api.clock().monotonic(),
+            code: AtomicU16::new(0),
+            bytes: AtomicU64::new(0),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Answers it.
+    pub(super) async fn scope<T>(&self, answer: impl Future<Output = T>) -> T {
+        REQUEST.scope(self.clone(), answer).await
+    }
+
+    /// The answer is there; it is counted once its end is known.
+    pub(super) fn answered(self, response: Response) -> Response {
+        self.inner.code.store(response.status().as_u16(), Ordering::Relaxed);
+        if let Some(bytes) = response.body().size_hint().exact() {
+            self.inner.bytes.store(bytes, Ordering::Relaxed);
+            return response;
+        }
+        response.map(|inner| Body::new(Counted { inner, of: self }))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.gauge.dec();
+        let code = self.code.load(Ordering::Relaxed);
+        // None where the client left before there was an answer.
+        if let Ok(code) = StatusCode::from_u16(code) {
+            let seconds = self.api.clock().monotonic().saturating_sub(self.begun).as_secs_f64();
+            let bytes = self.bytes.load(Ordering::Relaxed);
+            self.api.metrics().requests.answered(&self.labels, code, seconds, bytes);
+        }
+    }
+}
+
+/// An answer that is made while it is taken.
+struct Counted {
+    inner: Body,
+    of: Measured,
+}
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.of.inner.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// What a request is counted as: nothing of it is the client's own words.
+fn labels(request: &Request, query: &Query, target: Option<&Target>) -> RequestLabels {
+    let method = request.method();
+    let verb = match *method {
+        Method::GET | Method::HEAD => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => "OTHER",
+    };
+    let plain = RequestLabels { verb, dry_run: dry_run(query), ..RequestLabels::default() };
+    let answered = |resource: &str, is_collection: bool| {
+        let (group, version, resource) = answered_only(resource);
+        let scope = if is_collection { "cluster" } else { "resource" };
+        let verb = if is_collection && verb == "GET" { "LIST" } else { verb };
+        RequestLabels { verb, group, version, resource, scope, ..plain }
+    };
+    match target {
+        None => plain,
+        Some(Target::Document) => RequestLabels { subresource: document(request.uri().path()), ..plain },
+        Some(Target::Resource(target)) => of_resource(request, query, target, plain),
+        Some(Target::Bindings { .. }) => answered("bindings", false),
+        Some(Target::Review(review)) => answered(
+            match review {
+                Review::Access => "selfsubjectaccessreviews",
+                Review::Subject => "subjectaccessreviews",
+                Review::LocalSubject { .. } => "localsubjectaccessreviews",
+                Review::Rules => "selfsubjectrulesreviews",
+                Review::Identity => "selfsubjectreviews",
+                Review::Token => "tokenreviews",
+            },
+            false,
+        ),
+        Some(Target::Metrics(target)) => answered(target.plural(), target.is_collection()),
+        Some(Target::Verdicts(target)) => answered(verdicts::PLURAL, target.is_collection()),
+    }
+}
+
+fn of_resource(
+    request: &Request,
+    query: &Query,
+    target: &ResourceTarget,
+    plain: RequestLabels,
+) -> RequestLabels {
+    use Subresource::{Attach, Exec, PortForward, Proxy};
+    let is_one = target.name.is_some();
+    let verb = match (plain.verb, target.subresource) {
+        (_, Some(Exec | Attach | PortForward | Proxy)) => "CONNECT",
+        ("GET", None) if target.watched || query.flag("watch") => {
+            if query.flag("sendInitialEvents") {
+                "WATCHLIST"
+            } else {
+                "WATCH"
+            }
+        }
+        ("GET", None) if !is_one => "LIST",
+        ("DELETE", None) if !is_one => "DELETECOLLECTION",
+        ("PATCH", _) if is_apply(request) => "APPLY",
+        (verb, _) => verb,
+    };
+    let scope = match &target.namespace {
+        _ if is_one || verb == "POST" => "resource",
+        Some(_) => "namespace",
+        None => "cluster",
+    };
+    RequestLabels {
+        verb,
+        group: target.served.group(),
+        version: target.served.version(),
+        resource: target.kind().info().plural,
+        subresource: target.subresource.map_or("", Subresource::path),
+        scope,
+        ..plain
+    }
+}
+
+fn is_apply(request: &Request) -> bool {
+    PatchType::from_content_type(&body::media_type(request)) == Some(PatchType::Apply)
+}
+
+/// Which part of the server a path is of; empty for what there are many of.
+fn document(path: &str) -> &'static str {
+    const PARTS: [&str; 12] = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/apis",
+        "/flagz",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi",
+        "/openid/v1/jwks",
+        "/readyz",
+        "/statusz",
+        "/version",
+    ];
+    let is_part =
+        |part: &&str| path.strip_prefix(*part).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    PARTS.into_iter().find(is_part).unwrap_or_default()
+}
+
+fn dry_run(query: &Query) -> &'static str {
+    match query.all("dryRun").as_slice() {
+        [] => "",
+        stages if stages.iter().all(|stage| stage == "All") => "All",
+        _ => "invalid",
+    }
+}

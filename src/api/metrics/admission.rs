@@ -1,0 +1,147 @@
+//! What is counted of webhooks and policies, by their names: a series ends with what it is named for.
+
+use std::collections::HashSet;
+
+use prometheus::{HistogramVec, IntCounterVec};
+
+use super::family::{About, Families, label, retain};
+
+/// Codes above are counted as this one, as in Kubernetes.
+const MAX_CODE: u16 = 600;
+
+/// What came of asking a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WebhookOutcome {
+    /// It allowed the request.
+    Allowed,
+    /// It refused the request with this code.
+    Refused(u16),
+    /// It could not be asked, and the request was refused for that.
+    Failed,
+    /// It could not be asked, which its policy ignores.
+    Ignored,
+}
+
+/// Which webhook was asked, and about what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WebhookCall<'a> {
+    pub(crate) name: &'a str,
+    /// `admit` or `validating`.
+    pub(crate) sort: &'static str,
+    pub(crate) operation: &'static str,
+    pub(crate) seconds: f64,
+}
+
+/// The families.
+pub(crate) struct AdmissionMetrics {
+    webhook_durations: HistogramVec,
+    webhook_requests: IntCounterVec,
+    webhook_rejections: IntCounterVec,
+    webhook_ignored: IntCounterVec,
+    policy_checks: IntCounterVec,
+}
+
+impl AdmissionMetrics {
+    pub(super) fn new(families: &Families) -> Self {
+        Self {
+            webhook_durations: families.histograms(
+                About::stable(
+                    "apiserver_admission_webhook_admission_duration_seconds",
+                    "Admission webhook latency histogram in seconds, identified by name and broken out for each \
+                     operation and API resource and type (validate or admit).",
+                ),
+                &["name", "operation", "rejected", "type"],
+                &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0],
+            ),
+            webhook_requests: families.counters(
+                About::alpha(
+                    "apiserver_admission_webhook_request_total",
+                    "Admission webhook request total, identified by name and broken out for each admission type \
+                     (validating or mutating) and operation. Additional labels specify whether the request was \
+                     rejected or not and an HTTP status code. Codes greater than 600 are truncated to 600, to keep the \
+                     metrics cardinality bounded.",
+                ),
+                &["code", "name", "operation", "rejected", "type"],
+            ),
+            webhook_rejections: families.counters(
+                About::alpha(
+                    "apiserver_admission_webhook_rejection_count",
+                    "Admission webhook rejection count, identified by name and broken out for each admission type \
+                     (validating or admit) and operation. Additional labels specify an error type \
+                     (calling_webhook_error or apiserver_internal_error if an error occurred; no_error otherwise) and \
+                     optionally a non-zero rejection code if the webhook rejects the request with an HTTP status code \
+                     (honored by the apiserver when the code is greater or equal to 400). Codes greater than 600 are \
+                     truncated to 600, to keep the metrics cardinality bounded.",
+                ),
+                &["error_type", "name", "operation", "rejection_code", "type"],
+            ),
+            webhook_ignored: families.counters(
+                About::alpha(
+                    "apiserver_admission_webhook_fail_open_count",
+                    "Admission webhook fail open count, identified by name and broken out for each admission type \
+                     (validating or mutating).",
+                ),
+                &["name", "type"],
+            ),
+            policy_checks: families.counters(
+                About::beta(
+                    "apiserver_validating_admission_policy_check_total",
+                    "Validation admission policy check total, labeled by policy and further identified by binding and \
+                     enforcement action taken.",
+                ),
+                &["enforcement_action", "error_type", "policy", "policy_binding"],
+            ),
+        }
+    }
+
+    /// A webhook was asked.
+    pub(crate) fn webhook_asked(&self, call: WebhookCall<'_>, outcome: WebhookOutcome) {
+        let WebhookCall { name, sort, operation, seconds } = call;
+        let (code, refused_for) = match outcome {
+            WebhookOutcome::Allowed => (200, None),
+            WebhookOutcome::Refused(code) => (code.min(MAX_CODE), Some("no_error")),
+            WebhookOutcome::Failed => (0, Some("calling_webhook_error")),
+            WebhookOutcome::Ignored => (0, None),
+        };
+        let (code, rejected) = (code.to_string(), if refused_for.is_some() { "true" } else { "false" });
+        self.webhook_durations.with_label_values(&[name, operation, rejected, sort]).observe(seconds);
+        self.webhook_requests.with_label_values(&[&code, name, operation, rejected, sort]).inc();
+        if let Some(error) = refused_for {
+            self.webhook_rejections.with_label_values(&[error, name, operation, &code, sort]).inc();
+        }
+        if outcome == WebhookOutcome::Ignored {
+            self.webhook_ignored.with_label_values(&[name, sort]).inc();
+        }
+    }
+
+    /// What a policy says does not hold, by one of its bindings, and what is done about it: `deny` or `warn`.
+    pub(crate) fn policy_failed(&self, policy: &str, binding: &str, message: &str, action: &str) {
+        // As Kubernetes tells them apart.
+        let error = if message.starts_with("compilation") {
+            "compile_error"
+        } else if message.contains("out of cost budget") {
+            "out_of_budget"
+        } else {
+            "invalid_error"
+        };
+        self.policy_checks.with_label_values(&[action, error, policy, binding]).inc();
+    }
+
+    /// Ends the series of the webhooks, policies and bindings that are no more.
+    pub(super) fn retain(
+        &self,
+        webhooks: &HashSet<String>,
+        policies: &HashSet<String>,
+        bindings: &HashSet<String>,
+    ) {
+        let is_hook = |series: &prometheus::proto::Metric| webhooks.contains(label(series, "name"));
+        retain(&self.webhook_durations, is_hook);
+        retain(&self.webhook_requests, is_hook);
+        retain(&self.webhook_rejections, is_hook);
+        retain(&self.webhook_ignored, is_hook);
+        retain(&self.policy_checks, |series| {
+            let binding = label(series, "policy_binding");
+            policies.contains(label(series, "policy")) && (binding.is_empty() || bindings.contains(binding))
+        });
+    }
+}

@@ -1,0 +1,130 @@
+//! Making families of series: each is registered once, under Kubernetes' name and with its stability in its help.
+
+use std::collections::HashMap;
+
+use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+use prometheus::proto::{Counter, Metric, MetricFamily, MetricType};
+use prometheus::{
+    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
+
+/// The name of a family, and what it is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    name: &'static str,
+    /// How far Kubernetes keeps it as it is; empty where it does not say.
+    stability: &'static str,
+    help: &'static str,
+}
+
+impl About {
+    pub(crate) const fn stable(name: &'static str, help: &'static str) -> Self {
+        Self { name, stability: "[STABLE] ", help }
+    }
+
+    pub(crate) const fn beta(name: &'static str, help: &'static str) -> Self {
+        Self { name, stability: "[BETA] ", help }
+    }
+
+    pub(crate) const fn alpha(name: &'static str, help: &'static str) -> Self {
+        Self { name, stability: "[ALPHA] ", help }
+    }
+
+    /// Of cAdvisor, which promises nothing.
+    pub(crate) const fn unclassified(name: &'static str, help: &'static str) -> Self {
+        Self { name, stability: "", help }
+    }
+
+    fn options(self) -> Opts {
+        Opts::new(self.name, format!("{}{}", self.stability, self.help))
+    }
+
+    /// Gauges that are read once.
+    pub(crate) fn gauges(self, labels: &[&str]) -> Once {
+        Once { series: GaugeVec::new(self.options(), labels).expect(VALID), is_counter: false }
+    }
+
+    /// Counters that are read once.
+    pub(crate) fn counters(self, labels: &[&str]) -> Once {
+        Once { is_counter: true, ..self.gauges(labels) }
+    }
+}
+
+/// A family that is made to be read once, of what is known elsewhere.
+pub(crate) struct Once {
+    series: GaugeVec,
+    is_counter: bool,
+}
+
+impl Once {
+    /// Sets the series with these labels.
+    pub(crate) fn set(&self, labels: &[&str], value: f64) {
+        self.series.with_label_values(labels).set(value);
+    }
+
+    /// As it is told.
+    pub(crate) fn told(&self) -> Vec<MetricFamily> {
+        let mut families = self.series.collect();
+        if self.is_counter {
+            for family in &mut families {
+                family.set_field_type(MetricType::COUNTER);
+                for series in family.mut_metric() {
+                    let mut counter = Counter::default();
+                    counter.set_value(series.get_gauge().get_value());
+                    series.set_counter(counter);
+                }
+            }
+        }
+        families
+    }
+}
+
+/// Why making one does not fail.
+const VALID: &str = "the names of families and labels are written here, each once";
+
+/// Where families are registered.
+#[derive(Debug, Default)]
+pub(super) struct Families(pub(super) Registry);
+
+impl Families {
+    fn register<C: Collector + Clone + 'static>(&self, family: C) -> C {
+        self.0.register(Box::new(family.clone())).expect(VALID);
+        family
+    }
+
+    pub(super) fn counters(&self, about: About, labels: &[&str]) -> IntCounterVec {
+        self.register(IntCounterVec::new(about.options(), labels).expect(VALID))
+    }
+
+    pub(super) fn gauges(&self, about: About, labels: &[&str]) -> IntGaugeVec {
+        self.register(IntGaugeVec::new(about.options(), labels).expect(VALID))
+    }
+
+    pub(super) fn histograms(&self, about: About, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+        let options = HistogramOpts::from(about.options()).buckets(buckets.to_vec());
+        self.register(HistogramVec::new(options, labels).expect(VALID))
+    }
+}
+
+/// The value of a label of a series.
+pub(super) fn label<'a>(series: &'a Metric, name: &str) -> &'a str {
+    let found = series.get_label().iter().find(|label| label.name() == name);
+    found.map_or("", |label| label.value())
+}
+
+/// Ends the series that are not wanted any more.
+pub(super) fn retain<B: MetricVecBuilder>(family: &MetricVec<B>, is_wanted: impl Fn(&Metric) -> bool) {
+    for collected in family.collect() {
+        for series in collected.get_metric().iter().filter(|series| !is_wanted(series)) {
+            let labels: HashMap<&str, &str> =
+                series.get_label().iter().map(|label| (label.name(), label.value())).collect();
+            // Somebody else may have ended it meanwhile.
+            let _ = family.remove(&labels);
+        }
+    }
+}
+
+/// Sets a gauge to what was counted.
+pub(super) fn set(gauge: &IntGauge, count: usize) {
+    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+}

@@ -1,0 +1,184 @@
+//! What is counted of the cluster's work, under Kubernetes' names: what `/metrics` tells (API-19).
+//!
+//! Recording is atomics behind a shared lock that only a new series takes alone. The set of series is bounded: labels are
+//! of closed sets, or name something that is stored, and end with it.
+//!
+//! Architecture Invariant: nothing is decided by what is counted here.
+
+mod actors;
+mod admission;
+mod family;
+mod process;
+mod request;
+
+use std::collections::HashSet;
+
+use prometheus::proto::MetricFamily;
+use prometheus::{Registry, TextEncoder};
+use serde_json::Value;
+
+pub use self::actors::{ScheduleResult, SchedulerMetrics, WorkQueueMetrics};
+pub(crate) use self::admission::{AdmissionMetrics, WebhookCall, WebhookOutcome};
+use self::family::Families;
+pub(crate) use self::family::{About, Once};
+pub(crate) use self::process::process;
+pub(crate) use self::request::{RequestLabels, RequestMetrics, answered_only};
+use crate::Api;
+use object::{Kind, Object};
+
+/// What Prometheus reads.
+pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Everything that is counted.
+pub struct Metrics {
+    registry: Registry,
+    pub(crate) requests: RequestMetrics,
+    pub(crate) admission: AdmissionMetrics,
+    work_queues: actors::WorkQueues,
+    scheduler: SchedulerMetrics,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let families = Families::default();
+        Self {
+            requests: RequestMetrics::new(&families),
+            admission: AdmissionMetrics::new(&families),
+            work_queues: actors::WorkQueues::new(&families),
+            scheduler: SchedulerMetrics::new(&families),
+            registry: families.0,
+        }
+    }
+}
+
+impl Metrics {
+    /// What the work queue of this name tells.
+    pub fn work_queue(&self, name: &str) -> WorkQueueMetrics {
+        self.work_queues.named(name)
+    }
+
+    /// What the scheduler tells.
+    pub fn scheduler(&self) -> &SchedulerMetrics {
+        &self.scheduler
+    }
+}
+
+/// The kinds whose objects series of admission are named for.
+const NAMED: [Kind; 4] = [
+    Kind::MutatingWebhookConfiguration,
+    Kind::ValidatingWebhookConfiguration,
+    Kind::ValidatingAdmissionPolicy,
+    Kind::ValidatingAdmissionPolicyBinding,
+];
+
+impl Api {
+    /// What is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    /// An object was written, or is gone: series that were named for it end, whether or not somebody ever
+    /// reads them.
+    pub(crate) fn end_series_of(&self, object: &Object) {
+        let kind = object.kind();
+        if NAMED.contains(&kind) {
+            self.end_series_of_admission();
+        } else if kind == Kind::CustomResourceDefinition && self.get(kind, &object.key()).is_err() {
+            self.end_series_of_requests();
+        }
+    }
+
+    fn end_series_of_requests(&self) {
+        let kinds = self.kinds();
+        self.metrics().requests.retain(
+            |group, version, resource| {
+                let is_answered = request::is_answered_only(group, version, resource);
+                is_answered || kinds.by_path(group, version, resource).is_some()
+            },
+            |group, version, kind| {
+                let api_version =
+                    if group.is_empty() { version.to_string() } else { format!("{group}/{version}") };
+                kinds.by_api_version(&api_version, kind).is_some()
+            },
+        );
+    }
+
+    fn end_series_of_admission(&self) {
+        let names = |kind: Kind| -> HashSet<String> {
+            self.list(kind, None).objects.iter().map(|object| object.name().to_string()).collect()
+        };
+        self.metrics().admission.retain(
+            &self.inner.webhooks.names(self),
+            &names(Kind::ValidatingAdmissionPolicy),
+            &names(Kind::ValidatingAdmissionPolicyBinding),
+        );
+    }
+
+    /// Everything that is counted, as text; `version` is that of `/version`.
+    pub(crate) fn metrics_text(&self, version: &Value) -> String {
+        // Of what was under way when it ended.
+        self.end_series_of_requests();
+        self.end_series_of_admission();
+        let mut families = self.metrics().registry.gather();
+        families.extend(self.objects());
+        families.extend(build_info(version));
+        families.extend(process());
+        text(families)
+    }
+
+    /// How many objects are stored.
+    fn objects(&self) -> Vec<MetricFamily> {
+        let by_group = About::alpha(
+            "apiserver_resource_objects",
+            "Number of stored objects at the time of last check split by kind. In case of a fetching error, the value \
+             will be -1.",
+        )
+        .gauges(&["group", "resource"]);
+        let by_name = About::stable(
+            "apiserver_storage_objects",
+            "(Deprecated since 1.34.0) [DEPRECATED, consider using apiserver_resource_objects instead] Number of stored \
+             objects at the time of last check split by kind. In case of a fetching error, the value will be -1.",
+        )
+        .gauges(&["resource"]);
+        for kind in self.kinds().all() {
+            let (info, count) = (kind.info(), self.count(kind));
+            by_group.set(&[info.group, info.plural], count as f64);
+            by_name.set(&[info.qualified_plural().as_str()], count as f64);
+        }
+        [by_group.told(), by_name.told()].concat()
+    }
+}
+
+/// What runs here, as `/version` has it.
+pub(crate) fn build_info(version: &Value) -> Vec<MetricFamily> {
+    let labels = [
+        ("build_date", "buildDate"),
+        ("compiler", "compiler"),
+        ("git_commit", "gitCommit"),
+        ("git_tree_state", "gitTreeState"),
+        ("git_version", "gitVersion"),
+        ("go_version", "goVersion"),
+        ("major", "major"),
+        ("minor", "minor"),
+        ("platform", "platform"),
+    ];
+    let family = About::alpha(
+        "kubernetes_build_info",
+        "A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build \
+         date, Go version, and compiler from which Kubernetes was built, and platform on which it is running.",
+    )
+    .gauges(&labels.map(|(label, _)| label));
+    family.set(&labels.map(|(_, field)| version[field].as_str().unwrap_or_default()), 1.0);
+    family.told()
+}
+
+/// Families in the order of their names, as text.
+pub(crate) fn text(mut families: Vec<MetricFamily>) -> String {
+    families.retain(|family| !family.get_metric().is_empty());
+    families.sort_by(|a, b| a.name().cmp(b.name()));
+    let mut text = String::new();
+    if let Err(error) = TextEncoder::new().encode_utf8(&families, &mut text) {
+        tracing::error!("metrics cannot be written: {error}");
+    }
+    text
+}

@@ -1,0 +1,197 @@
+//! What is counted of requests. The labels are of closed sets: kinds that are served, verbs that there are.
+
+use http::StatusCode;
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec};
+
+use super::family::{About, Families, label, retain};
+use object::ServedKind;
+
+/// Kubernetes' buckets of a request's duration, in seconds.
+const SECONDS: [f64; 23] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
+];
+
+/// Kubernetes' buckets of an answer's size, in bytes.
+const BYTES: [f64; 7] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+
+/// The component that counts.
+const COMPONENT: &str = "apiserver";
+
+/// What is answered and never stored: group, version and resource.
+const ANSWERED_ONLY: [(&str, &str, &str); 10] = [
+    ("", "v1", "bindings"),
+    ("authentication.k8s.io", "v1", "selfsubjectreviews"),
+    ("authentication.k8s.io", "v1", "tokenreviews"),
+    ("authorization.k8s.io", "v1", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "v1", "subjectaccessreviews"),
+    ("metrics.k8s.io", "v1beta1", "nodes"),
+    ("metrics.k8s.io", "v1beta1", "pods"),
+    ("podium.dev", "v1alpha1", "schedulingverdicts"),
+];
+
+/// The group and version of a resource that is answered and never stored; empty ones for any other.
+pub(crate) fn answered_only(resource: &str) -> (&'static str, &'static str, &'static str) {
+    ANSWERED_ONLY.into_iter().find(|(_, _, plural)| *plural == resource).unwrap_or_default()
+}
+
+/// Whether there is such a resource, of which nothing is stored.
+pub(super) fn is_answered_only(group: &str, version: &str, resource: &str) -> bool {
+    ANSWERED_ONLY.contains(&(group, version, resource))
+}
+
+/// What a request is counted as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RequestLabels {
+    /// In capitals, as Kubernetes has it here.
+    pub(crate) verb: &'static str,
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    /// Empty for what is no resource.
+    pub(crate) resource: &'static str,
+    /// Of what is no resource, its path.
+    pub(crate) subresource: &'static str,
+    pub(crate) scope: &'static str,
+    pub(crate) dry_run: &'static str,
+}
+
+impl RequestLabels {
+    /// Whether it lasts as long as its client likes, and says little by its duration.
+    pub(crate) fn is_long_running(&self) -> bool {
+        matches!(self.verb, "WATCH" | "WATCHLIST" | "CONNECT") || self.subresource == "log"
+    }
+
+    fn is_read_only(&self) -> bool {
+        matches!(self.verb, "GET" | "LIST" | "WATCH" | "WATCHLIST")
+    }
+
+    fn without_dry_run(&self) -> [&'static str; 7] {
+        [COMPONENT, self.group, self.resource, self.scope, self.subresource, self.verb, self.version]
+    }
+}
+
+/// The families.
+pub(crate) struct RequestMetrics {
+    total: IntCounterVec,
+    durations: HistogramVec,
+    sizes: HistogramVec,
+    long_running: IntGaugeVec,
+    read_only: IntGauge,
+    mutating: IntGauge,
+    watch_events: IntCounterVec,
+}
+
+impl RequestMetrics {
+    pub(super) fn new(families: &Families) -> Self {
+        let in_flight = families.gauges(
+            About::stable(
+                "apiserver_current_inflight_requests",
+                "Maximal number of currently used inflight request limit of this apiserver per request kind in last \
+                 second.",
+            ),
+            &["request_kind"],
+        );
+        let without_dry_run = ["component", "group", "resource", "scope", "subresource", "verb", "version"];
+        Self {
+            total: families.counters(
+                About::stable(
+                    "apiserver_request_total",
+                    "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, \
+                     scope, component, and HTTP response code.",
+                ),
+                &["code", "component", "dry_run", "group", "resource", "scope", "subresource", "verb", "version"],
+            ),
+            durations: families.histograms(
+                About::stable(
+                    "apiserver_request_duration_seconds",
+                    "Response latency distribution in seconds for each verb, dry run value, group, version, resource, \
+                     subresource, scope and component.",
+                ),
+                &["component", "dry_run", "group", "resource", "scope", "subresource", "verb", "version"],
+                &SECONDS,
+            ),
+            sizes: families.histograms(
+                About::stable(
+                    "apiserver_response_sizes",
+                    "Response size distribution in bytes for each group, version, verb, resource, subresource, scope \
+                     and component.",
+                ),
+                &without_dry_run,
+                &BYTES,
+            ),
+            long_running: families.gauges(
+                About::stable(
+                    "apiserver_longrunning_requests",
+                    "Gauge of all active long-running apiserver requests broken out by verb, group, version, \
+                     resource, scope and component. Not all requests are tracked this way.",
+                ),
+                &without_dry_run,
+            ),
+            read_only: in_flight.with_label_values(&["readOnly"]),
+            mutating: in_flight.with_label_values(&["mutating"]),
+            watch_events: families.counters(
+                About::alpha("apiserver_watch_events_total", "Number of events sent in watch clients"),
+                &["group", "kind", "version"],
+            ),
+        }
+    }
+
+    /// The gauge that a request is counted in while it is under way.
+    pub(crate) fn under_way(&self, labels: &RequestLabels) -> IntGauge {
+        if labels.is_long_running() {
+            return self.long_running.with_label_values(&labels.without_dry_run());
+        }
+        if labels.is_read_only() { self.read_only.clone() } else { self.mutating.clone() }
+    }
+
+    /// A request was answered in so many seconds with so many bytes.
+    pub(crate) fn answered(&self, labels: &RequestLabels, code: StatusCode, seconds: f64, bytes: u64) {
+        let RequestLabels { verb, group, version, resource, subresource, scope, dry_run } = *labels;
+        let with_dry_run = [COMPONENT, dry_run, group, resource, scope, subresource, verb, version];
+        self.total
+            .with_label_values(&[
+                code.as_str(),
+                COMPONENT,
+                dry_run,
+                group,
+                resource,
+                scope,
+                subresource,
+                verb,
+                version,
+            ])
+            .inc();
+        self.durations.with_label_values(&with_dry_run).observe(seconds);
+        if matches!(verb, "GET" | "LIST") {
+            self.sizes.with_label_values(&labels.without_dry_run()).observe(bytes as f64);
+        }
+    }
+
+    /// A watcher is told of an object of this kind.
+    pub(crate) fn watch_event(&self, served: ServedKind) {
+        let name = served.kind().info().name;
+        self.watch_events.with_label_values(&[served.group(), name, served.version()]).inc();
+    }
+
+    /// Ends the series of what is served no longer; `is_served` is asked with group, version and resource,
+    /// `has_kind` with group, version and kind.
+    pub(super) fn retain(
+        &self,
+        is_served: impl Fn(&str, &str, &str) -> bool,
+        has_kind: impl Fn(&str, &str, &str) -> bool,
+    ) {
+        let wanted = |series: &prometheus::proto::Metric| {
+            let resource = label(series, "resource");
+            resource.is_empty() || is_served(label(series, "group"), label(series, "version"), resource)
+        };
+        retain(&self.total, wanted);
+        retain(&self.durations, wanted);
+        retain(&self.sizes, wanted);
+        retain(&self.long_running, wanted);
+        retain(&self.watch_events, |series| {
+            has_kind(label(series, "group"), label(series, "version"), label(series, "kind"))
+        });
+    }
+}
