@@ -7,6 +7,7 @@
 
 mod addresses;
 pub mod admission;
+pub mod audit;
 mod authorization;
 mod cel;
 pub mod certificates;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::cluster::{MOST_HOLLOW_NODES, MOST_NODES};
+use crate::cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
@@ -45,9 +45,46 @@ pub(super) struct ClusterArgs {
     /// nothing else. They are taken at their paths in any case.
     #[arg(long)]
     pub(super) legacy_versions: bool,
+    #[command(flatten)]
+    pub(super) audit: AuditArgs,
     /// Leave a component out (repeatable): scheduler, kubelet, proxy, dns, an admission plugin, or a controller.
     #[arg(long, value_name = "NAME")]
     pub(super) disable: Vec<String>,
+}
+
+/// The audit log; where a flag is not given, the config file's `audit` says.
+#[derive(Debug, clap::Args)]
+pub(super) struct AuditArgs {
+    /// Write who asks the API for what to this file, or - for stdout, one event a line.
+    #[arg(long, value_name = "FILE")]
+    pub(super) audit_log_path: Option<PathBuf>,
+    /// What of which requests is written: a Policy of audit.k8s.io/v1 [default: of all who asked for what].
+    #[arg(long, value_name = "FILE")]
+    pub(super) audit_policy_file: Option<PathBuf>,
+    /// Megabytes after which a log is put aside and begun anew [default: 100].
+    #[arg(long, value_name = "MEGABYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) audit_log_maxsize: Option<u64>,
+    /// How many logs that were put aside are kept, 0 = all [default: 10].
+    #[arg(long, value_name = "N")]
+    pub(super) audit_log_maxbackup: Option<usize>,
+    /// For how many days, 0 = for ever [default: 0].
+    #[arg(long, value_name = "DAYS")]
+    pub(super) audit_log_maxage: Option<u32>,
+}
+
+impl AuditArgs {
+    /// What the flags say goes before what the config file says.
+    pub(super) fn apply_to(&self, config: &mut AuditConfig) {
+        if let Some(path) = &self.audit_log_path {
+            config.log_path = Some(path.clone());
+        }
+        if let Some(file) = &self.audit_policy_file {
+            config.policy_file = Some(file.clone());
+        }
+        config.max_size_megabytes = self.audit_log_maxsize.unwrap_or(config.max_size_megabytes);
+        config.max_backups = self.audit_log_maxbackup.unwrap_or(config.max_backups);
+        config.max_age_days = self.audit_log_maxage.unwrap_or(config.max_age_days);
+    }
 }
 
 #[derive(Debug, clap::Args)]

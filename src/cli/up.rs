@@ -28,6 +28,9 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     let mut signals = StopSignals::new()?;
     let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
     let config = cluster_config(&args)?;
+    if config.file.audit.is_on_screen() {
+        anyhow::bail!("the audit log cannot go to the screen, which is the console's: name a file");
+    }
     let (data_dir, _logging) = prepare(&args, Stderr::Silent)?;
     let cluster = Cluster::start(config, data_dir).await?;
     let kill = cluster.killer();

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::audit::AuditConfig;
 use super::node_settings::{NodeCounts, NodeSettings};
 use base::nearest::nearest;
 use kubelet::images::ImageEntry;
@@ -116,6 +117,8 @@ pub(crate) struct ConfigFile {
     pub(crate) terminated_pod_threshold: Option<usize>,
     /// Discovery tells of the versions that Kubernetes has given up, which are taken anyway.
     pub(crate) legacy_versions: bool,
+    /// What of the API's requests is written to a file.
+    pub(crate) audit: AuditConfig,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
     pub(crate) scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
@@ -151,6 +154,7 @@ impl Default for ConfigFile {
             limits: Limits::default(),
             terminated_pod_threshold: None,
             legacy_versions: false,
+            audit: AuditConfig::default(),
             scheduler: None,
             namespaces: true,
             cgroups: true,

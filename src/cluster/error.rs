@@ -42,6 +42,14 @@ pub(crate) enum StartError {
     /// The config file's `scheduler` cannot be used.
     #[error("the config file's scheduler: {0}")]
     Scheduler(#[from] SchedulerConfigError),
+    /// The audit log cannot be written, or its policy not be read.
+    #[error("the audit log: {what}: {reason}")]
+    Audit {
+        /// Which file, mostly.
+        what: String,
+        /// Why not.
+        reason: String,
+    },
     /// A file of the image catalogue cannot be used.
     #[error("{reason}")]
     Image {

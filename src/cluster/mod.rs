@@ -2,6 +2,7 @@
 
 mod actors;
 mod addresses;
+mod audit;
 mod bootstrap;
 pub(crate) mod client;
 mod config;
@@ -19,6 +20,7 @@ mod nodes;
 mod start;
 mod static_pods;
 
+pub(crate) use audit::AuditConfig;
 pub(crate) use config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES, UnknownComponent};
 pub(crate) use data_dir::{DataDir, default_data_dir, running_instance};
 pub(crate) use embedding::{Door, Embedding, HostProgram, PodDirector};

@@ -19,6 +19,7 @@ use super::embedding::{Door, Embedding};
 use super::error::StartError;
 use super::fixed_services::API_OFFSET;
 use super::{bootstrap, client, housekeeping, kubeconfig};
+use api::audit::AuditLog;
 use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
 use api::identity::Signer;
 use api::{Api, ApiConfig};
@@ -52,6 +53,7 @@ pub(crate) struct Cluster {
     address: SocketAddr,
     kubeconfig: PathBuf,
     kubelets: super::nodes::Nodes,
+    audit: Option<AuditLog>,
     _running: super::actors::Actors,
     // Held until the very end.
     _addresses: Arc<AddressPlan>,
@@ -113,6 +115,10 @@ impl Cluster {
         if let Some(interceptor) = embedding.interceptor.clone() {
             server = server.intercepted_by(interceptor);
         }
+        let audit = config.file.audit.start(&api)?;
+        if let Some(log) = audit.clone() {
+            server = server.audited_by(log);
+        }
         let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         if let Some(listener) = listener {
             let tls = authority.server_config(&[
@@ -151,6 +157,7 @@ impl Cluster {
             address: reachable,
             kubeconfig: kubeconfig_path,
             kubelets,
+            audit,
             _running: running,
             _addresses: addresses,
             _data_dir: data_dir,
@@ -239,6 +246,9 @@ impl Cluster {
         }
         self.actors.stop().await;
         self.base.stop().await;
+        if let Some(audit) = &self.audit {
+            audit.flush().await;
+        }
         let store = self.store.clone();
         // Joins the disk thread: not on a runtime thread.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;

@@ -4,10 +4,10 @@
 //! It borrows everything and encodes nothing: the `AdmissionRequest` is made when somebody wants to read it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::audit::Trail;
 use crate::identity::User;
 use crate::kinds::Kinds;
 use crate::subresource;
@@ -221,12 +221,20 @@ impl<'a> Attributes<'a> {
 
     /// Says something to who asks.
     pub(crate) fn warn(&self, warning: String) {
-        let warnings = match self.options {
+        self.warnings().extend([warning]);
+    }
+
+    /// What is noted of the request for the audit log, where there is one.
+    pub(crate) fn trail(&self) -> Option<&'a Trail> {
+        self.warnings().trail()
+    }
+
+    fn warnings(&self) -> &'a Warnings {
+        match self.options {
             Options::Write(options) => &options.warnings,
             Options::Delete(options) => &options.warnings,
             Options::Connect(warnings) => warnings,
-        };
-        warnings.extend([warning]);
+        }
     }
 
     /// Whether nothing may come of it.
@@ -315,7 +323,7 @@ impl<'a> Attributes<'a> {
             }
         }
         put("operation", self.operation.name().into());
-        put("userInfo", user_info(&self.requester.user()));
+        put("userInfo", self.requester.user().info());
         put("dryRun", self.is_dry_run().into());
         put("options", self.options_value());
         fields
@@ -376,21 +384,6 @@ fn deletion(options: &DeleteOptions) -> Value {
     }
     if let Some(revision) = options.resource_version {
         value["preconditions"]["resourceVersion"] = revision.to_string().into();
-    }
-    value
-}
-
-/// A `UserInfo`.
-fn user_info(user: &User) -> Value {
-    let mut value = json!({"username": user.name});
-    if let Some(uid) = &user.uid {
-        value["uid"] = uid.as_str().into();
-    }
-    if !user.groups.is_empty() {
-        value["groups"] = json!(user.groups);
-    }
-    if !BTreeMap::is_empty(&user.extra) {
-        value["extra"] = json!(user.extra);
     }
     value
 }

@@ -45,7 +45,7 @@ impl ResourceAttributes<'_> {
 
 impl Attributes<'_> {
     /// The refusal, with what was wrong with what might have allowed it.
-    pub(super) fn refusal(&self, reason: &str) -> ApiError {
+    pub(crate) fn refusal(&self, reason: &str) -> ApiError {
         let mut message = self.told();
         if !reason.is_empty() {
             message = format!("{message}: {reason}");

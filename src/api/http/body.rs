@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::connection::{BodyDeadline, MAX_BODY};
 use super::protobuf;
 use crate::ApiError;
+use crate::audit::Trail;
 use crate::rules::{self, MAX_OBJECT_BYTES, MAX_PARTS};
 use crate::schema::duplicate_fields;
 
@@ -28,6 +29,20 @@ pub(super) fn media_type(request: &Request) -> String {
 
 /// The whole body.
 pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
+    let noted = trail(&request).map(|trail| (trail, media_type(&request)));
+    let bytes = read_in_time(request).await?;
+    if let Some((trail, media_type)) = noted {
+        trail.sent(&media_type, &bytes, value_of);
+    }
+    Ok(bytes)
+}
+
+/// What is noted of a request for the audit log.
+fn trail(request: &Request) -> Option<Trail> {
+    request.extensions().get::<Trail>().cloned()
+}
+
+async fn read_in_time(request: Request) -> Result<Bytes, ApiError> {
     let deadline = request.extensions().get::<BodyDeadline>().copied();
     let length =
         request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -65,10 +80,14 @@ fn too_large() -> ApiError {
 
 /// The body as a value.
 pub(super) async fn read_value(request: Request) -> Result<ReadValue, ApiError> {
-    let media_type = media_type(&request);
+    let (media_type, trail) = (media_type(&request), trail(&request));
     let bytes = read_bytes(request).await?;
     refuse_oversized(&bytes)?;
-    decode(&media_type, &bytes)
+    let read = decode(&media_type, &bytes)?;
+    if let Some(trail) = trail {
+        trail.carries(&read.value);
+    }
+    Ok(read)
 }
 
 /// Refuses a body that says more than an object may hold, before it is read: a list of a million empty elements is a
@@ -134,6 +153,15 @@ pub(super) async fn read_optional_value(request: Request) -> Result<Option<Value
     let media_type = media_type(&request);
     let bytes = read_bytes(request).await?;
     if bytes.is_empty() { Ok(None) } else { decode(&media_type, &bytes).map(|read| Some(read.value)) }
+}
+
+/// A body of a request or of an answer for the audit log, patches included; none where it is no value.
+pub(super) fn value_of(media_type: &str, bytes: &[u8]) -> Option<Value> {
+    match media_type {
+        "application/yaml" | "application/apply-patch+yaml" => yaml(bytes).ok().map(|read| read.value),
+        protobuf::MEDIA_TYPE => protobuf::decode(bytes).ok(),
+        _ => serde_json::from_slice(bytes).ok(),
+    }
 }
 
 fn decode(media_type: &str, bytes: &[u8]) -> Result<ReadValue, ApiError> {

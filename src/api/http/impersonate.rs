@@ -61,6 +61,11 @@ pub(super) fn acting(api: &Api, user: User, headers: &HeaderMap) -> Result<User,
     Ok(User { uid, extra: wanted.extra, ..User::named(wanted.user, groups) })
 }
 
+/// Whether the headers want to be somebody else.
+pub(super) fn is_asked(headers: &HeaderMap) -> bool {
+    headers.contains_key(USER)
+}
+
 /// The namespace and name of a service account by its name as a user.
 fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;

@@ -21,6 +21,7 @@ use super::query::Query;
 use super::request::{ResourceTarget, Review, Target};
 use super::verdicts;
 use crate::Api;
+use crate::audit::Trail;
 use crate::metrics::{RequestLabels, answered_only};
 use crate::patch::PatchType;
 use object::Subresource;
@@ -45,6 +46,8 @@ struct UnderWay {
     code: AtomicU16,
     /// Of the answer, as far as it was taken.
     bytes: AtomicU64,
+    /// What is noted of it for the audit log, which ends with it.
+    trail: Option<Trail>,
 }
 
 /// The request that is answered just now: it is under way while somebody holds this.
@@ -54,7 +57,13 @@ pub(super) fn under_way() -> Option<Measured> {
 
 impl Measured {
     /// A request has come.
-    pub(super) fn begin(api: &Api, request: &Request, query: &Query, target: Option<&Target>) -> Self {
+    pub(super) fn begin(
+        api: &Api,
+        request: &Request,
+        query: &Query,
+        target: Option<&Target>,
+        trail: Option<Trail>,
+    ) -> Self {
         let labels = labels(request, query, target);
         let gauge = api.metrics().requests.under_way(&labels);
         gauge.inc();
@@ -65,6 +74,7 @@ impl Measured {
             begun: api.clock().monotonic(),
             code: AtomicU16::new(0),
             bytes: AtomicU64::new(0),
+            trail,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -77,7 +87,10 @@ impl Measured {
     /// The answer is there; it is counted once its end is known.
     pub(super) fn answered(self, response: Response) -> Response {
         self.inner.code.store(response.status().as_u16(), Ordering::Relaxed);
-        if let Some(bytes) = response.body().size_hint().exact() {
+        let is_kept = self.inner.trail.as_ref().is_some_and(Trail::keeps_answer);
+        if let Some(bytes) = response.body().size_hint().exact()
+            && !is_kept
+        {
             self.inner.bytes.store(bytes, Ordering::Relaxed);
             return response;
         }
@@ -88,6 +101,9 @@ impl Measured {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.gauge.dec();
+        if let Some(trail) = &self.trail {
+            trail.ended();
+        }
         let code = self.code.load(Ordering::Relaxed);
         // None where the client left before there was an answer.
         if let Ok(code) = StatusCode::from_u16(code) {

@@ -6,6 +6,7 @@
 //! Architecture Invariant: no rule about objects lives here; this is encoding, negotiation and streaming.
 
 mod applying;
+mod audited;
 mod auth;
 mod body;
 mod channels;
@@ -77,6 +78,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
+use crate::audit::{AuditLog, Trail};
+use crate::authorization::Decision;
 pub use crate::certificates::{CertificateAuthority, TlsError};
 use crate::identity::User;
 pub use auth::{Credentials, Trusted};
@@ -98,6 +101,8 @@ pub struct Server {
     inner: Arc<Inner>,
     /// Whom requests come by first.
     interceptor: Option<Arc<dyn Interceptor>>,
+    /// Where what is asked is written, if anywhere.
+    audit: Option<AuditLog>,
 }
 
 struct Inner {
@@ -136,13 +141,19 @@ impl Server {
         let (pages, documents) = (list::Pages::default(), Mutex::new((0, openapi::built_in().clone())));
         let turns = Semaphore::new(turns::MAX_TURNS);
         let inner = Inner { api, credentials, pages, documents, stopping, turns, config, load, started };
-        Self { inner: Arc::new(inner), interceptor: None }
+        Self { inner: Arc::new(inner), interceptor: None, audit: None }
     }
 
     /// The same server, whose requests come by `interceptor` first.
     #[must_use]
     pub fn intercepted_by(self, interceptor: Arc<dyn Interceptor>) -> Self {
         Self { interceptor: Some(interceptor), ..self }
+    }
+
+    /// The same server, which writes to this log what is asked of it.
+    #[must_use]
+    pub fn audited_by(self, log: AuditLog) -> Self {
+        Self { audit: Some(log), ..self }
     }
 
     fn api(&self) -> &Api {
@@ -186,10 +197,22 @@ impl Server {
         }
     }
 
-    async fn respond(&self, request: Request) -> Response {
+    async fn respond(&self, mut request: Request) -> Response {
+        let trail = match &self.audit {
+            None => None,
+            Some(log) => {
+                let trail = audited::begin(log, self.api().clock().now(), &request);
+                if let Err(error) = log.room().await {
+                    return Answer::marked(Answer::error(&error), Some(trail.id()));
+                }
+                request.extensions_mut().insert(trail.clone());
+                Some(trail)
+            }
+        };
         let mut wanted = ResponseFormat::of(&request);
         let target = Target::parse(&self.api().kinds(), request.uri().path());
-        let measured = Measured::begin(self.api(), &request, &wanted.query, target.as_ref().ok());
+        let measured =
+            Measured::begin(self.api(), &request, &wanted.query, target.as_ref().ok(), trail.clone());
         let answered = {
             // Where it is: it is large, and each that it is handed to would have room for it.
             let answer = std::pin::pin!(self.answer(request, target, &mut wanted));
@@ -197,25 +220,55 @@ impl Server {
         };
         let response = answered.unwrap_or_else(|error| Answer::error(&error));
         let response = Answer::warn(response, &wanted.warnings.take());
-        measured.answered(Answer::marked(wanted.writing.apply(response).await))
+        let response = match &trail {
+            Some(trail) => audited::answered(trail, response),
+            None => response,
+        };
+        let response = wanted.writing.apply(response).await;
+        measured.answered(Answer::marked(response, trail.as_ref().map(Trail::id)))
     }
 
     /// Who asks, if they may ask this.
     fn authorized(&self, request: &Request, wanted: &ResponseFormat) -> Result<User, ApiError> {
-        let (api, uri) = (self.api(), request.uri());
+        let (api, uri, trail) = (self.api(), request.uri(), wanted.warnings.trail());
+        let info = || RequestInfo::of(request.method(), uri.path(), &wanted.query);
+        let asked_by = |user: Option<&User>| {
+            if let Some(trail) = trail {
+                trail.asked(audited::asked(info(), request, user));
+            }
+        };
         if auth::is_anonymous(api, request) {
             // What everybody may read; all else needs a credential (API-1).
             let public = documents::are_public(uri.path());
+            asked_by(public.then(User::anonymous).as_ref());
             return if public { Ok(User::anonymous()) } else { Err(ApiError::Unauthorized) };
         }
-        let user = self.inner.credentials.identify(api, request)?;
-        let user = impersonate::acting(api, user, request.headers())?;
-        if !user.is_master() {
-            let info = RequestInfo::of(request.method(), uri.path(), &wanted.query)?;
-            api.authorize(&info.by(&user))?;
-            info.also_creates(&user).map_or(Ok(()), |asked| api.authorize(&asked))?;
+        let user = self.inner.credentials.identify(api, request).inspect_err(|_| asked_by(None))?;
+        asked_by(Some(&user));
+        let acting = impersonate::acting(api, user, request.headers())?;
+        if let Some(trail) = trail
+            && impersonate::is_asked(request.headers())
+        {
+            trail.impersonates(Arc::new(acting.clone()));
         }
-        Ok(user)
+        if acting.is_master() {
+            if let Some(trail) = trail {
+                audited::decided(trail, &Decision::for_master());
+            }
+            return Ok(acting);
+        }
+        let info = info()?;
+        let decisions = [Some(info.by(&acting)), info.also_creates(&acting)];
+        for asked in decisions.iter().flatten() {
+            let decision = api.decide(asked);
+            if let Some(trail) = trail {
+                audited::decided(trail, &decision);
+            }
+            if !decision.allowed {
+                return Err(asked.refusal(&decision.reason));
+            }
+        }
+        Ok(acting)
     }
 
     async fn answer(
@@ -242,6 +295,12 @@ impl Server {
         match target {
             Target::Resource(target) => {
                 let deprecation = target.served.deprecation();
+                if let Some(trail) = wanted.warnings.trail()
+                    && let Some(release) = target.served.removed_release()
+                {
+                    trail.annotate("k8s.io/deprecated", "true");
+                    trail.annotate("k8s.io/removed-release", release);
+                }
                 let of_the_node = shown::is_of_the_node(target.subresource);
                 let mut answer = resource::answer(self, target, request, wanted).await;
                 if !of_the_node {

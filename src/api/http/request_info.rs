@@ -4,11 +4,13 @@
 //! Invariant: the path is taken apart as `request::Target` takes it apart, so that what is judged is what is done.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use http::Method;
 
 use super::query::Query;
 use crate::ApiError;
+use crate::audit;
 use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::identity::User;
 
@@ -24,6 +26,7 @@ pub(super) struct RequestInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Named {
     group: String,
+    version: String,
     resource: String,
     subresource: String,
     name: String,
@@ -57,9 +60,9 @@ impl RequestInfo {
             .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?
             .into_owned();
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let (group, rest) = match parts.as_slice() {
-            ["api", _, rest @ ..] if !rest.is_empty() => ("", rest),
-            ["apis", group, _, rest @ ..] if !rest.is_empty() => (*group, rest),
+        let (group, version, rest) = match parts.as_slice() {
+            ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
+            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
             _ => {
                 let verb = method.as_str().to_ascii_lowercase().into();
                 return Ok(Self { verb, path, resource: None });
@@ -80,6 +83,7 @@ impl RequestInfo {
         let part = |i: usize| rest.get(i).copied().unwrap_or_default();
         let mut named = Named {
             group: group.into(),
+            version: version.into(),
             resource: part(0).into(),
             name: part(1).into(),
             subresource: part(2).into(),
@@ -108,6 +112,22 @@ impl RequestInfo {
             name: named.name,
             user_agent: String::new(),
         }
+    }
+
+    /// What is asked, for the audit log.
+    pub(super) fn audited(&self, user: Option<Arc<User>>) -> audit::Asked {
+        let on = match &self.resource {
+            None => audit::On::Path(self.path.clone()),
+            Some(named) => audit::On::Resource(audit::Resource {
+                group: named.group.clone(),
+                version: named.version.clone(),
+                plural: named.resource.clone(),
+                subresource: named.subresource.clone(),
+                namespace: named.namespace.clone(),
+                name: named.name.clone(),
+            }),
+        };
+        audit::Asked { verb: self.verb.to_string(), user, on }
     }
 
     /// What is asked, by this user.

@@ -222,7 +222,7 @@ async fn delete(
     match deleted {
         // As Kubernetes: a pod is always shown as it was left.
         Deleted::Removed(object) if target.kind() != Kind::Pod => {
-            Answer::json(StatusCode::OK, &success(target.kind(), &object))
+            Answer::outcome(StatusCode::OK, success(target.kind(), &object))
         }
         Deleted::Removed(object) | Deleted::Terminating(object) => {
             answer_one(server, target.served, StatusCode::OK, wanted, &object).await
@@ -325,7 +325,7 @@ async fn evict(
     let evict = || server.api().evict_by(key, eviction.as_ref(), &options);
     server.in_turn_below((Kind::Pod, "eviction"), &[Operation::Create], evict).await?;
     server.api().durable(server.api().revision()).await?;
-    Answer::json(StatusCode::CREATED, &done(201))
+    Answer::outcome(StatusCode::CREATED, done(201))
 }
 
 /// Binds the pod of the path, or the one that a Binding in a namespace names.
@@ -353,7 +353,7 @@ pub(super) async fn bind(
     let bind = || server.api().bind_to(&pod, binding, &options);
     let bound = server.in_turn_below((Kind::Pod, "binding"), &[Operation::Create], bind).await?;
     server.settle(bound.object(), &options).await?;
-    Answer::json(StatusCode::CREATED, &done(201))
+    Answer::outcome(StatusCode::CREATED, done(201))
 }
 
 /// The answer to an action that has no object to show.

@@ -1,10 +1,13 @@
 //! Making answers.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WARNING};
 use http::{HeaderValue, StatusCode};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use serde::Serialize;
 
 use crate::ApiError;
@@ -16,7 +19,7 @@ const MAX_WARNINGS: usize = 4096;
 const MAX_OF_MANY: usize = 256;
 
 /// Tells one answer from all others, for who searches logs.
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Makes responses; holds nothing.
 pub(super) struct Answer;
@@ -49,19 +52,29 @@ impl Answer {
     /// A refusal as a `Status`.
     pub(super) fn error(error: &ApiError) -> Response {
         let status = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let bytes = serde_json::to_vec(&error.to_status()).unwrap_or_default();
+        let told = error.to_status();
+        let bytes = serde_json::to_vec(&told).unwrap_or_default();
         let mut response = Self::bytes(status, bytes.into());
+        response.extensions_mut().insert(Arc::new(told));
         if let Some(seconds) = error.retry_after_seconds() {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
 
-    /// What every answer has: a name of its own, and that nobody may cache it who is not allowed to.
-    pub(super) fn marked(mut response: Response) -> Response {
+    /// An outcome that has no object to show.
+    pub(super) fn outcome(code: StatusCode, outcome: Status) -> Result<Response, ApiError> {
+        let mut response = Self::json(code, &outcome)?;
+        response.extensions_mut().insert(Arc::new(outcome));
+        Ok(response)
+    }
+
+    /// What every answer has: a name of its own, unless it has one, and that nobody may cache it who is not allowed to.
+    pub(super) fn marked(mut response: Response, id: Option<&str>) -> Response {
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-        if let Ok(id) = HeaderValue::try_from(uuid::Uuid::new_v4().to_string()) {
+        let id = id.map_or_else(|| uuid::Uuid::new_v4().to_string(), ToString::to_string);
+        if let Ok(id) = HeaderValue::try_from(id) {
             headers.entry(AUDIT_ID).or_insert(id);
         }
         response

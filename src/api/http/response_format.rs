@@ -7,9 +7,10 @@ use http::Method;
 use http::header::{ACCEPT, USER_AGENT};
 
 use super::encoding::Writing;
-use super::negotiate::{Accepted, Form, Offer, negotiate};
+use super::negotiate::{Accepted, Form, Media, Offer, negotiate};
 use super::query::Query;
 use crate::ApiError;
+use crate::audit::Trail;
 use crate::identity::User;
 use crate::warning_list::Warnings;
 use object::ServedKind;
@@ -53,7 +54,7 @@ impl ResponseFormat {
             accept: accept.join(","),
             program,
             user: None,
-            warnings: Warnings::heard(),
+            warnings: Warnings::heard().noted(request.extensions().get::<Trail>().cloned()),
             served: None,
             form: Form::default(),
         }
@@ -73,7 +74,9 @@ impl ResponseFormat {
 
     /// How the answer is written.
     pub(super) fn accepted(&self) -> Accepted {
-        Accepted { form: self.form, media: self.writing.media }
+        // What is kept for the audit log is kept as JSON; the writing makes of it what the client wants.
+        let is_kept = self.warnings.trail().is_some_and(Trail::keeps_answer);
+        Accepted { form: self.form, media: if is_kept { Media::Json } else { self.writing.media } }
     }
 
     /// The `Accept` header.

@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Server;
 use super::client_certificate::AnyCertificate;
-use super::connection::{Protocol, serve_counted};
+use super::connection::{Peer, Protocol, serve_counted};
 use crate::certificates::{CertificateAuthority, TlsError, authority_params};
 use base::task::Tasks;
 
@@ -61,8 +61,8 @@ pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::Serv
     let connections = tasks.clone();
     tasks.spawn("api-listener", async move {
         while let Some(permit) = server.load().connection().await {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+            let (stream, from) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of file descriptors, mostly: others must end before this helps.
                     tracing::warn!("a connection was not accepted: {error}");
@@ -80,7 +80,8 @@ pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::Serv
                     };
                     let chain = stream.get_ref().1.peer_certificates();
                     let client = chain.and_then(|chain| server.credentials().certified(server.api(), chain));
-                    serve_counted(server, TokioIo::new(stream), protocol, Some(permit), client).await;
+                    let peer = Peer { client, address: Some(from.ip()) };
+                    serve_counted(server, TokioIo::new(stream), protocol, Some(permit), peer).await;
                 }
             });
         }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret, ServiceAccount};
+use serde_json::{Value, json};
 
 use super::Api;
 pub use jwt::Signer;
@@ -80,6 +81,21 @@ impl User {
             }
             _ => Self::named("system:apiserver", vec![MASTERS.into(), AUTHENTICATED.into()]),
         }
+    }
+
+    /// As reviews and logs tell of them: a `UserInfo`.
+    pub(crate) fn info(&self) -> Value {
+        let mut value = json!({"username": self.name});
+        if let Some(uid) = &self.uid {
+            value["uid"] = uid.as_str().into();
+        }
+        if !self.groups.is_empty() {
+            value["groups"] = json!(self.groups);
+        }
+        if !self.extra.is_empty() {
+            value["extra"] = json!(self.extra);
+        }
+        value
     }
 
     /// Whether they may do everything.
@@ -183,7 +199,7 @@ impl Api {
     }
 
     /// The keys that tokens can be checked with, as a JSON Web Key Set.
-    pub(crate) fn token_keys(&self) -> serde_json::Value {
+    pub(crate) fn token_keys(&self) -> Value {
         self.inner.signer.key_set()
     }
 }

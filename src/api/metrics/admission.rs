@@ -114,7 +114,8 @@ impl AdmissionMetrics {
         }
     }
 
-    /// What a policy says does not hold, by one of its bindings, and what is done about it: `deny` or `warn`.
+    /// What a policy says does not hold, by one of its bindings, and what is done about it: `deny`, `warn` or
+    /// `audit`.
     pub(crate) fn policy_failed(&self, policy: &str, binding: &str, message: &str, action: &str) {
         // As Kubernetes tells them apart.
         let error = if message.starts_with("compilation") {

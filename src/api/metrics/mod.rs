@@ -7,6 +7,7 @@
 
 mod actors;
 mod admission;
+mod audit;
 mod family;
 mod process;
 mod request;
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 pub use self::actors::{ScheduleResult, SchedulerMetrics, WorkQueueMetrics};
 pub(crate) use self::admission::{AdmissionMetrics, WebhookCall, WebhookOutcome};
+pub(crate) use self::audit::AuditMetrics;
 use self::family::Families;
 pub(crate) use self::family::{About, Once};
 pub(crate) use self::process::process;
@@ -34,6 +36,7 @@ pub struct Metrics {
     registry: Registry,
     pub(crate) requests: RequestMetrics,
     pub(crate) admission: AdmissionMetrics,
+    pub(crate) audit: AuditMetrics,
     work_queues: actors::WorkQueues,
     scheduler: SchedulerMetrics,
 }
@@ -44,6 +47,7 @@ impl Default for Metrics {
         Self {
             requests: RequestMetrics::new(&families),
             admission: AdmissionMetrics::new(&families),
+            audit: AuditMetrics::new(&families),
             work_queues: actors::WorkQueues::new(&families),
             scheduler: SchedulerMetrics::new(&families),
             registry: families.0,

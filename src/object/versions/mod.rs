@@ -102,6 +102,12 @@ impl ServedKind {
         Some(format!("{version} {name} is deprecated in v{since}+, unavailable in v{until}+{hint}"))
     }
 
+    /// The release of Kubernetes that does not serve this version any more.
+    pub fn removed_release(self) -> Option<&'static str> {
+        let Self::Other(other) = self else { return None };
+        Some(other.deprecation?.until)
+    }
+
     /// The built-in kind that is served under this path.
     pub fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         Self::built_in()

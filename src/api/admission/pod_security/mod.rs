@@ -1,6 +1,6 @@
 //! PodSecurity: a namespace's labels say how much its pods may ask of their node. Pods that ask for more are refused,
-//! or their authors are warned (API-16). As Kubernetes' plugin of this name, with its texts; nothing is audited, as
-//! there is no audit log.
+//! or their authors are warned, or it is noted in the audit log (API-16). As Kubernetes' plugin of this name, with its
+//! texts.
 
 mod checks;
 mod existing;
@@ -22,7 +22,9 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
         // Their pods are judged when they are made: here their author can only be warned.
         _ if request.part == Part::Main => {
             if let Some(shape) = request.api.kinds().strategy(object).pod(object) {
-                warn(request, &policy_of(request, object), &shape);
+                let policy = policy_of(request, object);
+                audit(request, &policy, &shape);
+                warn(request, &policy, &shape);
             }
             Ok(())
         }
@@ -39,18 +41,30 @@ fn policy_of(request: &Request<'_>, object: &Object) -> Policy {
 fn pod(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let policy = policy_of(request, object);
     let old = request.old.and_then(|old| old.get::<Pod>()).and_then(|pod| pod.spec.as_ref());
+    if let Some(trail) = request.options.warnings.trail() {
+        trail.annotate("pod-security.kubernetes.io/enforce-policy", policy.enforce.to_string());
+    }
     let Some(shape) = built_in(Kind::Pod).pod(object).filter(|_| !policy.is_privileged()) else {
         return Ok(());
     };
     if old.is_some_and(|old| !runs_something_else(shape.spec, old)) {
         return Ok(());
     }
+    audit(request, &policy, &shape);
     if let Some(violations) = checks::violations(policy.enforce, &shape) {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, violations.details());
         return Err(ApiError::forbidden(Kind::Pod, object.name(), why));
     }
     warn(request, &policy, &shape);
     Ok(())
+}
+
+fn audit(request: &Request<'_>, policy: &Policy, shape: &PodShape<'_>) {
+    let Some(trail) = request.options.warnings.trail() else { return };
+    if let Some(violations) = checks::violations(policy.audit, shape) {
+        let why = format!("would violate PodSecurity \"{}\": {}", policy.audit, violations.details());
+        trail.annotate("pod-security.kubernetes.io/audit-violations", why);
+    }
 }
 
 fn warn(request: &Request<'_>, policy: &Policy, shape: &PodShape<'_>) {

@@ -1,4 +1,4 @@
-//! What a namespace's labels say: a level, and whose idea of it, for each of what is refused and what is warned of.
+//! What a namespace's labels say: a level, and whose idea of it, for each of what is refused, audited and warned of.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -93,6 +93,8 @@ impl Fault {
 pub(super) struct Policy {
     /// What pods are refused by.
     pub(super) enforce: LevelVersion,
+    /// What is noted in the audit log.
+    pub(super) audit: LevelVersion,
     /// What authors are warned by.
     pub(super) warn: LevelVersion,
 }
@@ -100,7 +102,7 @@ pub(super) struct Policy {
 impl Policy {
     /// Whether it forbids nothing.
     pub(super) fn is_privileged(&self) -> bool {
-        self.enforce.level == Level::Privileged && self.warn.level == Level::Privileged
+        [self.enforce, self.audit, self.warn].iter().all(|of| of.level == Level::Privileged)
     }
 
     /// Of labels. Those that cannot be read count as Kubernetes has it: what is enforced is the strictest, what is
@@ -112,8 +114,8 @@ impl Policy {
         let enforce = read.level(ENFORCE, Level::Restricted);
         policy.enforce.level = enforce.unwrap_or_default().level();
         policy.enforce.version = read.version(ENFORCE_VERSION).unwrap_or_default();
-        read.level(AUDIT, Level::Privileged);
-        read.version(AUDIT_VERSION);
+        policy.audit.level = read.level(AUDIT, Level::Privileged).unwrap_or_default().level();
+        policy.audit.version = read.version(AUDIT_VERSION).unwrap_or_default();
         let warn = read.level(WARN, Level::Privileged);
         let warn_version = read.version(WARN_VERSION);
         policy.warn = match (warn, enforce) {

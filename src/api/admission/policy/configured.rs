@@ -67,11 +67,24 @@ fn sound(expressions: Expressions, errors: FieldErrors) -> Result<Expressions, S
     }
 }
 
-/// What is done about what does not hold. An audit is not among them: there is no log of it.
+/// What is done about what does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Deny,
     Warn,
+    /// It is noted in the audit log.
+    Audit,
+}
+
+impl Action {
+    /// As bindings name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Deny => "Deny",
+            Self::Warn => "Warn",
+            Self::Audit => "Audit",
+        }
+    }
 }
 
 /// Where a policy holds.
@@ -104,6 +117,7 @@ impl Binding {
         let action = |name: &String| match name.as_str() {
             "Deny" => Some(Action::Deny),
             "Warn" => Some(Action::Warn),
+            "Audit" => Some(Action::Audit),
             _ => None,
         };
         Self {

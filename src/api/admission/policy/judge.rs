@@ -15,40 +15,81 @@ const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 /// What a mutation may make: about as much as a patch may have, a tenth of a step a byte.
 const MADE_BUDGET: u64 = MAX_PATCH_BYTES as u64 / 10;
 
+/// What an annotation may have of an expression, in bytes; Kubernetes cuts it there.
+const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
+
 /// Something that does not hold, or could not be judged.
 pub(super) struct Denial {
     pub(super) message: String,
     pub(super) reason: Option<String>,
+    /// Which of the policy's validations it is; 0 where it is none of them.
+    pub(super) index: usize,
 }
 
-/// What of a policy does not hold, with these parameters. Where something cannot be judged, that is so too if the
-/// policy is strict.
-pub(super) fn denials(
+impl Denial {
+    /// Something could not be judged.
+    pub(super) fn unjudged(message: String) -> Self {
+        Self { message, reason: None, index: 0 }
+    }
+}
+
+/// What a policy comes to.
+#[derive(Default)]
+pub(super) struct Verdict {
+    pub(super) denials: Vec<Denial>,
+    /// What is to be noted in the audit log, by keys.
+    pub(super) annotations: Vec<(String, String)>,
+}
+
+/// What of a policy does not hold, with these parameters, and what it notes. Where something cannot be judged, that does
+/// not hold either if the policy is strict.
+pub(super) fn verdict(
     judged: &Judged<'_>,
     expressions: &Expressions,
     param: &Value,
     is_strict: bool,
-) -> Vec<Denial> {
+) -> Verdict {
     match judged.is_meant(&expressions.conditions, param) {
         Ok(true) => {}
-        Err(message) if is_strict => return vec![Denial { message, reason: None }],
-        Ok(false) | Err(_) => return Vec::new(),
+        Err(message) if is_strict => {
+            return Verdict { denials: vec![Denial::unjudged(message)], ..Verdict::default() };
+        }
+        Ok(false) | Err(_) => return Verdict::default(),
     }
     let composed = Program::composed(judged.variables(param), &expressions.variables);
     let mut budget = Budget::default();
-    let judged = expressions.validations.iter().filter_map(|validation| {
-        match validation.program.run_composed(&composed, &mut budget) {
-            Ok(Val::Bool(true)) => None,
-            Ok(_) => Some(Denial {
-                message: message(validation, &composed, &mut budget),
-                reason: validation.reason.clone(),
-            }),
-            Err(error) => {
-                is_strict.then(|| Denial { message: unjudged(&validation.text, &error), reason: None })
+    let judged =
+        expressions.validations.iter().enumerate().filter_map(|(index, validation)| {
+            match validation.program.run_composed(&composed, &mut budget) {
+                Ok(Val::Bool(true)) => None,
+                Ok(_) => Some(Denial {
+                    message: message(validation, &composed, &mut budget),
+                    reason: validation.reason.clone(),
+                    index,
+                }),
+                Err(error) => is_strict.then(|| Denial {
+                    message: unjudged(&validation.text, &error),
+                    reason: None,
+                    index,
+                }),
             }
+        });
+    let mut denials: Vec<Denial> = judged.collect();
+    let mut annotations = Vec::new();
+    for annotation in &expressions.annotations {
+        match annotation.program.run_composed(&composed, &mut budget) {
+            Ok(value) => {
+                let text = value.as_text().map(str::trim).unwrap_or_default();
+                let end = text.floor_char_boundary(MAX_ANNOTATION_BYTES);
+                if end > 0 {
+                    annotations.push((annotation.key.clone(), text[..end].to_string()));
+                }
+            }
+            Err(error) if is_strict => denials.push(Denial::unjudged(unjudged(&annotation.text, &error))),
+            Err(_) => {}
         }
-    });
-    judged.collect()
+    }
+    Verdict { denials, annotations }
 }
 
 /// The object as a mutation makes it; none when there is no object, or it stays as it is.

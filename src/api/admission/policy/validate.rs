@@ -1,14 +1,20 @@
 //! Asking validating policies.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::configured::{Action, Binding, Policy};
-use super::judge::{Denial, denials};
+use super::judge::{Denial, verdict};
 use super::{is_exempt, params};
 use crate::admission::attributes::Attributes;
 use crate::admission::judged::Judged;
 use crate::{Api, ApiError, PolicyDenial};
 use base::quote::quote;
+
+/// The annotation of what does not hold.
+const FAILURES: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 /// Asks every policy that is bound to what is asked.
 pub(in crate::admission) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
@@ -18,13 +24,54 @@ pub(in crate::admission) fn validate(api: &Api, asked: &Attributes<'_>) -> Resul
     }
     let bindings = api.inner.policies.validating_bindings.current(api, Binding::validating);
     let mut denied = None;
+    let mut noted = Noted::default();
     for policy in policies.iter().map(|compiled| &compiled.value) {
         let bound = bindings.iter().map(|compiled| &compiled.value).filter(|b| b.policy == policy.name);
-        if let Some(denial) = ask(api, asked, policy, bound) {
+        if let Some(denial) = ask(api, asked, policy, bound, &mut noted) {
             denied.get_or_insert(denial);
         }
     }
+    noted.tell(asked);
     denied.map_or(Ok(()), |(message, reason)| Err(refusal(asked, message, &reason)))
+}
+
+/// What is to be noted of a request in the audit log.
+#[derive(Default)]
+struct Noted {
+    /// What does not hold, by bindings that have it noted.
+    failures: Vec<Value>,
+    /// By their whole keys; what several bindings come to stands side by side.
+    annotations: BTreeMap<String, Vec<String>>,
+}
+
+impl Noted {
+    fn annotate(&mut self, policy: &Policy, key: &str, value: String) {
+        let values = self.annotations.entry(format!("{}/{key}", policy.name)).or_default();
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+
+    /// As Kubernetes' `ValidationFailureValue`.
+    fn failed(&mut self, policy: &Policy, binding: &Binding, denial: &Denial) {
+        self.failures.push(json!({
+            "message": denial.message,
+            "policy": policy.name,
+            "binding": binding.name,
+            "expressionIndex": denial.index,
+            "validationActions": binding.actions.iter().map(|action| action.name()).collect::<Vec<_>>(),
+        }));
+    }
+
+    fn tell(self, asked: &Attributes<'_>) {
+        let Some(trail) = asked.trail() else { return };
+        for (key, values) in self.annotations {
+            trail.annotate(key, values.join(", "));
+        }
+        if !self.failures.is_empty() {
+            trail.annotate(FAILURES, Value::Array(self.failures).to_string());
+        }
+    }
 }
 
 /// Asks one policy by all its bindings; the first refusal, with its reason.
@@ -33,10 +80,11 @@ fn ask<'a>(
     asked: &Attributes<'_>,
     policy: &Policy,
     bound: impl Iterator<Item = &'a Arc<Binding>>,
+    noted: &mut Noted,
 ) -> Option<(String, String)> {
     let of_policy = |why: String| {
         let message = format!("failed to configure policy: {why}");
-        let denial = policy.is_strict.then_some(Denial { message, reason: None })?;
+        let denial = policy.is_strict.then(|| Denial::unjudged(message))?;
         Some(told(policy, None, denial))
     };
     let matched = match policy.criteria.matches(api, asked) {
@@ -53,7 +101,7 @@ fn ask<'a>(
     for binding in bound {
         let of_binding = |why: String| {
             let message = format!("failed to configure binding: {why}");
-            let denial = policy.is_strict.then_some(Denial { message, reason: None })?;
+            let denial = policy.is_strict.then(|| Denial::unjudged(message))?;
             Some(told(policy, Some(binding), denial))
         };
         let found = match binding.criteria.matches(api, asked) {
@@ -76,7 +124,11 @@ fn ask<'a>(
             },
         };
         for param in &found {
-            for denial in denials(judged, expressions, &param.value(), policy.is_strict) {
+            let verdict = verdict(judged, expressions, &param.value(), policy.is_strict);
+            for (key, value) in verdict.annotations {
+                noted.annotate(policy, &key, value);
+            }
+            for denial in verdict.denials {
                 let count = |action| {
                     let metrics = &api.metrics().admission;
                     metrics.policy_failed(&policy.name, &binding.name, &denial.message, action);
@@ -84,6 +136,10 @@ fn ask<'a>(
                 if binding.actions.contains(&Action::Warn) {
                     count("warn");
                     warn(asked, policy, binding, &denial);
+                }
+                if binding.actions.contains(&Action::Audit) {
+                    count("audit");
+                    noted.failed(policy, binding, &denial);
                 }
                 if binding.actions.contains(&Action::Deny) {
                     count("deny");

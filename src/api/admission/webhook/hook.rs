@@ -29,6 +29,8 @@ const MAX_ANSWER_BYTES: usize = 3 * 1024 * 1024;
 /// A webhook.
 pub(super) struct Webhook {
     pub(super) name: String,
+    /// The name of the configuration that it stands in.
+    pub(super) configuration: String,
     rules: Rules,
     selectors: Selectors,
     conditions: Conditions,
@@ -45,6 +47,7 @@ pub(super) struct Webhook {
 
 /// Of either sort.
 struct Given<'a> {
+    configuration: &'a str,
     name: &'a str,
     rules: Option<&'a Vec<RuleWithOperations>>,
     match_policy: Option<&'a str>,
@@ -60,8 +63,9 @@ struct Given<'a> {
 }
 
 macro_rules! given {
-    ($of:expr, $reinvocation:expr) => {
+    ($in:expr, $of:expr, $reinvocation:expr) => {
         Webhook::new(&Given {
+            configuration: $in.name(),
             name: &$of.name,
             rules: $of.rules.as_ref(),
             match_policy: $of.match_policy.as_deref(),
@@ -82,11 +86,11 @@ macro_rules! given {
 pub(super) fn of_configuration(object: &Object) -> Vec<Webhook> {
     if let Some(configuration) = object.get::<MutatingWebhookConfiguration>() {
         let hooks = configuration.webhooks.iter().flatten();
-        return hooks.map(|hook| given!(hook, hook.reinvocation_policy.as_deref())).collect();
+        return hooks.map(|hook| given!(object, hook, hook.reinvocation_policy.as_deref())).collect();
     }
     let configuration = object.get::<ValidatingWebhookConfiguration>();
     let hooks = configuration.and_then(|configuration| configuration.webhooks.as_ref());
-    hooks.into_iter().flatten().map(|hook| given!(hook, None)).collect()
+    hooks.into_iter().flatten().map(|hook| given!(object, hook, None)).collect()
 }
 
 impl Webhook {
@@ -94,6 +98,7 @@ impl Webhook {
         let seconds = given.timeout_seconds.unwrap_or(TIMEOUT_SECONDS);
         Self {
             name: given.name.into(),
+            configuration: given.configuration.into(),
             rules: Rules::new(given.rules, given.match_policy),
             selectors: Selectors::new(given.namespace_selector, given.object_selector),
             // What is wrong with one is its outcome.

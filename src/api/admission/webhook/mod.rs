@@ -5,6 +5,7 @@
 //! anew, as every change is.
 
 mod hook;
+mod note;
 mod review;
 
 use std::collections::HashSet;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use self::hook::Webhook;
+use self::note::Place;
 use self::review::{Answer, Sort};
 use super::attributes::{Attributes, Operation, Requester};
 use super::configurations::{Compiled, Configurations};
@@ -92,12 +94,14 @@ pub(super) fn mutate(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> R
     if configured.is_empty() || draft.attributes().is_of_admission() {
         return Ok(());
     }
-    for (place, hook) in each(&configured) {
+    for (index, (place, hook)) in each(&configured).enumerate() {
         let Some(matched) = hook.matches(api, &draft.attributes())? else { continue };
         if rounds.is_second() && !rounds.webhooks.is_due(&place) {
             continue;
         }
-        if mutate_by(api, hook, draft, matched)? {
+        let at = Place { sort: Sort::Mutating, round: usize::from(rounds.is_second()), index };
+        let has_changed = mutate_by(api, hook, draft, matched, at)?;
+        if has_changed {
             rounds.changed();
         }
         if hook.is_reinvoked {
@@ -113,25 +117,23 @@ fn mutate_by(
     hook: &Webhook,
     draft: &mut dyn Draft,
     matched: ServedKind,
+    at: Place,
 ) -> Result<bool, ApiError> {
     let asked = draft.attributes();
     hook.check_dry_run(&asked)?;
     let answers = ask(api, &asked, &[(hook, matched)], Sort::Mutating)?;
-    let Some(answer) = answers
-        .into_iter()
-        .next()
-        .map(|heard| judge(api, &asked, hook, heard, Sort::Mutating))
-        .transpose()?
-        .flatten()
+    let Some(answer) =
+        answers.into_iter().next().map(|heard| judge(api, &asked, hook, heard, at)).transpose()?.flatten()
     else {
         return Ok(false);
     };
     let internal = |why: String| ApiError::Internal(why);
-    let Some(patch) = answer.patch else { return Ok(false) };
-    let patch: Value = serde_json::from_slice(&patch).map_err(|error| internal(error.to_string()))?;
-    if patch.as_array().is_some_and(Vec::is_empty) {
+    let patch = answer.patch.map(|patch| serde_json::from_slice(&patch)).transpose();
+    let patch: Option<Value> = patch.map_err(|error| internal(error.to_string()))?;
+    let Some(patch) = patch.filter(|patch| patch.as_array().is_none_or(|steps| !steps.is_empty())) else {
+        note::mutated(&asked, hook, at, None);
         return Ok(false);
-    }
+    };
     let value = asked.object.value(api, matched)?;
     if value.is_null() {
         let name = quote(&hook.name);
@@ -139,9 +141,11 @@ fn mutate_by(
             "admission webhook {name} attempted to modify the object, which is not supported for this operation"
         )));
     }
-    let patched = apply_patch_value(matched.kind(), PatchType::Json, &value, patch);
+    let patched = apply_patch_value(matched.kind(), PatchType::Json, &value, patch.clone());
     let patched = patched.map_err(|error| internal(error.to_string()))?;
-    if patched == value {
+    let has_changed = patched != value;
+    note::mutated(&asked, hook, at, has_changed.then_some(&patch));
+    if !has_changed {
         return Ok(false);
     }
     draft.replace(api, matched, patched)
@@ -167,7 +171,10 @@ pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError
     let judged: Vec<_> = hooks
         .iter()
         .zip(answers)
-        .map(|((hook, _), heard)| judge(api, asked, hook, heard, Sort::Validating))
+        .enumerate()
+        .map(|(index, ((hook, _), heard))| {
+            judge(api, asked, hook, heard, Place { sort: Sort::Validating, round: 0, index })
+        })
         .collect();
     // All have been heard; the first refusal is told, the others are for the log.
     let mut refusals = judged.into_iter().filter_map(Result::err);
@@ -237,12 +244,12 @@ fn judge(
     asked: &Attributes<'_>,
     hook: &Webhook,
     heard: Heard,
-    sort: Sort,
+    at: Place,
 ) -> Result<Option<Answer>, ApiError> {
     let told = |outcome: WebhookOutcome| {
         let call = WebhookCall {
             name: &hook.name,
-            sort: sort.step(),
+            sort: at.sort.step(),
             operation: asked.operation.name(),
             seconds: heard.time.as_secs_f64(),
         };
@@ -254,6 +261,7 @@ fn judge(
             let failure = format!("failed calling webhook {}: {why}", quote(&hook.name));
             if hook.ignores_failure {
                 told(WebhookOutcome::Ignored);
+                note::ignored(asked, hook, at);
                 tracing::warn!("{failure}; it is ignored, as the webhook's failurePolicy has it");
                 return Ok(None);
             }
@@ -262,6 +270,7 @@ fn judge(
         }
     };
     answer.warnings.drain(..).for_each(|warning| asked.warn(warning));
+    note::said(asked, hook, std::mem::take(&mut answer.annotations));
     if let Some(status) = answer.refusal.take() {
         let refusal = review::denied(&hook.name, status);
         told(WebhookOutcome::Refused(refusal.code()));

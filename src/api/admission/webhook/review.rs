@@ -74,6 +74,8 @@ pub(super) struct Answer {
     /// What is to be changed: a JSON patch.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) warnings: Vec<String>,
+    /// What is to be noted in the audit log.
+    pub(super) annotations: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -96,9 +98,6 @@ struct Response {
     status: Option<Status>,
     patch: Option<String>,
     patch_type: Option<String>,
-    /// Nobody here keeps an audit of its own for them.
-    #[serde(default)]
-    #[expect(dead_code, reason = "read, so that what is no map of texts is refused")]
     audit_annotations: Option<BTreeMap<String, String>>,
     warnings: Option<Vec<String>>,
 }
@@ -143,7 +142,12 @@ pub(super) fn read(version: Version, sort: Sort, uid: &str, body: &[u8]) -> Resu
         Err(error) => return invalid(&format!("response.patch: {error}")),
     };
     let refusal = (!response.allowed).then(|| response.status.unwrap_or_default());
-    Ok(Answer { refusal, patch, warnings: response.warnings.unwrap_or_default() })
+    Ok(Answer {
+        refusal,
+        patch,
+        warnings: response.warnings.unwrap_or_default(),
+        annotations: response.audit_annotations.unwrap_or_default(),
+    })
 }
 
 /// A refusal in Kubernetes' words.

@@ -11,6 +11,7 @@ mod incoming;
 mod load;
 mod outgoing;
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,21 +55,34 @@ pub enum Protocol {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyDeadline(pub(super) Instant);
 
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeerAddress(pub(super) IpAddr);
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Default)]
+pub(super) struct Peer {
+    /// Whom its certificate names.
+    pub(super) client: Option<Arc<CertifiedClient>>,
+    /// None = it is in this process.
+    pub(super) address: Option<IpAddr>,
+}
+
 /// Serves one connection until it ends, or is a session's.
 pub async fn serve_connection<I>(server: Server, io: I, protocol: Protocol)
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
-    serve_counted(server, io, protocol, None, None).await;
+    serve_counted(server, io, protocol, None, Peer::default()).await;
 }
 
-/// Serves one connection, which is counted until it is closed, of the client that its certificate names.
+/// Serves one connection, which is counted until it is closed.
 pub(super) async fn serve_counted<I>(
     server: Server,
     io: I,
     protocol: Protocol,
     counted: Option<OwnedSemaphorePermit>,
-    client: Option<Arc<CertifiedClient>>,
+    peer: Peer,
 ) where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
@@ -83,11 +97,14 @@ pub(super) async fn serve_counted<I>(
     let service = {
         let answers = answers.clone();
         hyper::service::service_fn(move |request| {
-            let (server, answers, client) = (server.clone(), answers.clone(), client.clone());
+            let (server, answers, peer) = (server.clone(), answers.clone(), peer.clone());
             async move {
                 let mut request: Request<hyper::body::Incoming> = request;
-                if let Some(client) = client {
+                if let Some(client) = peer.client {
                     request.extensions_mut().insert(client);
+                }
+                if let Some(address) = peer.address {
+                    request.extensions_mut().insert(PeerAddress(address));
                 }
                 Ok::<_, std::convert::Infallible>(answer(server, &answers, patience, request).await)
             }

@@ -26,6 +26,8 @@ pub(crate) struct Expressions {
     /// What the others read as `variables.NAME`; each may read those before it.
     pub(crate) variables: Vec<(String, Program)>,
     pub(crate) validations: Vec<Validation>,
+    /// Of a validating policy: what is to be noted in the audit log.
+    pub(crate) annotations: Vec<AuditAnnotation>,
     pub(crate) mutations: Vec<Mutation>,
 }
 
@@ -47,6 +49,16 @@ pub(crate) struct Validation {
     pub(crate) message: Option<String>,
     pub(crate) message_expression: Option<Program>,
     pub(crate) reason: Option<String>,
+}
+
+/// What is to be noted of a request.
+#[derive(Debug)]
+pub(crate) struct AuditAnnotation {
+    pub(crate) key: String,
+    /// As it was written.
+    pub(crate) text: String,
+    /// Comes to the note; to nothing, or an empty text, where there is none.
+    pub(crate) program: Program,
 }
 
 impl Expressions {
@@ -77,19 +89,25 @@ impl Expressions {
         if annotations.len() > MAX_AUDIT_ANNOTATIONS {
             errors.too_many(&list, annotations.len(), MAX_AUDIT_ANNOTATIONS);
         }
-        let mut keys = HashSet::new();
+        let (mut keys, mut compiled) = (HashSet::new(), Vec::new());
         for (i, annotation) in annotations.iter().enumerate() {
             let path = list.index(i);
             let full = format!("{name}/{}", annotation.key);
             errors.invalid_each(&path.child("key"), &full, names::qualified_name(&full));
             let at = path.child("valueExpression");
             let source = annotation.value_expression.as_str();
-            compiler.compile(errors, &at, source, Sort::Annotation, "valueExpression is not specified");
+            let missing = "valueExpression is not specified";
+            let program = compiler.compile(errors, &at, source, Sort::Annotation, missing);
+            compiled.extend(program.map(|program| AuditAnnotation {
+                key: annotation.key.clone(),
+                text: source.into(),
+                program,
+            }));
             if !keys.insert(annotation.key.as_str()) {
                 errors.duplicate(&path.child("key"), annotation.key.as_str());
             }
         }
-        Self { conditions, variables, validations, mutations: Vec::new() }
+        Self { conditions, variables, validations, annotations: compiled, mutations: Vec::new() }
     }
 
     /// Compiles those of a mutating policy; what is wrong with them goes to `errors`.
@@ -107,7 +125,7 @@ impl Expressions {
         for (i, mutation) in given.iter().enumerate() {
             mutations.extend(compiler.mutation(errors, &list.index(i), mutation));
         }
-        Self { conditions, variables, validations: Vec::new(), mutations }
+        Self { conditions, variables, validations: Vec::new(), annotations: Vec::new(), mutations }
     }
 }
 

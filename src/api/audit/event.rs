@@ -1,0 +1,222 @@
+//! One line of the log: an `Event` of `audit.k8s.io/v1`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Status};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::attributes::{Asked, On};
+use super::policy::{Decision, Level, Stage};
+use crate::identity::User;
+
+/// Says that a body was too long, or was not there to its end, and is left out.
+const TRUNCATED: &str = "audit.k8s.io/truncated";
+
+/// What is known of a request once it is known who asks.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) id: String,
+    pub(super) received: Timestamp,
+    /// Path and query.
+    pub(super) uri: String,
+    pub(super) user_agent: String,
+    /// Where it comes from, the nearest last.
+    pub(super) sources: Vec<String>,
+    pub(super) asked: Asked,
+    pub(super) decision: Decision,
+}
+
+/// Reads a body; none where it is no object. It is done by who writes the log.
+pub(super) type Decode = fn(media_type: &str, bytes: &[u8]) -> Option<Value>;
+
+/// A body as it was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Body {
+    pub(super) media_type: String,
+    pub(super) pieces: Vec<Bytes>,
+    pub(super) decode: Decode,
+}
+
+impl Body {
+    /// Bytes.
+    pub(super) fn len(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+
+    fn value(&self, omits_managed_fields: bool) -> Option<Value> {
+        let mut value = match self.pieces.as_slice() {
+            [whole] => (self.decode)(&self.media_type, whole),
+            pieces => (self.decode)(&self.media_type, &pieces.concat()),
+        }?;
+        if omits_managed_fields {
+            drop_managed_fields(&mut value);
+        }
+        Some(value)
+    }
+}
+
+/// Of an object, of the items of a list, and of what stands in the rows of a table.
+fn drop_managed_fields(value: &mut Value) {
+    let of_one = |value: &mut Value| {
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+    };
+    of_one(value);
+    for items in ["items", "rows"] {
+        for item in value.get_mut(items).and_then(Value::as_array_mut).into_iter().flatten() {
+            of_one(if items == "rows" { &mut item["object"] } else { item });
+        }
+    }
+}
+
+/// What an object of the request says of itself; empty where it does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) resource_version: String,
+}
+
+/// What came of a request so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    /// Whom it was made as.
+    pub(super) impersonated: Option<Arc<User>>,
+    pub(super) annotations: BTreeMap<String, String>,
+    pub(super) named: Named,
+    pub(super) request: Option<Body>,
+    pub(super) response: Option<Body>,
+    /// A body is left out.
+    pub(super) is_truncated: bool,
+    /// Of the answer, where that is one; else its code alone.
+    pub(super) status: Option<Arc<Status>>,
+    /// None before there is an answer.
+    pub(super) code: Option<u16>,
+}
+
+/// An event that is to be written.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) head: Arc<Head>,
+    pub(super) stage: Stage,
+    pub(super) at: Timestamp,
+    pub(super) told: Told,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    level: &'static str,
+    #[serde(rename = "auditID")]
+    audit_id: &'a str,
+    stage: &'static str,
+    #[serde(rename = "requestURI")]
+    request_uri: &'a str,
+    verb: &'a str,
+    user: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impersonated_user: Option<Value>,
+    #[serde(rename = "sourceIPs", skip_serializing_if = "is_empty")]
+    source_ips: &'a [String],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    user_agent: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object_ref: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_status: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_object: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_object: Option<Value>,
+    request_received_timestamp: MicroTime,
+    stage_timestamp: MicroTime,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<String, String>,
+}
+
+fn is_empty(list: &&[String]) -> bool {
+    list.is_empty()
+}
+
+impl Event {
+    /// About how much memory it holds until it is written, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        let bodies = self.told.request.iter().chain(&self.told.response).map(Body::len).sum::<usize>();
+        let annotations =
+            self.told.annotations.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        1024 + self.head.uri.len() + annotations + bodies
+    }
+
+    /// As JSON, on one line with its end.
+    pub(super) fn line(mut self) -> Vec<u8> {
+        let head = &self.head;
+        let level = head.decision.level;
+        let read = |body: &Option<Body>, from: Level| {
+            body.as_ref().filter(|_| level >= from).map(|body| body.value(head.decision.omits_managed_fields))
+        };
+        let (request, response) =
+            (read(&self.told.request, Level::Request), read(&self.told.response, Level::RequestResponse));
+        if self.told.is_truncated || matches!(response, Some(None)) {
+            self.told.annotations.insert(TRUNCATED.into(), "true".into());
+        }
+        let written = Written {
+            kind: "Event",
+            api_version: "audit.k8s.io/v1",
+            level: level.name(),
+            audit_id: &head.id,
+            stage: self.stage.name(),
+            request_uri: &head.uri,
+            verb: &head.asked.verb,
+            user: head.asked.user.as_ref().map_or_else(|| Value::Object(Map::new()), |user| user.info()),
+            impersonated_user: self.told.impersonated.as_ref().map(|user| user.info()),
+            source_ips: &head.sources,
+            user_agent: &head.user_agent,
+            object_ref: object_ref(&head.asked.on, &self.told.named),
+            response_status: response_status(&self.told),
+            request_object: request.flatten(),
+            response_object: response.flatten(),
+            request_received_timestamp: MicroTime(head.received),
+            stage_timestamp: MicroTime(self.at),
+            annotations: std::mem::take(&mut self.told.annotations),
+        };
+        // Texts and numbers alone: nothing that could not be written.
+        let mut line = serde_json::to_vec(&written).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+}
+
+fn object_ref(on: &On, named: &Named) -> Option<Value> {
+    let On::Resource(resource) = on else { return None };
+    let or = |asked: &str, said: &str| if asked.is_empty() { said.to_string() } else { asked.to_string() };
+    let fields = [
+        ("resource", resource.plural.clone()),
+        ("namespace", or(&resource.namespace, &named.namespace)),
+        ("name", or(&resource.name, &named.name)),
+        ("uid", named.uid.clone()),
+        ("apiGroup", resource.group.clone()),
+        ("apiVersion", resource.version.clone()),
+        ("resourceVersion", named.resource_version.clone()),
+        ("subresource", resource.subresource.clone()),
+    ];
+    let said = fields.into_iter().filter(|(_, value)| !value.is_empty());
+    Some(Value::Object(said.map(|(field, value)| (field.to_string(), value.into())).collect()))
+}
+
+fn response_status(told: &Told) -> Option<Value> {
+    let code = told.code?;
+    let mut status = told.status.as_ref().and_then(|status| serde_json::to_value(&**status).ok());
+    let fields = status.get_or_insert_with(|| serde_json::json!({"metadata": {}})).as_object_mut()?;
+    fields.remove("kind");
+    fields.remove("apiVersion");
+    fields.insert("code".into(), code.into());
+    status
+}

@@ -1,0 +1,205 @@
+//! The file that a log is written to: its own user's alone, and begun anew when it is full.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Where events go, and how much is kept of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditFile {
+    /// Where; none = standard output, of which nothing is kept.
+    pub path: Option<PathBuf>,
+    /// A file that would become larger, in bytes, is put aside.
+    pub max_bytes: u64,
+    /// How many files that were put aside are kept; 0 = all.
+    pub max_backups: usize,
+    /// How long they are; zero = for ever.
+    pub max_age: Duration,
+}
+
+/// How a backup's time is written into its name; they sort by it.
+const TIME: &str = "%Y-%m-%dT%H-%M-%S%.3f";
+
+/// The open file.
+pub(super) struct Rotated {
+    of: AuditFile,
+    file: Option<File>,
+    length: u64,
+}
+
+impl Rotated {
+    /// Opens the file to add to it.
+    pub(super) fn open(of: AuditFile) -> io::Result<Self> {
+        let mut opened = Self { of, file: None, length: 0 };
+        opened.reopen()?;
+        Ok(opened)
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        let Some(path) = &self.of.path else { return Ok(()) };
+        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let length = file.metadata()?.len();
+        self.length = length;
+        // A line that a crash has cut short stays alone.
+        if length > 0 && file.metadata()?.is_file() {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+                self.length += 1;
+            }
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Adds a line.
+    pub(super) fn write(&mut self, line: &[u8], now: Timestamp) -> io::Result<()> {
+        if self.of.path.is_none() {
+            let mut out = io::stdout().lock();
+            return out.write_all(line).and_then(|()| out.flush());
+        }
+        let more = line.len() as u64;
+        if self.length > 0 && self.length + more > self.of.max_bytes {
+            self.rotate(now)?;
+        }
+        if self.file.is_none() {
+            self.reopen()?;
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        match file.write_all(line) {
+            Ok(()) => {
+                self.length += more;
+                Ok(())
+            }
+            Err(error) => {
+                // What is half a line there is ended when the file is opened again.
+                self.file = None;
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts the file aside and begins another; those that are too many or too old go.
+    fn rotate(&mut self, now: Timestamp) -> io::Result<()> {
+        let Some(path) = self.of.path.clone() else { return Ok(()) };
+        let mut at = now;
+        let mut aside = backup(&path, at);
+        while aside.exists() {
+            at += Duration::from_millis(1);
+            aside = backup(&path, at);
+        }
+        std::fs::rename(&path, &aside)?;
+        self.file = None;
+        self.reopen()?;
+        for old in self.outlived(&path, now)? {
+            std::fs::remove_file(old)?;
+        }
+        Ok(())
+    }
+
+    fn outlived(&self, path: &Path, now: Timestamp) -> io::Result<Vec<PathBuf>> {
+        let (stem, extension) = parts(path);
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let mut backups = Vec::new();
+        for entry in std::fs::read_dir(directory.unwrap_or_else(|| Path::new(".")))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let time = name.to_str().and_then(|name| {
+                let time = name.strip_prefix(&stem)?.strip_prefix('-')?.strip_suffix(&extension)?;
+                jiff::civil::DateTime::strptime(TIME, time).ok()
+            });
+            if let Some(time) = time.and_then(|time| time.to_zoned(TimeZone::UTC).ok()) {
+                backups.push((time.timestamp(), entry.path()));
+            }
+        }
+        backups.sort();
+        backups.reverse();
+        let too_old = |at: &Timestamp| {
+            !self.of.max_age.is_zero()
+                && now.duration_since(*at).unsigned_abs() > self.of.max_age
+                && *at < now
+        };
+        let is_outlived = |(i, (at, _)): &(usize, (Timestamp, PathBuf))| {
+            self.of.max_backups > 0 && *i >= self.of.max_backups || too_old(at)
+        };
+        let outlived = backups.into_iter().enumerate().filter(is_outlived);
+        Ok(outlived.map(|(_, (_, path))| path).collect())
+    }
+}
+
+/// `audit.log` → `audit-2026-11-23T06-01-41.123.log`.
+fn backup(path: &Path, at: Timestamp) -> PathBuf {
+    let (stem, extension) = parts(path);
+    path.with_file_name(format!("{stem}-{}{extension}", at.to_zoned(TimeZone::UTC).strftime(TIME)))
+}
+
+/// The name without its extension, and the extension with its dot.
+fn parts(path: &Path) -> (String, String) {
+    let text = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
+    let extension = text(path.extension()).map(|extension| format!(".{extension}"));
+    (text(path.file_stem()).unwrap_or_default(), extension.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_full_file_is_put_aside_and_the_oldest_go_api_19() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        let of = AuditFile {
+            path: Some(path.clone()),
+            max_bytes: 10,
+            max_backups: 2,
+            max_age: Duration::from_secs(100),
+        };
+        let mut file = Rotated::open(of.clone()).unwrap();
+        for (i, second) in [0, 0, 0, 0, 1].into_iter().enumerate() {
+            file.write(format!("line {i}\n").as_bytes(), at(second)).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 4\n");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let backups = ["audit-2023-11-14T22-13-20.002.log", "audit-2023-11-14T22-13-21.000.log"];
+        assert_eq!(names(directory.path()), [backups[0], backups[1], "audit.log"]);
+        let newest = std::fs::read_to_string(directory.path().join(backups[1])).unwrap();
+        assert_eq!(newest, "line 3\n");
+        std::fs::write(directory.path().join("audit-notes.log"), "somebody else's").unwrap();
+        file.write(b"line 5\n", at(150)).unwrap();
+        let kept = ["audit-2023-11-14T22-15-50.000.log", "audit-notes.log", "audit.log"];
+        assert_eq!(names(directory.path()), kept, "the others are too old");
+    }
+
+    #[test]
+    fn a_line_that_a_crash_has_cut_short_stays_alone_api_19() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit");
+        std::fs::write(&path, "whole\nha").unwrap();
+        let of =
+            AuditFile { path: Some(path.clone()), max_bytes: 100, max_backups: 0, max_age: Duration::ZERO };
+        let mut file = Rotated::open(of).unwrap();
+        file.write(b"next\n", at(0)).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole\nha\nnext\n");
+    }
+}

@@ -1,0 +1,175 @@
+//! The log itself: events wait in a queue, and a thread of its own writes them, one JSON document a line.
+//!
+//! Nothing is dropped while the file takes it: when the queue is full, the next requests wait before they begin. What the
+//! file does not take is counted, told of, and gone.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, oneshot};
+
+use super::attributes::Asked;
+use super::event::Event;
+use super::file::{AuditFile, Rotated};
+use super::policy::{AuditPolicy, Decision};
+use crate::context::PATIENCE;
+use crate::metrics::AuditMetrics;
+use crate::{Api, ApiError};
+use base::clock::Clock;
+
+/// Bytes of events that wait to be written before requests do.
+const MAX_QUEUED: usize = 64 << 20;
+/// Bytes of all answers that are kept until they have ended.
+const MAX_RESERVED: usize = 64 << 20;
+/// A file that takes nothing is told of so often.
+const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
+/// How long a stop waits for what is queued.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// A log of what was asked of the API, and of what came of it; a handle to it.
+#[derive(Clone)]
+pub struct AuditLog {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    policy: AuditPolicy,
+    clock: Clock,
+    metrics: AuditMetrics,
+    queue: Sender<Queued>,
+    level: Arc<Fill>,
+    reserved: Arc<AtomicUsize>,
+}
+
+enum Queued {
+    Event(Box<Event>, usize),
+    Flush(oneshot::Sender<()>),
+}
+
+/// How full the queue is.
+#[derive(Default)]
+struct Fill {
+    bytes: AtomicUsize,
+    /// Less than before.
+    sinks: Notify,
+}
+
+impl AuditLog {
+    /// Opens the file and starts to write to it what the policy wants of the requests to this API.
+    pub fn start(api: &Api, policy: AuditPolicy, to: AuditFile) -> io::Result<Self> {
+        let mut file = Rotated::open(to)?;
+        let (queue, queued) = mpsc::channel();
+        let (level, clock) = (Arc::<Fill>::default(), api.clock().clone());
+        let metrics = api.metrics().audit.clone();
+        let writer = {
+            let (level, clock, metrics) = (level.clone(), clock.clone(), metrics.clone());
+            move || run(&queued, &mut file, &level, &clock, &metrics)
+        };
+        std::thread::Builder::new().name("audit-log".into()).spawn(writer)?;
+        let inner = Inner { policy, clock, metrics, queue, level, reserved: Arc::default() };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Waits until there is room for what a further request will say.
+    pub(crate) async fn room(&self) -> Result<(), ApiError> {
+        let level = &self.inner.level;
+        let is_full = || level.bytes.load(Ordering::Acquire) >= MAX_QUEUED;
+        if !is_full() {
+            return Ok(());
+        }
+        let room = async {
+            loop {
+                let sinks = level.sinks.notified();
+                if !is_full() {
+                    return;
+                }
+                sinks.await;
+            }
+        };
+        let late = |_| {
+            self.inner.metrics.rejected();
+            ApiError::Timeout("the audit log cannot be written fast enough".into())
+        };
+        tokio::time::timeout(PATIENCE, room).await.map_err(late)
+    }
+
+    /// Waits until what was said so far is in the file, or it takes too long.
+    pub async fn flush(&self) {
+        let (done, written) = oneshot::channel();
+        if self.inner.queue.send(Queued::Flush(done)).is_ok() {
+            let _ = tokio::time::timeout(FLUSH, written).await;
+        }
+    }
+
+    pub(super) fn decide(&self, asked: &Asked) -> Decision {
+        let decision = self.inner.policy.decide(asked);
+        self.inner.metrics.decided(decision.level.name());
+        decision
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    pub(super) fn write(&self, event: Event) {
+        self.inner.metrics.event();
+        let weight = event.weight();
+        self.inner.level.bytes.fetch_add(weight, Ordering::AcqRel);
+        if self.inner.queue.send(Queued::Event(Box::new(event), weight)).is_err() {
+            self.inner.metrics.failed();
+        }
+    }
+
+    /// Room for an answer, of which nothing is taken yet.
+    pub(super) fn reserve(&self) -> Reserved {
+        Reserved { of: self.inner.reserved.clone(), bytes: 0 }
+    }
+}
+
+/// Room for an answer that is kept until it has ended; given back when dropped.
+pub(super) struct Reserved {
+    of: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Reserved {
+    /// Takes more, if there is so much left.
+    pub(super) fn grow(&mut self, bytes: usize) -> bool {
+        let fits = |all: usize| all.checked_add(bytes).filter(|all| *all <= MAX_RESERVED);
+        let grown = self.of.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok();
+        self.bytes += if grown { bytes } else { 0 };
+        grown
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// Writes until nobody can say anything any more.
+fn run(queued: &Receiver<Queued>, file: &mut Rotated, level: &Fill, clock: &Clock, metrics: &AuditMetrics) {
+    let mut complained: Option<Duration> = None;
+    while let Ok(next) = queued.recv() {
+        match next {
+            Queued::Flush(done) => drop(done.send(())),
+            Queued::Event(event, weight) => {
+                if let Err(error) = file.write(&event.line(), clock.now()) {
+                    metrics.failed();
+                    let now = clock.monotonic();
+                    if complained.is_none_or(|at| now.saturating_sub(at) >= COMPLAIN_EVERY) {
+                        tracing::error!("the audit log cannot be written, events are lost: {error}");
+                        complained = Some(now);
+                    }
+                }
+                level.bytes.fetch_sub(weight, Ordering::AcqRel);
+                level.sinks.notify_waiters();
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Telling the audit log of requests: as they come, once it is known who asks, and as they are answered.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, USER_AGENT};
+use hyper::body::{Frame, SizeHint};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+
+use super::body;
+use super::connection::{PeerAddress, Taken};
+use super::request_info::RequestInfo;
+use super::respond::AUDIT_ID;
+use crate::ApiError;
+use crate::audit::{Asked, AuditLog, Came, On, Trail};
+use crate::authorization::Decision;
+use crate::identity::User;
+
+/// An id that a client gives is cut off here, as in Kubernetes.
+const MAX_ID: usize = 64;
+/// What is said of where a request comes from is cut off here.
+const MAX_SOURCES: usize = 16;
+/// What a client says of itself is cut off here, in bytes.
+const MAX_USER_AGENT: usize = 1024;
+
+/// A request has come.
+pub(super) fn begin(log: &AuditLog, now: Timestamp, request: &Request) -> Trail {
+    let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let id = text(AUDIT_ID).filter(|id| !id.is_empty()).map(|id| id.chars().take(MAX_ID).collect());
+    let agent = text(USER_AGENT).unwrap_or_default();
+    Trail::begin(
+        log.clone(),
+        Came {
+            id: id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
+            at: now,
+            uri: request.uri().path_and_query().map_or_else(String::new, ToString::to_string),
+            user_agent: agent.chars().take(MAX_USER_AGENT).collect(),
+            sources: sources(request),
+        },
+    )
+}
+
+/// Where a request says that it comes from, and where it does come from: Kubernetes' `SourceIPs`.
+fn sources(request: &Request) -> Vec<IpAddr> {
+    const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
+    const REAL: HeaderName = HeaderName::from_static("x-real-ip");
+    let peer = request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| *address);
+    let said = |name: HeaderName| {
+        let values = request.headers().get_all(name).iter().filter_map(|value| value.to_str().ok());
+        let addresses = values.flat_map(|value| value.split(',')).filter_map(|text| text.trim().parse().ok());
+        addresses.take(MAX_SOURCES).collect::<Vec<IpAddr>>()
+    };
+    let mut sources = said(FORWARDED);
+    sources.extend(said(REAL).first().filter(|address| !sources.contains(address)));
+    sources.extend(peer.filter(|address| sources.last() != Some(address)));
+    sources
+}
+
+/// What is asked, by `user`, or by nobody who has shown who they are.
+pub(super) fn asked(info: Result<RequestInfo, ApiError>, request: &Request, user: Option<&User>) -> Asked {
+    let user = user.cloned().map(Arc::new);
+    match info {
+        Ok(info) => info.audited(user),
+        // A path that cannot be read names no resource.
+        Err(_) => Asked {
+            verb: request.method().as_str().to_ascii_lowercase(),
+            user,
+            on: On::Path(request.uri().path().into()),
+        },
+    }
+}
+
+/// Whether the request may be made, and why.
+pub(super) fn decided(trail: &Trail, decision: &Decision) {
+    trail.annotate("authorization.k8s.io/decision", if decision.allowed { "allow" } else { "forbid" });
+    trail.annotate("authorization.k8s.io/reason", decision.reason.as_str());
+}
+
+/// There is an answer.
+pub(super) fn answered(trail: &Trail, response: Response) -> Response {
+    let status = response.extensions().get::<Arc<Status>>().cloned();
+    trail.answered(response.status().as_u16(), status);
+    if !trail.keeps_answer() || response.extensions().get::<Taken>().is_some() {
+        return response;
+    }
+    let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    trail.answer_begins(media_type.unwrap_or_default(), body::value_of);
+    response.map(|inner| Body::new(Kept { inner, trail: trail.clone() }))
+}
+
+/// An answer that is kept as it is taken.
+struct Kept {
+    inner: Body,
+    trail: Trail,
+}
+
+impl hyper::body::Body for Kept {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.trail.answers(data);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

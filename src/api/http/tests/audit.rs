@@ -1,0 +1,293 @@
+//! What the audit log tells of requests (API-19).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::StreamExt;
+
+use super::*;
+use crate::audit::{AuditFile, AuditLog, AuditPolicy};
+
+struct Audited {
+    client: Client,
+    log: AuditLog,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Audited {
+    /// Of the requests of a cluster with the namespace `default`.
+    async fn by(rules: &str) -> Self {
+        let policy = format!(
+            "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: {rules}"
+        );
+        Self::with(AuditPolicy::read(&policy).unwrap()).await
+    }
+
+    async fn with(policy: AuditPolicy) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        let mut client = Client::new().await;
+        let file = AuditFile {
+            path: Some(path.clone()),
+            max_bytes: 1 << 30,
+            max_backups: 0,
+            max_age: Duration::ZERO,
+        };
+        let log = AuditLog::start(client.server.api(), policy, file).unwrap();
+        client.server = client.server.audited_by(log.clone());
+        Self { client, log, path, _directory: directory }
+    }
+
+    /// All that is written.
+    async fn events(&self) -> Vec<Value> {
+        self.log.flush().await;
+        let text = std::fs::read_to_string(&self.path).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    async fn last(&self) -> Value {
+        self.events().await.pop().unwrap()
+    }
+
+    /// Sends a request with these headers, and takes its answer whole.
+    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> http::response::Parts {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.client.server.handle(request.body(Body::empty()).unwrap()).await;
+        let (parts, body) = response.into_parts();
+        axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        parts
+    }
+}
+
+#[tokio::test]
+async fn who_asked_for_what_and_how_it_went_api_19() {
+    let audited = Audited::by("[{level: Metadata}]").await;
+    let client = &audited.client;
+    client
+        .post(&format!("{MAPS}?fieldManager=me"), &json!({"metadata": {"name": "a"}, "data": {"k": "v"}}))
+        .await;
+    let event = audited.last().await;
+    let (received, stage) = (event["requestReceivedTimestamp"].clone(), event["stageTimestamp"].clone());
+    assert_eq!(received.as_str().unwrap().len(), "2026-11-21T00:00:00.000000Z".len(), "{received}");
+    let id = event["auditID"].clone();
+    assert_eq!(id.as_str().unwrap().len(), 36);
+    let expected = json!({
+        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": id,
+        "stage": "ResponseComplete", "requestURI": "/api/v1/namespaces/default/configmaps?fieldManager=me",
+        "verb": "create",
+        "user": {"username": "podium-admin", "groups": ["system:masters", "system:authenticated"]},
+        "objectRef": {"resource": "configmaps", "namespace": "default", "name": "a", "apiVersion": "v1"},
+        "responseStatus": {"metadata": {}, "code": 201},
+        "requestReceivedTimestamp": received, "stageTimestamp": stage,
+        "annotations": {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""},
+    });
+    assert_eq!(event, expected);
+    client.get("/apis/apps/v1/namespaces/default/deployments/none/scale").await;
+    let event = audited.last().await;
+    let of = json!({"resource": "deployments", "namespace": "default", "name": "none", "apiGroup": "apps",
+        "apiVersion": "v1", "subresource": "scale"});
+    assert_eq!((&event["verb"], &event["objectRef"]), (&json!("get"), &of));
+    let status = &event["responseStatus"];
+    assert_eq!(
+        (&status["status"], &status["reason"], &status["code"]),
+        (&json!("Failure"), &json!("NotFound"), &json!(404))
+    );
+    assert_eq!((status.get("kind"), status["details"]["name"].as_str()), (None, Some("none")));
+    client.delete(&format!("{MAPS}/a"), &json!({})).await;
+    assert_eq!(audited.last().await["responseStatus"]["status"], "Success");
+    client.get("/healthz?verbose").await;
+    let event = audited.last().await;
+    assert_eq!((&event["verb"], &event["requestURI"]), (&json!("get"), &json!("/healthz?verbose")));
+    assert_eq!(event.get("objectRef"), None);
+    assert_eq!(event.get("requestObject"), None);
+}
+
+#[tokio::test]
+async fn who_is_refused_and_who_acts_as_others_is_told_api_19() {
+    let audited = Audited::by("[{level: Metadata}]").await;
+    let token = format!("Bearer {TOKEN}");
+    audited.ask("GET", MAPS, &[("authorization", "Bearer nobody's")]).await;
+    let event = audited.last().await;
+    assert_eq!((&event["user"], &event["responseStatus"]["code"]), (&json!({}), &json!(401)));
+    let headers = [
+        ("authorization", token.as_str()),
+        ("impersonate-user", "jo"),
+        ("user-agent", "kubectl/v1"),
+        ("x-forwarded-for", "10.1.2.3, nonsense, 10.1.2.4"),
+        ("audit-id", "mine"),
+    ];
+    let parts = audited.ask("GET", MAPS, &headers).await;
+    let event = audited.last().await;
+    assert_eq!((parts.status.as_u16(), &parts.headers["audit-id"]), (403, &"mine".parse().unwrap()));
+    assert_eq!((&event["auditID"], &event["userAgent"]), (&json!("mine"), &json!("kubectl/v1")));
+    assert_eq!(event["user"]["username"], "podium-admin");
+    assert_eq!(event["impersonatedUser"], json!({"username": "jo", "groups": ["system:authenticated"]}));
+    assert_eq!(event["sourceIPs"], json!(["10.1.2.3", "10.1.2.4"]));
+    assert_eq!(event["annotations"]["authorization.k8s.io/decision"], "forbid");
+    assert!(event["responseStatus"]["message"].as_str().unwrap().contains("User \"jo\" cannot list"));
+    let long = "x".repeat(100);
+    let parts = audited.ask("GET", "/version", &[("audit-id", &long)]).await;
+    assert_eq!(parts.headers["audit-id"].len(), 64);
+    assert_eq!(audited.last().await["user"]["username"], "system:anonymous");
+}
+
+#[tokio::test]
+async fn bodies_are_told_as_the_policy_has_it_api_19() {
+    let audited = Audited::by(
+        "[{level: RequestResponse, resources: [{resources: [configmaps]}], omitManagedFields: true}, \
+          {level: Request, resources: [{resources: [secrets]}]}, {level: None}]",
+    )
+    .await;
+    let client = &audited.client;
+    let map = json!({"metadata": {"name": "a"}, "data": {"k": "v"}});
+    client.post(MAPS, &map).await;
+    let event = audited.last().await;
+    assert_eq!((&event["requestObject"], &event["responseObject"]["data"]["k"]), (&map, &json!("v")));
+    assert_eq!(event["responseObject"]["metadata"].get("managedFields"), None);
+    // As patches were sent; what is YAML becomes JSON.
+    let a = format!("{MAPS}/a");
+    client.patch(&a, MERGE, &json!({"data": {"k": "w"}})).await;
+    assert_eq!(audited.last().await["requestObject"], json!({"data": {"k": "w"}}));
+    let apply = "apiVersion: v1\nkind: ConfigMap\ndata: {k: x}\n";
+    let applied = format!("{a}?fieldManager=me&force=true");
+    assert_eq!(client.send("PATCH", &applied, "application/apply-patch+yaml", apply.into()).await.code, 200);
+    let event = audited.last().await;
+    assert_eq!((&event["verb"], &event["requestObject"]["data"]["k"]), (&json!("patch"), &json!("x")));
+    // However the client wants to read it.
+    let token = format!("Bearer {TOKEN}");
+    for accept in [
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+        "application/vnd.kubernetes.protobuf,application/json",
+    ] {
+        let headers = [("authorization", token.as_str()), ("accept", accept), ("accept-encoding", "gzip")];
+        for path in [a.as_str(), MAPS] {
+            assert_eq!(audited.ask("GET", path, &headers).await.status, 200, "{accept}");
+            let event = audited.last().await;
+            let object = &event["responseObject"];
+            let one = if path == MAPS { &object["items"][0] } else { object };
+            assert_eq!(one["data"]["k"], "x", "{accept} {path}: {event}");
+            assert_eq!(one["metadata"].get("managedFields"), None, "{accept} {path}");
+        }
+    }
+    let table =
+        [("authorization", token.as_str()), ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    audited.ask("GET", MAPS, &table).await;
+    let event = audited.last().await;
+    assert_eq!(event["responseObject"]["kind"], "Table");
+    assert_eq!(event["responseObject"]["rows"][0]["object"]["metadata"].get("managedFields"), None);
+    client.delete(&a, &json!({"gracePeriodSeconds": 0})).await;
+    assert_eq!(audited.last().await["requestObject"], json!({"gracePeriodSeconds": 0}));
+    client.post("/api/v1/namespaces/default/secrets", &json!({"metadata": {"name": "s"}})).await;
+    let event = audited.last().await;
+    assert_eq!(
+        (event["requestObject"]["metadata"]["name"].as_str(), event.get("responseObject")),
+        (Some("s"), None)
+    );
+    let before = audited.events().await.len();
+    client.get(PODS).await;
+    assert_eq!(audited.events().await.len(), before, "nothing of what no rule wants");
+}
+
+#[tokio::test]
+async fn what_lasts_is_told_as_it_begins_and_as_it_ends_api_19() {
+    let audited = Audited::with(
+        AuditPolicy::read("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]")
+            .unwrap(),
+    )
+    .await;
+    let request = Request::builder().uri(format!("{MAPS}?watch=1"));
+    let request = request.header(AUTHORIZATION, format!("Bearer {TOKEN}")).body(Body::empty()).unwrap();
+    let response = audited.client.server.handle(request).await;
+    let mut events = response.into_body().into_data_stream();
+    audited.client.post(MAPS, &json!({"metadata": {"name": "a"}})).await;
+    assert!(events.next().await.is_some());
+    let told = |events: Vec<Value>| -> Vec<(String, String)> {
+        let watches = events.into_iter().filter(|event| event["verb"] == "watch");
+        watches
+            .map(|e| (e["stage"].as_str().unwrap().into(), e["responseStatus"]["code"].to_string()))
+            .collect()
+    };
+    let begun = [("RequestReceived", "null"), ("ResponseStarted", "200")].map(|(a, b)| (a.into(), b.into()));
+    assert_eq!(told(audited.events().await), begun);
+    drop(events);
+    let last = audited.last().await;
+    assert_eq!((&last["verb"], &last["stage"]), (&json!("watch"), &json!("ResponseComplete")));
+    assert_eq!(last.get("responseObject"), None);
+}
+
+#[tokio::test]
+async fn admission_tells_what_it_found_api_16() {
+    let audited = Audited::by("[{level: Metadata, verbs: [create]}]").await;
+    let client = &audited.client;
+    let labels = json!({"metadata": {"name": "safe", "labels": {
+        "pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "restricted",
+        "pod-security.kubernetes.io/warn": "privileged"}}});
+    assert_eq!(client.post("/api/v1/namespaces", &labels).await.code, 201);
+    let policy = json!({"metadata": {"name": "p.example.com"}, "spec": {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+            "resources": ["pods"]}]},
+        "validations": [{"expression": "true"}, {"expression": "object.metadata.name != 'a'", "message": "not a"}],
+        "auditAnnotations": [{"key": "image", "valueExpression": "object.spec.containers[0].image"},
+            {"key": "none", "valueExpression": "object.metadata.name == 'b' ? 'b' : null"}]}});
+    let admission = "/apis/admissionregistration.k8s.io/v1";
+    assert_eq!(client.post(&format!("{admission}/validatingadmissionpolicies"), &policy).await.code, 201);
+    let binding = json!({"metadata": {"name": "b"}, "spec": {"policyName": "p.example.com",
+        "validationActions": ["Audit"]}});
+    assert_eq!(
+        client.post(&format!("{admission}/validatingadmissionpolicybindings"), &binding).await.code,
+        201
+    );
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "busybox"}]}});
+    let made = client.post("/api/v1/namespaces/safe/pods?dryRun=All", &pod).await;
+    assert_eq!((made.code, made.warnings.len()), (201, 0), "{made:?}");
+    let annotations = audited.last().await["annotations"].take();
+    assert_eq!(annotations["pod-security.kubernetes.io/enforce-policy"], "baseline:latest");
+    let violations = annotations["pod-security.kubernetes.io/audit-violations"].as_str().unwrap();
+    assert!(violations.starts_with("would violate PodSecurity \"restricted:latest\": "), "{violations}");
+    let failures = annotations["validation.policy.admission.k8s.io/validation_failure"].as_str().unwrap();
+    let failures: Value = serde_json::from_str(failures).unwrap();
+    let expected = json!([{"message": "not a", "policy": "p.example.com", "binding": "b", "expressionIndex": 1,
+        "validationActions": ["Audit"]}]);
+    assert_eq!(failures, expected);
+    assert_eq!(annotations["p.example.com/image"], "busybox");
+    assert_eq!(annotations.get("p.example.com/none"), None);
+    client
+        .post("/apis/batch/v1beta1/namespaces/safe/cronjobs?dryRun=All", &json!({"metadata": {"name": "c"}}))
+        .await;
+    let annotations = audited.last().await["annotations"].take();
+    assert_eq!(
+        (&annotations["k8s.io/deprecated"], &annotations["k8s.io/removed-release"]),
+        (&json!("true"), &json!("1.25"))
+    );
+}
+
+#[tokio::test]
+async fn an_annotation_that_cannot_be_made_refuses_where_the_policy_is_strict_api_16() {
+    let client = Client::new().await;
+    let admission = "/apis/admissionregistration.k8s.io/v1";
+    let binding =
+        json!({"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+    assert_eq!(
+        client.post(&format!("{admission}/validatingadmissionpolicybindings"), &binding).await.code,
+        201
+    );
+    let policies = format!("{admission}/validatingadmissionpolicies");
+    for (failure_policy, code) in [("Fail", 422), ("Ignore", 201)] {
+        let policy = json!({"metadata": {"name": "p"}, "spec": {
+            "failurePolicy": failure_policy,
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["configmaps"]}]},
+            "auditAnnotations": [{"key": "k", "valueExpression": "object.data['none']"}]}});
+        assert_eq!(client.post(&policies, &policy).await.code, 201);
+        let made = client.post(&format!("{MAPS}?dryRun=All"), &json!({"metadata": {"name": "a"}})).await;
+        assert_eq!(made.code, code, "{failure_policy}: {made:?}");
+        assert_eq!(client.delete(&format!("{policies}/p"), &json!({})).await.code, 200);
+    }
+}

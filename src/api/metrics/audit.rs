@@ -1,0 +1,62 @@
+//! What is counted of the audit log.
+
+use prometheus::{IntCounter, IntCounterVec};
+
+use super::family::{About, Families};
+
+/// The families.
+#[derive(Clone, Debug)]
+pub(crate) struct AuditMetrics {
+    events: IntCounter,
+    errors: IntCounterVec,
+    rejected: IntCounter,
+    levels: IntCounterVec,
+}
+
+impl AuditMetrics {
+    pub(super) fn new(families: &Families) -> Self {
+        let events = About::alpha(
+            "apiserver_audit_event_total",
+            "Counter of audit events generated and sent to the audit backend.",
+        );
+        let errors = About::alpha(
+            "apiserver_audit_error_total",
+            "Counter of audit events that failed to be audited properly. Plugin identifies the plugin affected by the \
+             error.",
+        );
+        let rejected = About::alpha(
+            "apiserver_audit_requests_rejected_total",
+            "Counter of apiserver requests rejected due to an error in audit logging backend.",
+        );
+        let levels = About::alpha(
+            "apiserver_audit_level_total",
+            "Counter of policy levels for audit events (1 per request).",
+        );
+        Self {
+            events: families.counters(events, &[]).with_label_values::<&str>(&[]),
+            errors: families.counters(errors, &["plugin"]),
+            rejected: families.counters(rejected, &[]).with_label_values::<&str>(&[]),
+            levels: families.counters(levels, &["level"]),
+        }
+    }
+
+    /// An event was made.
+    pub(crate) fn event(&self) {
+        self.events.inc();
+    }
+
+    /// An event could not be written.
+    pub(crate) fn failed(&self) {
+        self.errors.with_label_values(&["log"]).inc();
+    }
+
+    /// A request was refused, as its event could not have been written.
+    pub(crate) fn rejected(&self) {
+        self.rejected.inc();
+    }
+
+    /// How much is to be written of a request.
+    pub(crate) fn decided(&self, level: &str) {
+        self.levels.with_label_values(&[level]).inc();
+    }
+}

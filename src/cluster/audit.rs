@@ -1,0 +1,83 @@
+//! The audit log: where it goes and what is written, by flags or the config file.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::StartError;
+use api::Api;
+use api::audit::{AuditFile, AuditLog, AuditPolicy};
+
+/// Standard output.
+const STDOUT: &str = "-";
+/// Where nothing is said: as much a file as Kubernetes', of which ten are kept, so that no disk fills up.
+const MAX_SIZE_MEGABYTES: u64 = 100;
+const MAX_BACKUPS: usize = 10;
+
+/// What of the API's requests is written, and where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(crate) struct AuditConfig {
+    /// The file, or `-` for standard output; none = nothing is written.
+    pub(crate) log_path: Option<PathBuf>,
+    /// A `Policy` of `audit.k8s.io/v1`; none = who asked for what, of every request.
+    pub(crate) policy_file: Option<PathBuf>,
+    /// A file that would become larger is put aside.
+    pub(crate) max_size_megabytes: u64,
+    /// So many of those are kept; 0 = all.
+    pub(crate) max_backups: usize,
+    /// For so many days; 0 = for ever.
+    pub(crate) max_age_days: u32,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self {
+            log_path: None,
+            policy_file: None,
+            max_size_megabytes: MAX_SIZE_MEGABYTES,
+            max_backups: MAX_BACKUPS,
+            max_age_days: 0,
+        }
+    }
+}
+
+impl AuditConfig {
+    /// Whether it goes where a console shows itself.
+    pub(crate) fn is_on_screen(&self) -> bool {
+        self.log_path.as_deref() == Some(Path::new(STDOUT))
+    }
+
+    /// Opens the log, if there is to be one.
+    pub(super) fn start(&self, api: &Api) -> Result<Option<AuditLog>, StartError> {
+        let Some(path) = &self.log_path else {
+            return match &self.policy_file {
+                None => Ok(None),
+                Some(_) => Err(StartError::Audit {
+                    what: "the policy is of no use".into(),
+                    reason: "there is no log; name its file with --audit-log-path".into(),
+                }),
+            };
+        };
+        let policy = match &self.policy_file {
+            None => AuditPolicy::default(),
+            Some(file) => {
+                let failed = |reason: String| StartError::Audit { what: file.display().to_string(), reason };
+                let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+                AuditPolicy::read(&text).map_err(|error| failed(error.to_string()))?
+            }
+        };
+        let to = AuditFile {
+            path: (!self.is_on_screen()).then(|| path.clone()),
+            max_bytes: self.max_size_megabytes.saturating_mul(1 << 20),
+            max_backups: self.max_backups,
+            max_age: Duration::from_hours(24) * self.max_age_days,
+        };
+        let log = AuditLog::start(api, policy, to).map_err(|error| StartError::Audit {
+            what: path.display().to_string(),
+            reason: error.to_string(),
+        })?;
+        Ok(Some(log))
+    }
+}
