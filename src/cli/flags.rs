@@ -56,34 +56,34 @@ pub(super) struct ClusterArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditArgs {
     /// Write who asks the API for what to this file, or - for stdout, one event a line.
-    #[arg(long, value_name = "FILE")]
-    pub(super) audit_log_path: Option<PathBuf>,
+    #[arg(long = "audit-log-path", value_name = "FILE")]
+    pub(super) log_path: Option<PathBuf>,
     /// What of which requests is written: a Policy of audit.k8s.io/v1 [default: of all who asked for what].
-    #[arg(long, value_name = "FILE")]
-    pub(super) audit_policy_file: Option<PathBuf>,
+    #[arg(long = "audit-policy-file", value_name = "FILE")]
+    pub(super) policy_file: Option<PathBuf>,
     /// Megabytes after which a log is put aside and begun anew [default: 100].
-    #[arg(long, value_name = "MEGABYTES", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) audit_log_maxsize: Option<u64>,
+    #[arg(long = "audit-log-maxsize", value_name = "MEGABYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) log_maxsize: Option<u64>,
     /// How many logs that were put aside are kept, 0 = all [default: 10].
-    #[arg(long, value_name = "N")]
-    pub(super) audit_log_maxbackup: Option<usize>,
+    #[arg(long = "audit-log-maxbackup", value_name = "N")]
+    pub(super) log_maxbackup: Option<usize>,
     /// For how many days, 0 = for ever [default: 0].
-    #[arg(long, value_name = "DAYS")]
-    pub(super) audit_log_maxage: Option<u32>,
+    #[arg(long = "audit-log-maxage", value_name = "DAYS")]
+    pub(super) log_maxage: Option<u32>,
 }
 
 impl AuditArgs {
     /// What the flags say goes before what the config file says.
     pub(super) fn apply_to(&self, config: &mut AuditConfig) {
-        if let Some(path) = &self.audit_log_path {
+        if let Some(path) = &self.log_path {
             config.log_path = Some(path.clone());
         }
-        if let Some(file) = &self.audit_policy_file {
+        if let Some(file) = &self.policy_file {
             config.policy_file = Some(file.clone());
         }
-        config.max_size_megabytes = self.audit_log_maxsize.unwrap_or(config.max_size_megabytes);
-        config.max_backups = self.audit_log_maxbackup.unwrap_or(config.max_backups);
-        config.max_age_days = self.audit_log_maxage.unwrap_or(config.max_age_days);
+        config.max_size_megabytes = self.log_maxsize.unwrap_or(config.max_size_megabytes);
+        config.max_backups = self.log_maxbackup.unwrap_or(config.max_backups);
+        config.max_age_days = self.log_maxage.unwrap_or(config.max_age_days);
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct AuditConfig {
     pub(crate) log_path: Option<PathBuf>,
     /// A `Policy` of `audit.k8s.io/v1`; none = who asked for what, of every request.
     pub(crate) policy_file: Option<PathBuf>,
-    /// A file that would become larger is put aside.
+    /// A file that would become larger is put aside; 0 = the default.
     pub(crate) max_size_megabytes: u64,
     /// So many of those are kept; 0 = all.
     pub(crate) max_backups: usize,
@@ -68,9 +68,13 @@ impl AuditConfig {
                 AuditPolicy::read(&text).map_err(|error| failed(error.to_string()))?
             }
         };
+        let megabytes = match self.max_size_megabytes {
+            0 => MAX_SIZE_MEGABYTES,
+            megabytes => megabytes,
+        };
         let to = AuditFile {
             path: (!self.is_on_screen()).then(|| path.clone()),
-            max_bytes: self.max_size_megabytes.saturating_mul(1 << 20),
+            max_bytes: megabytes.saturating_mul(1 << 20),
             max_backups: self.max_backups,
             max_age: Duration::from_hours(24) * self.max_age_days,
         };
