@@ -3,11 +3,14 @@
 
 mod authority;
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use rcgen::{
     CertificateSigningRequestParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::oid_registry::OID_X509_ORGANIZATION_NAME;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
@@ -43,11 +46,19 @@ pub fn parsed(pem: &[u8]) -> Result<CertificateRequest, String> {
     let subject = &request.certification_request_info.subject;
     let text =
         |value: &x509_parser::x509::AttributeTypeAndValue<'_>| value.as_str().ok().map(ToString::to_string);
-    let organizations: Vec<String> = subject.iter_organization().filter_map(text).collect();
-    if organizations.len() > 1 {
-        // The library that writes certificates keeps one of each.
-        return Err("a certificate of more than one organization cannot be made here".into());
+    // The library that writes certificates keeps the last of each: what was judged would not be what is signed.
+    let mut seen = HashSet::new();
+    if let Some(twice) =
+        subject.iter_attributes().find(|value| !seen.insert(value.attr_type().to_id_string()))
+    {
+        return Err(match twice.attr_type() {
+            oid if *oid == OID_X509_ORGANIZATION_NAME => {
+                "a certificate of more than one organization cannot be made here".into()
+            }
+            oid => format!("a certificate whose subject has more than one {oid} cannot be made here"),
+        });
     }
+    let organizations: Vec<String> = subject.iter_organization().filter_map(text).collect();
     let params = CertificateSigningRequestParams::from_der(&block.contents.as_slice().into())
         .map_err(|error| error.to_string())?;
     let common_name = subject.iter_common_name().next().and_then(text).unwrap_or_default();
@@ -157,6 +168,24 @@ mod tests {
 
     fn usages(text: &str) -> Vec<String> {
         text.split(", ").map(Into::into).collect()
+    }
+
+    /// The first was judged, and the last was signed.
+    #[test]
+    fn a_subject_has_one_common_name_api_15() {
+        const TWO: &str = "\
+-----BEGIN CERTIFICATE REQUEST-----
+MIG+MHICAQAwPzEVMBMGA1UECgwMc3lzdGVtOm5vZGVzMRcwFQYDVQQDDA5zeXN0
+ZW06bm9kZTpuMTENMAsGA1UEAwwEamFuZTAqMAUGAytlcAMhAPobWffi8WAfcdyR
+OTVKaCS3LRbOFKLWNgMYLnxGV5RNoAAwBQYDK2VwA0EAiSgUVub1gPhTnN/IqfeQ
+eWTza4dpZ2frWb1U9Xd+RgPplVPHH8UmRXzy/ZfIuUNee7h9BKXnSgD+xbtVvaQ6
+Cg==
+-----END CERTIFICATE REQUEST-----
+";
+        assert_eq!(
+            parsed(TWO.as_bytes()).err().as_deref(),
+            Some("a certificate whose subject has more than one 2.5.4.3 cannot be made here")
+        );
     }
 
     #[test]

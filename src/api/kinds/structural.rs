@@ -215,7 +215,8 @@ impl Structural {
         }
     }
 
-    /// `allOf`, `anyOf`, `oneOf`, `not`.
+    /// `allOf`, `anyOf`, `oneOf`, `not`. Whether one of several holds is asked of the value as it is: what was so before
+    /// would hold in each, or in none.
     fn validate_junctors(
         &self,
         schema: &JSONSchemaProps,
@@ -226,7 +227,7 @@ impl Structural {
     ) {
         let holds = |schema: &JSONSchemaProps| {
             let mut errors = FieldErrors::default();
-            self.validate_value(schema, value, old, path, &mut errors);
+            self.validate_value(schema, value, None, path, &mut errors);
             errors.count() == 0
         };
         for all in schema.all_of.iter().flatten() {
@@ -624,6 +625,29 @@ mod tests {
             (json!({"any": {"z": "1"}}), json!({"any": {"z": "2"}}), "data spec.any"),
         ] {
             assert_eq!(faults(spec(old.clone()), spec(new.clone())), expected, "{old} {new}");
+        }
+        // Which branch of a union it is does not depend on what has changed.
+        let schema = of(&json!({"type": "object", "properties": {"spec": {"type": "object",
+            "properties": {"type": {"type": "string"}, "a": {"type": "integer"}, "b": {"type": "integer"},
+                "x": {"type": "integer"}},
+            "oneOf": [{"properties": {"type": {"enum": ["A"]}}}, {"properties": {"type": {"enum": ["B"]}}}],
+            "not": {"properties": {"x": {"maximum": 5}}, "required": ["x"]},
+            "anyOf": [{"properties": {"a": {"minimum": 5}}, "required": ["a"]},
+                {"properties": {"b": {"minimum": 5}}, "required": ["b"]}]}}}));
+        let count = |old: Value, new: Value| {
+            let mut errors = FieldErrors::default();
+            schema.validate(&fields(new), Some(&fields(old)), &mut errors);
+            errors.into_vec().len()
+        };
+        let union = |a: i64, b: i64, x: i64| json!({"type": "A", "a": a, "b": b, "x": x});
+        for (old, new, expected) in [
+            (union(9, 1, 10), union(9, 2, 10), 0),
+            (union(9, 1, 10), union(9, 1, 11), 0),
+            (union(1, 7, 10), union(1, 1, 10), 1),
+            (union(9, 1, 1), union(9, 1, 2), 1),
+            (union(9, 1, 1), union(9, 1, 1), 0),
+        ] {
+            assert_eq!(count(old.clone(), new.clone()), expected, "{old} {new}");
         }
         // An object that lacks something is refused as soon as it is another one.
         assert_eq!(faults(json!({"size": 1}), json!({"size": 1})), "data");
