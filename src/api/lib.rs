@@ -123,6 +123,7 @@ struct Inner {
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
     webhooks: admission::Webhooks,
+    flows: flow_control::Flows,
     metrics: metrics::Metrics,
     caller: webhook_client::Caller,
     converted: conversion::Cache,
@@ -137,6 +138,9 @@ impl Api {
         let addresses = addresses::Allocator::new(config.service_range);
         let kinds = kinds::Registry::new(config.legacy_versions);
         let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::ephemeral()));
+        let metrics = metrics::Metrics::default();
+        let flows =
+            flow_control::Flows::new(config.limits.requests_in_flight, clock.clone(), metrics.flows.clone());
         let inner = Inner {
             store,
             clock,
@@ -153,7 +157,8 @@ impl Api {
             signer,
             bindings: authorization::Bindings::default(),
             webhooks: admission::Webhooks::default(),
-            metrics: metrics::Metrics::default(),
+            metrics,
+            flows,
             caller: webhook_client::Caller::default(),
             converted: conversion::Cache::default(),
             usage: RwLock::default(),
@@ -169,6 +174,11 @@ impl Api {
     #[must_use]
     pub fn acting_as(&self, manager: &'static str) -> Self {
         Self { inner: self.inner.clone(), manager }
+    }
+
+    /// The seats of requests.
+    pub(crate) fn flows(&self) -> &flow_control::Flows {
+        &self.inner.flows
     }
 
     /// The cluster's clock.
@@ -197,6 +207,7 @@ impl Api {
         self.definition_stored(object);
         self.inner.webhooks.object_stored(object);
         self.inner.policies.object_stored(object);
+        self.inner.flows.object_stored(object);
         self.end_series_of(object);
     }
 

@@ -19,6 +19,7 @@ mod deployment;
 mod disruption;
 mod endpoints;
 mod failed_pod_back_off;
+mod flow_schema;
 mod garbage;
 mod hash;
 mod history;

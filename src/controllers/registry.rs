@@ -35,6 +35,7 @@ const ALL: &[(&str, Start)] = &[
     ("certificatesigningrequest-signing-controller", super::certificate::start_signer),
     ("certificatesigningrequest-cleaner-controller", super::certificate::start_cleaner),
     ("clusterrole-aggregation-controller", super::cluster_role_aggregation::start),
+    ("flow-schema-controller", super::flow_schema::start),
     ("podgc", super::pod_gc::start),
     ("nodelifecycle", super::node_lifecycle::start),
     ("taint-eviction-controller", super::taint_eviction::start),

@@ -155,6 +155,9 @@ pub struct Limits {
     pub active_pods: Option<usize>,
     /// Events that are kept; 0 = no limit, none = 10 000. Beyond it those go that last happened longest ago.
     pub events: Option<usize>,
+    /// Requests that are answered at once, of all but the cluster's owner: the seats of API Priority and Fairness; 0 = no
+    /// limit, none = 600, as kube-apiserver's `--max-requests-inflight` and `--max-mutating-requests-inflight` together.
+    pub requests_in_flight: Option<usize>,
     /// Bytes of all objects as JSON; 0 = no limit, none = 512 MiB. etcd has `--quota-backend-bytes`, 2 GiB, on a disk;
     /// here they are held in memory, with two or three times as much as their text.
     pub store_bytes: Option<usize>,

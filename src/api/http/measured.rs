@@ -195,7 +195,7 @@ fn of_resource(
     let is_one = target.name.is_some();
     let verb = match (plain.verb, target.subresource) {
         (_, Some(Exec | Attach | PortForward | Proxy)) => "CONNECT",
-        ("GET", None) if target.watched || query.flag("watch") => {
+        ("GET", None) if target.is_watch(request.method(), query) => {
             if query.flag("sendInitialEvents") {
                 "WATCHLIST"
             } else {

@@ -225,6 +225,7 @@ impl Server {
             None => response,
         };
         let response = wanted.writing.apply(response).await;
+        let response = Answer::of_flow(response, wanted.flow.as_ref());
         measured.answered(Answer::marked(response, trail.as_ref().map(Trail::id)))
     }
 
@@ -271,6 +272,27 @@ impl Server {
         Ok(acting)
     }
 
+    /// How many seats a request has to wait for, if any: what lasts needs none, and the cluster's owner is exempt.
+    fn seats(
+        &self,
+        request: &Request,
+        user: &User,
+        target: &Target,
+        wanted: &mut ResponseFormat,
+    ) -> Result<Option<(RequestInfo, u32)>, ApiError> {
+        if user.is_master() {
+            wanted.flow = self.api().flows().of_master(self.api());
+            return Ok(None);
+        }
+        let seats = match target {
+            Target::Resource(target) if target.is_session() => return Ok(None),
+            Target::Resource(target) => target.seats(self.api(), request.method(), &wanted.query),
+            _ => 1,
+        };
+        let info = RequestInfo::of(request.method(), request.uri().path(), &wanted.query)?;
+        Ok(Some((info, seats)))
+    }
+
     async fn answer(
         &self,
         request: Request,
@@ -280,6 +302,15 @@ impl Server {
         let user = Arc::new(self.authorized(&request, wanted)?);
         wanted.user = Some(user.clone());
         let target = target?;
+        // Given back when the answer is begun: how fast a client takes it is its own affair.
+        let _seat = match self.seats(&request, &user, &target, wanted)? {
+            Some((info, seats)) => {
+                let (flow, seat) = self.api().flows().enter(self.api(), &info.by(&user), seats).await?;
+                wanted.flow = flow;
+                seat
+            }
+            None => None,
+        };
         if let Target::Resource(target) = &target {
             wanted.served = Some(target.served);
         }

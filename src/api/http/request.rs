@@ -7,8 +7,8 @@ use super::negotiate::{Messages, Offer};
 use super::protobuf::has_form;
 use super::query::Query;
 use super::verdicts::{self, VerdictTarget};
-use crate::ApiError;
 use crate::kinds::Kinds;
+use crate::{Api, ApiError};
 use object::{Key, Kind, ServedKind, Subresource};
 
 /// What a path names.
@@ -54,11 +54,34 @@ impl ResourceTarget {
         let messages = if has_form(self.served) { Messages::Whole } else { Messages::Metadata };
         match self.subresource {
             Some(Exec | Attach | Log | PortForward | Proxy) => None,
-            None if *method == Method::GET && (self.watched || query.flag("watch")) => {
-                Some(Offer::Stream(messages))
-            }
+            None if self.is_watch(method, query) => Some(Offer::Stream(messages)),
             _ => Some(Offer::Objects(messages)),
         }
+    }
+
+    /// Whether it follows what it names: a collection, by the query or an old path, or one object by an old path. Of one
+    /// object, or of a part of it, the query asks nothing, as in Kubernetes.
+    pub(super) fn is_watch(&self, method: &Method, query: &Query) -> bool {
+        let by_query = self.name.is_none() && self.subresource.is_none() && query.flag("watch");
+        *method == Method::GET && (self.watched || by_query)
+    }
+
+    /// Whether it lasts as long as its client likes: a session, a log.
+    pub(super) fn is_session(&self) -> bool {
+        use Subresource::{Attach, Exec, Log, PortForward, Proxy};
+        matches!(self.subresource, Some(Exec | Attach | Log | PortForward | Proxy))
+    }
+
+    /// How many seats a request takes: a list of many objects more than one, as Kubernetes estimates it.
+    pub(super) fn seats(&self, api: &Api, method: &Method, query: &Query) -> u32 {
+        const OBJECTS_A_SEAT: usize = 100;
+        const MOST: usize = 10;
+        if *method != Method::GET || self.name.is_some() || self.is_watch(method, query) {
+            return 1;
+        }
+        let limit = query.number::<usize>("limit").ok().flatten().filter(|limit| *limit > 0);
+        let objects = api.count(self.kind()).min(limit.unwrap_or(usize::MAX));
+        u32::try_from(objects.div_ceil(OBJECTS_A_SEAT).clamp(1, MOST)).unwrap_or(1)
     }
 
     /// The object's key; None for a collection.

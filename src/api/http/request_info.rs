@@ -74,7 +74,7 @@ impl RequestInfo {
         };
         let (namespace, rest) = match rest {
             // `namespaces/x` is a namespace, and stands in it.
-            ["namespaces", namespace, "status" | "finalize", ..] | ["namespaces", namespace] => {
+            ["namespaces", namespace, "status" | "finalize"] | ["namespaces", namespace] => {
                 (*namespace, rest)
             }
             ["namespaces", namespace, inner @ ..] => (*namespace, inner),
@@ -90,7 +90,9 @@ impl RequestInfo {
             namespace: namespace.into(),
             on_node: String::new(),
         };
-        let verb = verb(method, watched || query.flag("watch"), named.name.is_empty());
+        // What is asked of one object, or of a part of it, is what the method says.
+        let is_watch = watched || named.name.is_empty() && query.flag("watch");
+        let verb = verb(method, is_watch, named.name.is_empty());
         if matches!(verb, "list" | "watch" | "deletecollection") {
             if named.name.is_empty() {
                 named.name = demanded(query, "metadata.name");
@@ -211,7 +213,9 @@ mod tests {
             (Method::GET, "/api/v1/pods", "list :pods/ name= ns= node="),
             (Method::GET, "/api/v1/pods?watch=true", "watch :pods/ name= ns= node="),
             (Method::GET, "/api/v1/watch/namespaces/a/pods/p", "watch :pods/ name=p ns=a node="),
-            (Method::GET, "/api/v1/namespaces/a/pods/p?watch=1", "watch :pods/ name=p ns=a node="),
+            (Method::GET, "/api/v1/namespaces/a/pods/p?watch=1", "get :pods/ name=p ns=a node="),
+            (Method::GET, "/api/v1/namespaces/a/pods/p/log?watch=1", "get :pods/log name=p ns=a node="),
+            (Method::GET, "/apis/x.io/v1/namespaces/a/status/x", "get x.io:status/ name=x ns=a node="),
             (
                 Method::GET,
                 "/api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Ds",
@@ -243,6 +247,7 @@ mod tests {
             assert_eq!(told(method, target), (expected.to_string(), false), "{target}");
         }
         assert!(told(Method::GET, "/api/v1/namespaces/a/pods/p/exec?command=sh").1);
+        assert!(told(Method::GET, "/api/v1/namespaces/a/pods/p/exec?command=sh&watch=1").1);
         assert!(!told(Method::POST, "/api/v1/namespaces/a/pods/p/exec?command=sh").1);
     }
 }

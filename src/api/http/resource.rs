@@ -40,7 +40,7 @@ pub(super) async fn answer(
     let method = request.method().clone();
     let key = target.key();
     match (target.subresource, key, method) {
-        (None, _, Method::GET) if target.watched || wanted.query.flag("watch") => {
+        (None, _, Method::GET) if target.is_watch(&Method::GET, &wanted.query) => {
             let events = watch::answer(server, &target, wanted)?;
             if upgrade::is_web_socket(request.headers()) {
                 watch_socket::answer(server, Upgrade::of(request).await?, events)

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use serde::Serialize;
 
 use crate::ApiError;
+use crate::flow_control::Flow;
 use base::quote::printable;
 
 /// Bytes of all warnings of an answer, as Kubernetes has it: headers have no room for thousands.
@@ -20,6 +21,9 @@ const MAX_OF_MANY: usize = 256;
 
 /// Tells one answer from all others, for who searches logs.
 pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
 /// Makes responses; holds nothing.
 pub(super) struct Answer;
@@ -76,6 +80,18 @@ impl Answer {
         let id = id.map_or_else(|| uuid::Uuid::new_v4().to_string(), ToString::to_string);
         if let Ok(id) = HeaderValue::try_from(id) {
             headers.entry(AUDIT_ID).or_insert(id);
+        }
+        response
+    }
+
+    /// Says by which schema and level the request was let in, as Kubernetes does.
+    pub(super) fn of_flow(mut response: Response, flow: Option<&Flow>) -> Response {
+        if let Some(flow) = flow {
+            for (name, uid) in [(SCHEMA_UID, flow.schema_uid()), (LEVEL_UID, flow.level_uid())] {
+                if let Ok(uid) = HeaderValue::try_from(uid) {
+                    response.headers_mut().insert(name, uid);
+                }
+            }
         }
         response
     }

@@ -11,6 +11,7 @@ use super::negotiate::{Accepted, Form, Media, Offer, negotiate};
 use super::query::Query;
 use crate::ApiError;
 use crate::audit::Trail;
+use crate::flow_control::Flow;
 use crate::identity::User;
 use crate::warning_list::Warnings;
 use object::ServedKind;
@@ -34,6 +35,8 @@ pub(super) struct ResponseFormat {
     pub(super) warnings: Warnings,
     /// The kind that its path names, in that version; none before that is known, and where it names none.
     pub(super) served: Option<ServedKind>,
+    /// What flow it is of; none before that is known.
+    pub(super) flow: Option<Flow>,
     form: Form,
 }
 
@@ -56,6 +59,7 @@ impl ResponseFormat {
             user: None,
             warnings: Warnings::heard().noted(request.extensions().get::<Trail>().cloned()),
             served: None,
+            flow: None,
             form: Form::default(),
         }
     }

@@ -11,8 +11,6 @@ use object::Object;
 
 /// The level and the schema of requests that are never held up.
 pub(crate) const EXEMPT: &str = "exempt";
-/// What whoever writes a level or a schema is told.
-pub(crate) const NOT_ACTED_ON: &str = "requests are neither sorted nor queued by priority levels here";
 
 /// `false` keeps a suggested object as its owner left it.
 pub(crate) const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";

@@ -1,5 +1,5 @@
-//! Flow schemas: which requests are of which priority level. Kept, and those that every cluster has are there
-//! (`default_flows`); requests are not sorted by them.
+//! Flow schemas: which requests are of which priority level (`flow_control`). Those that every cluster has are in
+//! `default_flows`.
 
 use k8s_openapi::api::flowcontrol::v1::{
     FlowSchema, NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject,
@@ -21,7 +21,6 @@ const PATH_VERBS: &[&str] = &["connect", "delete", "get", "head", "options", "pa
 const ANY: &str = "*";
 
 impl Resource for FlowSchema {
-    const WARNING: Option<&'static str> = Some(default_flows::NOT_ACTED_ON);
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("PriorityLevel", "The level of the requests that match.", |schema, _| {

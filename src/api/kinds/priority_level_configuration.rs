@@ -1,5 +1,5 @@
-//! Priority levels: how much of the server requests of one kind may have. Kept, and those that every cluster has are
-//! there (`default_flows`); requests are not held up by them.
+//! Priority levels: how much of the server requests of one kind may have (`flow_control`). Those that every cluster has are
+//! in `default_flows`.
 
 use k8s_openapi::api::flowcontrol::v1::{
     LimitResponse, LimitedPriorityLevelConfiguration, PriorityLevelConfiguration, QueuingConfiguration,
@@ -21,7 +21,6 @@ const EXEMPT: &str = "Exempt";
 const LIMITED: &str = "Limited";
 
 impl Resource for PriorityLevelConfiguration {
-    const WARNING: Option<&'static str> = Some(default_flows::NOT_ACTED_ON);
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Type", "Whether requests of this level are limited.", |level, _| {

@@ -9,6 +9,7 @@ mod actors;
 mod admission;
 mod audit;
 mod family;
+mod flow_control;
 mod process;
 mod request;
 
@@ -23,6 +24,7 @@ pub(crate) use self::admission::{AdmissionMetrics, WebhookCall, WebhookOutcome};
 pub(crate) use self::audit::AuditMetrics;
 use self::family::Families;
 pub(crate) use self::family::{About, Once};
+pub(crate) use self::flow_control::FlowMetrics;
 pub(crate) use self::process::process;
 pub(crate) use self::request::{RequestLabels, RequestMetrics, answered_only};
 use crate::Api;
@@ -37,6 +39,7 @@ pub struct Metrics {
     pub(crate) requests: RequestMetrics,
     pub(crate) admission: AdmissionMetrics,
     pub(crate) audit: AuditMetrics,
+    pub(crate) flows: FlowMetrics,
     work_queues: actors::WorkQueues,
     scheduler: SchedulerMetrics,
 }
@@ -48,6 +51,7 @@ impl Default for Metrics {
             requests: RequestMetrics::new(&families),
             admission: AdmissionMetrics::new(&families),
             audit: AuditMetrics::new(&families),
+            flows: FlowMetrics::new(&families),
             work_queues: actors::WorkQueues::new(&families),
             scheduler: SchedulerMetrics::new(&families),
             registry: families.0,
@@ -85,7 +89,9 @@ impl Api {
     /// reads them.
     pub(crate) fn end_series_of(&self, object: &Object) {
         let kind = object.kind();
-        if NAMED.contains(&kind) {
+        if matches!(kind, Kind::FlowSchema | Kind::PriorityLevelConfiguration) {
+            self.end_series_of_flows();
+        } else if NAMED.contains(&kind) {
             self.end_series_of_admission();
         } else if kind == Kind::CustomResourceDefinition && self.get(kind, &object.key()).is_err() {
             self.end_series_of_requests();
@@ -107,6 +113,10 @@ impl Api {
         );
     }
 
+    fn end_series_of_flows(&self) {
+        self.metrics().flows.retain(&self.inner.flows.names(self));
+    }
+
     fn end_series_of_admission(&self) {
         let names = |kind: Kind| -> HashSet<String> {
             self.list(kind, None).objects.iter().map(|object| object.name().to_string()).collect()
@@ -123,11 +133,33 @@ impl Api {
         // Of what was under way when it ended.
         self.end_series_of_requests();
         self.end_series_of_admission();
+        self.end_series_of_flows();
         let mut families = self.metrics().registry.gather();
         families.extend(self.objects());
+        families.extend(self.seats());
         families.extend(build_info(version));
         families.extend(process());
         text(families)
+    }
+
+    /// How many seats priority levels have, and how many of them are taken.
+    fn seats(&self) -> Vec<MetricFamily> {
+        let nominal = About::beta(
+            "apiserver_flowcontrol_nominal_limit_seats",
+            "Nominal number of execution seats configured for each priority level",
+        )
+        .gauges(&["priority_level"]);
+        let executing = About::beta(
+            "apiserver_flowcontrol_current_executing_seats",
+            "Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage \
+             otherwise) requests in the API Priority and Fairness subsystem",
+        )
+        .gauges(&["priority_level"]);
+        self.inner.flows.tell_loads(|level, seats, taken| {
+            nominal.set(&[level], f64::from(seats));
+            executing.set(&[level], f64::from(taken));
+        });
+        [nominal.told(), executing.told()].concat()
     }
 
     /// How many objects are stored.

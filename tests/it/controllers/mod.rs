@@ -11,6 +11,7 @@ mod daemon_sets;
 mod deployments;
 mod endpoints;
 mod evictions;
+mod flow_schemas;
 mod garbage;
 mod housekeeping;
 mod huge;

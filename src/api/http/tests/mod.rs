@@ -2,6 +2,7 @@
 
 mod audit;
 mod dry_runs;
+mod fair_queueing;
 mod messages;
 mod metrics;
 mod old_versions;

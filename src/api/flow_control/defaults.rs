@@ -1,5 +1,4 @@
 //! The priority levels and flow schemas that every cluster has are made at its start, and given back what is theirs.
-//! Nothing is queued by them.
 
 use crate::kinds::default_flows::{AUTO_UPDATE, DEFAULTS, is_mandatory};
 use crate::{Api, ApiError, Part, WriteOptions};

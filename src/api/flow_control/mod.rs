@@ -1,0 +1,298 @@
+//! Fair queueing: which requests are answered first when there are too many. Kubernetes' API Priority and Fairness.
+//!
+//! A request belongs to a flow of a flow schema (`schema`), which belongs to a priority level. A level has seats, and queues
+//! for those that find none (`queues`); a request that waits too long, or finds its queue full, is told to come again. What
+//! is exempt, the cluster's owner above all, is never held up.
+
+mod defaults;
+mod queues;
+mod schema;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::flowcontrol::v1::{FlowSchema, PriorityLevelConfiguration};
+use parking_lot::{Mutex, RwLock};
+use prometheus::IntCounter;
+use tokio::sync::oneshot;
+
+use self::queues::{Arrival, LevelConfig, Levels, Place, Queuing};
+use self::schema::Schema;
+use crate::authorization::Attributes;
+use crate::context::PATIENCE;
+use crate::kinds::default_flows::EXEMPT;
+use crate::metrics::FlowMetrics;
+use crate::{Api, ApiError};
+use base::clock::Clock;
+use object::{Kind, Object};
+
+/// Requests that are answered at once where nobody says otherwise: Kubernetes' `--max-requests-inflight` and
+/// `--max-mutating-requests-inflight` together.
+const SEATS: usize = 600;
+/// A request waits no longer for its seat: a quarter of the time it has, as in Kubernetes.
+const LONGEST_WAIT: Duration = Duration::from_secs(PATIENCE.as_secs() / 4);
+
+/// The seats of the API, and who has them.
+pub(crate) struct Flows {
+    inner: Arc<Inner>,
+    /// Counts the writes of schemas and levels.
+    written: AtomicU64,
+    table: RwLock<(Option<u64>, Arc<Table>)>,
+}
+
+struct Inner {
+    levels: Mutex<Levels<Waiter>>,
+    clock: Clock,
+    metrics: FlowMetrics,
+}
+
+/// The schemas, in the order in which they are asked.
+#[derive(Default)]
+struct Table {
+    schemas: Vec<Arc<Served>>,
+}
+
+/// A schema whose level is there.
+struct Served {
+    schema: Schema,
+    level_uid: String,
+    is_exempt: bool,
+    dispatched: IntCounter,
+}
+
+/// The flow that a request is of.
+#[derive(Clone)]
+pub(crate) struct Flow(Arc<Served>);
+
+impl std::fmt::Debug for Flow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Flow").field(&self.0.schema.name).finish()
+    }
+}
+
+impl Flow {
+    /// The uid of its schema.
+    pub(crate) fn schema_uid(&self) -> &str {
+        &self.0.schema.uid
+    }
+
+    /// The uid of its level.
+    pub(crate) fn level_uid(&self) -> &str {
+        &self.0.level_uid
+    }
+}
+
+/// Somebody who waits for a seat.
+struct Waiter {
+    flow: Flow,
+    tell: oneshot::Sender<Seat>,
+}
+
+/// The seats that a request has; given back when dropped.
+pub(crate) struct Seat {
+    of: Arc<Inner>,
+    flow: Flow,
+    place: Place,
+    /// On the monotonic clock.
+    since: Duration,
+}
+
+impl Seat {
+    fn new(of: &Arc<Inner>, flow: Flow, place: Place) -> Self {
+        of.metrics.executing(flow.labels()).inc();
+        Self { of: of.clone(), flow, place, since: of.clock.monotonic() }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let Self { of, flow, place, since } = self;
+        of.metrics.executing(flow.labels()).dec();
+        let took = of.clock.monotonic().saturating_sub(*since);
+        let next = of.levels.lock().finish(&flow.0.schema.level, *place, took);
+        for (place, Waiter { flow, tell }) in next {
+            // One that has left in the meantime gives it back.
+            drop(tell.send(Self::new(of, flow, place)));
+        }
+    }
+}
+
+/// A request in a queue, which it leaves when dropped.
+struct Queued<'a> {
+    of: &'a Arc<Inner>,
+    flow: &'a Flow,
+    place: Place,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.of.metrics.waiting(self.flow.labels()).dec();
+        self.of.levels.lock().leave(&self.flow.0.schema.level, self.place);
+    }
+}
+
+impl Flows {
+    /// Seats as the limit says: none = as many as Kubernetes has, 0 = nobody is held up.
+    pub(crate) fn new(limit: Option<usize>, clock: Clock, metrics: FlowMetrics) -> Self {
+        let seats = match limit.unwrap_or(SEATS) {
+            0 => u32::MAX,
+            seats => u32::try_from(seats).unwrap_or(u32::MAX),
+        };
+        let levels = Mutex::new(Levels::new(seats));
+        Self {
+            inner: Arc::new(Inner { levels, clock, metrics }),
+            written: AtomicU64::new(0),
+            table: RwLock::default(),
+        }
+    }
+
+    /// An object was written: it may be one that says who has how many seats.
+    pub(crate) fn object_stored(&self, object: &Object) {
+        if matches!(object.kind(), Kind::FlowSchema | Kind::PriorityLevelConfiguration) {
+            self.written.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    fn table(&self, api: &Api) -> Arc<Table> {
+        let written = self.written.load(Ordering::Acquire);
+        {
+            let table = self.table.read();
+            if table.0 == Some(written) {
+                return table.1.clone();
+            }
+        }
+        let mut table = self.table.write();
+        let written = self.written.load(Ordering::Acquire);
+        if table.0 != Some(written) {
+            *table = (Some(written), Arc::new(self.read(api)));
+        }
+        table.1.clone()
+    }
+
+    /// Reads the schemas and levels that there are.
+    fn read(&self, api: &Api) -> Table {
+        let levels = api.list_as::<PriorityLevelConfiguration>(None);
+        let limited: BTreeMap<String, LevelConfig> =
+            levels.iter().filter_map(|level| Some((level.name().to_string(), config(level)?))).collect();
+        self.inner.levels.lock().configure(&limited);
+        let served = |schema: Schema| {
+            let level = levels.iter().find(|level| level.name() == schema.level)?;
+            Some(Arc::new(Served {
+                level_uid: level.uid().to_string(),
+                is_exempt: level.spec.type_ == "Exempt",
+                dispatched: self.inner.metrics.dispatched(&schema.level, &schema.name),
+                schema,
+            }))
+        };
+        let mut schemas: Vec<_> = api
+            .list_as::<FlowSchema>(None)
+            .iter()
+            .map(|schema| Schema::new(schema))
+            .filter_map(served)
+            .collect();
+        schemas.sort_by(|a, b| a.schema.order().cmp(&b.schema.order()));
+        Table { schemas }
+    }
+
+    /// The flow of the cluster's owner, whom nothing holds up.
+    pub(crate) fn of_master(&self, api: &Api) -> Option<Flow> {
+        let table = self.table(api);
+        let exempt = table.schemas.iter().find(|served| served.schema.name == EXEMPT)?;
+        exempt.dispatched.inc();
+        Some(Flow(exempt.clone()))
+    }
+
+    /// The flow of a request, and the seats for it once there are some; without them where it is exempt, or no schema
+    /// knows it.
+    pub(crate) async fn enter(
+        &self,
+        api: &Api,
+        asked: &Attributes<'_>,
+        seats: u32,
+    ) -> Result<(Option<Flow>, Option<Seat>), ApiError> {
+        let found = {
+            let table = self.table(api);
+            table.schemas.iter().find(|served| served.schema.matches(asked)).cloned()
+        };
+        let Some(flow) = found.map(Flow) else { return Ok((None, None)) };
+        if flow.0.is_exempt {
+            flow.0.dispatched.inc();
+            return Ok((Some(flow), None));
+        }
+        let began = self.inner.clock.monotonic();
+        let seat = self.seat(&flow, flow.0.schema.flow(asked), seats).await;
+        let waited = self.inner.clock.monotonic().saturating_sub(began);
+        self.inner.metrics.waited(flow.labels(), seat.is_ok(), waited);
+        match seat {
+            Ok(seat) => {
+                flow.0.dispatched.inc();
+                Ok((Some(flow), Some(seat)))
+            }
+            Err(why) => {
+                self.inner.metrics.refused(flow.labels(), why);
+                Err(ApiError::TooManyRequests {
+                    message: "Too many requests, please try again later.".into(),
+                    causes: Vec::new(),
+                    retry_after_seconds: 1,
+                })
+            }
+        }
+    }
+
+    async fn seat(&self, flow: &Flow, hash: u64, seats: u32) -> Result<Seat, &'static str> {
+        let (tell, told) = oneshot::channel();
+        let waiter = Waiter { flow: flow.clone(), tell };
+        let arrival = self.inner.levels.lock().arrive(&flow.0.schema.level, hash, seats, waiter);
+        let place = match arrival {
+            Arrival::Runs(place) => return Ok(Seat::new(&self.inner, flow.clone(), place)),
+            Arrival::Refused(why) => return Err(why.name()),
+            Arrival::Waits(place) => place,
+        };
+        self.inner.metrics.waiting(flow.labels()).inc();
+        let _queued = Queued { of: &self.inner, flow, place };
+        match tokio::time::timeout(LONGEST_WAIT, told).await {
+            Ok(Ok(seat)) => Ok(seat),
+            _ => Err("time-out"),
+        }
+    }
+
+    /// The names of all schemas and levels, for whoever tells of them.
+    pub(crate) fn names(&self, api: &Api) -> HashSet<String> {
+        let table = self.table(api);
+        let both = |served: &Arc<Served>| [served.schema.name.clone(), served.schema.level.clone()];
+        table.schemas.iter().flat_map(both).collect()
+    }
+
+    /// Tells how many seats each level has, and how many of them are taken.
+    pub(crate) fn tell_loads(&self, mut tell: impl FnMut(&str, u32, u32)) {
+        for (level, load) in self.inner.levels.lock().loads() {
+            tell(level, load.nominal, load.in_use);
+        }
+    }
+}
+
+impl Flow {
+    /// The names of its level and of its schema.
+    fn labels(&self) -> (&str, &str) {
+        (&self.0.schema.level, &self.0.schema.name)
+    }
+}
+
+/// How a level is configured; none = it is exempt.
+fn config(level: &PriorityLevelConfiguration) -> Option<LevelConfig> {
+    let limited = level.spec.limited.as_ref()?;
+    let number = |number: Option<i32>| u32::try_from(number.unwrap_or_default()).unwrap_or_default();
+    let queuing = limited.limit_response.queuing.as_ref().filter(|_| limited.limit_response.type_ == "Queue");
+    Some(LevelConfig {
+        shares: number(limited.nominal_concurrency_shares),
+        lendable_percent: number(limited.lendable_percent),
+        borrowing_percent: limited.borrowing_limit_percent.map(|percent| number(Some(percent))),
+        queuing: queuing.map(|queuing| Queuing {
+            queues: number(queuing.queues).max(1),
+            hand_size: number(queuing.hand_size).max(1),
+            length_limit: number(queuing.queue_length_limit) as usize,
+        }),
+    })
+}

@@ -1,0 +1,485 @@
+//! The core: seats, and who gets the next one. Pure; whoever waits is a `W`.
+//!
+//! A level has its nominal seats, of which it lends what it does not use, up to a part; and it borrows what others lend. In
+//! a level flows have queues: a flow is dealt a hand of them and takes the shortest, so that one that floods fills its own
+//! hand, and others have at least one queue of their own, mostly. The queue that has had least of the level's time goes
+//! next (start-time fair queueing, Goyal, Vin and Cheng 1996). As Kubernetes' `fairqueuing`, but that what is lent is
+//! counted anew with every request instead of every ten seconds.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
+
+/// What a request is taken to last before it is known, in seconds of a seat.
+const ESTIMATE: f64 = 0.005;
+
+/// How a level is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LevelConfig {
+    /// How many of all shares.
+    pub(super) shares: u32,
+    /// Percent of its seats that others may have while it does not use them.
+    pub(super) lendable_percent: u32,
+    /// Percent of its seats that it may have besides; none = whatever there is.
+    pub(super) borrowing_percent: Option<u32>,
+    /// Where those wait that get no seat at once; none = they do not.
+    pub(super) queuing: Option<Queuing>,
+}
+
+/// The queues of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Queuing {
+    pub(super) queues: u32,
+    /// From how many of them a flow takes the shortest.
+    pub(super) hand_size: u32,
+    /// So many requests may wait in one.
+    pub(super) length_limit: usize,
+}
+
+/// Why a request gets no seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// All are taken, and nobody waits in this level.
+    ConcurrencyLimit,
+    /// So many wait already.
+    QueueFull,
+}
+
+impl Refusal {
+    /// As metrics name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ConcurrencyLimit => "concurrency-limit",
+            Self::QueueFull => "queue-full",
+        }
+    }
+}
+
+/// What becomes of a request that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It has its seats.
+    Runs(Place),
+    /// It waits to be told.
+    Waits(Place),
+    Refused(Refusal),
+}
+
+/// Where a request waits, or by which queue it has come to its seats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    queue: u32,
+    ticket: u64,
+    /// How many it has, or will have.
+    pub(super) seats: u32,
+}
+
+/// All levels that are limited, and their seats.
+#[derive(Debug)]
+pub(super) struct Levels<W> {
+    total: u32,
+    levels: BTreeMap<String, Level<W>>,
+    tickets: u64,
+}
+
+#[derive(Debug)]
+struct Level<W> {
+    /// None once it is gone; who waits still gets its turn.
+    config: Option<LevelConfig>,
+    nominal: u32,
+    /// What it keeps whatever it lends.
+    least: u32,
+    most: u32,
+    in_use: u32,
+    waiting: usize,
+    /// How much of its time every queue has had that wants some, in seconds of a seat.
+    virtual_time: f64,
+    queues: HashMap<u32, Queue<W>>,
+}
+
+impl<W> Default for Level<W> {
+    fn default() -> Self {
+        Self {
+            config: None,
+            nominal: 0,
+            least: 0,
+            most: 0,
+            in_use: 0,
+            waiting: 0,
+            virtual_time: 0.0,
+            queues: HashMap::new(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Queue<W> {
+    waiting: VecDeque<Waiting<W>>,
+    running: u32,
+    /// How much of the level's time it has had.
+    had: f64,
+}
+
+#[derive(Debug)]
+struct Waiting<W> {
+    place: Place,
+    who: W,
+}
+
+impl<W> Queue<W> {
+    /// Seats that are taken or wanted.
+    fn length(&self) -> u64 {
+        u64::from(self.running) + self.waiting.iter().map(|one| u64::from(one.place.seats)).sum::<u64>()
+    }
+}
+
+/// What a level has just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) nominal: u32,
+    pub(super) in_use: u32,
+    pub(super) waiting: usize,
+}
+
+impl<W> Levels<W> {
+    /// `total` seats, and no level.
+    pub(super) fn new(total: u32) -> Self {
+        Self { total, levels: BTreeMap::new(), tickets: 0 }
+    }
+
+    /// From now on these are the levels. Who waits in one that is gone still gets its turn.
+    pub(super) fn configure(&mut self, configs: &BTreeMap<String, LevelConfig>) {
+        let shares: u64 = configs.values().map(|config| u64::from(config.shares)).sum();
+        for (name, level) in &mut self.levels {
+            if !configs.contains_key(name) {
+                level.config = None;
+            }
+        }
+        self.levels.retain(|_, level| level.config.is_some() || level.in_use > 0 || level.waiting > 0);
+        for (name, config) in configs {
+            let level = self.levels.entry(name.clone()).or_default();
+            let part =
+                |of: u64, percent: u32| u32::try_from(of * u64::from(percent) / 100).unwrap_or(u32::MAX);
+            let nominal = (u64::from(self.total) * u64::from(config.shares)).div_ceil(shares.max(1));
+            level.nominal = u32::try_from(nominal).unwrap_or(u32::MAX);
+            level.least = level.nominal - part(nominal, config.lendable_percent.min(100));
+            level.most = match config.borrowing_percent {
+                Some(percent) => level.nominal.saturating_add(part(nominal, percent)),
+                None => u32::MAX,
+            };
+            level.config = Some(*config);
+        }
+    }
+
+    /// A request of a flow comes to a level; it wants so many seats.
+    pub(super) fn arrive(&mut self, name: &str, flow: u64, seats: u32, who: W) -> Arrival {
+        let Some(level) = self.levels.get(name) else { return Arrival::Refused(Refusal::ConcurrencyLimit) };
+        let seats = seats.clamp(1, level.nominal.max(1));
+        let queuing = level.config.and_then(|config| config.queuing);
+        let queue = queuing.map_or(0, |queuing| shortest(level, hand(flow, queuing)));
+        self.tickets += 1;
+        let place = Place { queue, ticket: self.tickets, seats };
+        let is_next = level.waiting == 0;
+        if is_next && self.has_room(name, seats) {
+            if let Some(level) = self.levels.get_mut(name) {
+                level.take(place);
+            }
+            return Arrival::Runs(place);
+        }
+        let Some(queuing) = queuing else { return Arrival::Refused(Refusal::ConcurrencyLimit) };
+        let Some(level) = self.levels.get_mut(name) else {
+            return Arrival::Refused(Refusal::ConcurrencyLimit);
+        };
+        let queue = level.queue(queue);
+        if queue.waiting.len() >= queuing.length_limit {
+            return Arrival::Refused(Refusal::QueueFull);
+        }
+        queue.waiting.push_back(Waiting { place, who });
+        level.waiting += 1;
+        Arrival::Waits(place)
+    }
+
+    /// A request is over that had its seats for this long. Those that have theirs now.
+    pub(super) fn finish(&mut self, name: &str, place: Place, took: Duration) -> Vec<(Place, W)> {
+        if let Some(level) = self.levels.get_mut(name) {
+            level.in_use -= place.seats;
+            if let Some(queue) = level.queues.get_mut(&place.queue) {
+                queue.running -= place.seats;
+                queue.had += f64::from(place.seats) * (took.as_secs_f64() - ESTIMATE);
+            }
+            level.forget(place.queue);
+        }
+        self.dispatch()
+    }
+
+    /// A request does not wait any more; whether it did.
+    pub(super) fn leave(&mut self, name: &str, place: Place) -> bool {
+        let Some(level) = self.levels.get_mut(name) else { return false };
+        let Some(queue) = level.queues.get_mut(&place.queue) else { return false };
+        let before = queue.waiting.len();
+        queue.waiting.retain(|one| one.place.ticket != place.ticket);
+        let left = before - queue.waiting.len();
+        level.waiting -= left;
+        level.forget(place.queue);
+        left > 0
+    }
+
+    /// What each level has.
+    pub(super) fn loads(&self) -> impl Iterator<Item = (&str, Load)> {
+        self.levels.iter().map(|(name, level)| {
+            (name.as_str(), Load { nominal: level.nominal, in_use: level.in_use, waiting: level.waiting })
+        })
+    }
+
+    /// Whether a level may have so many more seats: its own, or what others lend and nobody uses.
+    fn has_room(&self, name: &str, seats: u32) -> bool {
+        let Some(level) = self.levels.get(name) else { return false };
+        let wanted = level.in_use.saturating_add(seats);
+        // Levels round up: with its own, one is always within the rights of the others.
+        if wanted <= level.least {
+            return true;
+        }
+        let in_use: u64 = self.levels.values().map(|level| u64::from(level.in_use)).sum();
+        let kept: u64 = self
+            .levels
+            .iter()
+            .filter(|(other, _)| other.as_str() != name)
+            .map(|(_, level)| u64::from(level.least.saturating_sub(level.in_use)))
+            .sum();
+        wanted <= level.most && in_use + u64::from(seats) + kept <= u64::from(self.total)
+    }
+
+    /// Gives seats to those that wait, as long as there are some: first to levels that have least of their own.
+    fn dispatch(&mut self) -> Vec<(Place, W)> {
+        let mut dispatched = Vec::new();
+        loop {
+            let mut waiting: Vec<_> = self.levels.iter().filter(|(_, level)| level.waiting > 0).collect();
+            waiting.sort_by(|(_, a), (_, b)| a.use_of_own().total_cmp(&b.use_of_own()));
+            let next = waiting.into_iter().find_map(|(name, level)| {
+                let queue = level.next()?;
+                let seats = level.queues.get(&queue)?.waiting.front()?.place.seats;
+                self.has_room(name, seats).then(|| (name.clone(), queue))
+            });
+            let taken = next.and_then(|(name, queue)| {
+                let level = self.levels.get_mut(&name)?;
+                let waiting = level.queues.get_mut(&queue)?.waiting.pop_front()?;
+                level.waiting -= 1;
+                level.take(waiting.place);
+                Some((waiting.place, waiting.who))
+            });
+            match taken {
+                Some(taken) => dispatched.push(taken),
+                None => return dispatched,
+            }
+        }
+    }
+}
+
+impl<W> Level<W> {
+    fn use_of_own(&self) -> f64 {
+        f64::from(self.in_use) / f64::from(self.nominal.max(1))
+    }
+
+    fn queue(&mut self, index: u32) -> &mut Queue<W> {
+        let now = self.virtual_time;
+        self.queues.entry(index).or_insert_with(|| Queue { waiting: VecDeque::new(), running: 0, had: now })
+    }
+
+    /// Who waits in this queue first goes next.
+    fn next(&self) -> Option<u32> {
+        let waiting = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
+        let first = |queue: &Queue<W>| queue.waiting.front().map_or(u64::MAX, |one| one.place.ticket);
+        let least = waiting.min_by(|(_, a), (_, b)| a.had.total_cmp(&b.had).then(first(a).cmp(&first(b))));
+        least.map(|(index, _)| *index)
+    }
+
+    fn take(&mut self, place: Place) {
+        self.in_use += place.seats;
+        let now = self.virtual_time;
+        let queue = self.queue(place.queue);
+        queue.had = queue.had.max(now);
+        let began = queue.had;
+        queue.running += place.seats;
+        queue.had += f64::from(place.seats) * ESTIMATE;
+        self.virtual_time = self.virtual_time.max(began);
+    }
+
+    /// A queue that nobody uses, and that has had no more than others, is like a new one.
+    fn forget(&mut self, index: u32) {
+        let now = self.virtual_time;
+        let is_new = |queue: &Queue<W>| queue.waiting.is_empty() && queue.running == 0 && queue.had <= now;
+        if self.queues.get(&index).is_some_and(is_new) {
+            self.queues.remove(&index);
+        }
+        if self.in_use == 0 && self.waiting == 0 {
+            self.queues.clear();
+        }
+    }
+}
+
+/// The shortest queue of a hand.
+fn shortest<W>(level: &Level<W>, hand: impl Iterator<Item = u32>) -> u32 {
+    hand.min_by_key(|queue| level.queues.get(queue).map_or(0, Queue::length)).unwrap_or(0)
+}
+
+/// The queues that a flow is dealt, without one twice: always the same for the same flow.
+fn hand(flow: u64, queuing: Queuing) -> impl Iterator<Item = u32> {
+    let (mut left, mut dealt) = (flow, Vec::<u32>::new());
+    for i in 0..queuing.hand_size.min(queuing.queues) {
+        let deck = u64::from(queuing.queues - i);
+        let mut card = u32::try_from(left % deck).unwrap_or_default();
+        left /= deck;
+        // The deck is without those that are dealt already.
+        let mut place = 0;
+        while place < dealt.len() && dealt[place] <= card {
+            card += 1;
+            place += 1;
+        }
+        dealt.insert(place, card);
+    }
+    dealt.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    fn config(shares: u32, lendable_percent: u32) -> LevelConfig {
+        let queuing = Queuing { queues: 16, hand_size: 2, length_limit: 5 };
+        LevelConfig { shares, lendable_percent, borrowing_percent: None, queuing: Some(queuing) }
+    }
+
+    fn levels(total: u32, configs: &[(&str, LevelConfig)]) -> Levels<&'static str> {
+        let mut levels = Levels::new(total);
+        levels.configure(&configs.iter().map(|(name, config)| ((*name).to_string(), *config)).collect());
+        levels
+    }
+
+    fn runs(arrival: Arrival) -> Place {
+        let Arrival::Runs(place) = arrival else { panic!("{arrival:?}") };
+        place
+    }
+
+    #[test]
+    fn seats_are_shared_and_what_is_lent_comes_back_api_17() {
+        let mut levels = levels(10, &[("a", config(50, 100)), ("b", config(50, 40))]);
+        let nominal: Vec<_> = levels.loads().map(|(name, load)| (name.to_string(), load.nominal)).collect();
+        assert_eq!(nominal, [("a".to_string(), 5), ("b".to_string(), 5)]);
+        // `b` keeps three of its five.
+        let of_a: Vec<_> = (0..7).map(|_| runs(levels.arrive("a", 1, 1, "a"))).collect();
+        assert!(matches!(levels.arrive("a", 1, 1, "a waits"), Arrival::Waits(_)));
+        let of_b: Vec<_> = (0..3).map(|_| runs(levels.arrive("b", 1, 1, "b"))).collect();
+        assert!(matches!(levels.arrive("b", 1, 1, "b waits"), Arrival::Waits(_)));
+        let next = |dispatched: Vec<(Place, &'static str)>| {
+            dispatched.into_iter().map(|(_, who)| who).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            next(levels.finish("a", of_a[0], MILLISECOND)),
+            ["b waits"],
+            "who has less of its own goes first"
+        );
+        assert_eq!(next(levels.finish("a", of_a[1], MILLISECOND)), ["a waits"]);
+        assert_eq!(next(levels.finish("b", of_b[0], MILLISECOND)), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_level_borrows_no_more_than_it_may_api_17() {
+        let mut borrower = config(50, 0);
+        borrower.borrowing_percent = Some(20);
+        borrower.queuing = None;
+        let mut levels = levels(20, &[("a", borrower), ("b", config(50, 100))]);
+        for _ in 0..12 {
+            runs(levels.arrive("a", 1, 1, ""));
+        }
+        assert_eq!(levels.arrive("a", 1, 1, ""), Arrival::Refused(Refusal::ConcurrencyLimit));
+        assert_eq!(levels.arrive("none", 1, 1, ""), Arrival::Refused(Refusal::ConcurrencyLimit));
+    }
+
+    #[test]
+    fn a_flood_fills_its_own_queues_and_others_go_between_api_17() {
+        let mut levels = levels(1, &[("a", config(1, 0))]);
+        let first = runs(levels.arrive("a", 3, 1, "flood"));
+        let mut waiting = 0;
+        loop {
+            match levels.arrive("a", 3, 1, "flood") {
+                Arrival::Waits(_) => waiting += 1,
+                arrival => break assert_eq!(arrival, Arrival::Refused(Refusal::QueueFull)),
+            }
+        }
+        assert_eq!(waiting, 10, "a hand of two queues of five");
+        // Of another hand.
+        for _ in 0..3 {
+            assert!(matches!(levels.arrive("a", 7 + 16 * 9, 1, "other"), Arrival::Waits(_)));
+        }
+        let (mut order, mut running) = (Vec::new(), first);
+        for _ in 0..6 {
+            let (place, who) = levels.finish("a", running, MILLISECOND).pop().unwrap();
+            order.push(who);
+            running = place;
+        }
+        let others = order.iter().filter(|who| **who == "other").count();
+        assert_eq!(others, 3, "{order:?}: all of the other's, before the rest of the flood");
+    }
+
+    #[test]
+    fn who_takes_long_waits_long_api_17() {
+        let mut levels = levels(1, &[("a", config(1, 0))]);
+        let hands =
+            |flow| hand(flow, Queuing { queues: 16, hand_size: 2, length_limit: 5 }).collect::<Vec<_>>();
+        let (slow, quick) = (3, 7 + 16 * 9);
+        assert!(hands(slow).iter().all(|queue| !hands(quick).contains(queue)));
+        let mut running = (runs(levels.arrive("a", slow, 1, "slow")), "slow");
+        for _ in 0..2 {
+            levels.arrive("a", slow, 1, "slow");
+        }
+        for _ in 0..5 {
+            levels.arrive("a", quick, 1, "quick");
+        }
+        let mut order = Vec::new();
+        for _ in 0..7 {
+            let took = MILLISECOND * if running.1 == "slow" { 100 } else { 10 };
+            running = levels.finish("a", running.0, took).pop().unwrap();
+            order.push(running.1);
+        }
+        assert_eq!(order.iter().filter(|who| **who == "quick").count(), 5);
+        assert!(order[..4].iter().filter(|who| **who == "quick").count() >= 3, "{order:?}");
+    }
+
+    #[test]
+    fn who_leaves_is_forgotten_and_a_level_that_is_gone_lets_its_last_through_api_17() {
+        let mut levels = levels(1, &[("a", config(1, 0))]);
+        let first = runs(levels.arrive("a", 1, 1, "first"));
+        let Arrival::Waits(second) = levels.arrive("a", 1, 1, "second") else { panic!() };
+        let Arrival::Waits(_) = levels.arrive("a", 1, 1, "third") else { panic!() };
+        assert!(levels.leave("a", second) && !levels.leave("a", second));
+        levels.configure(&BTreeMap::new());
+        assert_eq!(levels.loads().count(), 1);
+        let (third, who) = levels.finish("a", first, MILLISECOND).pop().unwrap();
+        assert_eq!(who, "third");
+        assert!(levels.finish("a", third, MILLISECOND).is_empty());
+        levels.configure(&BTreeMap::new());
+        assert_eq!(levels.loads().count(), 0);
+    }
+
+    #[test]
+    fn wide_requests_take_many_seats_and_no_more_than_there_are_api_17() {
+        let mut levels = levels(4, &[("a", config(1, 0))]);
+        let wide = runs(levels.arrive("a", 1, 10, "wide"));
+        assert_eq!(wide.seats, 4);
+        assert!(matches!(levels.arrive("a", 2, 1, "narrow"), Arrival::Waits(_)));
+        assert_eq!(levels.finish("a", wide, MILLISECOND).len(), 1);
+    }
+
+    #[test]
+    fn a_hand_is_dealt_without_a_queue_twice_api_17() {
+        let queuing = Queuing { queues: 8, hand_size: 8, length_limit: 1 };
+        for flow in [0, 1, u64::MAX, 12_345_678_901] {
+            let mut dealt: Vec<u32> = hand(flow, queuing).collect();
+            dealt.sort_unstable();
+            assert_eq!(dealt, (0..8).collect::<Vec<_>>(), "{flow}");
+        }
+        let few = Queuing { queues: 2, hand_size: 9, length_limit: 1 };
+        assert_eq!(hand(5, few).count(), 2);
+    }
+}

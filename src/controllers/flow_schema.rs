@@ -1,0 +1,89 @@
+//! Flow schemas whose priority level is not there: their status says so. As the API server's own config consumer in
+//! Kubernetes does.
+
+use k8s_openapi::api::flowcontrol::v1::{FlowSchema, FlowSchemaCondition, PriorityLevelConfiguration};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::context::Context;
+use api::{Api, Change};
+use object::{Key, Shared};
+use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
+
+const DANGLING: &str = "Dangling";
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let api = context.api.acting_as("api-priority-and-fairness-config-consumer-v1");
+    let controller = FlowSchemas { api, schemas: context.caches.of(), levels: context.caches.of() };
+    context
+        .controller(controller, context.queue())
+        .watches::<FlowSchema, _>(|_, change| vec![change.object.key()])
+        .watches::<PriorityLevelConfiguration, _>(FlowSchemas::level_changed)
+        .run(&context.tasks);
+}
+
+struct FlowSchemas {
+    api: Api,
+    schemas: Cache<FlowSchema>,
+    levels: Cache<PriorityLevelConfiguration>,
+}
+
+impl FlowSchemas {
+    fn level_changed(&self, change: &Change) -> Vec<Key> {
+        let name = change.object.name();
+        let schemas = self.schemas.list();
+        let of_level = schemas.iter().filter(|schema| schema.spec.priority_level_configuration.name == name);
+        of_level.map(Shared::key).collect()
+    }
+}
+
+impl Reconciler for FlowSchemas {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "flow-schema-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(schema) = self.schemas.get(key) else { return Ok(()) };
+        let level = &schema.spec.priority_level_configuration.name;
+        let is_there = self.levels.get(&Key::new("", level.as_str())).is_some();
+        let (status, reason, message) = condition(level, is_there);
+        let conditions = schema.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let known = conditions.into_iter().find(|condition| condition.type_ == DANGLING);
+        let is_known = known.is_some_and(|known| {
+            known.status.as_deref() == Some(status) && known.message.as_deref() == Some(message.as_str())
+        });
+        if is_known {
+            return Ok(());
+        }
+        let now = Time(self.api.clock().now());
+        let written = self.api.modify_status::<FlowSchema>(key, |schema| {
+            let conditions = schema.status.get_or_insert_default().conditions.get_or_insert_default();
+            let before = conditions.iter().position(|condition| condition.type_ == DANGLING);
+            let before = before.map(|at| conditions.remove(at));
+            let same = before.filter(|before| before.status.as_deref() == Some(status));
+            conditions.push(FlowSchemaCondition {
+                type_: DANGLING.into(),
+                status: Some(status.into()),
+                reason: Some(reason.into()),
+                message: Some(message.clone()),
+                last_transition_time: same
+                    .and_then(|before| before.last_transition_time)
+                    .or_else(|| Some(now.clone())),
+            });
+            Ok(())
+        });
+        Ok(ignore_not_found(written.map(drop))?)
+    }
+}
+
+/// Status, reason and message of the condition, in Kubernetes' words.
+fn condition(level: &str, is_there: bool) -> (&'static str, &'static str, String) {
+    let references = "This FlowSchema references the PriorityLevelConfiguration object named";
+    if is_there {
+        ("False", "Found", format!("{references} \"{level}\" and it exists"))
+    } else {
+        ("True", "NotFound", format!("{references} \"{level}\" but there is no such object"))
+    }
+}
