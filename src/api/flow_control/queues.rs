@@ -234,8 +234,8 @@ impl<W> Levels<W> {
     fn has_room(&self, name: &str, seats: u32) -> bool {
         let Some(level) = self.levels.get(name) else { return false };
         let wanted = level.in_use.saturating_add(seats);
-        // Levels round up: with its own, one is always within the rights of the others.
-        if wanted <= level.least {
+        // Levels round up, and a request may be as wide as its level: one is always let through, whatever others keep.
+        if wanted <= level.least || level.in_use == 0 && level.nominal > 0 {
             return true;
         }
         let in_use: u64 = self.levels.values().map(|level| u64::from(level.in_use)).sum();
@@ -468,6 +468,20 @@ mod tests {
         let wide = runs(levels.arrive("a", 1, 10, "wide"));
         assert_eq!(wide.seats, 4);
         assert!(matches!(levels.arrive("a", 2, 1, "narrow"), Arrival::Waits(_)));
+        assert_eq!(levels.finish("a", wide, MILLISECOND).len(), 1);
+    }
+
+    /// It waited for ever: what all others keep was more than there is.
+    #[test]
+    fn a_wide_request_of_a_level_that_lends_goes_on_where_seats_are_few_api_17() {
+        let others = ["b", "c", "d", "e"].map(|name| (name, config(10, 0)));
+        let mut levels = levels(4, &[&[("a", config(40, 90))][..], &others].concat());
+        let wide = runs(levels.arrive("a", 1, 10, "wide"));
+        assert_eq!(wide.seats, 2);
+        for (name, _) in others {
+            runs(levels.arrive(name, 1, 1, "its own"));
+        }
+        assert!(matches!(levels.arrive("a", 1, 1, "next"), Arrival::Waits(_)));
         assert_eq!(levels.finish("a", wide, MILLISECOND).len(), 1);
     }
 
