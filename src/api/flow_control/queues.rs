@@ -77,7 +77,7 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Levels<W> {
     total: u32,
-    levels: BTreeMap<String, Level<W>>,
+    by_name: BTreeMap<String, Level<W>>,
     tickets: u64,
 }
 
@@ -143,20 +143,20 @@ pub(super) struct Load {
 impl<W> Levels<W> {
     /// `total` seats, and no level.
     pub(super) fn new(total: u32) -> Self {
-        Self { total, levels: BTreeMap::new(), tickets: 0 }
+        Self { total, by_name: BTreeMap::new(), tickets: 0 }
     }
 
     /// From now on these are the levels. Who waits in one that is gone still gets its turn.
     pub(super) fn configure(&mut self, configs: &BTreeMap<String, LevelConfig>) {
         let shares: u64 = configs.values().map(|config| u64::from(config.shares)).sum();
-        for (name, level) in &mut self.levels {
+        for (name, level) in &mut self.by_name {
             if !configs.contains_key(name) {
                 level.config = None;
             }
         }
-        self.levels.retain(|_, level| level.config.is_some() || level.in_use > 0 || level.waiting > 0);
+        self.by_name.retain(|_, level| level.config.is_some() || level.in_use > 0 || level.waiting > 0);
         for (name, config) in configs {
-            let level = self.levels.entry(name.clone()).or_default();
+            let level = self.by_name.entry(name.clone()).or_default();
             let part =
                 |of: u64, percent: u32| u32::try_from(of * u64::from(percent) / 100).unwrap_or(u32::MAX);
             let nominal = (u64::from(self.total) * u64::from(config.shares)).div_ceil(shares.max(1));
@@ -172,7 +172,7 @@ impl<W> Levels<W> {
 
     /// A request of a flow comes to a level; it wants so many seats.
     pub(super) fn arrive(&mut self, name: &str, flow: u64, seats: u32, who: W) -> Arrival {
-        let Some(level) = self.levels.get(name) else { return Arrival::Refused(Refusal::ConcurrencyLimit) };
+        let Some(level) = self.by_name.get(name) else { return Arrival::Refused(Refusal::ConcurrencyLimit) };
         let seats = seats.clamp(1, level.nominal.max(1));
         let queuing = level.config.and_then(|config| config.queuing);
         let queue = queuing.map_or(0, |queuing| shortest(level, hand(flow, queuing)));
@@ -180,13 +180,13 @@ impl<W> Levels<W> {
         let place = Place { queue, ticket: self.tickets, seats };
         let is_next = level.waiting == 0;
         if is_next && self.has_room(name, seats) {
-            if let Some(level) = self.levels.get_mut(name) {
+            if let Some(level) = self.by_name.get_mut(name) {
                 level.take(place);
             }
             return Arrival::Runs(place);
         }
         let Some(queuing) = queuing else { return Arrival::Refused(Refusal::ConcurrencyLimit) };
-        let Some(level) = self.levels.get_mut(name) else {
+        let Some(level) = self.by_name.get_mut(name) else {
             return Arrival::Refused(Refusal::ConcurrencyLimit);
         };
         let queue = level.queue(queue);
@@ -200,7 +200,7 @@ impl<W> Levels<W> {
 
     /// A request is over that had its seats for this long. Those that have theirs now.
     pub(super) fn finish(&mut self, name: &str, place: Place, took: Duration) -> Vec<(Place, W)> {
-        if let Some(level) = self.levels.get_mut(name) {
+        if let Some(level) = self.by_name.get_mut(name) {
             level.in_use -= place.seats;
             if let Some(queue) = level.queues.get_mut(&place.queue) {
                 queue.running -= place.seats;
@@ -213,7 +213,7 @@ impl<W> Levels<W> {
 
     /// A request does not wait any more; whether it did.
     pub(super) fn leave(&mut self, name: &str, place: Place) -> bool {
-        let Some(level) = self.levels.get_mut(name) else { return false };
+        let Some(level) = self.by_name.get_mut(name) else { return false };
         let Some(queue) = level.queues.get_mut(&place.queue) else { return false };
         let before = queue.waiting.len();
         queue.waiting.retain(|one| one.place.ticket != place.ticket);
@@ -225,22 +225,22 @@ impl<W> Levels<W> {
 
     /// What each level has.
     pub(super) fn loads(&self) -> impl Iterator<Item = (&str, Load)> {
-        self.levels.iter().map(|(name, level)| {
+        self.by_name.iter().map(|(name, level)| {
             (name.as_str(), Load { nominal: level.nominal, in_use: level.in_use, waiting: level.waiting })
         })
     }
 
     /// Whether a level may have so many more seats: its own, or what others lend and nobody uses.
     fn has_room(&self, name: &str, seats: u32) -> bool {
-        let Some(level) = self.levels.get(name) else { return false };
+        let Some(level) = self.by_name.get(name) else { return false };
         let wanted = level.in_use.saturating_add(seats);
         // Levels round up, and a request may be as wide as its level: one is always let through, whatever others keep.
         if wanted <= level.least || level.in_use == 0 && level.nominal > 0 {
             return true;
         }
-        let in_use: u64 = self.levels.values().map(|level| u64::from(level.in_use)).sum();
+        let in_use: u64 = self.by_name.values().map(|level| u64::from(level.in_use)).sum();
         let kept: u64 = self
-            .levels
+            .by_name
             .iter()
             .filter(|(other, _)| other.as_str() != name)
             .map(|(_, level)| u64::from(level.least.saturating_sub(level.in_use)))
@@ -252,7 +252,7 @@ impl<W> Levels<W> {
     fn dispatch(&mut self) -> Vec<(Place, W)> {
         let mut dispatched = Vec::new();
         loop {
-            let mut waiting: Vec<_> = self.levels.iter().filter(|(_, level)| level.waiting > 0).collect();
+            let mut waiting: Vec<_> = self.by_name.iter().filter(|(_, level)| level.waiting > 0).collect();
             waiting.sort_by(|(_, a), (_, b)| a.use_of_own().total_cmp(&b.use_of_own()));
             let next = waiting.into_iter().find_map(|(name, level)| {
                 let queue = level.next()?;
@@ -260,7 +260,7 @@ impl<W> Levels<W> {
                 self.has_room(name, seats).then(|| (name.clone(), queue))
             });
             let taken = next.and_then(|(name, queue)| {
-                let level = self.levels.get_mut(&name)?;
+                let level = self.by_name.get_mut(&name)?;
                 let waiting = level.queues.get_mut(&queue)?.waiting.pop_front()?;
                 level.waiting -= 1;
                 level.take(waiting.place);
