@@ -8,6 +8,7 @@
 //! never removes a pod that has a node — that is the kubelet's alone.
 
 mod autoscaler;
+mod bootstrap_token;
 mod certificate;
 mod cluster_role_aggregation;
 mod context;

@@ -15,6 +15,22 @@ const GROUP: &str = "certificates.k8s.io";
 /// Nobody is certified to be of this group: its members are held by nothing.
 const MASTERS: &str = "system:masters";
 
+impl Api {
+    /// Whether who has made a request may create it as one of this subresource: what a controller asks that approves
+    /// requests by itself.
+    pub fn requester_may_create(&self, request: &CertificateSigningRequest, subresource: &str) -> bool {
+        let spec = &request.spec;
+        let user = User {
+            uid: spec.uid.clone(),
+            extra: spec.extra.clone().unwrap_or_default(),
+            ..User::named(spec.username.clone().unwrap_or_default(), spec.groups.clone().unwrap_or_default())
+        };
+        let resource = "certificatesigningrequests";
+        let on = ResourceAttributes { group: GROUP, resource, subresource, ..ResourceAttributes::default() };
+        self.decide(&Attributes { user: &user, verb: "create", on: On::Resource(on) }).allowed
+    }
+}
+
 /// Writes into a new request who makes it.
 pub(crate) fn stamp_requester(user: Option<&User>, object: &mut Object) {
     let (Some(user), Some(request)) = (user, object.get_mut::<CertificateSigningRequest>()) else { return };

@@ -1,4 +1,6 @@
-//! Certificate requests that were approved are signed; those that are done with, or that nobody cares for, go.
+//! Certificate requests: those of kubelets are approved (`approver`), those that were approved are signed; those that are done with, or that nobody cares for, go.
+
+mod approver;
 
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
 };
 
+pub(super) use self::approver::start as start_approver;
 use super::context::Context;
 use api::certificates::{CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER, parsed};
 use api::http::CertificateAuthority;

@@ -1,0 +1,57 @@
+//! Bootstrap tokens that have expired go.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+
+use super::context::Context;
+use api::{Api, DeleteOptions};
+use base::clock::until;
+use object::{Key, Kind};
+use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
+
+const NAMESPACE: &str = "kube-system";
+const TYPE: &str = "bootstrap.kubernetes.io/token";
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let api = context.api.acting_as("token-cleaner");
+    let cleaner = TokenCleaner { api, secrets: context.caches.of() };
+    context.controller(cleaner, context.queue()).for_::<Secret>().run(&context.tasks);
+}
+
+struct TokenCleaner {
+    api: Api,
+    secrets: Cache<Secret>,
+}
+
+impl Reconciler for TokenCleaner {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "token-cleaner-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(secret) = self.secrets.get(key).filter(|secret| is_token(key, secret)) else {
+            return Ok(());
+        };
+        let Some(expiration) = expiration(&secret) else { return Ok(()) };
+        let left = until(self.api.clock().now(), expiration);
+        if !left.is_zero() {
+            return Err(ReconcileError::After(left));
+        }
+        let this = DeleteOptions::uid(secret.uid());
+        Ok(ignore_not_found(self.api.delete(Kind::Secret, key, &this).map(drop))?)
+    }
+}
+
+fn is_token(key: &Key, secret: &Secret) -> bool {
+    key.namespace.as_str() == NAMESPACE && secret.type_.as_deref() == Some(TYPE)
+}
+
+/// When it holds no more, if ever; a time that cannot be read is over.
+fn expiration(secret: &Secret) -> Option<Timestamp> {
+    let text = &secret.data.as_ref()?.get("expiration")?.0;
+    let text = std::str::from_utf8(text).unwrap_or("not a time");
+    Some(text.parse().unwrap_or(Timestamp::UNIX_EPOCH))
+}

@@ -1,0 +1,85 @@
+//! Kubelets' certificate requests are approved by themselves where roles allow that: whoever may `create`
+//! `certificatesigningrequests/nodeclient` gets a node's first certificate, a node that may `…/selfnodeclient` its next.
+
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+
+use super::has;
+use crate::context::Context;
+use api::certificates::{KUBELET_CLIENT_SIGNER, parsed};
+use api::{Api, Part, WriteOptions};
+use base::clock::time;
+use object::{Key, Kind};
+use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
+
+/// The subresource that is asked about, and what is said of an approval.
+const RECOGNIZED: [(&str, &str); 2] = [
+    ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."),
+    ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."),
+];
+
+/// Starts the approver.
+pub(crate) fn start(context: &Context) {
+    let approver = Approver { api: context.api.clone(), requests: context.caches.of() };
+    context.controller(approver, context.queue()).for_::<CertificateSigningRequest>().run(&context.tasks);
+}
+
+struct Approver {
+    api: Api,
+    requests: Cache<CertificateSigningRequest>,
+}
+
+impl Reconciler for Approver {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "certificatesigningrequest-approving-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(request) = self.requests.get(key).filter(|request| waits_for_answer(request)) else {
+            return Ok(());
+        };
+        let may = |subresource: &str| self.api.requester_may_create(&request, subresource);
+        let recognized = RECOGNIZED.iter().filter(|(subresource, _)| is_recognized(&request, subresource));
+        let Some((_, message)) = recognized.into_iter().find(|(subresource, _)| may(subresource)) else {
+            return Ok(());
+        };
+        let now = time(self.api.clock().now());
+        let options = WriteOptions::default();
+        let changed =
+            self.api.change(Kind::CertificateSigningRequest, key, Part::Approval, &options, |current| {
+                let mut next = current.clone();
+                if let Some(request) = next.get_mut::<CertificateSigningRequest>()
+                    && waits_for_answer(request)
+                {
+                    let status = request.status.get_or_insert_default();
+                    status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
+                        type_: "Approved".into(),
+                        status: "True".into(),
+                        reason: Some("AutoApproved".into()),
+                        message: Some((*message).into()),
+                        last_update_time: Some(now.clone()),
+                        last_transition_time: Some(now.clone()),
+                    });
+                }
+                Ok(next)
+            });
+        Ok(ignore_not_found(changed.map(drop))?)
+    }
+}
+
+/// Whether nobody has said yes or no yet.
+fn waits_for_answer(request: &CertificateSigningRequest) -> bool {
+    !has(request, "Approved") && !has(request, "Denied")
+}
+
+/// Whether it is a kubelet's, for a node or for the node that asks.
+fn is_recognized(request: &CertificateSigningRequest, subresource: &str) -> bool {
+    let spec = &request.spec;
+    let (usages, requester) =
+        (spec.usages.as_deref().unwrap_or_default(), spec.username.as_deref().unwrap_or_default());
+    let Ok(asked) = parsed(&spec.request.0) else { return false };
+    spec.signer_name == KUBELET_CLIENT_SIGNER
+        && asked.fault(KUBELET_CLIENT_SIGNER, usages, requester).is_none()
+        && (subresource != "selfnodeclient" || asked.common_name == requester)
+}
