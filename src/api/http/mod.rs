@@ -5,6 +5,7 @@
 //!
 //! Architecture Invariant: no rule about objects lives here; this is encoding, negotiation and streaming.
 
+mod aggregated;
 mod applying;
 mod auth;
 mod body;
@@ -188,7 +189,7 @@ impl Server {
 
     async fn respond(&self, request: Request) -> Response {
         let mut wanted = ResponseFormat::of(&request);
-        let target = Target::parse(&self.api().kinds(), request.uri().path());
+        let target = self.target(request.uri().path());
         let measured = Measured::begin(self.api(), &request, &wanted.query, target.as_ref().ok());
         let answered = {
             // Where it is: it is large, and each that it is handed to would have room for it.
@@ -198,6 +199,14 @@ impl Server {
         let response = answered.unwrap_or_else(|error| Answer::error(&error));
         let response = Answer::warn(response, &wanted.warnings.take());
         measured.answered(Answer::marked(wanted.writing.apply(response).await))
+    }
+
+    /// What a path names: what an extending server serves before what is served here.
+    fn target(&self, path: &str) -> Result<Target, ApiError> {
+        match aggregated::of_path(self.api(), path) {
+            Some(of) => Ok(Target::Aggregated(of)),
+            None => Target::parse(&self.api().kinds(), path),
+        }
     }
 
     /// Who asks, if they may ask this.
@@ -234,7 +243,7 @@ impl Server {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } => Some(Offer::Plain),
             Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects(Messages::Metadata)),
-            Target::Document => None,
+            Target::Document | Target::Aggregated(_) => None,
         };
         if let Some(offer) = offer {
             wanted.settle(offer)?;
@@ -257,6 +266,7 @@ impl Server {
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
             Target::Document => documents::answer(self, &request, wanted),
+            Target::Aggregated(of) => aggregated::answer(self, &of, request, &wanted.query, &user).await,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::protobuf::has_form;
 use super::query::Query;
 use super::verdicts::{self, VerdictTarget};
 use crate::ApiError;
+use crate::aggregation::GroupVersion;
 use crate::kinds::Kinds;
 use object::{Key, Kind, ServedKind, Subresource};
 
@@ -29,6 +30,8 @@ pub(super) enum Target {
     Verdicts(VerdictTarget),
     /// Discovery, schemas, version.
     Document,
+    /// What another server serves.
+    Aggregated(GroupVersion),
 }
 
 /// A collection, an object, or a part of one.

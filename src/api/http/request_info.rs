@@ -96,6 +96,13 @@ impl RequestInfo {
         Ok(Self { verb: verb.into(), path, resource: Some(named) })
     }
 
+    /// Whether its answer may take as long as it wants, as Kubernetes counts (`--min-request-timeout` aside).
+    pub(super) fn is_long_running(&self) -> bool {
+        const PARTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+        let part = self.resource.as_ref().map_or("", |named| named.subresource.as_str());
+        self.verb == "watch" || PARTS.contains(&part)
+    }
+
     /// What is asked, for who is no authorizer.
     pub(super) fn asked(&self) -> Asked {
         let named = self.resource.clone().unwrap_or_default();

@@ -8,6 +8,7 @@ mod links;
 mod path;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -21,12 +22,14 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::connection::Taken;
 use super::measured;
 use crate::ApiError;
 use crate::node_access::Duplex;
+use crate::webhook_client::exchange;
 use backend::Backend;
 use base::any_certificate;
 use base::dial_error::dial_error;
@@ -62,9 +65,10 @@ pub(super) async fn answer(
     let backend = Backend::find(server.api(), kind, key)?;
     let unreachable = |why: String| ApiError::Unavailable(format!("error trying to reach service: {why}"));
     let socket = connect(&backend).await.map_err(unreachable)?;
+    let stopping = server.inner.stopping.clone();
     let path = if path.is_empty() { "/" } else { &path };
     let uri = format!("{path}{query}").parse().map_err(|e| ApiError::BadRequest(format!("{e}")))?;
-    let response = send(server, socket, onward(request, uri, &backend)).await.map_err(unreachable)?;
+    let response = send(stopping, socket, onward(request, uri, &backend), None).await.map_err(unreachable)?;
     Ok(homeward(response, &prefix, &backend))
 }
 
@@ -115,12 +119,12 @@ fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
 }
 
 /// The protocol that a message wants to go on with.
-fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(UPGRADE).filter(|_| headers.contains_key(CONNECTION)).cloned()
 }
 
 /// Removes what is about this connection, and what the message says is.
-fn strip(headers: &mut HeaderMap) {
+pub(super) fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -133,30 +137,31 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Sends a request on a connection of its own and gives the answer, whose body still streams.
-async fn send(server: &Server, socket: Box<dyn Duplex>, mut request: Request) -> Result<Response, String> {
+/// Sends a request on a connection of its own and gives the answer, whose body still streams. Whoever lets go of the answer
+/// ends the connection; so does `limit`.
+pub(super) async fn send(
+    stopping: CancellationToken,
+    socket: Box<dyn Duplex>,
+    mut request: Request,
+    limit: Option<Duration>,
+) -> Result<Response, String> {
     let ours = request.extensions_mut().remove::<OnUpgrade>();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake::<_, Body>(TokioIo::new(socket))
-        .await
-        .map_err(|error| error.to_string())?;
-    let stopping = server.inner.stopping.clone();
-    // Ends with the answer's body; an error is seen by whoever reads that.
-    tokio::spawn(stopping.clone().run_until_cancelled_owned(connection.with_upgrades()));
-    let mut response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    let (mut response, open) = exchange(socket, request, &stopping, limit).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS
         && let Some(ours) = ours
     {
         let (theirs, under_way) = (hyper::upgrade::on(&mut response), measured::under_way());
         tokio::spawn(stopping.run_until_cancelled_owned(async move {
-            let _under_way = under_way;
+            let _under_way = (under_way, open);
             if let Ok((ours, theirs)) = tokio::try_join!(ours, theirs) {
                 let (mut ours, mut theirs) = (TokioIo::new(ours), TokioIo::new(theirs));
                 // Whoever hangs up ends both.
                 let _ = tokio::io::copy_bidirectional(&mut ours, &mut theirs).await;
             }
         }));
+        return Ok(response.map(Body::new));
     }
-    Ok(response.map(Body::new))
+    Ok(response.map(|body| open.holding(body)))
 }
 
 /// The answer as the client sees it.
