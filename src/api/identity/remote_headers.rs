@@ -1,5 +1,7 @@
 //! Who asks, as servers that extend the API are told it: in headers that they believe a front proxy, and nobody else.
 
+use std::fmt::Write as _;
+
 use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -62,7 +64,7 @@ fn escaped(key: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            let _ = write!(text, "%{byte:02X}");
         }
     }
     text

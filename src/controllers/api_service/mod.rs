@@ -4,15 +4,15 @@
 //! Servers are asked in tasks of their own: a reconcile sees what is stored and what the last answer was, and never waits.
 
 mod availability;
+mod probe;
 mod registration;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{
-    APIService, APIServiceCondition, APIServiceSpec, ServiceReference,
+    APIService, APIServiceCondition, ServiceReference,
 };
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -20,19 +20,15 @@ use tokio::sync::Semaphore;
 use super::context::Context;
 use api::{Api, ApiError, Change};
 use availability::Availability;
-use base::backoff::BackoffPolicy;
 use base::clock::time;
 use base::task::Tasks;
 use object::conditions::{self, ConditionStatus};
 use object::{Key, Shared};
+use probe::{Next, Probe};
 use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
 
 pub(super) use registration::start as start_registration;
 
-/// How often a server that answers is asked again; Kubernetes' resync.
-const RESYNC: Duration = Duration::from_secs(30);
-/// And one that does not.
-const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: RESYNC };
 /// Servers that are asked at once.
 const MAX_PROBES: usize = 8;
 
@@ -68,17 +64,6 @@ struct Availabilities {
     turns: Arc<Semaphore>,
 }
 
-/// What came of asking a server, or that it is being asked.
-struct Probe {
-    /// Of what was asked: the answer is about nothing else.
-    spec: APIServiceSpec,
-    /// None while it is asked, and once the answer is written.
-    answer: Option<Result<(), String>>,
-    is_asked: bool,
-    /// Failures since the last success.
-    failures: u32,
-}
-
 impl Reconciler for Availabilities {
     type Key = Key;
 
@@ -102,8 +87,18 @@ impl Reconciler for Availabilities {
         if let Err(unavailable) = seen {
             return Ok(self.write(&stored, &unavailable)?);
         }
-        let Some(answer) = self.answer(key, &spec) else { return Ok(()) };
-        Ok(self.write(&stored, &Availability::of_answer(answer))?)
+        let now = self.api.clock().monotonic();
+        let next = self.probes.lock().entry(key.clone()).or_default().next(&spec, now);
+        match next {
+            Next::Nothing => {}
+            Next::Ask => self.ask(key.clone()),
+            Next::Wait(left) => self.queue.add_after(key.clone(), left),
+            Next::Tell(answer, again) => {
+                self.queue.add_after(key.clone(), again);
+                self.write(&stored, &Availability::of_answer(answer))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -115,32 +110,14 @@ impl Availabilities {
             let reference = api.spec.as_ref().and_then(|spec| spec.service.as_ref());
             reference.is_some_and(|reference| key_of(reference) == changed)
         };
-        self.api_services.list().iter().filter(of_it).map(Shared::key).collect()
-    }
-
-    /// What its server answered when it was asked of this spec; asks when there is no answer.
-    fn answer(&self, key: &Key, spec: &APIServiceSpec) -> Option<Result<(), String>> {
+        let keys: Vec<Key> = self.api_services.list().iter().filter(of_it).map(Shared::key).collect();
         let mut probes = self.probes.lock();
-        let probe = probes.entry(key.clone()).or_insert_with(|| Probe {
-            spec: spec.clone(),
-            answer: None,
-            is_asked: false,
-            failures: 0,
-        });
-        if let Some(answer) = probe.answer.take()
-            && probe.spec == *spec
-        {
-            probe.failures = if answer.is_ok() { 0 } else { probe.failures.saturating_add(1) };
-            let next = if answer.is_ok() { RESYNC } else { RETRY.delay(probe.failures) };
-            self.queue.add_after(key.clone(), next);
-            return Some(answer);
+        for key in &keys {
+            if let Some(probe) = probes.get_mut(key) {
+                probe.service_changed();
+            }
         }
-        if !probe.is_asked {
-            *probe = Probe { spec: spec.clone(), answer: None, is_asked: true, failures: probe.failures };
-            drop(probes);
-            self.ask(key.clone());
-        }
-        None
+        keys
     }
 
     fn ask(&self, key: Key) {
@@ -150,7 +127,7 @@ impl Availabilities {
             let Ok(_turn) = turns.acquire().await else { return };
             let answer = api.probe_api_service(&key.name).await;
             if let Some(probe) = probes.lock().get_mut(&key) {
-                (probe.answer, probe.is_asked) = (Some(answer), false);
+                probe.answered(answer);
             }
             queue.add(key);
         });

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::context::Context;
 use api::aggregation::Automanaged;
 use api::{Api, ApiError, DeleteOptions};
-use object::Key;
+use object::{Key, Kind};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
 
 /// Starts the controller.
@@ -54,33 +54,25 @@ impl Reconciler for Registration {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let desired = self.api.local_api_service(&key.name);
         let current = found(self.api.get_as::<APIService>(key))?;
-        match (current, desired) {
-            (None, None) => {}
-            (None, Some(desired)) => match self.api.create_as(desired) {
+        match decide(current.as_deref(), desired, self.is_settled(key)) {
+            Step::Nothing => {}
+            Step::Create(desired) => match self.api.create_as(*desired) {
                 Ok(_) | Err(ApiError::AlreadyExists { .. }) => {}
                 Err(error) => return Err(error.into()),
             },
-            (Some(current), desired) => match (Automanaged::of(&current.metadata), desired) {
-                // Somebody's own.
-                (None, _) => {}
-                (Some(_), None) => {
-                    let this = DeleteOptions::uid(current.uid());
-                    let deleted = self.api.delete(object::Kind::APIService, key, &this);
-                    ignore_gone(deleted.map(drop))?;
-                }
-                // What an administrator makes of it stands until the next start.
-                (Some(Automanaged::OnStart), Some(_)) if self.is_settled(key) => {}
-                (Some(_), Some(desired)) if current.spec != desired.spec => {
-                    let written = self.api.modify::<APIService>(key, |fresh| {
-                        if Automanaged::of(&fresh.metadata).is_some() {
-                            fresh.spec.clone_from(&desired.spec);
-                        }
-                        Ok(())
-                    });
-                    ignore_not_found(written.map(drop))?;
-                }
-                (Some(_), Some(_)) => {}
-            },
+            Step::Delete(uid) => {
+                let deleted = self.api.delete(Kind::APIService, key, &DeleteOptions::uid(uid));
+                ignore_gone(deleted.map(drop))?;
+            }
+            Step::Write(desired) => {
+                let written = self.api.modify::<APIService>(key, |fresh| {
+                    if Automanaged::of(&fresh.metadata).is_some() {
+                        fresh.spec.clone_from(&desired.spec);
+                    }
+                    Ok(())
+                });
+                ignore_not_found(written.map(drop))?;
+            }
         }
         self.settled.lock().insert(key.name.clone());
         Ok(())
@@ -91,4 +83,28 @@ impl Registration {
     fn is_settled(&self, key: &Key) -> bool {
         self.settled.lock().contains(&key.name)
     }
+}
+
+/// What is to be done about one.
+enum Step {
+    Nothing,
+    Create(Box<APIService>),
+    /// That of this uid.
+    Delete(String),
+    /// Its spec.
+    Write(Box<APIService>),
+}
+
+/// What is there becomes what should be, where it is not somebody's own; `is_settled`: it was put right once since the start.
+fn decide(current: Option<&APIService>, desired: Option<APIService>, is_settled: bool) -> Step {
+    let Some(current) = current else {
+        return desired.map_or(Step::Nothing, |desired| Step::Create(Box::new(desired)));
+    };
+    let Some(managed) = Automanaged::of(&current.metadata) else { return Step::Nothing };
+    let Some(desired) = desired else {
+        return Step::Delete(current.metadata.uid.clone().unwrap_or_default());
+    };
+    // What an administrator makes of it stands until the next start.
+    let stands = managed == Automanaged::OnStart && is_settled;
+    if stands || current.spec == desired.spec { Step::Nothing } else { Step::Write(Box::new(desired)) }
 }
