@@ -9,14 +9,14 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use http::header::{AUTHORIZATION, CONNECTION, EXPECT, HOST, LOCATION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::header::{AUTHORIZATION, EXPECT, HOST, LOCATION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::Server;
 use super::auth::is_token;
 use super::connection::Taken;
-use super::proxy::{send, strip, upgrade_of};
+use super::proxy::{send, strip, strip_answer, upgrade_of};
 use super::query::Query;
 use super::request_info::RequestInfo;
 use super::respond::Answer;
@@ -121,7 +121,7 @@ fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiE
     let upgrade = upgrade_of(request.headers());
     let headers = request.headers_mut();
     let protocols = protocols(headers);
-    strip(headers);
+    strip(headers, upgrade);
     // The client's credentials are nobody else's, nor may it say again whom it acts as.
     for name in [AUTHORIZATION, EXPECT, SEC_WEBSOCKET_PROTOCOL] {
         headers.remove(name);
@@ -138,10 +138,6 @@ fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiE
     headers.insert(HOST, HeaderValue::try_from(host).map_err(|error| unsayable(&error))?);
     if let Some(protocols) = protocols {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocols);
-    }
-    if let Some(upgrade) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, upgrade);
     }
     Ok(request)
 }
@@ -197,14 +193,7 @@ fn homeward(mut response: Response, is_endless: bool) -> Response {
         let text = "the backend attempted to redirect this request, which is not permitted";
         return Answer::typed(StatusCode::BAD_GATEWAY, "text/plain; charset=utf-8", Body::from(text));
     }
-    let upgrade =
-        upgrade_of(response.headers()).filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS);
-    let headers = response.headers_mut();
-    strip(headers);
-    if let Some(upgrade) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, upgrade);
-    }
+    strip_answer(&mut response);
     // Written as the server wrote it.
     response.extensions_mut().insert(if is_endless { Taken::AtLeisure } else { Taken::AtOnce });
     response

@@ -31,7 +31,7 @@ fn told(api: &Api, name: &str) -> [String; 3] {
 /// Waits until the condition has this reason.
 async fn reason(api: &Api, reason: &str) -> [String; 3] {
     let mut changes = api.watch(Kind::APIService, api.revision(), Visibility::Applied);
-    let waited = tokio::time::timeout(Duration::from_secs(60), async {
+    let waited = tokio::time::timeout(Duration::from_mins(1), async {
         while told(api, NAME)[1] != reason {
             changes.next().await.unwrap();
         }

@@ -149,6 +149,6 @@ async fn what_is_served_here_gives_way_to_a_server_api_17() {
     });
     written.unwrap();
     assert_eq!(face.get(path, &[]).await.json(), json!({"theirs": true}));
-    face.api.delete(podium::object::Kind::APIService, &key, &Default::default()).unwrap();
+    face.api.delete(podium::object::Kind::APIService, &key, &podium::api::DeleteOptions::default()).unwrap();
     assert_eq!(face.get(path, &[]).await.json()["kind"], "NodeMetricsList");
 }

@@ -101,7 +101,7 @@ fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     *request.version_mut() = Version::HTTP_11;
     let upgrade = upgrade_of(request.headers());
     let headers = request.headers_mut();
-    strip(headers);
+    strip(headers, upgrade);
     // The API's credential is nobody else's.
     headers.remove(AUTHORIZATION);
     // A compressed page could not be read for its links.
@@ -111,10 +111,6 @@ fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     {
         headers.insert(HOST, host);
     }
-    if let Some(upgrade) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, upgrade);
-    }
     request
 }
 
@@ -123,8 +119,8 @@ pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(UPGRADE).filter(|_| headers.contains_key(CONNECTION)).cloned()
 }
 
-/// Removes what is about this connection, and what the message says is.
-pub(super) fn strip(headers: &mut HeaderMap) {
+/// Removes what is about this connection, and what the message says is, but for the protocol that it is to go on with.
+pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -135,6 +131,17 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     for name in HOP_BY_HOP.into_iter().chain(named) {
         headers.remove(name);
     }
+    if let Some(upgrade) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, upgrade);
+    }
+}
+
+/// The same of an answer, which may switch to that protocol.
+pub(super) fn strip_answer(response: &mut Response) {
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let upgrade = upgrade_of(response.headers()).filter(|_| switches);
+    strip(response.headers_mut(), upgrade);
 }
 
 /// Sends a request on a connection of its own and gives the answer, whose body still streams. Whoever lets go of the answer
@@ -166,14 +173,8 @@ pub(super) async fn send(
 
 /// The answer as the client sees it.
 fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response {
-    let upgrade =
-        upgrade_of(response.headers()).filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS);
+    strip_answer(&mut response);
     let headers = response.headers_mut();
-    strip(headers);
-    if let Some(upgrade) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, upgrade);
-    }
     let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
     if let Some(location) = location.and_then(|location| below(location, prefix, backend))
         && let Ok(location) = HeaderValue::try_from(location)
@@ -229,7 +230,7 @@ mod tests {
         {
             headers.append(name, HeaderValue::from_static(value));
         }
-        strip(&mut headers);
+        strip(&mut headers, None);
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
     }
 }
