@@ -42,6 +42,9 @@
 //! **A custom resource** is stored in one version of its definition and converted where it shows in another
 //! (`api::conversion`), by a webhook where the definition names one. Actors take it as it is stored.
 //!
+//! **A group of another server's** (`api::aggregation`) is served by passing its requests on, judged, over TLS
+//! (`api::http`); a controller keeps whether that server answers.
+//!
 //! **A request** over HTTP is judged before it is answered: who asks (`api::http::auth`, certificates, tokens), and whether
 //! roles allow it (`api::authorization`). Actors in this process are not asked.
 //!

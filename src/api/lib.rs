@@ -7,6 +7,7 @@
 
 mod addresses;
 pub mod admission;
+pub mod aggregation;
 pub mod audit;
 mod authorization;
 mod cel;
@@ -79,6 +80,8 @@ pub struct ApiConfig {
     pub legacy_versions: bool,
     /// Signs the tokens of service accounts; none = by a key that ends with the process.
     pub token_signer: Option<Arc<identity::Signer>>,
+    /// Vouches for requests that are passed on to servers that extend the API; none = one that ends with the process.
+    pub front_proxy: Option<Arc<certificates::FrontProxy>>,
 }
 
 impl Default for ApiConfig {
@@ -90,6 +93,7 @@ impl Default for ApiConfig {
             disabled_admission: Vec::new(),
             legacy_versions: false,
             token_signer: None,
+            front_proxy: None,
         }
     }
 }
@@ -123,6 +127,7 @@ struct Inner {
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
     webhooks: admission::Webhooks,
+    api_services: aggregation::ApiServices,
     flows: flow_control::Flows,
     metrics: metrics::Metrics,
     caller: webhook_client::Caller,
@@ -157,6 +162,7 @@ impl Api {
             signer,
             bindings: authorization::Bindings::default(),
             webhooks: admission::Webhooks::default(),
+            api_services: aggregation::ApiServices::default(),
             metrics,
             flows,
             caller: webhook_client::Caller::default(),
@@ -167,6 +173,7 @@ impl Api {
         let api = Self { inner: Arc::new(inner), manager: API_SERVER };
         api.take_existing_addresses();
         api.serve_stored_definitions();
+        api.follow_stored_api_services();
         api
     }
 
@@ -201,10 +208,11 @@ impl Api {
         user.map_or(admission::Requester::Actor(self.manager), admission::Requester::User)
     }
 
-    /// An object was written, or is gone: what follows from definitions and from configurations of admission does so from
+    /// An object was written, or is gone: what follows from definitions, API services and configurations of admission does so from
     /// now on.
     fn object_stored(&self, object: &Object) {
         self.definition_stored(object);
+        self.api_service_stored(object);
         self.inner.webhooks.object_stored(object);
         self.inner.policies.object_stored(object);
         self.inner.flows.object_stored(object);

@@ -20,6 +20,7 @@ use super::error::StartError;
 use super::fixed_services::API_OFFSET;
 use super::{bootstrap, client, housekeeping, kubeconfig};
 use api::audit::AuditLog;
+use api::certificates::{FrontProxy, TlsError};
 use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
 use api::identity::Signer;
 use api::{Api, ApiConfig};
@@ -88,7 +89,9 @@ impl Cluster {
         let store = open_store(&data_dir, &config).await?;
         let clock = embedding.clock.clone().unwrap_or_else(Clock::machine);
         let token_key = data_dir.secret("sa.key", Signer::generate_key)?;
+        let front_proxy = FrontProxy::new(&front_proxy_authority(&data_dir)?)?;
         let api_config = ApiConfig {
+            front_proxy: Some(Arc::new(front_proxy)),
             token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
             timings: config.file.timings.clone(),
             service_range: addresses.services(),
@@ -330,14 +333,28 @@ async fn open_store(data_dir: &DataDir, config: &ClusterConfig) -> Result<Store,
 }
 
 fn authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
+    kept_authority(data_dir, "ca", CertificateAuthority::generate)
+}
+
+/// The one whose word extending servers take on who asks.
+fn front_proxy_authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
+    kept_authority(data_dir, "front-proxy-ca", FrontProxy::generate_authority)
+}
+
+fn kept_authority(
+    data_dir: &DataDir,
+    name: &str,
+    generate: fn() -> Result<CertificateAuthority, TlsError>,
+) -> Result<CertificateAuthority, StartError> {
+    let (certificate, key) = (format!("{name}.crt"), format!("{name}.key"));
     if let (Some(certificate_pem), Some(key_pem)) =
-        (data_dir.read("ca.crt"), data_dir.known_secret("ca.key")?)
+        (data_dir.read(&certificate), data_dir.known_secret(&key)?)
     {
         return Ok(CertificateAuthority { certificate_pem, key_pem });
     }
-    let authority = CertificateAuthority::generate()?;
-    data_dir.write("ca.key", &authority.key_pem)?;
-    data_dir.write("ca.crt", &authority.certificate_pem)?;
+    let authority = generate()?;
+    data_dir.write(&key, &authority.key_pem)?;
+    data_dir.write(&certificate, &authority.certificate_pem)?;
     Ok(authority)
 }
 

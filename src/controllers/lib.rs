@@ -7,6 +7,7 @@
 //! Architecture Invariant: a controller keeps no state that it could not make anew from the store, and
 //! never removes a pod that has a node — that is the kubelet's alone.
 
+mod api_service;
 mod autoscaler;
 mod bootstrap_token;
 mod certificate;

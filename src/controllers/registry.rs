@@ -28,6 +28,8 @@ const ALL: &[(&str, Start)] = &[
     ("garbagecollector", super::garbage::start),
     ("resourcequota", super::resource_quota::start),
     ("customresourcedefinition", super::custom_resource_definition::start),
+    ("apiservice-registration-controller", super::api_service::start_registration),
+    ("apiservice-available-controller", super::api_service::start),
     ("namespace", super::namespace::start),
     ("serviceaccount", super::namespace::service_account::start),
     ("serviceaccount-token", super::namespace::account_token::start),

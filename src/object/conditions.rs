@@ -12,6 +12,7 @@ use k8s_openapi::api::batch::v1::JobCondition;
 use k8s_openapi::api::core::v1::{NamespaceCondition, NodeCondition, PodCondition};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIServiceCondition;
 
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +113,7 @@ macro_rules! condition {
     };
 }
 
+condition!(APIServiceCondition, text);
 condition!(CustomResourceDefinitionCondition, text);
 condition!(DeploymentCondition, option);
 condition!(ReplicaSetCondition, option);

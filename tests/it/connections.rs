@@ -21,7 +21,7 @@ const EACH: usize = 96 << 10;
 
 impl Face {
     /// A connection to the server, whose pipe holds so many bytes.
-    fn connect(&self, protocol: Protocol, bytes: usize) -> DuplexStream {
+    pub(crate) fn connect(&self, protocol: Protocol, bytes: usize) -> DuplexStream {
         let (near, far) = tokio::io::duplex(bytes);
         tokio::spawn(serve_connection(self.server.clone(), TokioIo::new(far), protocol));
         near

@@ -6,6 +6,7 @@ use http_body_util::BodyExt;
 use podium::api::http::{Credentials, Limits, Server, ServerConfig};
 use podium::api::{Api, ApiConfig};
 use podium::base::clock::Clock;
+use podium::object::config::Timings;
 use podium::store::Store;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -39,16 +40,23 @@ impl Face {
     }
 
     pub(crate) fn with_token(token: &str) -> Self {
-        Self::configured(token, ServerConfig::default())
+        Self::configured(token, ServerConfig::default(), Timings::default())
     }
 
     /// A server with less than usual.
     pub(crate) fn limited(limits: Limits) -> Self {
-        Self::configured("secret", ServerConfig { limits, ..ServerConfig::default() })
+        let config = ServerConfig { limits, ..ServerConfig::default() };
+        Self::configured("secret", config, Timings::default())
     }
 
-    fn configured(token: &str, config: ServerConfig) -> Self {
-        let api = Api::new(Store::ephemeral(), Clock::machine(), ApiConfig::default());
+    /// A server with other time-outs.
+    pub(crate) fn with_timings(timings: Timings) -> Self {
+        Self::configured("secret", ServerConfig::default(), timings)
+    }
+
+    fn configured(token: &str, config: ServerConfig, timings: Timings) -> Self {
+        let api_config = ApiConfig { timings, ..ApiConfig::default() };
+        let api = Api::new(Store::ephemeral(), Clock::machine(), api_config);
         let server = Server::new(api.clone(), Credentials::new(token), CancellationToken::new(), config);
         let namespace = serde_json::json!({"metadata": {"name": "default"}});
         let namespace: k8s_openapi::api::core::v1::Namespace = serde_json::from_value(namespace).unwrap();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod added_kind;
+mod aggregation;
 mod audit;
 mod authorization;
 mod bad_input;

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use crate::identity::User;
 
+/// The subresources whose requests last as long as their client likes.
+pub(crate) const SESSIONS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+
 /// Who asks for what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
@@ -37,7 +40,6 @@ pub(crate) struct Resource {
 impl Asked {
     /// Whether the answer lasts: Kubernetes' long-running requests.
     pub(crate) fn lasts(&self) -> bool {
-        const SESSIONS: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
         match &self.on {
             On::Resource(resource) => {
                 self.verb == "watch" || SESSIONS.contains(&resource.subresource.as_str())

@@ -11,7 +11,7 @@ mod log;
 mod policy;
 mod trail;
 
-pub(crate) use attributes::{Asked, On, Resource};
+pub(crate) use attributes::{Asked, On, Resource, SESSIONS};
 pub use file::AuditFile;
 pub use log::AuditLog;
 pub use policy::{AuditPolicy, AuditPolicyError};

@@ -2,6 +2,7 @@
 //! authority.
 
 mod authority;
+mod front_proxy;
 
 use std::collections::HashSet;
 
@@ -17,6 +18,8 @@ use x509_parser::time::ASN1Time;
 
 pub(crate) use authority::authority_params;
 pub use authority::{CertificateAuthority, TlsError};
+pub(crate) use front_proxy::ClientIdentity;
+pub use front_proxy::{FRONT_PROXY_CLIENT, FrontProxy};
 
 /// Signs certificates by which users are known to the API.
 pub const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
-use super::discovery::{self, Served};
+use super::discovery::{self, Listed};
 use super::negotiate::Offer;
 use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
@@ -40,7 +40,11 @@ fn find(server: &Server, request: &Request, wanted: &mut ResponseFormat) -> Resu
         return Ok(answer);
     }
     match path {
-        "/" => return Answer::json(StatusCode::OK, &json!({"paths": paths(server.documents().served())})),
+        "/" => {
+            let documents = server.documents();
+            let all = discovery::listed(server.api().api_services(), documents.served());
+            return Answer::json(StatusCode::OK, &json!({"paths": paths(&all)}));
+        }
         "/statusz" => return Ok(health::status_page(server)),
         "/flagz" => return Ok(health::flag_page(server)),
         "/metrics" => {
@@ -64,8 +68,9 @@ fn find(server: &Server, request: &Request, wanted: &mut ResponseFormat) -> Resu
     }
     let accept = wanted.accept().to_string();
     let documents = server.documents();
-    let document = discovery::document(documents.served(), path, &accept, &server.address())
-        .ok_or(ApiError::NoSuchResource)?;
+    let all = discovery::listed(server.api().api_services(), documents.served());
+    let document =
+        discovery::document(&all, path, &accept, &server.address()).ok_or(ApiError::NoSuchResource)?;
     if document.content_type == "application/json" {
         wanted.settle(Offer::Plain)?;
     }
@@ -81,13 +86,17 @@ fn schemas(
 ) -> Result<Response, ApiError> {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let documents = server.documents();
+    let index;
     let (type_, body, hash): (&'static str, &Bytes, &str) = match name {
         "v2" if accept.contains(openapi::PROTOBUF_2) => {
             (openapi::PROTOBUF_2_ANSWER, documents.version_2_protobuf(), &documents.version_2().hash)
         }
         name => {
             let found = match name {
-                "v3" => Some(documents.index()),
+                "v3" => {
+                    index = documents.index_with(server.api().api_services());
+                    Some(&*index)
+                }
                 "v2" => Some(documents.version_2()),
                 name => name.strip_prefix("v3/").and_then(|path| documents.version_3(path)),
             };
@@ -137,7 +146,7 @@ fn in_a_year(now: Timestamp) -> String {
 }
 
 /// Every path that can be read by itself.
-fn paths(served: &[Served]) -> Vec<String> {
+fn paths(all: &[Listed<'_>]) -> Vec<String> {
     let fixed = [
         "/.well-known/openid-configuration",
         "/api",
@@ -152,11 +161,11 @@ fn paths(served: &[Served]) -> Vec<String> {
     ];
     let mut paths: Vec<String> = fixed.iter().map(ToString::to_string).collect();
     paths.extend(health::paths());
-    for served in served {
-        paths.push(format!("/{}", served.path()));
-        paths.push(format!("/openapi/v3/{}", served.path()));
-        if !served.is_core() {
-            paths.push(format!("/apis/{}", served.group));
+    for listed in all {
+        paths.push(format!("/{}", listed.path()));
+        paths.push(format!("/openapi/v3/{}", listed.path()));
+        if !listed.is_core() {
+            paths.push(format!("/apis/{}", listed.group));
         }
     }
     paths.sort();

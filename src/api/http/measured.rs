@@ -165,7 +165,7 @@ fn labels(request: &Request, query: &Query, target: Option<&Target>) -> RequestL
         RequestLabels { verb, group, version, resource, scope, ..plain }
     };
     match target {
-        None => plain,
+        None | Some(Target::Aggregated(_)) => plain,
         Some(Target::Document) => RequestLabels { subresource: document(request.uri().path()), ..plain },
         Some(Target::Resource(target)) => of_resource(request, query, target, plain),
         Some(Target::Bindings { .. }) => answered("bindings", false),

@@ -5,6 +5,7 @@
 //!
 //! Architecture Invariant: no rule about objects lives here; this is encoding, negotiation and streaming.
 
+mod aggregated;
 mod applying;
 mod audited;
 mod auth;
@@ -210,7 +211,7 @@ impl Server {
             }
         };
         let mut wanted = ResponseFormat::of(&request);
-        let target = Target::parse(&self.api().kinds(), request.uri().path());
+        let target = self.target(request.uri().path());
         let measured =
             Measured::begin(self.api(), &request, &wanted.query, target.as_ref().ok(), trail.clone());
         let answered = {
@@ -227,6 +228,14 @@ impl Server {
         let response = wanted.writing.apply(response).await;
         let response = Answer::of_flow(response, wanted.flow.as_ref());
         measured.answered(Answer::marked(response, trail.as_ref().map(Trail::id)))
+    }
+
+    /// What a path names: what an extending server serves before what is served here.
+    fn target(&self, path: &str) -> Result<Target, ApiError> {
+        match aggregated::of_path(self.api(), path) {
+            Some(of) => Ok(Target::Aggregated(of)),
+            None => Target::parse(&self.api().kinds(), path),
+        }
     }
 
     /// Who asks, if they may ask this.
@@ -285,12 +294,11 @@ impl Server {
             return Ok(None);
         }
         let seats = match target {
-            Target::Resource(target) if target.is_session() => return Ok(None),
             Target::Resource(target) => target.seats(self.api(), request.method(), &wanted.query),
             _ => 1,
         };
         let info = RequestInfo::of(request.method(), request.uri().path(), &wanted.query)?;
-        Ok(Some((info, seats)))
+        Ok(Some((info, seats)).filter(|(info, _)| !info.is_session()))
     }
 
     async fn answer(
@@ -318,7 +326,7 @@ impl Server {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } => Some(Offer::Plain),
             Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects(Messages::Metadata)),
-            Target::Document => None,
+            Target::Document | Target::Aggregated(_) => None,
         };
         if let Some(offer) = offer {
             wanted.settle(offer)?;
@@ -347,6 +355,7 @@ impl Server {
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
             Target::Document => documents::answer(self, &request, wanted),
+            Target::Aggregated(of) => aggregated::answer(self, &of, request, &wanted.query, &user).await,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::negotiate::{Messages, Offer};
 use super::protobuf::has_form;
 use super::query::Query;
 use super::verdicts::{self, VerdictTarget};
+use crate::aggregation::GroupVersion;
 use crate::kinds::Kinds;
 use crate::{Api, ApiError};
 use object::{Key, Kind, ServedKind, Subresource};
@@ -29,6 +30,8 @@ pub(super) enum Target {
     Verdicts(VerdictTarget),
     /// Discovery, schemas, version.
     Document,
+    /// What another server serves.
+    Aggregated(GroupVersion),
 }
 
 /// A collection, an object, or a part of one.
@@ -64,12 +67,6 @@ impl ResourceTarget {
     pub(super) fn is_watch(&self, method: &Method, query: &Query) -> bool {
         let by_query = self.name.is_none() && self.subresource.is_none() && query.flag("watch");
         *method == Method::GET && (self.watched || by_query)
-    }
-
-    /// Whether it lasts as long as its client likes: a session, a log.
-    pub(super) fn is_session(&self) -> bool {
-        use Subresource::{Attach, Exec, Log, PortForward, Proxy};
-        matches!(self.subresource, Some(Exec | Attach | Log | PortForward | Proxy))
     }
 
     /// How many seats a request takes: a list of many objects more than one, as Kubernetes estimates it.

@@ -10,7 +10,7 @@ use http::Method;
 
 use super::query::Query;
 use crate::ApiError;
-use crate::audit;
+use crate::audit::{self, SESSIONS};
 use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::identity::User;
 
@@ -100,6 +100,17 @@ impl RequestInfo {
             named.on_node = demanded(query, "spec.nodeName");
         }
         Ok(Self { verb: verb.into(), path, resource: Some(named) })
+    }
+
+    /// Whether its answer may take as long as it wants, as Kubernetes counts (`--min-request-timeout` aside).
+    pub(super) fn is_long_running(&self) -> bool {
+        self.verb == "watch" || self.is_session()
+    }
+
+    /// Whether it is a session with what runs, or a log: what lasts as long as its client likes.
+    pub(super) fn is_session(&self) -> bool {
+        let part = self.resource.as_ref().map_or("", |named| named.subresource.as_str());
+        SESSIONS.contains(&part)
     }
 
     /// What is asked, for who is no authorizer.

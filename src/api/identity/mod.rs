@@ -7,6 +7,7 @@ mod bootstrap;
 mod issue;
 mod jwt;
 mod long_lived;
+mod remote_headers;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use super::Api;
 pub use jwt::Signer;
 use jwt::{Bound, Claims};
 use object::{Key, Shared, Typed};
+pub use remote_headers::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 
 /// Who issues the tokens, and whom they are for unless the request says otherwise.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

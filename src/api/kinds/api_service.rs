@@ -1,21 +1,37 @@
-//! API services: groups of the API that others serve. They are kept and shown; no request is passed on to them.
+//! API services: who serves a group of the API in a version. Requests are passed on to those that others serve
+//! (`crate::aggregation`).
 
-use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, APIServiceSpec};
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{
+    APIService, APIServiceCondition, APIServiceSpec, APIServiceStatus,
+};
 use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::Resource;
 use crate::default::set;
 use crate::validate::{FieldErrors, Path, names};
+use object::ServedKind;
+use object::conditions::ConditionStatus;
 
 /// The highest priority of a group.
 const MAX_GROUP_PRIORITY: i32 = 20_000;
 /// The highest priority of a version in its group.
 const MAX_VERSION_PRIORITY: i32 = 1_000;
 
+/// Groups and versions that are served here and have no kind that is stored.
+pub(crate) const ANSWERED_ONLY: [(&str, &str); 3] =
+    [("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"), ("podium.dev", "v1alpha1")];
+
+/// Whether a group and version is built in, so that nobody else may serve it. That of metrics is not: a server of metrics
+/// may take the place of ours.
+pub(crate) fn is_built_in(group: &str, version: &str) -> bool {
+    ANSWERED_ONLY.contains(&(group, version))
+        || ServedKind::built_in().any(|served| (served.group(), served.version()) == (group, version))
+}
+
 impl Resource for APIService {
-    const WARNING: Option<&'static str> =
-        Some("requests are not passed on to API services: what they serve is not found");
+    // `v1.` is that of the core.
+    const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Service", "The reference to the service that hosts this API endpoint.", |api, _| {
@@ -35,6 +51,20 @@ impl Resource for APIService {
     fn apply_defaults(&mut self) {
         if let Some(service) = self.spec.as_mut().and_then(|spec| spec.service.as_mut()) {
             set(&mut service.port, 443);
+        }
+    }
+
+    /// What is answered here is there from the start.
+    fn prepare_for_create(&mut self) {
+        if self.spec.as_ref().is_some_and(|spec| spec.service.is_none()) {
+            let local = APIServiceCondition {
+                type_: "Available".into(),
+                status: ConditionStatus::True.into(),
+                reason: Some("Local".into()),
+                message: Some("Local APIServices are always available".into()),
+                last_transition_time: self.metadata.creation_timestamp.clone(),
+            };
+            self.status = Some(APIServiceStatus { conditions: Some(vec![local]) });
         }
     }
 
@@ -92,6 +122,10 @@ fn service(errors: &mut FieldErrors, path: &Path<'_>, spec: &APIServiceSpec) {
         return;
     };
     let at = path.child("service");
+    let (group, version) = (spec.group.as_deref(), spec.version.as_deref());
+    if is_built_in(group.unwrap_or_default(), version.unwrap_or_default()) {
+        errors.forbidden(&at, "this group and version is built in: its requests are never passed on");
+    }
     for (field, value) in [("namespace", &service.namespace), ("name", &service.name)] {
         if value.as_ref().is_none_or(String::is_empty) {
             errors.required(&at.child(field), "");
@@ -118,4 +152,24 @@ fn available(api: &APIService) -> Value {
         Some(condition) =>
             format!("{} ({})", condition.status, condition.reason.as_deref().unwrap_or_default()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_in_is_nobody_elses_but_metrics_api_17() {
+        for (group, version, expected) in [
+            ("", "v1", true),
+            ("apps", "v1", true),
+            ("authorization.k8s.io", "v1", true),
+            ("apiregistration.k8s.io", "v1", true),
+            ("metrics.k8s.io", "v1beta1", false),
+            ("apps", "v9", false),
+            ("example.com", "v1", false),
+        ] {
+            assert_eq!(is_built_in(group, version), expected, "{version}.{group}");
+        }
+    }
 }

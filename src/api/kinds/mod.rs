@@ -85,6 +85,7 @@ use k8s_openapi::api::core::v1::{Binding, Event, Pod};
 use crate::validate::{FieldError, FieldErrors, ephemeral, metadata};
 use object::{Kind, Object};
 
+pub(crate) use api_service::{ANSWERED_ONLY, is_built_in};
 pub(crate) use certificate_signing_request::{approval_differs, with_approval};
 pub(crate) use columns::RowCondition;
 pub(crate) use conversion::{Conversion, ConversionWebhook};

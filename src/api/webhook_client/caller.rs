@@ -1,5 +1,6 @@
 //! Where webhooks are called: on a thread and clock of their own, while whoever writes waits. So the write path stays
-//! synchronous, and what somebody else's server does is never felt by the tasks of this one.
+//! synchronous, and what somebody else's server does is never felt by the tasks of this one. Requests for extending servers are passed
+//! on there too, for which nobody waits but who asks.
 
 use std::future::Future;
 use std::sync::OnceLock;

@@ -1,33 +1,21 @@
 //! The HTTPS client of one webhook: certificates, kept connections, bounds. What goes wrong is told in the words users know,
 //! which are Go's.
 
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::client::legacy::{Client, Error as ClientError};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use tokio::net::TcpStream;
+use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
-use base::dial_error::dial_error;
+use super::connector::{Connector, Peer};
+use super::tls::{self, Trust};
 use base::quote::{printable, quote};
 
 /// Of what a webhook says went wrong, so much is passed on.
@@ -36,16 +24,6 @@ const MAX_COMPLAINT_BYTES: usize = 1024;
 const MAX_IDLE: usize = 4;
 /// And for how long: Go's default.
 const IDLE: Duration = Duration::from_secs(90);
-/// TCP and TLS may take so long together, also where a webhook may take longer: Go's default of a dial.
-const DIAL: Duration = Duration::from_secs(30);
-
-/// Where a connection goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Peer {
-    /// A name or an address.
-    pub(super) host: String,
-    pub(super) port: u16,
-}
 
 /// A client of one webhook.
 #[derive(Clone)]
@@ -61,7 +39,8 @@ impl WebhookClient {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_string();
         let peer = Arc::new(Mutex::new(Peer { host: host.clone(), port: uri.port_u16().unwrap_or(443) }));
         let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
-        let tls = TlsConnector::from(Arc::new(tls(bundle)?));
+        let tls =
+            TlsConnector::from(Arc::new(tls::config(Trust::Bundle(bundle), None, &[b"h2", b"http/1.1"])?));
         let connector = Connector { peer: peer.clone(), name, tls };
         let http = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(MAX_IDLE)
@@ -138,214 +117,5 @@ fn told(error: &ClientError) -> String {
     match innermost.downcast_ref::<hyper::Error>() {
         Some(error) if error.is_incomplete_message() => "EOF".into(),
         _ => innermost.to_string(),
-    }
-}
-
-/// Who may answer: whoever has a certificate of these authorities, or one of the bundle's own.
-fn tls(bundle: &[u8]) -> Result<rustls::ClientConfig, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let mut config = if bundle.is_empty() {
-        builder.with_root_certificates(system_roots()).with_no_client_auth()
-    } else {
-        let known: Vec<_> = CertificateDer::pem_slice_iter(bundle).filter_map(Result::ok).collect();
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(known.iter().cloned());
-        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        let signed = signed.map_err(|_| {
-            "unable to load root certificates: unable to parse bytes as PEM block".to_string()
-        })?;
-        let verifier = BundleVerifier { signed, known };
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth()
-    };
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
-}
-
-/// The authorities that this machine trusts, read once.
-fn system_roots() -> Arc<RootCertStore> {
-    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
-    let read = || {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        Arc::new(roots)
-    };
-    ROOTS.get_or_init(read).clone()
-}
-
-/// As Go judges a bundle: a certificate in it vouches for itself, also where it is no authority. Small webhooks have one
-/// that they signed themselves.
-#[derive(Debug)]
-struct BundleVerifier {
-    signed: Arc<WebPkiServerVerifier>,
-    known: Vec<CertificateDer<'static>>,
-}
-
-impl ServerCertVerifier for BundleVerifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if !self.known.iter().any(|known| known == end_entity) {
-            return self.signed.verify_server_cert(
-                end_entity,
-                intermediates,
-                server_name,
-                ocsp_response,
-                now,
-            );
-        }
-        let bad = |why| Err(rustls::Error::InvalidCertificate(why));
-        let Ok((_, read)) = x509_parser::parse_x509_certificate(end_entity) else {
-            return bad(CertificateError::BadEncoding);
-        };
-        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let validity = read.validity();
-        if now < validity.not_before.timestamp() || now > validity.not_after.timestamp() {
-            return bad(CertificateError::Expired);
-        }
-        rustls::client::verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.signed.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.signed.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.signed.supported_verify_schemes()
-    }
-}
-
-/// Opens connections to a webhook.
-#[derive(Clone)]
-struct Connector {
-    peer: Arc<Mutex<Peer>>,
-    /// Who its certificate is for.
-    name: ServerName<'static>,
-    tls: TlsConnector,
-}
-
-impl Connector {
-    async fn connect(self) -> Result<TlsConnection, io::Error> {
-        let peer = self.peer.lock().clone();
-        let dialled = TcpStream::connect((peer.host.as_str(), peer.port)).await;
-        let stream = dialled.map_err(|error| {
-            let text = format!("dial tcp {}:{}: {}", peer.host, peer.port, dial_error(&error));
-            io::Error::new(error.kind(), text)
-        })?;
-        // A review is one write, which nobody should wait for.
-        let _ = stream.set_nodelay(true);
-        let stream = self.tls.connect(self.name, stream).await;
-        let stream = stream.map_err(|error| io::Error::new(error.kind(), tls_error(&error)))?;
-        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        Ok(TlsConnection { stream: TokioIo::new(stream), is_http2 })
-    }
-}
-
-fn tls_error(error: &io::Error) -> String {
-    use CertificateError::{
-        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
-        NotValidYetContext, UnknownIssuer,
-    };
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let why = match inner {
-        Some(rustls::Error::InvalidCertificate(why)) => why,
-        Some(other) => return format!("tls: {other}"),
-        None => {
-            return if error.kind() == io::ErrorKind::UnexpectedEof {
-                "EOF".into()
-            } else {
-                dial_error(error)
-            };
-        }
-    };
-    let why = match why {
-        // Signed by somebody else of the same name, which Go says in brackets.
-        UnknownIssuer | BadSignature => "x509: certificate signed by unknown authority".to_string(),
-        Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
-            "x509: certificate has expired or is not yet valid".into()
-        }
-        NotValidForNameContext { expected, presented } => {
-            // As in `DnsName("a")`.
-            let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_string();
-            let names: Vec<_> = presented.iter().map(bare).collect();
-            let expected = expected.to_str();
-            format!("x509: certificate is valid for {}, not {expected}", names.join(", "))
-        }
-        NotValidForName => "x509: certificate is not valid for any names".into(),
-        other => format!("x509: {other}"),
-    };
-    format!("tls: failed to verify certificate: {why}")
-}
-
-impl tower::Service<Uri> for Connector {
-    type Response = TlsConnection;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<TlsConnection, io::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        let connected = tokio::time::timeout(DIAL, self.clone().connect());
-        Box::pin(async { connected.await.unwrap_or_else(|_| Err(io::Error::other("i/o timeout"))) })
-    }
-}
-
-/// A connection, and which protocol was agreed on.
-struct TlsConnection {
-    stream: TokioIo<TlsStream<TcpStream>>,
-    is_http2: bool,
-}
-
-impl Connection for TlsConnection {
-    fn connected(&self) -> Connected {
-        if self.is_http2 { Connected::new().negotiated_h2() } else { Connected::new() }
-    }
-}
-
-impl Read for TlsConnection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        to: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, to)
-    }
-}
-
-impl Write for TlsConnection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, from)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -1,7 +1,11 @@
-//! Calling other people's servers: those that are asked about admission, and those that convert objects.
+//! Calling other people's servers: those that are asked about admission, those that convert objects, and those that serve
+//! groups of the API.
 
 mod caller;
 mod client;
+mod connector;
+mod exchange;
+mod tls;
 
 use std::time::Duration;
 
@@ -9,12 +13,15 @@ use bytes::Bytes;
 use http::Uri;
 use k8s_openapi::api::core::v1::Service;
 
-use self::client::{Peer, WebhookClient};
+use self::client::WebhookClient;
 use crate::{Api, endpoints};
 use base::quote::quote;
 use object::Key;
 
 pub(crate) use caller::{Caller, Waits};
+pub(crate) use connector::{Peer, connect};
+pub(crate) use exchange::exchange;
+pub(crate) use tls::{Trust, config};
 
 /// The port of a webhook's service that names none.
 const DEFAULT_PORT: i32 = 443;
@@ -71,7 +78,7 @@ impl Target {
 }
 
 /// Who answers for a service now.
-fn peer(api: &Api, service: &ServiceTarget) -> Result<Peer, String> {
+pub(crate) fn peer(api: &Api, service: &ServiceTarget) -> Result<Peer, String> {
     let key = Key::new(service.namespace.as_str(), service.name.as_str());
     let port = service.port.unwrap_or(DEFAULT_PORT);
     let found =

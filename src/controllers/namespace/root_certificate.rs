@@ -1,5 +1,5 @@
 //! The ConfigMap `kube-root-ca.crt` of every namespace: what pods trust the API by (SA-1); and in kube-system the one
-//! by which servers that extend the API know the CA of its clients.
+//! by which servers that extend the API know its clients, and the API itself when it passes their requests on (API-17).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::service_account::ignore_races;
 use crate::context::{Context, Settings};
+use api::certificates::FRONT_PROXY_CLIENT;
+use api::identity::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 use api::{Api, Change};
 use object::Key;
 use object::owner::is_terminating;
@@ -58,24 +60,45 @@ impl Reconciler for Publisher {
             return Ok(());
         }
         let certificate = &self.settings.root_certificate;
-        self.publish(Key::new(key.name.as_str(), NAME), ("ca.crt", certificate), Some(DESCRIPTION))?;
+        let data = BTreeMap::from([("ca.crt".to_string(), certificate.clone())]);
+        self.publish(Key::new(key.name.as_str(), NAME), &data, Some(DESCRIPTION))?;
         if key.name == EXTENSION_NAMESPACE {
             let place = Key::new(EXTENSION_NAMESPACE, EXTENSION_NAME);
-            self.publish(place, ("client-ca-file", certificate), None)?;
+            self.publish(place, &self.extension_data(), None)?;
         }
         Ok(())
     }
 }
 
 impl Publisher {
-    /// The map holds this entry, whatever others made of it.
+    /// Whom an extending server believes: clients with a certificate of the cluster's, and about others the front proxy.
+    fn extension_data(&self) -> BTreeMap<String, String> {
+        let list = |text: &str| format!("[\"{text}\"]");
+        let mut data =
+            BTreeMap::from([("client-ca-file".to_string(), self.settings.root_certificate.clone())]);
+        if let Some(front_proxy) = self.api.front_proxy() {
+            let certificate = front_proxy.certificate_pem().to_string();
+            data.insert("requestheader-client-ca-file".into(), certificate);
+            for (entry, text) in [
+                ("requestheader-allowed-names", FRONT_PROXY_CLIENT),
+                ("requestheader-extra-headers-prefix", EXTRA_HEADER_PREFIX),
+                ("requestheader-group-headers", GROUP_HEADER),
+                ("requestheader-uid-headers", UID_HEADER),
+                ("requestheader-username-headers", USERNAME_HEADER),
+            ] {
+                data.insert(entry.into(), list(text));
+            }
+        }
+        data
+    }
+
+    /// The map holds just this, whatever others made of it.
     fn publish(
         &self,
         key: Key,
-        (entry, text): (&str, &str),
+        data: &BTreeMap<String, String>,
         annotation: Option<(&str, &str)>,
     ) -> Result<(), ReconcileError> {
-        let data = BTreeMap::from([(entry.to_string(), text.to_string())]);
         let modified = self.api.modify::<ConfigMap>(&key, |map| {
             map.data = Some(data.clone());
             Ok(())
@@ -90,7 +113,7 @@ impl Publisher {
                             .map(|(name, text)| BTreeMap::from([(name.to_string(), text.to_string())])),
                         ..ObjectMeta::default()
                     },
-                    data: Some(data),
+                    data: Some(data.clone()),
                     ..ConfigMap::default()
                 };
                 ignore_races(self.api.create_as(map).map(drop))

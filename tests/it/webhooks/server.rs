@@ -12,8 +12,10 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
-use rustls::pki_types::PrivateKeyDer;
+use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -74,7 +76,7 @@ impl Webhook {
         name: &str,
         handler: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let (authority, config) = certified(ip, name);
+        let (authority, config) = certified(ip, name, None);
         let listener = std::net::TcpListener::bind((ip, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -156,8 +158,13 @@ async fn answer(
     Ok(answer.body(Full::new(text.into())).unwrap())
 }
 
-/// An authority, and a server's configuration with a certificate that it has signed.
-fn certified(ip: IpAddr, name: &str) -> (String, Arc<rustls::ServerConfig>) {
+/// An authority, and a server's configuration with a certificate that it has signed; where an authority is given (in PEM),
+/// clients must have a certificate that this one has signed.
+pub(crate) fn certified(
+    ip: IpAddr,
+    name: &str,
+    clients: Option<&str>,
+) -> (String, Arc<rustls::ServerConfig>) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority_key = KeyPair::generate().unwrap();
@@ -169,10 +176,18 @@ fn certified(ip: IpAddr, name: &str) -> (String, Arc<rustls::ServerConfig>) {
     let certificate = params.signed_by(&key, &issuer).unwrap();
     let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = match clients {
+        None => WebPkiClientVerifier::no_client_auth(),
+        Some(pem) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().unwrap()
+        }
+    };
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier)
         .with_single_cert(vec![certificate.der().clone()], key)
         .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

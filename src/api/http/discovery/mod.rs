@@ -1,12 +1,16 @@
 //! Discovery: what the API serves, in the old documents and in the aggregated ones, and the version.
 //!
-//! Everything comes from the Kind table; what is answered but never stored stands in `served.rs`.
+//! Everything comes from the Kind table; what is answered but never stored stands in `served.rs`, and how it is arranged
+//! with what extending servers serve in `listed.rs`.
 
+mod listed;
 mod served;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use listed::Source;
+pub(super) use listed::{Listed, listed};
 pub(super) use served::{Resource, Served, served};
 
 /// The Kubernetes version whose behaviour and types the API has.
@@ -55,35 +59,31 @@ fn preferred(accept: &str) -> Form {
 }
 
 /// The document at a discovery path (`/version`, `/api`, `/apis`, `/api/v1`, `/apis/G`, `/apis/G/V`);
-/// `None` when there is none. `server` is the `host:port` under which clients reach the API.
-pub(super) fn document(served: &[Served], path: &str, accept: &str, server: &str) -> Option<Document> {
+/// `None` when there is none here. `server` is the `host:port` under which clients reach the API.
+pub(super) fn document(all: &[Listed<'_>], path: &str, accept: &str, server: &str) -> Option<Document> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let of_core = |is_core: bool| all.iter().filter(move |listed| listed.is_core() == is_core);
     match (parts.as_slice(), preferred(accept)) {
         (["version"], _) => Some(Document::json(&version())),
-        (["api"], Form::Aggregated(version)) => {
-            Some(aggregated(served.iter().filter(|s| s.is_core()), version))
-        }
-        (["apis"], Form::Aggregated(version)) => {
-            Some(aggregated(served.iter().filter(|s| !s.is_core()), version))
-        }
+        (["api"], Form::Aggregated(version)) => Some(aggregated(of_core(true), version)),
+        (["apis"], Form::Aggregated(version)) => Some(aggregated(of_core(false), version)),
         (["api"], Form::Legacy) => Some(Document::json(&json!({
             "kind": "APIVersions",
-            "versions": served.iter().filter(|s| s.is_core()).map(|s| s.version).collect::<Vec<_>>(),
+            "versions": of_core(true).map(|listed| &listed.version).collect::<Vec<_>>(),
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server}],
         }))),
         (["apis"], Form::Legacy) => Some(Document::json(&json!({
-            "kind": "APIGroupList", "apiVersion": "v1", "groups": groups(served).into_iter().map(group).collect::<Vec<_>>(),
+            "kind": "APIGroupList", "apiVersion": "v1", "groups": groups(all).map(group).collect::<Vec<_>>(),
         }))),
         (["apis", name], _) => {
-            let versions = groups(served).into_iter().find(|versions| versions[0].group == *name)?;
-            let mut document = group(versions);
+            let mut document = group(groups(all).find(|versions| versions[0].group == *name)?);
             document["kind"] = "APIGroup".into();
             document["apiVersion"] = "v1".into();
             Some(Document::json(&document))
         }
-        (["api", version], _) => resources(served.iter().find(|s| s.is_core() && s.version == *version)?),
+        (["api", version], _) => resources(all.iter().find(|l| l.is_core() && l.version == *version)?),
         (["apis", group, version], _) => {
-            resources(served.iter().find(|s| !s.is_core() && s.group == *group && s.version == *version)?)
+            resources(all.iter().find(|l| !l.is_core() && l.group == *group && l.version == *version)?)
         }
         _ => None,
     }
@@ -122,12 +122,13 @@ fn go_arch() -> &'static str {
 }
 
 /// The versions of each group but the core group, preferred version first.
-fn groups(served: &[Served]) -> Vec<&[Served]> {
-    served.chunk_by(|a, b| a.group == b.group).filter(|versions| !versions[0].is_core()).collect()
+fn groups<'a, 'b>(all: &'a [Listed<'b>]) -> impl Iterator<Item = &'a [Listed<'b>]> {
+    all.chunk_by(|a, b| a.group == b.group).filter(|versions| !versions[0].is_core())
 }
 
-fn group(versions: &[Served]) -> Value {
-    let version = |s: &Served| json!({"groupVersion": s.group_version(), "version": s.version});
+fn group(versions: &[Listed<'_>]) -> Value {
+    let version =
+        |listed: &Listed<'_>| json!({"groupVersion": listed.group_version(), "version": listed.version});
     json!({
         "name": versions[0].group,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
@@ -135,8 +136,9 @@ fn group(versions: &[Served]) -> Value {
     })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "an arm of `document`")]
-fn resources(served: &Served) -> Option<Document> {
+/// None of what an extending server serves: it says so itself.
+fn resources(listed: &Listed<'_>) -> Option<Document> {
+    let Source::Here(served) = listed.source else { return None };
     let mut list = Vec::new();
     for resource in &served.resources {
         let mut entry = json!({
@@ -168,21 +170,26 @@ fn resources(served: &Served) -> Option<Document> {
     })))
 }
 
-fn aggregated<'a>(served: impl Iterator<Item = &'a Served>, form: &'static str) -> Document {
+fn aggregated<'a, 'b: 'a>(all: impl Iterator<Item = &'a Listed<'b>>, form: &'static str) -> Document {
     let mut items: Vec<Value> = Vec::new();
-    for version in served {
-        let document = json!({
-            "version": version.version, "freshness": "Current",
-            "resources": version.resources.iter().map(aggregated_resource).collect::<Vec<_>>(),
-        });
+    for listed in all {
+        let (freshness, resources) = match &listed.source {
+            Source::Here(served) => {
+                ("Current", served.resources.iter().map(aggregated_resource).collect::<Vec<_>>())
+            }
+            Source::Elsewhere { discovered, is_current } => {
+                (if *is_current { "Current" } else { "Stale" }, discovered.resources.clone())
+            }
+        };
+        let document = json!({"version": listed.version, "freshness": freshness, "resources": resources});
         match items.last_mut() {
-            Some(last) if last["metadata"]["name"] == version.group => {
+            Some(last) if last["metadata"]["name"] == *listed.group => {
                 if let Some(versions) = last["versions"].as_array_mut() {
                     versions.push(document);
                 }
             }
             _ => items.push(json!({
-                "metadata": {"name": version.group, "creationTimestamp": null}, "versions": [document],
+                "metadata": {"name": listed.group, "creationTimestamp": null}, "versions": [document],
             })),
         }
     }
@@ -229,13 +236,19 @@ fn aggregated_resource(resource: &Resource) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aggregation::ApiServices;
 
     fn built_in() -> Vec<Served> {
         served(&crate::kinds::Kinds::default())
     }
 
+    fn all(served: &[Served]) -> Vec<Listed<'_>> {
+        listed(&ApiServices::default(), served)
+    }
+
     fn get(path: &str, accept: &str) -> Value {
-        let document = document(&built_in(), path, accept, "127.0.0.1:6443").expect(path);
+        let served = built_in();
+        let document = document(&all(&served), path, accept, "127.0.0.1:6443").expect(path);
         serde_json::from_slice(&document.body).expect("JSON")
     }
 
@@ -267,15 +280,17 @@ mod tests {
                 "kind": "Eviction", "verbs": ["create"]})
         );
         assert_eq!(find("nodes")["namespaced"], false);
-        assert!(document(&built_in(), "/apis/nowhere/v1", "", "").is_none());
-        assert!(document(&built_in(), "/apis/apps/v2", "", "").is_none());
+        let served = built_in();
+        assert!(document(&all(&served), "/apis/nowhere/v1", "", "").is_none());
+        assert!(document(&all(&served), "/apis/apps/v2", "", "").is_none());
     }
 
     #[test]
     fn the_aggregated_documents_api_6() {
         let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                       application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
-        let document = document(&built_in(), "/apis", accept, "").expect("there");
+        let served = built_in();
+        let document = document(&all(&served), "/apis", accept, "").expect("there");
         assert_eq!(
             document.content_type,
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -205,7 +205,7 @@ fn subresource(of: ServedKind, part: Subresource) -> ResourcePart {
 }
 
 /// Stable before beta before alpha, higher numbers before lower ones.
-fn age(version: &str) -> (u8, u32, u32) {
+pub(super) fn age(version: &str) -> (u8, u32, u32) {
     let digits =
         |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
     let text = version.trim_start_matches('v');

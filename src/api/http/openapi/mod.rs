@@ -10,6 +10,7 @@ mod reference;
 mod schemas;
 mod swagger;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -21,6 +22,7 @@ use sha2::{Digest, Sha512};
 pub(super) use gnostic::{ANSWER_TYPE as PROTOBUF_2_ANSWER, MEDIA_TYPE as PROTOBUF_2};
 
 use super::discovery::{KUBERNETES_VERSION, Served, served};
+use crate::aggregation::ApiServices;
 use crate::kinds::Kinds;
 
 /// The documents of all that is served at one time. Each is made when it is first asked for.
@@ -84,6 +86,31 @@ impl Documents {
                 documents.map(|(path, document)| (path.clone(), url(path, &document.hash))).collect();
             Hashed::of(&json!({"paths": paths}))
         })
+    }
+
+    /// The same, with the documents of extending servers, in place of ours where they have taken that over. Theirs are fetched
+    /// from them.
+    pub(super) fn index_with(&self, services: &ApiServices) -> Cow<'_, Hashed> {
+        let theirs = services.remote();
+        let ours = self.index();
+        if theirs.is_empty() {
+            return Cow::Borrowed(ours);
+        }
+        let mut index: Value = serde_json::from_slice(&ours.body).unwrap_or_default();
+        for (of, service) in theirs {
+            let path = format!("apis/{}/{}", of.group, of.version);
+            let hash = service.remote.and_then(|remote| remote.discovered().openapi_hash.clone());
+            let Some(paths) = index["paths"].as_object_mut() else { continue };
+            match hash.filter(|_| service.is_available) {
+                None => drop(paths.remove(&path)),
+                Some(hash) => {
+                    let query = if hash.is_empty() { String::new() } else { format!("?hash={hash}") };
+                    let url = json!({"serverRelativeURL": format!("/openapi/v3/{path}{query}")});
+                    paths.insert(path, url);
+                }
+            }
+        }
+        Cow::Owned(Hashed::of(&index))
     }
 
     /// The document of one group and version, named like its path (`api/v1`, `apis/apps/v1`).

@@ -8,6 +8,7 @@ mod links;
 mod path;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -21,12 +22,14 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::connection::Taken;
 use super::measured;
 use crate::ApiError;
 use crate::node_access::Duplex;
+use crate::webhook_client::exchange;
 use backend::Backend;
 use base::any_certificate;
 use base::dial_error::dial_error;
@@ -62,9 +65,10 @@ pub(super) async fn answer(
     let backend = Backend::find(server.api(), kind, key)?;
     let unreachable = |why: String| ApiError::Unavailable(format!("error trying to reach service: {why}"));
     let socket = connect(&backend).await.map_err(unreachable)?;
+    let stopping = server.inner.stopping.clone();
     let path = if path.is_empty() { "/" } else { &path };
     let uri = format!("{path}{query}").parse().map_err(|e| ApiError::BadRequest(format!("{e}")))?;
-    let response = send(server, socket, onward(request, uri, &backend)).await.map_err(unreachable)?;
+    let response = send(stopping, socket, onward(request, uri, &backend), None).await.map_err(unreachable)?;
     Ok(homeward(response, &prefix, &backend))
 }
 
@@ -97,7 +101,7 @@ fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     *request.version_mut() = Version::HTTP_11;
     let upgrade = upgrade_of(request.headers());
     let headers = request.headers_mut();
-    strip(headers);
+    strip(headers, upgrade);
     // The API's credential is nobody else's.
     headers.remove(AUTHORIZATION);
     // A compressed page could not be read for its links.
@@ -107,20 +111,16 @@ fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     {
         headers.insert(HOST, host);
     }
-    if let Some(upgrade) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, upgrade);
-    }
     request
 }
 
 /// The protocol that a message wants to go on with.
-fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(UPGRADE).filter(|_| headers.contains_key(CONNECTION)).cloned()
 }
 
-/// Removes what is about this connection, and what the message says is.
-fn strip(headers: &mut HeaderMap) {
+/// Removes what is about this connection, and what the message says is, but for the protocol that it is to go on with.
+pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -131,44 +131,50 @@ fn strip(headers: &mut HeaderMap) {
     for name in HOP_BY_HOP.into_iter().chain(named) {
         headers.remove(name);
     }
+    if let Some(upgrade) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, upgrade);
+    }
 }
 
-/// Sends a request on a connection of its own and gives the answer, whose body still streams.
-async fn send(server: &Server, socket: Box<dyn Duplex>, mut request: Request) -> Result<Response, String> {
+/// The same of an answer, which may switch to that protocol.
+pub(super) fn strip_answer(response: &mut Response) {
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let upgrade = upgrade_of(response.headers()).filter(|_| switches);
+    strip(response.headers_mut(), upgrade);
+}
+
+/// Sends a request on a connection of its own and gives the answer, whose body still streams. Whoever lets go of the answer
+/// ends the connection; so does `limit`.
+pub(super) async fn send(
+    stopping: CancellationToken,
+    socket: Box<dyn Duplex>,
+    mut request: Request,
+    limit: Option<Duration>,
+) -> Result<Response, String> {
     let ours = request.extensions_mut().remove::<OnUpgrade>();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake::<_, Body>(TokioIo::new(socket))
-        .await
-        .map_err(|error| error.to_string())?;
-    let stopping = server.inner.stopping.clone();
-    // Ends with the answer's body; an error is seen by whoever reads that.
-    tokio::spawn(stopping.clone().run_until_cancelled_owned(connection.with_upgrades()));
-    let mut response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    let (mut response, open) = exchange(socket, request, &stopping, limit).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS
         && let Some(ours) = ours
     {
         let (theirs, under_way) = (hyper::upgrade::on(&mut response), measured::under_way());
         tokio::spawn(stopping.run_until_cancelled_owned(async move {
-            let _under_way = under_way;
+            let _under_way = (under_way, open);
             if let Ok((ours, theirs)) = tokio::try_join!(ours, theirs) {
                 let (mut ours, mut theirs) = (TokioIo::new(ours), TokioIo::new(theirs));
                 // Whoever hangs up ends both.
                 let _ = tokio::io::copy_bidirectional(&mut ours, &mut theirs).await;
             }
         }));
+        return Ok(response.map(Body::new));
     }
-    Ok(response.map(Body::new))
+    Ok(response.map(|body| open.holding(body)))
 }
 
 /// The answer as the client sees it.
 fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response {
-    let upgrade =
-        upgrade_of(response.headers()).filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS);
+    strip_answer(&mut response);
     let headers = response.headers_mut();
-    strip(headers);
-    if let Some(upgrade) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, upgrade);
-    }
     let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
     if let Some(location) = location.and_then(|location| below(location, prefix, backend))
         && let Ok(location) = HeaderValue::try_from(location)
@@ -224,7 +230,7 @@ mod tests {
         {
             headers.append(name, HeaderValue::from_static(value));
         }
-        strip(&mut headers);
+        strip(&mut headers, None);
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
     }
 }

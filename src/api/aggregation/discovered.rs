@@ -1,0 +1,134 @@
+//! What an extending server says that it serves, read within limits: nothing of it is taken on trust but what is of its own
+//! group and version.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::GroupVersion;
+
+/// Resources and subresources of one group and version that are listed; there are a hundred in the largest of Kubernetes'.
+const MAX_RESOURCES: usize = 2_000;
+/// The longest text of a resource; none of Kubernetes' is longer.
+const MAX_TEXT: usize = 253;
+/// Verbs, short names, categories of a resource, each.
+const MAX_WORDS: usize = 32;
+
+/// What is known of what a server serves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Discovered {
+    /// In the form of aggregated discovery (`APIResourceDiscovery`).
+    pub(crate) resources: Vec<Value>,
+    /// It was said when the server was last asked.
+    pub(crate) is_current: bool,
+    /// It has an OpenAPI document of version 3, whose hash this is, if it has one.
+    pub(crate) openapi_hash: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceList {
+    group_version: String,
+    #[serde(default)]
+    resources: Vec<ApiResource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ApiResource {
+    name: String,
+    #[serde(default)]
+    singular_name: String,
+    #[serde(default)]
+    namespaced: bool,
+    kind: String,
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    verbs: Vec<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+}
+
+impl Discovered {
+    /// The same, of a server that has not answered since.
+    pub(super) fn as_stale(&self) -> Self {
+        Self { is_current: false, ..self.clone() }
+    }
+
+    /// Reads an `APIResourceList` of a group and version.
+    pub(super) fn of_list(of: &GroupVersion, text: &[u8]) -> Result<Self, String> {
+        let list: ResourceList = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let own = format!("{}/{}", of.group, of.version);
+        if list.group_version != own {
+            return Err(format!("it is of {:?}, not of {own:?}", shortened(&list.group_version)));
+        }
+        if list.resources.len() > MAX_RESOURCES {
+            return Err(format!("it has more than {MAX_RESOURCES} resources"));
+        }
+        let mut resources: Vec<Value> = Vec::new();
+        for resource in list.resources.iter().filter(|resource| !resource.name.contains('/')) {
+            resource.check()?;
+            let of_it = |part: &&ApiResource| {
+                part.name.split_once('/').is_some_and(|(name, _)| name == resource.name)
+            };
+            let parts: Vec<Value> = list.resources.iter().filter(of_it).map(|part| part.part(of)).collect();
+            let mut entry = resource.entry(of);
+            if !parts.is_empty() {
+                entry["subresources"] = json!(parts);
+            }
+            resources.push(entry);
+        }
+        list.resources.iter().try_for_each(ApiResource::check)?;
+        resources.sort_by(|a, b| a["resource"].as_str().cmp(&b["resource"].as_str()));
+        Ok(Self { resources, is_current: true, openapi_hash: None })
+    }
+}
+
+impl ApiResource {
+    fn check(&self) -> Result<(), String> {
+        let words = [&self.verbs, &self.short_names, &self.categories];
+        let mut texts = [&self.name, &self.singular_name, &self.kind, &self.group, &self.version]
+            .into_iter()
+            .chain(words.into_iter().flatten());
+        if words.iter().any(|words| words.len() > MAX_WORDS) || texts.any(|text| text.len() > MAX_TEXT) {
+            return Err(format!("the resource {:?} is beyond all measure", shortened(&self.name)));
+        }
+        Ok(())
+    }
+
+    fn response_kind(&self, of: &GroupVersion) -> Value {
+        // A resource that says nothing is of the group that it is in.
+        let own = self.group.is_empty() && self.version.is_empty();
+        let (group, version) = if own { (&of.group, &of.version) } else { (&self.group, &self.version) };
+        json!({"group": group, "version": version, "kind": self.kind})
+    }
+
+    fn entry(&self, of: &GroupVersion) -> Value {
+        let mut entry = Map::new();
+        let scope = if self.namespaced { "Namespaced" } else { "Cluster" };
+        entry.insert("resource".into(), json!(self.name));
+        entry.insert("responseKind".into(), self.response_kind(of));
+        entry.insert("scope".into(), json!(scope));
+        entry.insert("singularResource".into(), json!(self.singular_name));
+        entry.insert("verbs".into(), json!(self.verbs));
+        for (name, words) in [("shortNames", &self.short_names), ("categories", &self.categories)] {
+            if !words.is_empty() {
+                entry.insert(name.into(), json!(words));
+            }
+        }
+        entry.into()
+    }
+
+    fn part(&self, of: &GroupVersion) -> Value {
+        let name = self.name.split_once('/').map_or("", |(_, part)| part);
+        json!({"subresource": name, "responseKind": self.response_kind(of), "verbs": self.verbs})
+    }
+}
+
+fn shortened(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_TEXT)]
+}

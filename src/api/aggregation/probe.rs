@@ -1,0 +1,111 @@
+//! Asking an extending server whether it is there, as the one who may read everything (`system:kube-aggregator`).
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use http::header::{ACCEPT, HOST, USER_AGENT};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::remote::{Dialler, Remote};
+use super::{Discovered, GroupVersion};
+use crate::Api;
+use crate::identity::User;
+use crate::webhook_client::{Peer, exchange};
+
+/// Endpoints that are asked at once; one that answers is enough. Kubernetes' number.
+const ATTEMPTS: usize = 5;
+/// How long each may take; Kubernetes' time.
+const TIMEOUT: Duration = Duration::from_secs(6);
+/// The longest list of resources that is read: each is about 200 bytes.
+const MAX_LIST: usize = 512 << 10;
+/// The longest index of OpenAPI documents that is read.
+const MAX_INDEX: usize = 64 << 10;
+
+/// Asks for what is served; the error is in Kubernetes' words.
+pub(super) async fn probe(api: &Api, of: &GroupVersion, remote: &Remote) -> Result<Discovered, String> {
+    let dialler = remote.dialler(api)?;
+    let mut attempts = FuturesUnordered::new();
+    for _ in 0..ATTEMPTS {
+        let (peer, dialler, path) = (remote.peer(api)?, dialler.clone(), remote.path());
+        let url = format!("https://{peer}{path}");
+        // On the runtime of calls, whose clock is the machine's.
+        attempts.push(async move {
+            let read = read(dialler.clone(), peer.clone(), path, MAX_LIST);
+            match api.inner.caller.ask(async move { Ok(tokio::time::timeout(TIMEOUT, read).await) }).await {
+                Ok(Ok(Ok((status, body)))) if status.is_success() => Ok((body, peer)),
+                Ok(Ok(Ok((status, _)))) => Err(format!(
+                    "failing or missing response from {url}: bad status from {url}: {}",
+                    status.as_u16()
+                )),
+                Ok(Ok(Err(why))) => {
+                    Err(format!("failing or missing response from {url}: Get \"{url}\": {why}"))
+                }
+                Ok(Err(_)) => Err(format!("timed out waiting for {url}")),
+                Err(why) => Err(why),
+            }
+        });
+    }
+    let mut failed = String::new();
+    let (list, peer) = loop {
+        match attempts.next().await {
+            Some(Ok(answered)) => break answered,
+            Some(Err(why)) => failed = why,
+            None => return Err(failed),
+        }
+    };
+    drop(attempts);
+    // It is there; what it says of itself is another question.
+    let list = list.ok_or_else(|| format!("it is longer than {MAX_LIST} bytes, or was cut off"));
+    let mut discovered = match list.and_then(|list| Discovered::of_list(of, &list)) {
+        Ok(discovered) => discovered,
+        Err(why) => {
+            tracing::warn!("the resources of {} cannot be listed: {why}", of.name());
+            return Ok(Discovered::default());
+        }
+    };
+    let index = read(dialler, peer, "/openapi/v3".into(), MAX_INDEX);
+    let index = api.inner.caller.ask(async move { Ok(tokio::time::timeout(TIMEOUT, index).await) }).await;
+    if let Ok(Ok(Ok((status, Some(index))))) = index
+        && status.is_success()
+    {
+        discovered.openapi_hash = openapi_hash(of, &index);
+    }
+    Ok(discovered)
+}
+
+/// The hash of its document in an index; empty where it has none.
+fn openapi_hash(of: &GroupVersion, index: &[u8]) -> Option<String> {
+    let index: Value = serde_json::from_slice(index).ok()?;
+    let path = of.path();
+    let url = index["paths"][path.trim_start_matches('/')]["serverRelativeURL"].as_str()?;
+    let rest = url.strip_prefix("/openapi/v3")?.strip_prefix(&*path)?;
+    let hash = rest.strip_prefix("?hash=").unwrap_or_default();
+    hash.chars().all(|c| c.is_ascii_alphanumeric()).then(|| hash.to_string())
+}
+
+/// Reads what is at a path; no body where it is longer than `most` bytes.
+async fn read(
+    dialler: Dialler,
+    peer: Peer,
+    path: String,
+    most: usize,
+) -> Result<(StatusCode, Option<Bytes>), String> {
+    let mut request = Request::get(path)
+        .header(HOST, peer.to_string())
+        .header(ACCEPT, "application/json")
+        .header(USER_AGENT, "kube-aggregator")
+        .body(Body::empty())
+        .map_err(|error| error.to_string())?;
+    User::aggregator().write_remote_headers(request.headers_mut()).map_err(|error| error.to_string())?;
+    let socket = dialler.dial(peer).await?;
+    let (response, _open) = exchange(socket, request, &CancellationToken::new(), None).await?;
+    let (head, body) = response.into_parts();
+    let body = Limited::new(body, most).collect().await.ok();
+    Ok((head.status, body.map(http_body_util::Collected::to_bytes)))
+}

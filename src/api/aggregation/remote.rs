@@ -1,0 +1,107 @@
+//! The server of an APIService: how it is reached, and what it said that it serves.
+
+use std::sync::{Arc, OnceLock};
+
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIServiceSpec;
+use parking_lot::RwLock;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::GroupVersion;
+use super::discovered::Discovered;
+use crate::Api;
+use crate::webhook_client::{Peer, ServiceTarget, Trust, config, connect, peer};
+
+/// The port of a service that names none.
+const DEFAULT_PORT: i32 = 443;
+
+/// A server that extends the API.
+pub(crate) struct Remote {
+    of: GroupVersion,
+    service: ServiceTarget,
+    bundle: Vec<u8>,
+    trusts_anybody: bool,
+    /// Made for the first connection.
+    tls: OnceLock<Result<TlsConnector, String>>,
+    discovered: RwLock<Arc<Discovered>>,
+}
+
+impl Remote {
+    /// Who a spec names; none where it is answered here.
+    pub(super) fn of(of: &GroupVersion, spec: &APIServiceSpec) -> Option<Self> {
+        let service = spec.service.as_ref()?;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let service = ServiceTarget {
+            namespace: text(&service.namespace),
+            name: text(&service.name),
+            path: None,
+            port: Some(service.port.unwrap_or(DEFAULT_PORT)),
+        };
+        Some(Self {
+            of: of.clone(),
+            service,
+            bundle: spec.ca_bundle.as_ref().map(|bundle| bundle.0.clone()).unwrap_or_default(),
+            trusts_anybody: spec.insecure_skip_tls_verify == Some(true),
+            tls: OnceLock::new(),
+            discovered: RwLock::default(),
+        })
+    }
+
+    /// Who answers for it now; the error says why nobody does.
+    pub(crate) fn peer(&self, api: &Api) -> Result<Peer, String> {
+        peer(api, &self.service)
+    }
+
+    /// Ready to connect: trusts whom the spec says, and shows the front proxy's certificate.
+    pub(crate) fn dialler(&self, api: &Api) -> Result<Dialler, String> {
+        let made = || {
+            let front_proxy = api.front_proxy().ok_or("there is no front proxy")?;
+            let trust = if self.trusts_anybody { Trust::Anybody } else { Trust::Bundle(&self.bundle) };
+            // HTTP/1.1 alone: it can be upgraded, and what one client does not read stops no other.
+            let config = config(trust, Some(front_proxy.identity()), &[b"http/1.1"])?;
+            Ok(TlsConnector::from(Arc::new(config)))
+        };
+        let tls = self.tls.get_or_init(made).clone()?;
+        let name = format!("{}.{}.svc", self.service.name, self.service.namespace);
+        let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
+        Ok(Dialler { name, tls })
+    }
+
+    /// What it said that it serves.
+    pub(crate) fn discovered(&self) -> Arc<Discovered> {
+        self.discovered.read().clone()
+    }
+
+    /// It was asked; without an answer, what it said before is stale.
+    pub(super) fn set_discovered(&self, found: Option<&Discovered>) {
+        let mut discovered = self.discovered.write();
+        let next = match found {
+            // Who serves says nothing that can be read: as if it had not said it.
+            Some(Discovered { is_current: false, .. }) | None => discovered.as_stale(),
+            Some(found) => found.clone(),
+        };
+        if **discovered != next {
+            *discovered = Arc::new(next);
+        }
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.of.path()
+    }
+}
+
+/// Opens connections to a server.
+#[derive(Clone)]
+pub(crate) struct Dialler {
+    name: ServerName<'static>,
+    tls: TlsConnector,
+}
+
+impl Dialler {
+    /// A connection to this peer.
+    pub(crate) async fn dial(self, peer: Peer) -> Result<TlsStream<TcpStream>, String> {
+        connect(&peer, self.name, &self.tls).await.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,82 @@
+//! The authority of the front proxy: by its one certificate servers that extend the API know that a request comes from
+//! the API, whose word on who asks they take (`--requestheader-client-ca-file`).
+//!
+//! Architecture Invariant: what it signs is no credential of the API itself, so that a request that is passed on can never
+//! lead back in.
+
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::authority::{CertificateAuthority, TlsError, authority_params};
+
+/// Whom the certificate names, as kubeadm calls it.
+pub const FRONT_PROXY_CLIENT: &str = "front-proxy-client";
+
+/// By what a client is known to a server: its certificate and the key of that.
+pub(crate) struct ClientIdentity {
+    pub(crate) certificate: CertificateDer<'static>,
+    pub(crate) key: PrivateKeyDer<'static>,
+}
+
+impl std::fmt::Debug for ClientIdentity {
+    /// Never shows the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientIdentity").finish_non_exhaustive()
+    }
+}
+
+/// The authority, and the client it vouches for.
+#[derive(Debug)]
+pub struct FrontProxy {
+    certificate_pem: String,
+    identity: ClientIdentity,
+}
+
+impl FrontProxy {
+    /// A new authority for [`FrontProxy::new`].
+    pub fn generate_authority() -> Result<CertificateAuthority, TlsError> {
+        let key = KeyPair::generate()?;
+        let certificate = params().self_signed(&key)?;
+        Ok(CertificateAuthority { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
+    }
+
+    /// The front proxy of this authority, with a certificate made now.
+    pub fn new(authority: &CertificateAuthority) -> Result<Self, TlsError> {
+        let ours = params();
+        let issuer = Issuer::from_params(&ours, KeyPair::from_pem(&authority.key_pem)?);
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, FRONT_PROXY_CLIENT);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, &issuer)?.der().clone();
+        let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes());
+        let key = key.map_err(|error| TlsError::Pem(error.to_string()))?;
+        let certificate_pem = authority.certificate_pem.clone();
+        Ok(Self { certificate_pem, identity: ClientIdentity { certificate, key } })
+    }
+
+    /// One whose authority ends with the process.
+    pub(crate) fn ephemeral() -> Result<Self, TlsError> {
+        Self::new(&Self::generate_authority()?)
+    }
+
+    /// The authority's certificate, for servers.
+    pub fn certificate_pem(&self) -> &str {
+        &self.certificate_pem
+    }
+
+    pub(crate) fn identity(&self) -> &ClientIdentity {
+        &self.identity
+    }
+}
+
+/// Another name than the cluster's authority has: who knows both looks for an issuer by its name.
+fn params() -> CertificateParams {
+    let mut params = authority_params();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "podium-front-proxy-ca");
+    params
+}

@@ -1,0 +1,110 @@
+//! Who asks, as servers that extend the API are told it: in headers that they believe a front proxy, and nobody else.
+
+use std::fmt::Write as _;
+
+use http::header::InvalidHeaderValue;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::User;
+
+/// The user's name, in the words of `extension-apiserver-authentication`.
+pub const USERNAME_HEADER: &str = "X-Remote-User";
+/// The user's uid.
+pub const UID_HEADER: &str = "X-Remote-Uid";
+/// One of the user's groups; as often as there are groups.
+pub const GROUP_HEADER: &str = "X-Remote-Group";
+/// What a header of an extra begins with; its key follows.
+pub const EXTRA_HEADER_PREFIX: &str = "X-Remote-Extra-";
+
+/// What every header begins with that says who asks, as it is compared.
+const PREFIX: &str = "x-remote-";
+
+impl User {
+    /// Kubernetes' aggregator, which asks servers whether they are there.
+    pub(crate) fn aggregator() -> Self {
+        Self::named("system:kube-aggregator", vec![super::MASTERS.into()])
+    }
+
+    /// Says who asks, in place of what was said before. The error is of a name that no header can have.
+    pub(crate) fn write_remote_headers(&self, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+        remove_remote_headers(headers);
+        // Bytes, for names that are not ASCII.
+        let value = |text: &str| HeaderValue::from_bytes(text.as_bytes());
+        let name = |text: String| HeaderName::from_bytes(text.to_ascii_lowercase().as_bytes());
+        headers.insert("x-remote-user", value(&self.name)?);
+        if let Some(uid) = &self.uid {
+            headers.insert("x-remote-uid", value(uid)?);
+        }
+        for group in &self.groups {
+            headers.append("x-remote-group", value(group)?);
+        }
+        for (key, values) in &self.extra {
+            let Ok(name) = name(format!("{EXTRA_HEADER_PREFIX}{}", escaped(key))) else { continue };
+            for text in values {
+                headers.append(name.clone(), value(text)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes whatever a server could take for the word of a front proxy: some take `_` for `-`.
+fn remove_remote_headers(headers: &mut HeaderMap) {
+    let is_one = |name: &&HeaderName| name.as_str().replace('_', "-").starts_with(PREFIX);
+    let names: Vec<HeaderName> = headers.keys().filter(is_one).cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
+}
+
+/// A key as the end of a header's name: what may not stand there is percent-encoded, and the percent sign itself.
+fn escaped(key: &str) -> String {
+    let mut text = String::with_capacity(key.len());
+    for byte in key.bytes() {
+        if byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_of_the_api_stands_in_place_of_the_clients_api_17() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("x-remote-user", "root"),
+            ("x-remote-group", "system:masters"),
+            ("x-remote-extra-scopes", "all"),
+            ("x_remote_user", "root"),
+            ("x-remote_group", "system:masters"),
+            ("x-remote-uid", "0"),
+            ("accept", "*/*"),
+        ] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let mut user = User::named("jané", vec!["a".into(), "b".into()]);
+        user.extra.insert("example.com/pod name%".into(), vec!["x".into(), "y".into()]);
+        user.write_remote_headers(&mut headers).unwrap();
+        let mut told: Vec<(String, String)> = headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+            .collect();
+        told.sort();
+        let expected = [
+            ("accept", "*/*"),
+            ("x-remote-extra-example.com%2fpod%20name%25", "x"),
+            ("x-remote-extra-example.com%2fpod%20name%25", "y"),
+            ("x-remote-group", "a"),
+            ("x-remote-group", "b"),
+            ("x-remote-user", "jané"),
+        ];
+        assert_eq!(told, expected.map(|(name, value)| (name.to_string(), value.to_string())));
+        assert!(User::named("a\nx-remote-group: b", Vec::new()).write_remote_headers(&mut headers).is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! Connections to other people's servers: dialled and encrypted within a time.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::tls::tls_error;
+use base::dial_error::dial_error;
+
+/// TCP and TLS may take so long together, also where a webhook may take longer: Go's default of a dial.
+const DIAL: Duration = Duration::from_secs(30);
+
+/// Where a connection goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// A name or an address.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.host.contains(':') {
+            return write!(f, "[{}]:{}", self.host, self.port);
+        }
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// A connection to this peer, whose certificate is for `name`.
+pub(crate) async fn connect(
+    peer: &Peer,
+    name: ServerName<'static>,
+    tls: &TlsConnector,
+) -> Result<TlsStream<TcpStream>, io::Error> {
+    let connected = async {
+        let dialled = TcpStream::connect((peer.host.as_str(), peer.port)).await;
+        let stream = dialled.map_err(|error| {
+            io::Error::new(error.kind(), format!("dial tcp {peer}: {}", dial_error(&error)))
+        })?;
+        // A request is one write, which nobody should wait for.
+        let _ = stream.set_nodelay(true);
+        let stream = tls.connect(name, stream).await;
+        stream.map_err(|error| io::Error::new(error.kind(), tls_error(&error)))
+    };
+    tokio::time::timeout(DIAL, connected).await.unwrap_or_else(|_| Err(io::Error::other("i/o timeout")))
+}
+
+/// Opens connections to a webhook.
+#[derive(Clone)]
+pub(super) struct Connector {
+    pub(super) peer: Arc<Mutex<Peer>>,
+    /// Who its certificate is for.
+    pub(super) name: ServerName<'static>,
+    pub(super) tls: TlsConnector,
+}
+
+impl tower::Service<Uri> for Connector {
+    type Response = TlsConnection;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<TlsConnection, io::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let Self { peer, name, tls } = self.clone();
+        Box::pin(async move {
+            let peer = peer.lock().clone();
+            let stream = connect(&peer, name, &tls).await?;
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            Ok(TlsConnection { stream: TokioIo::new(stream), is_http2 })
+        })
+    }
+}
+
+/// A connection, and which protocol was agreed on.
+pub(super) struct TlsConnection {
+    stream: TokioIo<TlsStream<TcpStream>>,
+    is_http2: bool,
+}
+
+impl Connection for TlsConnection {
+    fn connected(&self) -> Connected {
+        if self.is_http2 { Connected::new().negotiated_h2() } else { Connected::new() }
+    }
+}
+
+impl Read for TlsConnection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, to)
+    }
+}
+
+impl Write for TlsConnection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

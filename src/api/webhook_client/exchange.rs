@@ -1,0 +1,108 @@
+//! One request and its answer on a connection of its own, which ends with whoever reads the answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The longest head of an answer that is read, and so much of its body is held at once.
+const MAX_BUFFER: usize = 64 << 10;
+
+/// A connection with an answer under way; it ends when this is dropped.
+pub(crate) struct Open {
+    _guard: DropGuard,
+    /// The connection was ended before its answer was.
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Open {
+    /// The answer's body, which holds the connection; one that is cut ends in an error, so that nothing that is half is taken
+    /// for whole.
+    pub(crate) fn holding(self, body: Incoming) -> Body {
+        Body::new(Held { body, open: self })
+    }
+}
+
+struct Held {
+    body: Incoming,
+    open: Open,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(None) if self.open.is_cut.load(Ordering::Acquire) => {
+                Poll::Ready(Some(Err("the answer took too long".into())))
+            }
+            polled => polled.map_err(Into::into),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream() && !self.open.is_cut.load(Ordering::Acquire)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Sends a request and gives the answer, whose body still streams. The connection ends with what is returned beside it, with
+/// `stopping`, and after `limit`.
+pub(crate) async fn exchange(
+    socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Body>,
+    stopping: &CancellationToken,
+    limit: Option<Duration>,
+) -> Result<(Response<Incoming>, Open), String> {
+    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+        .max_buf_size(MAX_BUFFER)
+        .handshake::<_, Body>(TokioIo::new(socket))
+        .await
+        .map_err(|error| error.to_string())?;
+    let open = stopping.child_token();
+    let (is_cut, ended) = (Arc::new(AtomicBool::new(false)), open.clone());
+    let guard = Open { _guard: open.drop_guard(), is_cut: is_cut.clone() };
+    tokio::spawn(async move {
+        let mut connection = std::pin::pin!(connection.with_upgrades());
+        let overdue = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // An error is seen by whoever reads the answer.
+            _ = connection.as_mut() => return,
+            () = ended.cancelled() => {}
+            () = overdue => {}
+        }
+        // Before the connection goes, with which the answer ends.
+        is_cut.store(true, Ordering::Release);
+    });
+    let response = sender.send_request(request).await.map_err(|error| told(&error))?;
+    Ok((response, guard))
+}
+
+/// Why there is no answer: the innermost error says it.
+fn told(error: &hyper::Error) -> String {
+    if error.is_incomplete_message() {
+        return "EOF".into();
+    }
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}

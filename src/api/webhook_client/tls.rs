@@ -1,0 +1,179 @@
+//! TLS towards other people's servers: whose certificates hold, which certificate we show ourselves, and what goes wrong
+//! in the words users know, which are Go's.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use base::any_certificate::AnyCertificate;
+use base::dial_error::dial_error;
+
+use crate::certificates::ClientIdentity;
+
+/// Whose certificates hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust<'a> {
+    /// Those of the authorities in this PEM, or in it themselves; empty: of the authorities that this machine trusts.
+    Bundle(&'a [u8]),
+    /// Anybody's: who configured it has asked for that.
+    Anybody,
+}
+
+/// The configuration of a client that trusts these and shows this certificate, in these protocols (ALPN), best first.
+pub(crate) fn config(
+    trust: Trust<'_>,
+    identity: Option<&ClientIdentity>,
+    protocols: &[&[u8]],
+) -> Result<ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let builder = match trust {
+        Trust::Anybody => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider)))
+        }
+        Trust::Bundle([]) => builder.with_root_certificates(system_roots()),
+        Trust::Bundle(bundle) => {
+            let verifier = BundleVerifier::new(bundle, provider)?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+        }
+    };
+    let mut config = match identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => builder
+            .with_client_auth_cert(vec![identity.certificate.clone()], identity.key.clone_key())
+            .map_err(|error| error.to_string())?,
+    };
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    Ok(config)
+}
+
+/// The authorities that this machine trusts, read once.
+fn system_roots() -> Arc<RootCertStore> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    let read = || {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    };
+    ROOTS.get_or_init(read).clone()
+}
+
+/// As Go judges a bundle: a certificate in it vouches for itself, also where it is no authority. Small webhooks have one
+/// that they signed themselves.
+#[derive(Debug)]
+struct BundleVerifier {
+    signed: Arc<WebPkiServerVerifier>,
+    known: Vec<CertificateDer<'static>>,
+}
+
+impl BundleVerifier {
+    fn new(bundle: &[u8], provider: Arc<rustls::crypto::CryptoProvider>) -> Result<Self, String> {
+        let known: Vec<_> = CertificateDer::pem_slice_iter(bundle).filter_map(Result::ok).collect();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(known.iter().cloned());
+        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let signed = signed.map_err(|_| {
+            "unable to load root certificates: unable to parse bytes as PEM block".to_string()
+        })?;
+        Ok(Self { signed, known })
+    }
+}
+
+impl ServerCertVerifier for BundleVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if !self.known.iter().any(|known| known == end_entity) {
+            return self.signed.verify_server_cert(
+                end_entity,
+                intermediates,
+                server_name,
+                ocsp_response,
+                now,
+            );
+        }
+        let bad = |why| Err(rustls::Error::InvalidCertificate(why));
+        let Ok((_, read)) = x509_parser::parse_x509_certificate(end_entity) else {
+            return bad(CertificateError::BadEncoding);
+        };
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let validity = read.validity();
+        if now < validity.not_before.timestamp() || now > validity.not_after.timestamp() {
+            return bad(CertificateError::Expired);
+        }
+        rustls::client::verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
+}
+
+/// Why a handshake failed.
+pub(super) fn tls_error(error: &io::Error) -> String {
+    use CertificateError::{
+        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
+        NotValidYetContext, UnknownIssuer,
+    };
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let why = match inner {
+        Some(rustls::Error::InvalidCertificate(why)) => why,
+        Some(other) => return format!("tls: {other}"),
+        None => {
+            return if error.kind() == io::ErrorKind::UnexpectedEof {
+                "EOF".into()
+            } else {
+                dial_error(error)
+            };
+        }
+    };
+    let why = match why {
+        // Signed by somebody else of the same name, which Go says in brackets.
+        UnknownIssuer | BadSignature => "x509: certificate signed by unknown authority".to_string(),
+        Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
+            "x509: certificate has expired or is not yet valid".into()
+        }
+        NotValidForNameContext { expected, presented } => {
+            // As in `DnsName("a")`.
+            let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_string();
+            let names: Vec<_> = presented.iter().map(bare).collect();
+            let expected = expected.to_str();
+            format!("x509: certificate is valid for {}, not {expected}", names.join(", "))
+        }
+        NotValidForName => "x509: certificate is not valid for any names".into(),
+        other => format!("x509: {other}"),
+    };
+    format!("tls: failed to verify certificate: {why}")
+}

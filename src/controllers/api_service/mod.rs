@@ -1,0 +1,164 @@
+//! APIServices: whether the servers behind them answer (Kubernetes' AvailableConditionController), and those of what is
+//! served here (`registration`).
+//!
+//! Servers are asked in tasks of their own: a reconcile sees what is stored and what the last answer was, and never waits.
+
+mod availability;
+mod probe;
+mod registration;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Endpoints, Service};
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{
+    APIService, APIServiceCondition, ServiceReference,
+};
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use super::context::Context;
+use api::{Api, ApiError, Change};
+use availability::Availability;
+use base::clock::time;
+use base::task::Tasks;
+use object::conditions::{self, ConditionStatus};
+use object::{Key, Shared};
+use probe::{Next, Probe};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
+
+pub(super) use registration::start as start_registration;
+
+/// Servers that are asked at once.
+const MAX_PROBES: usize = 8;
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let controller = Availabilities {
+        api: context.api.acting_as("kube-aggregator"),
+        services: context.caches.of(),
+        endpoints: context.caches.of(),
+        api_services: context.caches.of(),
+        queue: queue.clone(),
+        tasks: context.tasks.clone(),
+        probes: Arc::default(),
+        turns: Arc::new(Semaphore::new(MAX_PROBES)),
+    };
+    context
+        .controller(controller, queue)
+        .for_::<APIService>()
+        .watches::<Service, _>(Availabilities::service_changed)
+        .watches::<Endpoints, _>(Availabilities::service_changed)
+        .run(&context.tasks);
+}
+
+struct Availabilities {
+    api: Api,
+    services: Cache<Service>,
+    endpoints: Cache<Endpoints>,
+    api_services: Cache<APIService>,
+    queue: WorkQueue<Key>,
+    tasks: Tasks,
+    probes: Arc<Mutex<HashMap<Key, Probe>>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Reconciler for Availabilities {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "apiservice-available-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(stored) = found(self.api.get_as::<APIService>(key))? else {
+            self.probes.lock().remove(key);
+            return Ok(());
+        };
+        let spec = stored.spec.clone().unwrap_or_default();
+        let Some(reference) = &spec.service else {
+            return Ok(self.write(&stored, &Availability::local())?);
+        };
+        let service_key = key_of(reference);
+        let service = self.services.get(&service_key);
+        let endpoints = self.endpoints.get(&service_key);
+        let seen = availability::of_service(reference, service.as_deref(), endpoints.as_deref());
+        if let Err(unavailable) = seen {
+            return Ok(self.write(&stored, &unavailable)?);
+        }
+        let now = self.api.clock().monotonic();
+        let next = self.probes.lock().entry(key.clone()).or_default().next(&spec, now);
+        match next {
+            Next::Nothing => {}
+            Next::Ask => self.ask(key.clone()),
+            Next::Wait(left) => self.queue.add_after(key.clone(), left),
+            Next::Tell(answer, again) => {
+                self.queue.add_after(key.clone(), again);
+                self.write(&stored, &Availability::of_answer(answer))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Availabilities {
+    /// The APIServices of a service that has changed, or whose endpoints have.
+    fn service_changed(&self, change: &Change) -> Vec<Key> {
+        let changed = change.object.key();
+        let of_it = |api: &&Shared<APIService>| {
+            let reference = api.spec.as_ref().and_then(|spec| spec.service.as_ref());
+            reference.is_some_and(|reference| key_of(reference) == changed)
+        };
+        let keys: Vec<Key> = self.api_services.list().iter().filter(of_it).map(Shared::key).collect();
+        let mut probes = self.probes.lock();
+        for key in &keys {
+            if let Some(probe) = probes.get_mut(key) {
+                probe.service_changed();
+            }
+        }
+        keys
+    }
+
+    fn ask(&self, key: Key) {
+        let (api, queue) = (self.api.clone(), self.queue.clone());
+        let (probes, turns) = (self.probes.clone(), self.turns.clone());
+        self.tasks.spawn("apiservice-probe", async move {
+            let Ok(_turn) = turns.acquire().await else { return };
+            let answer = api.probe_api_service(&key.name).await;
+            if let Some(probe) = probes.lock().get_mut(&key) {
+                probe.answered(answer);
+            }
+            queue.add(key);
+        });
+    }
+
+    /// Says so in the status, where it does not yet.
+    fn write(&self, stored: &Shared<APIService>, availability: &Availability) -> Result<(), ApiError> {
+        let conditions = stored.status.as_ref().and_then(|status| status.conditions.as_ref());
+        if conditions::get(conditions, "Available").is_some_and(|before| availability.is_said_by(before)) {
+            return Ok(());
+        }
+        let next = APIServiceCondition {
+            type_: "Available".into(),
+            status: ConditionStatus::from(availability.is_available).into(),
+            reason: Some(availability.reason.into()),
+            message: Some(availability.message.clone()),
+            last_transition_time: Some(time(self.api.clock().now())),
+        };
+        let written = self.api.modify_status::<APIService>(&stored.key(), |fresh| {
+            // Of just this one, and of what it says now.
+            if fresh.metadata.uid == stored.metadata.uid && fresh.spec == stored.spec {
+                let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
+                conditions::set(conditions, next.clone());
+            }
+            Ok(())
+        });
+        ignore_not_found(written)
+    }
+}
+
+fn key_of(reference: &ServiceReference) -> Key {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    Key::new(text(&reference.namespace), text(&reference.name))
+}

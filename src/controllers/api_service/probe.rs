@@ -1,0 +1,104 @@
+//! When a server is asked whether it answers: a pure state, told the time.
+
+use std::time::Duration;
+
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIServiceSpec;
+
+use base::backoff::BackoffPolicy;
+
+/// How often a server that answers is asked again; Kubernetes' resync.
+const RESYNC: Duration = Duration::from_secs(30);
+/// And one that does not.
+const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: RESYNC };
+
+/// What is known of asking one server.
+#[derive(Debug, Default)]
+pub(super) struct Probe {
+    /// What was asked: the answer is about nothing else.
+    spec: Option<APIServiceSpec>,
+    is_asked: bool,
+    /// Until it is written.
+    answer: Option<Result<(), String>>,
+    /// Since the last success.
+    failures: u32,
+    /// When it is to be asked again: not for each change of the status that its answers make.
+    due: Option<Duration>,
+}
+
+/// What is to be done now.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The server is to be asked.
+    Ask,
+    /// Nothing before this has passed.
+    Wait(Duration),
+    /// It is being asked.
+    Nothing,
+    /// The answer is to be written; the server is asked again after this long.
+    Tell(Result<(), String>, Duration),
+}
+
+impl Probe {
+    /// What comes next for a spec. `Ask` is said once for each answer.
+    pub(super) fn next(&mut self, spec: &APIServiceSpec, now: Duration) -> Next {
+        if self.is_asked {
+            return Next::Nothing;
+        }
+        let is_same = self.spec.as_ref() == Some(spec);
+        if let Some(answer) = self.answer.take()
+            && is_same
+        {
+            self.failures = if answer.is_ok() { 0 } else { self.failures.saturating_add(1) };
+            let again = if answer.is_ok() { RESYNC } else { RETRY.delay(self.failures) };
+            self.due = Some(now.saturating_add(again));
+            return Next::Tell(answer, again);
+        }
+        let left = self.due.filter(|_| is_same).and_then(|due| due.checked_sub(now));
+        if let Some(left) = left.filter(|left| !left.is_zero()) {
+            return Next::Wait(left);
+        }
+        (self.spec, self.is_asked, self.due) = (Some(spec.clone()), true, None);
+        Next::Ask
+    }
+
+    /// It was asked.
+    pub(super) fn answered(&mut self, answer: Result<(), String>) {
+        (self.answer, self.is_asked) = (Some(answer), false);
+    }
+
+    /// Its service has changed: what it answered before is no reason to wait.
+    pub(super) fn service_changed(&mut self) {
+        self.due = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_asked_when_it_is_due_and_when_something_changed_api_17() {
+        let spec = |priority: i32| APIServiceSpec { version_priority: priority, ..APIServiceSpec::default() };
+        let at = Duration::from_secs;
+        let mut probe = Probe::default();
+        assert_eq!(probe.next(&spec(1), at(0)), Next::Ask);
+        assert_eq!(probe.next(&spec(1), at(0)), Next::Nothing);
+        let mut next = at(0);
+        // A status that changes with each answer, as with several endpoints that fail, asks nobody.
+        for (again, why) in [(1, "a"), (2, "b"), (4, "a"), (8, "b"), (16, "a"), (30, "b"), (30, "a")] {
+            probe.answered(Err(why.into()));
+            assert_eq!(probe.next(&spec(1), next), Next::Tell(Err(why.into()), at(again)));
+            assert_eq!(probe.next(&spec(1), next), Next::Wait(at(again)));
+            next += at(again);
+            assert_eq!(probe.next(&spec(1), next), Next::Ask);
+        }
+        // The answer is of another spec.
+        probe.answered(Ok(()));
+        assert_eq!(probe.next(&spec(2), next), Next::Ask);
+        probe.answered(Ok(()));
+        assert_eq!(probe.next(&spec(2), next), Next::Tell(Ok(()), at(30)));
+        assert_eq!(probe.next(&spec(2), next + at(10)), Next::Wait(at(20)));
+        probe.service_changed();
+        assert_eq!(probe.next(&spec(2), next + at(10)), Next::Ask);
+    }
+}

@@ -1,0 +1,110 @@
+//! An APIService for each group and version that is served here, as Kubernetes registers them: those of definitions come
+//! and go with them, and one that somebody has taken over is theirs.
+
+use std::collections::HashSet;
+
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use parking_lot::Mutex;
+
+use crate::context::Context;
+use api::aggregation::Automanaged;
+use api::{Api, ApiError, DeleteOptions};
+use object::{Key, Kind};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
+
+/// Starts the controller.
+pub(crate) fn start(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let api = context.api.acting_as("kube-aggregator");
+    let registration = Registration { api: api.clone(), settled: Mutex::default() };
+    context.controller(registration, queue.clone()).for_::<APIService>().run(&context.tasks);
+    context.tasks.spawn("apiservice-registration-controller", async move {
+        let mut kinds = api.kinds_changed();
+        loop {
+            kinds.mark_unchanged();
+            for name in api.local_api_services() {
+                queue.add(Key::new("", name));
+            }
+            // What is served no longer has one that is to go.
+            for service in api.list_as::<APIService>(None) {
+                if Automanaged::of(&service.metadata).is_some() {
+                    queue.add(service.key());
+                }
+            }
+            if kinds.changed().await.is_err() {
+                return;
+            }
+        }
+    });
+}
+
+struct Registration {
+    api: Api,
+    /// What was put right once since the start, by name.
+    settled: Mutex<HashSet<String>>,
+}
+
+impl Reconciler for Registration {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "apiservice-registration-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let desired = self.api.local_api_service(&key.name);
+        let current = found(self.api.get_as::<APIService>(key))?;
+        match decide(current.as_deref(), desired, self.is_settled(key)) {
+            Step::Nothing => {}
+            Step::Create(desired) => match self.api.create_as(*desired) {
+                Ok(_) | Err(ApiError::AlreadyExists { .. }) => {}
+                Err(error) => return Err(error.into()),
+            },
+            Step::Delete(uid) => {
+                let deleted = self.api.delete(Kind::APIService, key, &DeleteOptions::uid(uid));
+                ignore_gone(deleted.map(drop))?;
+            }
+            Step::Write(desired) => {
+                let written = self.api.modify::<APIService>(key, |fresh| {
+                    if Automanaged::of(&fresh.metadata).is_some() {
+                        fresh.spec.clone_from(&desired.spec);
+                    }
+                    Ok(())
+                });
+                ignore_not_found(written.map(drop))?;
+            }
+        }
+        self.settled.lock().insert(key.name.clone());
+        Ok(())
+    }
+}
+
+impl Registration {
+    fn is_settled(&self, key: &Key) -> bool {
+        self.settled.lock().contains(&key.name)
+    }
+}
+
+/// What is to be done about one.
+enum Step {
+    Nothing,
+    Create(Box<APIService>),
+    /// That of this uid.
+    Delete(String),
+    /// Its spec.
+    Write(Box<APIService>),
+}
+
+/// What is there becomes what should be, where it is not somebody's own; `is_settled`: it was put right once since the start.
+fn decide(current: Option<&APIService>, desired: Option<APIService>, is_settled: bool) -> Step {
+    let Some(current) = current else {
+        return desired.map_or(Step::Nothing, |desired| Step::Create(Box::new(desired)));
+    };
+    let Some(managed) = Automanaged::of(&current.metadata) else { return Step::Nothing };
+    let Some(desired) = desired else {
+        return Step::Delete(current.metadata.uid.clone().unwrap_or_default());
+    };
+    // What an administrator makes of it stands until the next start.
+    let stands = managed == Automanaged::OnStart && is_settled;
+    if stands || current.spec == desired.spec { Step::Nothing } else { Step::Write(Box::new(desired)) }
+}

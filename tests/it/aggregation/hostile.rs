@@ -1,0 +1,116 @@
+//! Servers that mean no good, and APIServices that make no sense.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use podium::api::http::{CertificateAuthority, serve_tls};
+use podium::base::task::Tasks;
+use podium::object::config::{Seconds, Timings};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::server::{Asked, Reply};
+use super::{GROUP, NAME, aggregated, aggregated_on, mark, serve_at};
+use crate::http::{Face, OWNER};
+
+/// What breaks off is seen to have broken off; nothing that is half is taken for whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_breaks_off_is_no_answer_api_17() {
+    let (sender, pieces) = mpsc::channel(1);
+    let pieces = std::sync::Mutex::new(Some(pieces));
+    let (face, _extension) = aggregated(move |_| Reply::Stream(pieces.lock().unwrap().take().unwrap())).await;
+    let request = Request::get(format!("{GROUP}/flunders")).header(OWNER.0, OWNER.1);
+    let answer = face.server.handle(request.body(Body::empty()).unwrap()).await;
+    let mut body = answer.into_body();
+    sender.send(Ok(Bytes::from_static(b"{\"items\": ["))).await.unwrap();
+    body.frame().await.unwrap().unwrap();
+    sender.send(Err(std::io::Error::other("broken"))).await.unwrap();
+    assert!(body.collect().await.is_err());
+}
+
+/// Nor is one that never ends, of what is no watch: it is cut off, and seen to be.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
+    let (sender, pieces) = mpsc::channel(1);
+    let pieces = std::sync::Mutex::new(Some(pieces));
+    let face =
+        Face::with_timings(Timings { http_request: Seconds(Duration::from_secs(1)), ..Timings::default() });
+    let handler = move |asked: &Asked| {
+        if asked.uri.ends_with("/hangs") {
+            Reply::Hangs
+        } else {
+            Reply::Stream(pieces.lock().unwrap().take().unwrap())
+        }
+    };
+    let (face, _extension) = aggregated_on(face, handler).await;
+    let request = Request::get(format!("{GROUP}/flunders")).header(OWNER.0, OWNER.1);
+    let answer = face.server.handle(request.body(Body::empty()).unwrap()).await;
+    sender.send(Ok(Bytes::from_static(b"{\"items\": ["))).await.unwrap();
+    assert!(answer.into_body().collect().await.is_err());
+    let late = face.get(&format!("{GROUP}/flunders/hangs"), &[]).await;
+    assert_eq!((late.status.as_u16(), &late.json()["reason"]), (504, &"Timeout".into()), "{}", late.body);
+}
+
+/// Whoever waits for it goes away, and the server is free again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_holds_nobody_who_leaves_api_17() {
+    let (face, extension) = aggregated(|_| Reply::Hangs).await;
+    let path = format!("{GROUP}/flunders");
+    let asking = face.get(&path, &[]);
+    tokio::select! {
+        answer = asking => panic!("{}", answer.status),
+        () = async {
+            while extension.take_seen().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        } => {}
+    }
+    assert_eq!(face.get("/api/v1/namespaces/default", &[]).await.status, 200);
+}
+
+/// An APIService whose service leads back here: the front proxy is nobody to this API, so that there is no loop.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
+    let face = Face::new();
+    let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let authority = CertificateAuthority::generate().unwrap();
+    let listener = tokio::net::TcpListener::bind((ip, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tasks = Tasks::new();
+    serve_tls(face.server.clone(), listener, authority.server_config(&[ip]).unwrap(), &tasks);
+    serve_at(&face.api, address);
+    let service = json!({"namespace": "default", "name": "wardle"});
+    let api_service = json!({"metadata": {"name": NAME}, "spec": {"group": "wardle.example.com", "version": "v1",
+        "groupPriorityMinimum": 1, "versionPriority": 1, "service": service, "insecureSkipTLSVerify": true}});
+    super::create(&face.api, podium::object::Kind::APIService, api_service);
+    let url = format!("https://{address}{GROUP}");
+    let why = format!("failing or missing response from {url}: bad status from {url}: 401");
+    assert_eq!(face.api.probe_api_service(NAME).await, Err(why));
+    mark(&face.api, true);
+    let answer = face.get(&format!("{GROUP}/flunders"), &[]).await;
+    assert_eq!(answer.status, 401, "{}", answer.body);
+    tasks.stop().await;
+}
+
+/// Kubernetes would pass on what everybody depends on.
+#[tokio::test]
+async fn what_is_built_in_is_nobody_elses_to_serve_api_17() {
+    let face = Face::new();
+    let path = "/apis/apiregistration.k8s.io/v1/apiservices";
+    for (group, version, code) in [("apps", "v1", 422), ("", "v1", 422), ("apps", "v9", 201)] {
+        let object = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": format!("{version}.{group}")}, "spec": {"group": group, "version": version,
+                "groupPriorityMinimum": 1, "versionPriority": 1, "service": {"namespace": "default", "name": "x"}}});
+        let made = face.ask(Method::POST, path, &[OWNER], &object.to_string()).await;
+        assert_eq!((made.status.as_u16(), made.header("warning")), (code, ""), "{}", made.body);
+        if code == 422 {
+            let why = "spec.service: Forbidden: this group and version is built in: its requests are never passed on";
+            assert!(made.body.contains(why), "{}", made.body);
+        }
+    }
+    assert_eq!(face.get("/apis/apps/v1/deployments", &[]).await.status, 200);
+}

@@ -1,0 +1,99 @@
+//! Groups of the API that other servers serve: requests are judged here and passed on (API-17).
+
+mod availability;
+mod discovery;
+mod hostile;
+mod passing_on;
+mod server;
+
+use std::net::SocketAddr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use podium::api::{Api, WriteOptions};
+use podium::object::{Key, Kind, Object};
+use serde_json::{Value, json};
+
+use crate::http::Face;
+use server::{Asked, Extension, Reply};
+
+const GROUP: &str = "/apis/wardle.example.com/v1";
+const NAME: &str = "v1.wardle.example.com";
+
+/// What every extending server must answer, and its OpenAPI documents; none for another path.
+fn about_itself(asked: &Asked) -> Option<Reply> {
+    Some(match asked.uri.split('?').next().unwrap() {
+        GROUP => Reply::Json(resources()),
+        "/openapi/v3" => Reply::Json(json!({"paths": {"apis/wardle.example.com/v1":
+            {"serverRelativeURL": format!("/openapi/v3{GROUP}?hash=ABC")}}})),
+        _ => return None,
+    })
+}
+
+fn resources() -> Value {
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "wardle.example.com/v1", "resources": [
+        {"name": "flunders", "singularName": "flunder", "namespaced": true, "kind": "Flunder",
+            "verbs": ["get", "list", "watch"], "shortNames": ["fl"]},
+        {"name": "flunders/status", "singularName": "", "namespaced": true, "kind": "Flunder", "verbs": ["get"]}]})
+}
+
+/// A server of the group, for the front proxy of this API alone.
+fn extension(api: &Api, handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Extension {
+    let front_proxy = api.front_proxy().unwrap();
+    Extension::start("wardle.default.svc", front_proxy.certificate_pem(), move |asked| {
+        about_itself(asked).unwrap_or_else(|| handler(asked))
+    })
+}
+
+fn create(api: &Api, kind: Kind, object: Value) {
+    api.create(Object::from_value(kind, object).unwrap(), &WriteOptions::default()).unwrap();
+}
+
+/// The service `wardle` with this endpoint.
+fn serve_at(api: &Api, address: SocketAddr) {
+    let metadata = json!({"name": "wardle", "namespace": "default"});
+    let ports = json!([{"port": 443, "targetPort": address.port()}]);
+    create(api, Kind::Service, json!({"metadata": metadata, "spec": {"ports": ports}}));
+    let subset = json!({"addresses": [{"ip": address.ip()}], "ports": [{"port": address.port()}]});
+    create(api, Kind::Endpoints, json!({"metadata": metadata, "subsets": [subset]}));
+}
+
+/// The APIService of the group, which trusts this authority.
+fn register(api: &Api, authority: &str) {
+    let service = json!({"namespace": "default", "name": "wardle"});
+    create(
+        api,
+        Kind::APIService,
+        json!({"metadata": {"name": NAME}, "spec": {"group": "wardle.example.com", "version": "v1",
+        "groupPriorityMinimum": 2000, "versionPriority": 15, "service": service, "caBundle": STANDARD.encode(authority)}}),
+    );
+}
+
+/// Says in the status whether it is available, as the controller does.
+fn mark(api: &Api, is_available: bool) {
+    let condition = json!({"type": "Available", "status": if is_available { "True" } else { "False" }});
+    let written = api.modify_status::<APIService>(&Key::new("", NAME), |service| {
+        service.status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
+        Ok(())
+    });
+    written.unwrap();
+}
+
+/// A server with a group that is served by another one, which is available and was asked what it serves.
+async fn aggregated(handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Face, Extension) {
+    aggregated_on(Face::new(), handler).await
+}
+
+async fn aggregated_on(
+    face: Face,
+    handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+) -> (Face, Extension) {
+    let extension = extension(&face.api, handler);
+    serve_at(&face.api, extension.address);
+    register(&face.api, &extension.authority);
+    face.api.probe_api_service(NAME).await.unwrap();
+    mark(&face.api, true);
+    extension.take_seen();
+    (face, extension)
+}
