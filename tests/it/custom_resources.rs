@@ -472,11 +472,10 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_definition_api_14() {
         assert_eq!(status, 422, "{rule}: {refused}");
         assert!(refused["message"].as_str().unwrap().contains(&expected), "{rule}\n{refused}\n{expected}");
     }
-    // A rule that would never end only refuses what it is asked about.
-    let mut spec =
-        json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "integer"}}}});
-    spec["x-kubernetes-validations"] =
-        json!([{"rule": "self.list.all(a, self.list.all(b, self.list.all(c, a + b + c >= 0)))"}]);
+    // A rule that may go on for long only refuses what it is asked about.
+    let mut spec = json!({"type": "object",
+        "properties": {"list": {"type": "array", "maxItems": 1000, "items": {"type": "integer"}}}});
+    spec["x-kubernetes-validations"] = json!([{"rule": "self.list.all(a, self.list.all(b, a + b >= 0))"}]);
     assert_eq!(client.create(DEFINITIONS, &gadgets(&spec)).await.0, 201);
     cluster.settle().await;
     let long: Vec<i64> = (0..1000).collect();
@@ -484,6 +483,69 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_definition_api_14() {
     assert_eq!(status, 422);
     assert!(refused["message"].as_str().unwrap().contains("call cost exceeds limit"), "{refused}");
     assert_eq!(client.create(GADGETS, &gadget("short", &json!({"list": [1, 2]}))).await.0, 201);
+    cluster.stop().await;
+}
+
+/// What a rule may cost is asked when it is written, by the bounds of the schema.
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_may_cost_too_much_is_refused_with_its_definition_api_14() {
+    const ADVICE: &str = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, \
+                          and strings are declared)";
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let ruled = |bound: Option<i64>, rule: &Value| {
+        let mut list = json!({"type": "array", "items": {"type": "string"}});
+        if let Some(bound) = bound {
+            list["maxItems"] = json!(bound);
+            list["items"]["maxLength"] = json!(bound);
+        }
+        let spec = json!({"type": "object", "properties": {"list": list}, "x-kubernetes-validations": rule});
+        gadgets(&spec)
+    };
+    let schema = "spec.validation.openAPIV3Schema";
+    let at = format!("{schema}.properties[spec].x-kubernetes-validations[0]");
+    let all_in_all = json!([{"rule": "self.list.all(a, self.list.all(b, a == b))"}]);
+    let contained = json!([{"rule": "self.list.all(a, a.contains(self.list[0]))"}]);
+    let message = json!([{"rule": "true", "messageExpression": "self.list.map(a, a + a).join(',')"}]);
+    let half = json!({"rule": "self.list.all(a, self.list.exists(b, a.matches(b)))"});
+    let factor = |of: &str, factor: &str| {
+        format!("Forbidden: estimated {of} cost exceeds budget by factor of {factor} {ADVICE}")
+    };
+    for (rule, bound, expected) in [
+        (&all_in_all, None, vec![format!("{at}.rule: {}", factor("rule", "more than 100x"))]),
+        (&contained, None, vec![format!("{at}.rule: {}", factor("rule", "more than 100x"))]),
+        (
+            &message,
+            None,
+            vec![format!("{at}.messageExpression: {}", factor("messageExpression", "more than 100x"))],
+        ),
+        (&all_in_all, Some(10), vec![]),
+        (&contained, Some(100), vec![]),
+        (&message, Some(100), vec![]),
+        // Each for itself is cheap enough.
+        (
+            &Value::Array(vec![half.clone(); 20]),
+            Some(70),
+            vec![
+                format!(
+                    "{at}.rule: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire"
+                ),
+                format!(
+                    "{schema}: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget"
+                ),
+            ],
+        ),
+    ] {
+        let path = format!("{DEFINITIONS}?dryRun=All");
+        let (status, answer) = client.create(&path, &ruled(bound, rule)).await;
+        assert_eq!(status == 201, expected.is_empty(), "{rule} {bound:?}: {answer}");
+        for expected in expected {
+            assert!(
+                answer["message"].as_str().unwrap_or_default().contains(&expected),
+                "{rule}\n{answer}\n{expected}"
+            );
+        }
+    }
     cluster.stop().await;
 }
 

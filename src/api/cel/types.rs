@@ -2,6 +2,8 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
+use super::cost::Declared;
+
 /// The type of an expression, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Type<'s> {
@@ -136,6 +138,8 @@ pub(crate) struct Environment<'s> {
     composed: Vec<Named>,
     /// Whether it may write out objects: `Object.spec{…}`, `JSONPatch{…}`.
     pub(crate) writes_objects: bool,
+    /// How large the values of its variables may be, where what it costs is to be estimated.
+    pub(super) sizes: Option<&'s Declared>,
 }
 
 /// An expression that others read.
@@ -150,6 +154,11 @@ impl<'s> Environment<'s> {
     /// With these variables and nothing else.
     pub(crate) fn of(variables: Vec<(&'s str, Type<'s>)>) -> Self {
         Self { variables, ..Self::default() }
+    }
+
+    /// With sizes by which the cost of its expressions is estimated.
+    pub(crate) fn with_sizes(self, sizes: Option<&'s Declared>) -> Self {
+        Self { sizes, ..self }
     }
 
     /// Lets expressions read one of such a type, which nests so deep, as `variables.NAME`.

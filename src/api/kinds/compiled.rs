@@ -10,6 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use parking_lot::Mutex;
 use regex::Regex;
 
+use super::rule_costs::RuleCost;
 use super::schema_rules::{self, RuleFault, SchemaRules};
 use crate::pattern::{self, MAX_PATTERNS};
 use base::quote::quote;
@@ -29,6 +30,8 @@ pub(crate) struct Compiled {
     pub(super) rules: SchemaRules,
     /// What is wrong with rules.
     pub(super) faults: Vec<RuleFault>,
+    /// What rules cost at most.
+    pub(super) costs: Vec<RuleCost>,
 }
 
 impl Compiled {
@@ -50,8 +53,8 @@ impl Compiled {
     pub(super) fn read(root: JSONSchemaProps) -> Self {
         let mut patterns = HashMap::new();
         compile(&root, &mut patterns);
-        let (rules, faults) = schema_rules::read(&root);
-        Self { root, patterns, rules, faults }
+        let (rules, faults, costs) = schema_rules::read(&root);
+        Self { root, patterns, rules, faults, costs }
     }
 
     /// A pattern of it, compiled.

@@ -17,6 +17,7 @@ mod error;
 mod old_items;
 mod registry;
 mod resource;
+mod rule_costs;
 mod schema_rules;
 mod structural;
 
