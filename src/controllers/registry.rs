@@ -28,6 +28,7 @@ const ALL: &[(&str, Start)] = &[
     ("garbagecollector", super::garbage::start),
     ("resourcequota", super::resource_quota::start),
     ("customresourcedefinition", super::custom_resource_definition::start),
+    ("validatingadmissionpolicy-status-controller", super::validating_admission_policy::start),
     ("namespace", super::namespace::start),
     ("serviceaccount", super::namespace::service_account::start),
     ("serviceaccount-token", super::namespace::account_token::start),

@@ -8,6 +8,7 @@
 mod authority;
 mod check;
 mod cost;
+mod declared;
 mod durations;
 mod eval;
 mod functions;
@@ -25,7 +26,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cost::Declared;
+pub(crate) use declared::Declared;
 pub(crate) use eval::Composed;
 pub(crate) use node::is_identifier;
 pub(crate) use program::Program;

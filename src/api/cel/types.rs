@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::cost::Declared;
+use super::declared::Declared;
 
 /// The type of an expression, as far as it is known.
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +164,11 @@ impl<'s> Environment<'s> {
     /// Lets expressions read one of such a type, which nests so deep, as `variables.NAME`.
     pub(super) fn compose(&mut self, name: &str, type_: Type<'static>, depth: usize) {
         self.composed.push(Named { name: name.into(), type_, depth });
+    }
+
+    /// Lets expressions read one of which nothing is known.
+    pub(crate) fn compose_unknown(&mut self, name: &str) {
+        self.compose(name, Type::Dyn, 0);
     }
 
     /// The names of those expressions.

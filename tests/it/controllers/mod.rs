@@ -20,6 +20,7 @@ mod jobs;
 mod node_taints;
 mod nodes;
 mod pod_garbage;
+mod policy_status;
 mod quotas;
 mod replica_sets;
 mod replication;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::declared::{Declared, KEY, Sort};
+use crate::cel::declared::{Declared, KEY, Sort};
 
 /// A type.
 #[derive(Clone, Debug)]

@@ -3,7 +3,6 @@
 //! the unit, with what is odd in them: a value that no path of fields leads to is taken to be as large as the whole.
 
 mod calls;
-mod declared;
 mod kind;
 mod size;
 
@@ -13,10 +12,9 @@ mod tests;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
 
 use self::calls::Price;
-pub(crate) use self::declared::Declared;
-use self::declared::KEY;
 use self::kind::Kind;
 use self::size::Size;
+use super::declared::{self, Declared, KEY};
 use super::macros::Macro;
 use super::node::{NAMESPACES, PairSort, unescape};
 

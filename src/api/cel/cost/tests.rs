@@ -3,8 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::Declared;
-use crate::cel::{Environment, Program, Type};
+use crate::cel::{Declared, Environment, Program, Type};
 
 /// What a rule over values of a schema costs at most.
 fn cost(schema: &Value, is_resource: bool, rule: &str) -> u64 {
