@@ -197,3 +197,21 @@ fn macros_of_libraries_are_estimated_as_what_they_become_api_14() {
         assert_eq!(cost(&numbers, false, rule), expected, "{rule}");
     }
 }
+
+/// Of Kubernetes' `TestCelEstimatedCostStability`, all of whose figures this estimator was held against.
+#[test]
+fn functions_of_libraries_cost_what_kubernetes_says_api_14() {
+    let texts =
+        json!({"type": "object", "properties": {"val1": {"type": "string"}, "val2": {"type": "string"}}});
+    for (rule, expected) in [
+        ("isQuantity(self.val1)", 314_575),
+        ("quantity(self.val1).isLessThan(quantity(self.val2))", 629_151),
+        ("quantity(self.val1).isInteger()", 314_576),
+        ("self.val1.indexOf('o') == 1", 314_576),
+        ("self.val1.indexOf('o', 2) == 2", 314_576),
+        ("self.val1.matches('^[^0-9]*$')", 943_721),
+        ("!self.val1.matches('^[0-9]*$')", 629_149),
+    ] {
+        assert_eq!(cost(&texts, true, rule), expected, "{rule}");
+    }
+}
