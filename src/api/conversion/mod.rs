@@ -1,7 +1,8 @@
 //! Objects of custom resources in another version than the one they are stored in: relabelled where their definition says
 //! that all versions are alike, else converted by the webhook that it names.
 //!
-//! Objects are stored as they are and converted, and given defaults that are younger than they, where they show, and written back in the version that the definition stores.
+//! Objects are stored as they are and converted, and given defaults that are younger than they, where they show, and
+//! written back in the version that the definition stores.
 //! Reads wait for the webhook without a thread ([`Api::in_version`]); writes, which are synchronous, hold one, in their
 //! turn (`http::turns`). Nothing is locked meanwhile. Actors of this process read and write objects as they are stored, and
 //! ask nobody.
