@@ -38,6 +38,7 @@ mod service_addresses;
 mod stateful_set;
 mod taint_eviction;
 mod ttl_after_finished;
+mod validating_admission_policy;
 mod volume;
 mod volume_directory;
 

@@ -30,6 +30,7 @@ const ALL: &[(&str, Start)] = &[
     ("customresourcedefinition", super::custom_resource_definition::start),
     ("apiservice-registration-controller", super::api_service::start_registration),
     ("apiservice-available-controller", super::api_service::start),
+    ("validatingadmissionpolicy-status-controller", super::validating_admission_policy::start),
     ("namespace", super::namespace::start),
     ("serviceaccount", super::namespace::service_account::start),
     ("serviceaccount-token", super::namespace::account_token::start),

@@ -47,6 +47,14 @@ fn condition(definition: &Value, type_: &str) -> String {
     })
 }
 
+/// What comes of a watch.
+async fn watched(api: &Api, path: &str) -> Body {
+    let credentials = Credentials::new("secret");
+    let server = Server::new(api.clone(), credentials, CancellationToken::new(), ServerConfig::default());
+    let request = Request::builder().uri(path).header("authorization", "Bearer secret");
+    server.handle(request.body(Body::empty()).unwrap()).await.into_body()
+}
+
 async fn named(client: &Client, name: &str) -> Value {
     client.get(&format!("{DEFINITIONS}/{name}")).await
 }
@@ -108,18 +116,7 @@ async fn a_definition_that_goes_takes_its_objects_along_api_14() {
     held["metadata"]["finalizers"] = json!(["made.test/held"]);
     assert_eq!(client.create(GADGETS, &held).await.0, 201);
 
-    let server = Server::new(
-        cluster.api.clone(),
-        Credentials::new("secret"),
-        CancellationToken::new(),
-        ServerConfig::default(),
-    );
-    let watch = Request::builder()
-        .uri(format!("{GADGETS}?watch=true"))
-        .header("authorization", "Bearer secret")
-        .body(Body::empty())
-        .unwrap();
-    let watch = server.handle(watch).await.into_body();
+    let watch = watched(&cluster.api, &format!("{GADGETS}?watch=true")).await;
 
     let path = format!("{DEFINITIONS}/gadgets.made.test");
     let (status, going) = client.ask(Method::DELETE, &path, &[], &Value::Null).await;
@@ -309,6 +306,39 @@ async fn what_names_an_established_kind_cannot_change_api_14() {
     cluster.stop().await;
 }
 
+/// What was stored before its schema had a default has it wherever it is read, as if it had been stored with it.
+#[tokio::test(start_paused = true)]
+async fn an_object_older_than_a_default_is_shown_with_it_api_14() {
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let mut spec = sized(9);
+    spec["properties"]["color"] = json!({"type": "string"});
+    client.create(DEFINITIONS, &gadgets(&spec)).await;
+    cluster.settle().await;
+    let (_, made) = client.create(GADGETS, &gadget("old", &json!({"size": 1}))).await;
+    assert_eq!(made["spec"], json!({"size": 1}));
+    spec["properties"]["color"]["default"] = json!("red");
+    let path = format!("{DEFINITIONS}/gadgets.made.test");
+    let schema = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec", "value": spec}]);
+    let json_patch = [("content-type", "application/json-patch+json")];
+    assert_eq!(client.ask(Method::PATCH, &path, &json_patch, &schema).await.0, 200);
+    let one = format!("{GADGETS}/old");
+    let shown = json!({"size": 1, "color": "red"});
+    let read = client.get(&one).await;
+    assert_eq!(
+        (&read["spec"], &read["metadata"]["resourceVersion"]),
+        (&shown, &made["metadata"]["resourceVersion"])
+    );
+    assert_eq!(client.get(GADGETS).await["items"][0]["spec"], shown);
+    let mut watch = watched(&cluster.api, &format!("{GADGETS}?watch=true")).await;
+    let line = watch.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&line).unwrap()["object"]["spec"], shown);
+    // What is written has it in the store.
+    let (_, written) = client.merge(&one, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+    assert_eq!(written["spec"], shown);
+    cluster.stop().await;
+}
+
 /// A namespace that goes takes along what nobody defines any more: it was held for ever.
 #[tokio::test(start_paused = true)]
 async fn a_namespace_is_emptied_of_kinds_whose_definition_is_gone_api_14() {
@@ -387,7 +417,7 @@ fn ruled() -> Value {
                     "x-kubernetes-validations": [{"rule": "self.number >= oldSelf.number"}]}}},
         "x-kubernetes-validations": [
             {"rule": "!has(self.min) || !has(self.max) || self.min <= self.max", "fieldPath": ".max",
-                "messageExpression": "'max must be ' + string(self.min) + ' or more'"}]}))
+                "messageExpression": "self.min == 3 ? 'max must be 3 or more' : 'max must be more'"}]}))
 }
 
 #[tokio::test(start_paused = true)]
@@ -472,11 +502,10 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_definition_api_14() {
         assert_eq!(status, 422, "{rule}: {refused}");
         assert!(refused["message"].as_str().unwrap().contains(&expected), "{rule}\n{refused}\n{expected}");
     }
-    // A rule that would never end only refuses what it is asked about.
-    let mut spec =
-        json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "integer"}}}});
-    spec["x-kubernetes-validations"] =
-        json!([{"rule": "self.list.all(a, self.list.all(b, self.list.all(c, a + b + c >= 0)))"}]);
+    // A rule that may go on for long only refuses what it is asked about.
+    let mut spec = json!({"type": "object",
+        "properties": {"list": {"type": "array", "maxItems": 1000, "items": {"type": "integer"}}}});
+    spec["x-kubernetes-validations"] = json!([{"rule": "self.list.all(a, self.list.all(b, a + b >= 0))"}]);
     assert_eq!(client.create(DEFINITIONS, &gadgets(&spec)).await.0, 201);
     cluster.settle().await;
     let long: Vec<i64> = (0..1000).collect();
@@ -484,6 +513,69 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_definition_api_14() {
     assert_eq!(status, 422);
     assert!(refused["message"].as_str().unwrap().contains("call cost exceeds limit"), "{refused}");
     assert_eq!(client.create(GADGETS, &gadget("short", &json!({"list": [1, 2]}))).await.0, 201);
+    cluster.stop().await;
+}
+
+/// What a rule may cost is asked when it is written, by the bounds of the schema.
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_may_cost_too_much_is_refused_with_its_definition_api_14() {
+    const ADVICE: &str = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, \
+                          and strings are declared)";
+    let cluster = Cluster::start(NO_NODES);
+    let client = Client::new(&cluster.api);
+    let ruled = |bound: Option<i64>, rule: &Value| {
+        let mut list = json!({"type": "array", "items": {"type": "string"}});
+        if let Some(bound) = bound {
+            list["maxItems"] = json!(bound);
+            list["items"]["maxLength"] = json!(bound);
+        }
+        let spec = json!({"type": "object", "properties": {"list": list}, "x-kubernetes-validations": rule});
+        gadgets(&spec)
+    };
+    let schema = "spec.validation.openAPIV3Schema";
+    let at = format!("{schema}.properties[spec].x-kubernetes-validations[0]");
+    let all_in_all = json!([{"rule": "self.list.all(a, self.list.all(b, a == b))"}]);
+    let contained = json!([{"rule": "self.list.all(a, a.contains(self.list[0]))"}]);
+    let message = json!([{"rule": "true", "messageExpression": "self.list.join(',')"}]);
+    let half = json!({"rule": "self.list.all(a, self.list.exists(b, a.matches(b)))"});
+    let factor = |of: &str, factor: &str| {
+        format!("Forbidden: estimated {of} cost exceeds budget by factor of {factor} {ADVICE}")
+    };
+    for (rule, bound, expected) in [
+        (&all_in_all, None, vec![format!("{at}.rule: {}", factor("rule", "more than 100x"))]),
+        (&contained, None, vec![format!("{at}.rule: {}", factor("rule", "more than 100x"))]),
+        (
+            &message,
+            None,
+            vec![format!("{at}.messageExpression: {}", factor("messageExpression", "more than 100x"))],
+        ),
+        (&all_in_all, Some(10), vec![]),
+        (&contained, Some(100), vec![]),
+        (&message, Some(100), vec![]),
+        // Each for itself is cheap enough.
+        (
+            &Value::Array(vec![half.clone(); 20]),
+            Some(70),
+            vec![
+                format!(
+                    "{at}.rule: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire"
+                ),
+                format!(
+                    "{schema}: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget"
+                ),
+            ],
+        ),
+    ] {
+        let path = format!("{DEFINITIONS}?dryRun=All");
+        let (status, answer) = client.create(&path, &ruled(bound, rule)).await;
+        assert_eq!(status == 201, expected.is_empty(), "{rule} {bound:?}: {answer}");
+        for expected in expected {
+            assert!(
+                answer["message"].as_str().unwrap_or_default().contains(&expected),
+                "{rule}\n{answer}\n{expected}"
+            );
+        }
+    }
     cluster.stop().await;
 }
 

@@ -3,6 +3,8 @@
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, StructExpr};
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+
 use super::macros::Macro;
 use super::named_formats;
 use super::node::{COMPOSED, Fault, NAMESPACES, PairSort, fault, type_named, unescape};
@@ -164,6 +166,11 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
         ],
     ),
 ];
+
+/// The type of what a function returns, where all that it can be given is the same to that.
+pub(super) fn result_of(name: &str) -> Option<Type<'static>> {
+    FUNCTIONS.iter().find(|(_, _, names)| names.contains(&name)).map(|(_, type_, _)| *type_)
+}
 
 /// Functions of texts alone.
 const OF_TEXTS: [&str; 8] =
@@ -360,6 +367,8 @@ impl<'s> Checker<'s, '_> {
             Type::Dyn | Type::Map => Type::Dyn,
             Type::Schema(schema) | Type::Object(schema) if schema.type_.as_deref() != Some("array") => {
                 match field_schema(Some(schema), &field) {
+                    // What a schema says of metadata seldom has the names that every object has.
+                    Some(below) if is_of_every_object(of, &field) && !has_names(below) => Type::Dyn,
                     Some(schema) => Type::of_schema(schema),
                     None if is_of_every_object(of, &field) => Type::Dyn,
                     None => return Err(fault(at, format!("undefined field '{field}'"))),
@@ -432,11 +441,7 @@ impl<'s> Checker<'s, '_> {
             (name, []) if name.strip_prefix("format.").is_some_and(|n| named_formats::find(n).is_some()) => {
                 Ok(Type::Dyn)
             }
-            _ => FUNCTIONS
-                .iter()
-                .find(|(_, _, names)| names.contains(&name))
-                .map(|(_, type_, _)| *type_)
-                .ok_or_else(|| undeclared(at, name)),
+            _ => result_of(name).ok_or_else(|| undeclared(at, name)),
         }
     }
 }
@@ -455,6 +460,13 @@ fn undeclared(at: u64, name: &str) -> Fault {
 
 fn is_of_every_object(of: Type<'_>, field: &str) -> bool {
     matches!(of, Type::Object(_)) && matches!(field, "apiVersion" | "kind" | "metadata")
+}
+
+/// Whether a schema is one of metadata that names what every object has; other fields than metadata need not.
+fn has_names(schema: &JSONSchemaProps) -> bool {
+    let names =
+        |name: &str| schema.properties.as_ref().is_some_and(|properties| properties.contains_key(name));
+    schema.type_.as_deref() != Some("object") || (names("name") && names("generateName"))
 }
 
 /// Whether a step adds the very item that it was given.

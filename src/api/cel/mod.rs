@@ -3,11 +3,12 @@
 //! The grammar is the `cel` crate's. What a rule may take is held here, where each step is counted, which no library
 //! does: a hostile rule ends with an error, whatever it loops over or builds. Pure: no clock, no API.
 //!
-//! Missing beside what Kubernetes has: estimates of a rule's cost before it runs, and all but the plain faults of types at
-//! compile time.
+//! Missing beside what Kubernetes has: all but the plain faults of types at compile time.
 
 mod authority;
 mod check;
+mod cost;
+mod declared;
 mod durations;
 mod eval;
 mod functions;
@@ -25,6 +26,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use declared::Declared;
 pub(crate) use eval::Composed;
 pub(crate) use node::is_identifier;
 pub(crate) use program::Program;

@@ -3,12 +3,11 @@
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::parser::Parser;
 
-use super::check;
 use super::eval::{Composed, Run};
 use super::node::{COMPOSED, Fault, Node, fault};
 use super::reader::Reader;
 use super::types::{Environment, Type};
-use super::{Budget, Error, Val};
+use super::{Budget, Error, Val, check, cost};
 
 /// A rule may be so long. The longest known ones have a quarter of it; what reads it calls itself.
 const MAX_SOURCE_BYTES: usize = 5 * 1024;
@@ -25,6 +24,7 @@ pub(crate) struct Program {
     result: Type<'static>,
     /// How deep judging it nests, with the expressions that it reads.
     depth: usize,
+    cost: Option<u64>,
 }
 
 impl Program {
@@ -72,7 +72,13 @@ impl Program {
         let result = check::check(&parsed, environment, result).map_err(at)?;
         let mut reader = Reader::new(environment.composed_names());
         let root = reader.read(&parsed).map_err(at)?;
-        Ok(Self { root, uses: reader.uses, result, depth })
+        let cost = environment.sizes.map(|sizes| cost::estimate(&parsed, sizes));
+        Ok(Self { root, uses: reader.uses, result, depth, cost })
+    }
+
+    /// What it costs at most, where its environment says how large values are.
+    pub(crate) fn cost(&self) -> Option<u64> {
+        self.cost
     }
 
     /// Whether the expression reads this variable.

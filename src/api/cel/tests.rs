@@ -118,6 +118,19 @@ fn faults_are_told_when_a_rule_is_written_api_14() {
     }
 }
 
+/// Schemas say seldom more of metadata than that it is an object.
+#[test]
+fn a_rule_of_a_whole_object_finds_its_name_api_14() {
+    let schema: JSONSchemaProps =
+        serde_json::from_value(json!({"type": "object", "properties": {"metadata": {"type": "object"},
+            "spec": {"type": "object"}}}))
+        .unwrap();
+    let compiled =
+        |type_| Program::compile("self.metadata.name == 'cluster'", &[("self", type_)], &[Type::Bool]);
+    assert!(compiled(Type::Object(&schema)).is_ok());
+    assert!(compiled(Type::Schema(&schema)).is_err_and(|why| why.contains("undefined field 'name'")));
+}
+
 #[test]
 fn errors_of_a_run_are_in_cels_words_api_14() {
     for (source, expected) in [

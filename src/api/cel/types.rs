@@ -2,6 +2,8 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
+use super::declared::Declared;
+
 /// The type of an expression, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Type<'s> {
@@ -136,6 +138,8 @@ pub(crate) struct Environment<'s> {
     composed: Vec<Named>,
     /// Whether it may write out objects: `Object.spec{…}`, `JSONPatch{…}`.
     pub(crate) writes_objects: bool,
+    /// How large the values of its variables may be, where what it costs is to be estimated.
+    pub(super) sizes: Option<&'s Declared>,
 }
 
 /// An expression that others read.
@@ -152,9 +156,19 @@ impl<'s> Environment<'s> {
         Self { variables, ..Self::default() }
     }
 
+    /// With sizes by which the cost of its expressions is estimated.
+    pub(crate) fn with_sizes(self, sizes: Option<&'s Declared>) -> Self {
+        Self { sizes, ..self }
+    }
+
     /// Lets expressions read one of such a type, which nests so deep, as `variables.NAME`.
     pub(super) fn compose(&mut self, name: &str, type_: Type<'static>, depth: usize) {
         self.composed.push(Named { name: name.into(), type_, depth });
+    }
+
+    /// Lets expressions read one of which nothing is known.
+    pub(crate) fn compose_unknown(&mut self, name: &str) {
+        self.compose(name, Type::Dyn, 0);
     }
 
     /// The names of those expressions.

@@ -1,7 +1,8 @@
 //! Objects of custom resources in another version than the one they are stored in: relabelled where their definition says
 //! that all versions are alike, else converted by the webhook that it names.
 //!
-//! Objects are stored as they are and converted where they show, and written back in the version that the definition stores.
+//! Objects are stored as they are and converted, and given defaults that are younger than they, where they show, and
+//! written back in the version that the definition stores.
 //! Reads wait for the webhook without a thread ([`Api::in_version`]); writes, which are synchronous, hold one, in their
 //! turn (`http::turns`). Nothing is locked meanwhile. Actors of this process read and write objects as they are stored, and
 //! ask nobody.
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition};
+use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition, Structural};
 use crate::webhook_client::Waits;
 use crate::{Api, ApiError, context};
 pub(crate) use cache::Cache;
@@ -134,15 +135,21 @@ impl Api {
         served: ServedKind,
         defaults: Defaults,
     ) -> Result<Result<Work, Vec<Arc<Object>>>, ApiError> {
-        if objects.iter().all(|object| is_in(object, served)) {
+        let kinds = self.kinds();
+        // Of a kind that no definition describes any more.
+        let Some(definition) = kinds.definition(served.kind()) else { return Ok(Err(objects)) };
+        let schema = kinds.schema(served);
+        if objects.iter().all(|object| is_in(object, served) && !lacks_defaults(schema, defaults, object)) {
             return Ok(Err(objects));
         }
-        match self.kinds().definition(served.kind()) {
-            Some(definition) => Work::new(definition, served, defaults, objects).map(Ok),
-            // Of a kind that no definition describes any more.
-            None => Ok(Err(objects)),
-        }
+        Work::new(definition, served, defaults, objects).map(Ok)
     }
+}
+
+/// Whether an object was stored before its schema had a default that it has now: Kubernetes fills it in when it reads one.
+fn lacks_defaults(schema: Option<&Structural>, defaults: Defaults, object: &Object) -> bool {
+    let Some((schema, custom)) = schema.zip(object.custom()) else { return false };
+    defaults == Defaults::Filled && schema.lacks_defaults(&custom.fields)
 }
 
 /// Whether an object is in a version; built-in kinds have ways of their own.
@@ -199,6 +206,9 @@ impl Work {
         for place in 0..work.objects.len() {
             let object = &work.objects[place];
             if is_in(object, served) {
+                if lacks_defaults(Some(definition.versions[version].strategy.schema()), defaults, object) {
+                    work.objects[place] = Arc::new(work.relabelled(object));
+                }
                 continue;
             }
             match &definition.conversion {

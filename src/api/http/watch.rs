@@ -2,6 +2,7 @@
 
 use crate::Api;
 use std::convert::Infallible;
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -172,11 +173,8 @@ impl View {
         self.api.in_version(objects, self.served, Source::Known).await
     }
 
-    /// The changes that may concern the watcher, with their objects in the version that it asks for.
+    /// The changes of a custom kind that may concern the watcher, with their objects in the version that it asks for.
     async fn changes(&self, mut changes: Vec<Change>) -> Result<Vec<Change>, ApiError> {
-        if !self.served.kind().is_custom() {
-            return Ok(changes);
-        }
         let sees_previous = !self.selection.is_of_names();
         changes.retain(|change| {
             let is_here = self.namespace.as_deref().is_none_or(|n| n == change.object.namespace());
@@ -279,11 +277,20 @@ impl Run {
             if self.view.selection.is_of_names() {
                 some.retain(|object| self.view.shows(object));
             }
-            let shown = self.view.in_version(some);
-            for object in whole(&mut to, self.view.accepted.media, shown).await? {
-                if self.view.shows(&object) {
-                    self.view.encode(&mut out, "ADDED", &object);
-                    send_full(&mut out, &mut to).await?;
+            let mut turns = Turns::of(some.len());
+            while let Some(turn) = turns.next() {
+                let shown = self.view.in_version(some[turn.clone()].to_vec());
+                let Some(shown) = turns.settle(&turn, &mut to, self.view.accepted.media, shown).await? else {
+                    continue;
+                };
+                for object in shown {
+                    if self.view.shows(&object) {
+                        self.view.encode(&mut out, "ADDED", &object);
+                        send_full(&mut out, &mut to).await?;
+                    }
+                }
+                if turns.has_failed {
+                    send_all(&mut out, &mut to).await?;
                 }
             }
         }
@@ -339,9 +346,23 @@ impl Run {
     }
 
     async fn send_changes(&self, changes: Vec<Change>, to: &mut Outlet) -> Result<(), Gone> {
+        if !self.view.served.kind().is_custom() {
+            return self.tell(&changes, to).await;
+        }
+        let mut turns = Turns::of(changes.len());
+        while let Some(turn) = turns.next() {
+            let shown = self.view.changes(changes[turn.clone()].to_vec());
+            if let Some(shown) = turns.settle(&turn, to, self.view.accepted.media, shown).await? {
+                self.tell(&shown, to).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, changes: &[Change], to: &mut Outlet) -> Result<(), Gone> {
         let mut out = Pieces::default();
-        for change in whole(to, self.view.accepted.media, self.view.changes(changes)).await? {
-            if let Some((type_, object)) = self.view.event(&change) {
+        for change in changes {
+            if let Some((type_, object)) = self.view.event(change) {
                 self.view.encode(&mut out, type_, &object);
                 send_full(&mut out, to).await?;
             }
@@ -350,25 +371,57 @@ impl Run {
     }
 }
 
-/// Waits for what others have to do for a watch, as long as its client does. Where they fail, the client is told, and the
-/// watch ends.
-async fn whole<T>(
-    to: &mut Outlet,
-    media: Media,
-    made: impl Future<Output = Result<T, ApiError>>,
-) -> Result<T, Gone> {
-    let made = tokio::select! {
-        biased;
-        made = made => made,
-        () = to.closed() => return Err(Gone),
-    };
-    match made {
-        Ok(made) => Ok(made),
-        Err(error) => {
-            let mut out = Pieces::default();
-            put_error(&mut out, media, &error);
-            send_all(&mut out, to).await?;
-            Err(Gone)
+/// Which of some objects are converted together: all, or, where one among them cannot be, fewer and fewer, so that what comes
+/// before that one is still told. Each turn is twice as long as the last one, and after a failure the shortest.
+struct Turns {
+    count: usize,
+    /// So many are done.
+    done: usize,
+    length: usize,
+    has_failed: bool,
+}
+
+impl Turns {
+    fn of(count: usize) -> Self {
+        Self { count, done: 0, length: count, has_failed: false }
+    }
+
+    fn next(&self) -> Option<Range<usize>> {
+        let end = self.done.saturating_add(self.length).min(self.count);
+        (self.done < end).then_some(self.done..end)
+    }
+
+    /// Waits for what others have to do for a turn, as long as the client does; none where it is to be tried with fewer. Where
+    /// one alone fails, the client is told, and the watch ends.
+    async fn settle<T>(
+        &mut self,
+        turn: &Range<usize>,
+        to: &mut Outlet,
+        media: Media,
+        made: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<Option<T>, Gone> {
+        let made = tokio::select! {
+            biased;
+            made = made => made,
+            () = to.closed() => return Err(Gone),
+        };
+        match made {
+            Ok(made) => {
+                self.done = turn.end;
+                self.length = self.length.saturating_mul(2);
+                Ok(Some(made))
+            }
+            Err(_) if turn.len() > 1 => {
+                self.has_failed = true;
+                self.length = 1;
+                Ok(None)
+            }
+            Err(error) => {
+                let mut out = Pieces::default();
+                put_error(&mut out, media, &error);
+                send_all(&mut out, to).await?;
+                Err(Gone)
+            }
         }
     }
 }

@@ -337,7 +337,16 @@ fn is_word(name: &str) -> bool {
 /// Copies what is in brackets and the bracket that closes them; those in quotes are letters.
 fn copy_brackets(letters: &mut impl Iterator<Item = char>, to: &mut String) {
     let (mut depth, mut quote) = (1, None);
-    for letter in letters {
+    while let Some(mut letter) = letters.next() {
+        if quote.is_some() && letter == '\\' {
+            // Kubernetes has it before a dot in a name; the standard knows no such escape.
+            let Some(escaped) = letters.next() else { break };
+            if escaped.is_alphanumeric() || matches!(escaped, '\\' | '/' | '"' | '\'') {
+                to.extend(['\\', escaped]);
+                continue;
+            }
+            letter = escaped;
+        }
         to.push(letter);
         match (quote, letter) {
             (None, '[') => depth += 1,
@@ -393,6 +402,7 @@ mod tests {
             (".status.conditions[?(@.type=='a[.]b')].status", None),
             (".status.conditions[-1:].type", Some(json!("Ready"))),
             (".metadata.annotations['a.b/c']", Some(json!("note"))),
+            (".metadata.annotations['a\\.b/c']", Some(json!("note"))),
         ] {
             assert_eq!(value(path), expected, "{path}");
         }

@@ -38,7 +38,7 @@ static REQUEST: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
 });
 
 /// What expressions about a request may read, besides the authorizer.
-pub(super) fn variables(has_params: bool) -> Vec<(&'static str, Type<'static>)> {
+pub(crate) fn variables(has_params: bool) -> Vec<(&'static str, Type<'static>)> {
     let mut variables = vec![
         ("object", Type::Dyn),
         ("oldObject", Type::Dyn),
@@ -50,7 +50,7 @@ pub(super) fn variables(has_params: bool) -> Vec<(&'static str, Type<'static>)> 
 }
 
 /// The name of who decides what somebody may do.
-pub(super) const AUTHORIZER: (&str, Type<'static>) = ("authorizer", Type::Dyn);
+pub(crate) const AUTHORIZER: (&str, Type<'static>) = ("authorizer", Type::Dyn);
 
 /// Conditions, compiled.
 #[derive(Debug, Default)]

@@ -17,6 +17,7 @@ mod error;
 mod old_items;
 mod registry;
 mod resource;
+mod rule_costs;
 mod schema_rules;
 mod structural;
 
@@ -94,6 +95,7 @@ pub use error::DefinitionError;
 pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};
 pub(crate) use resource::{PodShape, Strategy};
+pub(crate) use structural::Structural;
 
 /// The strategy of a built-in kind, or one that knows nothing of a custom kind.
 pub(crate) fn built_in(kind: Kind) -> &'static dyn Strategy {

@@ -8,7 +8,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::Value;
 
 use super::old_items::OldItems;
-use crate::cel::{Budget, Error, Program, Type, Val, field_schema};
+use super::rule_costs::RuleCost;
+use crate::cel::{Budget, Declared, Environment, Error, Program, Type, Val, field_schema};
 use crate::validate::{FieldErrors, Path};
 
 /// A schema may have so many rules. The largest known has a hundred; reading one takes a while.
@@ -62,10 +63,11 @@ impl RuleFault {
     }
 }
 
-/// Reads all rules of a schema, and says what is wrong with them.
-pub(super) fn read(root: &JSONSchemaProps) -> (SchemaRules, Vec<RuleFault>) {
-    let mut reader = Reader { faults: Vec::new(), count: 0, bytes: 0 };
-    let rules = reader.read(root, "", true, true);
+/// Reads all rules of a schema, says what is wrong with them, and what they cost at most.
+pub(super) fn read(root: &JSONSchemaProps) -> (SchemaRules, Vec<RuleFault>, Vec<RuleCost>) {
+    let mut reader = Reader { faults: Vec::new(), costs: Vec::new(), count: 0, bytes: 0 };
+    let place = Place { is_root: true, correlates: true, declared: None, most: Some(1) };
+    let rules = reader.read(root, "", place);
     if !reader.has_room() {
         reader.faults.push(RuleFault {
             field: String::new(),
@@ -75,13 +77,40 @@ pub(super) fn read(root: &JSONSchemaProps) -> (SchemaRules, Vec<RuleFault>) {
             ),
         });
     }
-    (rules, reader.faults)
+    (rules, reader.faults, reader.costs)
 }
 
 struct Reader {
     faults: Vec<RuleFault>,
+    costs: Vec<RuleCost>,
     count: usize,
     bytes: usize,
+}
+
+/// Where a schema stands.
+#[derive(Clone, Copy)]
+struct Place<'d> {
+    is_root: bool,
+    /// An old value can be found for each new one.
+    correlates: bool,
+    /// How large its values are, where a schema above has rules.
+    declared: Option<&'d Declared>,
+    /// So many values of it an object may have, where all lists and maps above have a bound.
+    most: Option<u64>,
+}
+
+impl Place<'_> {
+    /// Of a schema below one.
+    fn below<'d>(self, above: &JSONSchemaProps, declared: Option<&'d Declared>) -> Place<'d> {
+        let bound = match above.type_.as_deref() {
+            Some("array") => above.max_items,
+            Some("object") if above.additional_properties.is_some() => above.max_properties,
+            _ => Some(1),
+        };
+        let bound = bound.map(|bound| u64::try_from(bound).unwrap_or(0));
+        let most = self.most.zip(bound).map(|(most, bound)| most.saturating_mul(bound));
+        Place { is_root: false, correlates: self.correlates, declared, most }
+    }
 }
 
 impl Reader {
@@ -89,31 +118,40 @@ impl Reader {
         self.count <= MAX_RULES && self.bytes <= MAX_RULES_BYTES
     }
 
-    /// `correlates` = an old value can be found for each new one.
-    fn read(&mut self, schema: &JSONSchemaProps, path: &str, is_root: bool, correlates: bool) -> SchemaRules {
+    fn read(&mut self, schema: &JSONSchemaProps, path: &str, place: Place<'_>) -> SchemaRules {
         let at = |field: &str| if path.is_empty() { field.to_string() } else { format!("{path}.{field}") };
         let mut found = SchemaRules::default();
-        for (i, rule) in schema.x_kubernetes_validations.iter().flatten().enumerate() {
+        let rules = schema.x_kubernetes_validations.as_deref().unwrap_or_default();
+        let is_resource = place.is_root || schema.x_kubernetes_embedded_resource == Some(true);
+        let own = match place.declared {
+            None if !rules.is_empty() => Declared::of(schema, is_resource),
+            _ => None,
+        };
+        let declared = place.declared.or(own.as_ref());
+        for (i, rule) in rules.iter().enumerate() {
             self.count += 1;
             self.bytes += rule.rule.len() + rule.message_expression.as_ref().map_or(0, String::len);
             if self.has_room() {
-                let place = at(&format!("x-kubernetes-validations[{i}]"));
-                found.rules.extend(self.rule(rule, schema, &place, is_root, correlates));
+                let field = at(&format!("x-kubernetes-validations[{i}]"));
+                found.rules.extend(self.rule(rule, schema, &field, Place { declared, ..place }));
             }
         }
         for (name, below) in schema.properties.iter().flatten() {
-            let rules = self.read(below, &at(&format!("properties[{name}]")), false, correlates);
+            let place = place.below(schema, declared.and_then(|declared| declared.field(name)));
+            let rules = self.read(below, &at(&format!("properties[{name}]")), place);
             if !rules.is_empty() {
                 found.fields.insert(name.clone(), rules);
             }
         }
+        let place = place.below(schema, declared.and_then(Declared::element));
         if let Some(JSONSchemaPropsOrBool::Schema(below)) = &schema.additional_properties {
-            let rules = self.read(below, &at("additionalProperties"), false, correlates);
+            let rules = self.read(below, &at("additionalProperties"), place);
             found.any_field = (!rules.is_empty()).then(|| Box::new(rules));
         }
         if let Some(JSONSchemaPropsOrArray::Schema(below)) = &schema.items {
             let is_map = schema.x_kubernetes_list_type.as_deref() == Some("map");
-            let rules = self.read(below, &at("items"), false, correlates && is_map);
+            let place = Place { correlates: place.correlates && is_map, ..place };
+            let rules = self.read(below, &at("items"), place);
             found.items = (!rules.is_empty()).then(|| Box::new(rules));
         }
         found
@@ -124,22 +162,22 @@ impl Reader {
         rule: &ValidationRule,
         schema: &JSONSchemaProps,
         path: &str,
-        is_root: bool,
-        correlates: bool,
+        place: Place<'_>,
     ) -> Option<Rule> {
         let before = self.faults.len();
         let mut fault = |field: &str, value: Option<&str>, message: &str| {
             let field = format!("{path}.{field}");
             self.faults.push(RuleFault { field, value: value.map(Into::into), message: message.into() });
         };
-        let own = if is_root || schema.x_kubernetes_embedded_resource == Some(true) {
+        let own = if place.is_root || schema.x_kubernetes_embedded_resource == Some(true) {
             Type::Object(schema)
         } else {
             Type::Schema(schema)
         };
         let optional_old = rule.optional_old_self == Some(true);
         let old = if optional_old { Type::Dyn } else { own };
-        let variables = [("self", own), ("oldSelf", old)];
+        let variables = vec![("self", own), ("oldSelf", old)];
+        let environment = Environment::of(variables).with_sizes(place.declared);
         let message = rule.message.as_deref();
         if message.is_some_and(|message| message.trim().is_empty()) {
             fault("message", message, "message must be non-empty if specified");
@@ -166,7 +204,7 @@ impl Reader {
             fault("rule", None, "rule is not specified");
             None
         } else {
-            Program::compile(&rule.rule, &variables, &[Type::Bool])
+            Program::compile_in(&rule.rule, &environment, &[Type::Bool])
                 .map_err(|error| fault("rule", Some(&rule.rule), &error))
                 .ok()
         };
@@ -176,12 +214,12 @@ impl Reader {
                 fault("messageExpression", None, &most);
                 return None;
             }
-            Program::compile(source, &variables, &[Type::Text])
+            Program::compile_in(source, &environment, &[Type::Text])
                 .map_err(|error| fault("messageExpression", Some(source), &error))
                 .ok()
         });
         let is_transition = program.as_ref().is_some_and(|program| program.uses("oldSelf"));
-        if is_transition && !correlates {
+        if is_transition && !place.correlates {
             fault(
                 "rule",
                 Some(&rule.rule),
@@ -191,6 +229,17 @@ impl Reader {
         if optional_old && !is_transition && program.is_some() {
             fault("optionalOldSelf", Some("true"), "may not be set if oldSelf is not used in rule");
         }
+        let times = place.most.or(place.declared.map(Declared::most_in_a_request)).unwrap_or(u64::MAX);
+        let cost = |program: &Option<Program>| program.as_ref().and_then(Program::cost);
+        // Kubernetes counts the message of one value: the first that breaks a rule may be all that is told.
+        let costs = [
+            ("rule", cost(&program).map(|cost| cost.saturating_mul(times))),
+            ("messageExpression", cost(&message_expression)),
+        ];
+        let costs = costs
+            .into_iter()
+            .filter_map(|(of, cost)| Some(RuleCost { field: format!("{path}.{of}"), of, cost: cost? }));
+        self.costs.extend(costs);
         (self.faults.len() == before).then_some(())?;
         Some(Rule {
             text: rule.rule.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_string(),

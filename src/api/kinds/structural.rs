@@ -3,6 +3,7 @@
 //! Kubernetes' rules for structural schemas: fields that no schema names are pruned, defaults are filled in, and what is
 //! left is validated in the words of kube-openapi; its rules in CEL are judged in `schema_rules`.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::{Map, Value};
 
-use super::compiled::Compiled;
+use super::compiled::{Compiled, Pattern};
 use super::old_items::OldItems;
 use crate::formats;
 use crate::validate::{FieldErrors, Path};
@@ -19,6 +20,10 @@ use base::quote::quote;
 
 /// What every object has; a schema may say nothing of it.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// The texts of an object are matched against patterns for so long: letters of the text times letters of its pattern, as it
+/// is written out. Two megabytes against a hundred letters; it takes seconds where nothing makes it quicker.
+const MAX_MATCHED_LETTERS: u64 = 200_000_000;
 
 /// The schema of a version.
 pub(crate) struct Structural(Arc<Compiled>);
@@ -47,6 +52,11 @@ impl Structural {
         default_fields(&self.0.root, fields);
     }
 
+    /// Whether filling in defaults would add something.
+    pub(crate) fn lacks_defaults(&self, fields: &Map<String, Value>) -> bool {
+        self.0.has_defaults && lacks_defaults(&self.0.root, fields)
+    }
+
     /// Whether it has rules that are judged.
     pub(super) fn has_rules(&self) -> bool {
         !self.0.rules.is_empty()
@@ -65,7 +75,8 @@ impl Structural {
         old: Option<&Map<String, Value>>,
         errors: &mut FieldErrors,
     ) {
-        self.validate_fields(&self.0.root, fields, old, None, errors);
+        let validator = Validator { compiled: &self.0, letters: Cell::new(MAX_MATCHED_LETTERS) };
+        validator.validate_fields(&self.0.root, fields, old, None, errors);
         let of_lists = |fields: &Map<String, Value>| {
             let mut found = FieldErrors::default();
             validate_lists(&self.0.root, fields, None, &mut found);
@@ -75,7 +86,16 @@ impl Structural {
             validate_lists(&self.0.root, fields, None, errors);
         }
     }
+}
 
+/// One validation of an object.
+struct Validator<'s> {
+    compiled: &'s Compiled,
+    /// What may still be matched against patterns: letters of texts, each as often as its pattern has letters.
+    letters: Cell<u64>,
+}
+
+impl Validator<'_> {
     fn validate_fields(
         &self,
         schema: &JSONSchemaProps,
@@ -188,6 +208,13 @@ impl Structural {
         }
     }
 
+    /// Whether a text matches a pattern; none where finding out would take too long.
+    fn matches(&self, pattern: &Pattern, text: &str) -> Option<bool> {
+        let letters = (text.len() as u64 + 1).saturating_mul(pattern.weight);
+        self.letters.set(self.letters.get().checked_sub(letters)?);
+        Some(pattern.regex.is_match(text))
+    }
+
     fn validate_text(&self, schema: &JSONSchemaProps, text: &str, path: &Path<'_>, errors: &mut FieldErrors) {
         let length = text.chars().count();
         if let Some(most) = schema.max_length.and_then(|most| usize::try_from(most).ok())
@@ -198,10 +225,23 @@ impl Structural {
         if let Some(least) = schema.min_length.filter(|least| (length as i64) < *least) {
             errors.invalid(path, text, format!("{path} in body should be at least {least} chars long"));
         }
-        if let Some(pattern) = &schema.pattern
-            && self.0.pattern(pattern).is_some_and(|compiled| !compiled.is_match(text))
+        if let Some((pattern, compiled)) = schema
+            .pattern
+            .as_ref()
+            .and_then(|pattern| self.compiled.pattern(pattern).map(|one| (pattern, one)))
         {
-            errors.invalid(path, text, format!("{path} in body should match '{pattern}'"));
+            match self.matches(compiled, text) {
+                Some(true) => {}
+                Some(false) => {
+                    errors.invalid(path, text, format!("{path} in body should match '{pattern}'"));
+                }
+                None => errors.invalid_itself(
+                    path,
+                    format!(
+                        "{path} in body is too long, with the other texts of the object, to be matched against '{pattern}'"
+                    ),
+                ),
+            }
         }
         if let Some(format) = schema.format.as_deref()
             && formats::is_known(format)
@@ -392,17 +432,37 @@ fn prune_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, unknown:
     }
 }
 
+/// Whether a field is to get its default; a null where none may be is as if it were not there.
+fn is_missing(schema: &JSONSchemaProps, value: Option<&Value>) -> bool {
+    schema.default.is_some() && value.is_none_or(|value| value.is_null() && schema.nullable != Some(true))
+}
+
+fn lacks_defaults(schema: &JSONSchemaProps, fields: &Map<String, Value>) -> bool {
+    let mut properties = schema.properties.iter().flatten();
+    properties.any(|(name, schema)| is_missing(schema, fields.get(name)))
+        || fields.iter().any(|(name, value)| {
+            schema_of(schema, name).is_some_and(|schema| value_lacks_defaults(schema, value))
+        })
+}
+
+fn value_lacks_defaults(schema: &JSONSchemaProps, value: &Value) -> bool {
+    match (value, &schema.items) {
+        (Value::Object(fields), _) => lacks_defaults(schema, fields),
+        (Value::Array(items), Some(JSONSchemaPropsOrArray::Schema(of_item))) => {
+            items.iter().any(|item| value_lacks_defaults(of_item, item))
+        }
+        _ => false,
+    }
+}
+
 fn default_fields(schema: &JSONSchemaProps, fields: &mut Map<String, Value>) {
     let may_be_null = |of: &JSONSchemaProps| of.nullable == Some(true) || of.default.is_some();
     fields.retain(|name, value| !value.is_null() || schema_of(schema, name).is_none_or(may_be_null));
     let before = fields.len();
     for (name, schema) in schema.properties.iter().flatten() {
-        let Some(default) = &schema.default else { continue };
-        let missing = match fields.get(name) {
-            None => true,
-            Some(value) => value.is_null() && schema.nullable != Some(true),
-        };
-        if missing {
+        if let Some(default) = &schema.default
+            && is_missing(schema, fields.get(name))
+        {
             fields.insert(name.clone(), default.0.clone());
         }
     }
@@ -569,6 +629,46 @@ mod tests {
             ),
         ] {
             assert_eq!(messages(spec.clone()), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn what_lacks_a_younger_default_is_known_by_it_api_14() {
+        let schema = schema();
+        for (spec, lacks) in [
+            (json!({"size": 1, "color": "red"}), false),
+            (json!({"size": 1}), true),
+            (json!({"size": 1, "color": null}), true),
+            (json!({"size": 1, "color": "red", "parts": [{"kind": "a"}, {"name": "x"}]}), true),
+            (json!({"size": 1, "color": "red", "parts": [{"kind": "a"}], "note": null}), false),
+        ] {
+            let mut object = fields(spec.clone());
+            assert_eq!(schema.lacks_defaults(&object), lacks, "{spec}");
+            schema.apply_defaults(&mut object);
+            assert!(!schema.lacks_defaults(&object), "{spec}");
+        }
+        let none = of(&json!({"type": "object", "properties": {"spec": {"type": "object"}}}));
+        assert!(!none.lacks_defaults(&fields(json!({}))));
+    }
+
+    /// A pattern may take minutes with a text that is as long as an object may be.
+    #[test]
+    fn matching_ends_api_14() {
+        let pattern = "^(a?){1000}(b?){1000}$";
+        let schema = of(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "short": {"type": "string", "pattern": pattern},
+            "plain": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+            "all": {"type": "string", "allOf": [{"pattern": pattern}, {"pattern": pattern}]}}}}}));
+        let faults = |spec: Value| {
+            let mut errors = FieldErrors::default();
+            schema.validate(&fields(spec), None, &mut errors);
+            errors.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert!(faults(json!({"short": "ab", "plain": "a".repeat(1_500_000), "all": "aabb"})).is_empty());
+        for field in ["short", "all"] {
+            let found = faults(json!({field: "c".repeat(1_500_000)}));
+            let expected = format!("spec.{field} in body is too long, with the other texts of the object");
+            assert!(found.iter().any(|fault| fault.contains(&expected)), "{found:?}");
         }
     }
 

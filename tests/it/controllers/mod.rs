@@ -22,6 +22,7 @@ mod joining;
 mod node_taints;
 mod nodes;
 mod pod_garbage;
+mod policy_status;
 mod quotas;
 mod replica_sets;
 mod replication;

@@ -204,6 +204,38 @@ async fn a_watch_tells_of_changes_in_its_version_and_ends_when_they_cannot_be_co
     }
 }
 
+/// One that cannot be converted does not keep those before it from whoever watches, of the state as of what changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_tells_what_comes_before_one_that_cannot_be_converted_api_14() {
+    let webhook = Webhook::start(|_, review| {
+        let mut objects = review["request"]["objects"].as_array().unwrap().iter();
+        if objects.any(|object| object["metadata"]["name"] == "s5") {
+            return super::Reply::Text(500, "oops".into());
+        }
+        super::Reply::Json(super::honest(review))
+    });
+    let face = Face::new();
+    define(&face, &by(&webhook, "v1"));
+    let from = get(&face, V1).await.1["metadata"]["resourceVersion"].as_str().unwrap().to_string();
+    for i in 0..9 {
+        post(&face, V1, &site("v1", &format!("s{i}"), &json!({"hostPort": format!("h:{i}")}))).await;
+    }
+    for path in [format!("{V2}?watch=true"), format!("{V2}?watch=true&resourceVersion={from}")] {
+        let mut lines = Lines::of(&face, &path).await;
+        for i in 0..5 {
+            let line = lines.next().await.unwrap();
+            assert_eq!(
+                (&line["type"], &line["object"]["spec"]["port"]),
+                (&json!("ADDED"), &json!(i.to_string())),
+                "{line}"
+            );
+        }
+        let error = lines.next().await.unwrap();
+        assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(500)), "{error}");
+        assert_eq!(lines.next().await, None);
+    }
+}
+
 /// Garbage collection, the end of a namespace, quota and the like take objects as they are stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn actors_of_the_cluster_ask_no_webhook_api_14() {

@@ -5,6 +5,7 @@ mod configured;
 mod judge;
 mod mutate;
 mod params;
+mod type_check;
 mod validate;
 
 pub(super) use self::mutate::mutate;

@@ -102,3 +102,46 @@ fn is_established(definition: &CustomResourceDefinition) -> bool {
     let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions::is_true(conditions, "Established")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// As a cluster has it whose earlier version took what this one does not.
+    #[test]
+    fn a_stored_rule_that_may_cost_too_much_does_not_hold_up_other_changes_api_14() {
+        let definition = |rule: &str, short: &str| -> CustomResourceDefinition {
+            let spec = json!({"type": "object",
+                "properties": {"list": {"type": "array", "items": {"type": "integer"}}},
+                "x-kubernetes-validations": [{"rule": rule}]});
+            let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+            let mut made: CustomResourceDefinition =
+                serde_json::from_value(json!({"metadata": {"name": "gadgets.made.test"},
+                    "spec": {"group": "made.test", "scope": "Namespaced",
+                        "names": {"plural": "gadgets", "kind": "Gadget", "shortNames": [short]},
+                        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}}))
+                .unwrap();
+            made.apply_defaults();
+            made.prepare_for_create();
+            made
+        };
+        let faults = |old: Option<&CustomResourceDefinition>, new: &CustomResourceDefinition| {
+            let mut errors = FieldErrors::default();
+            match old {
+                Some(old) => new.validate_update(old, &mut errors),
+                None => new.validate(&mut errors),
+            }
+            errors.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        let dear = "self.list.all(a, a >= 0 && a <= 9)";
+        let refused = "estimated rule cost exceeds budget by factor of 1.1";
+        let stored = definition(dear, "gd");
+        assert!(faults(None, &stored).contains(refused), "{}", faults(None, &stored));
+        assert_eq!(faults(Some(&stored), &definition(dear, "gdt")), "");
+        let changed = faults(Some(&stored), &definition("self.list.all(a, a >= 0 && a <= 8)", "gd"));
+        assert!(changed.contains(refused), "{changed}");
+        assert_eq!(faults(Some(&stored), &definition("self.list.all(a, a >= 0)", "gd")), "");
+    }
+}

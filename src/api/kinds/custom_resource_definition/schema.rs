@@ -8,6 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::{Map, Value};
 
 use crate::kinds::compiled::Compiled;
+use crate::kinds::rule_costs;
 use crate::kinds::structural::Structural;
 use crate::pattern::MAX_PATTERNS;
 use crate::validate::{FieldErrors, Path};
@@ -20,8 +21,14 @@ enum Level {
     Field,
 }
 
-/// Finds the faults of a version's schema.
-pub(super) fn validate(root: &JSONSchemaProps, has_status: bool, path: &Path<'_>, errors: &mut FieldErrors) {
+/// Finds the faults of a version's schema; `is_unchanged`, where a stored definition has the same.
+pub(super) fn validate(
+    root: &JSONSchemaProps,
+    has_status: bool,
+    is_unchanged: bool,
+    path: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
     let before = errors.count();
     if root.nullable == Some(true) {
         errors.forbidden(&path.child("nullable"), "nullable cannot be true at the root");
@@ -41,6 +48,9 @@ pub(super) fn validate(root: &JSONSchemaProps, has_status: bool, path: &Path<'_>
         errors.invalid_itself(path, format!("must have no more than {MAX_PATTERNS} patterns"));
     }
     structural(root, Level::Root, path, errors);
+    if errors.count() == before {
+        rule_costs::validate(&compiled.costs, is_unchanged, path, errors);
+    }
     for fault in &compiled.faults {
         let below = path.child(&fault.field);
         let at = if fault.field.is_empty() { path } else { &below };

@@ -49,7 +49,7 @@ pub(super) fn spec(
              spec.versions[*].schema instead",
         );
     }
-    versions(&spec.versions, &path, errors);
+    versions(&spec.versions, old.map_or(&[], |old| &old.versions), &path, errors);
     resource_names(&spec.names, &path.child("names"), errors);
     if let Some(conversion) = &spec.conversion {
         let old = old.and_then(|old| old.conversion.as_ref());
@@ -68,7 +68,13 @@ fn group(group: &str, path: &Path<'_>, errors: &mut FieldErrors) {
     }
 }
 
-fn versions(versions: &[CustomResourceDefinitionVersion], spec: &Path<'_>, errors: &mut FieldErrors) {
+/// The versions, of a definition that had `old`.
+fn versions(
+    versions: &[CustomResourceDefinitionVersion],
+    old: &[CustomResourceDefinitionVersion],
+    spec: &Path<'_>,
+    errors: &mut FieldErrors,
+) {
     let list = spec.child("versions");
     let schemas = of_all(versions, |version| &version.schema);
     let subresources = of_all(versions, |version| &version.subresources);
@@ -97,7 +103,15 @@ fn versions(versions: &[CustomResourceDefinitionVersion], spec: &Path<'_>, error
                 if let Some(at) = own(schemas) {
                     let within = if schemas { at.child("validation") } else { at.child("schema") };
                     let has_status = version.subresources.as_ref().is_some_and(|s| s.status.is_some());
-                    schema::validate(root, has_status, &within.child("openAPIV3Schema"), errors);
+                    let had = old.iter().find(|old| old.name == version.name);
+                    let is_unchanged = had.is_some_and(|had| had.schema == version.schema);
+                    schema::validate(
+                        root,
+                        has_status,
+                        is_unchanged,
+                        &within.child("openAPIV3Schema"),
+                        errors,
+                    );
                 }
             }
         }

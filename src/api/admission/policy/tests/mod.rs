@@ -1,6 +1,7 @@
 //! Policies as users write them, seen from the API.
 
 mod mutating;
+mod type_check;
 mod validating;
 
 use serde_json::{Value, json};

@@ -1,0 +1,186 @@
+//! What is wrong with the expressions of a validating policy for the types that it matches: said in its status, and nothing
+//! that keeps it from being asked.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ExpressionWarning, NamedRuleWithOperations, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+
+use crate::Api;
+use crate::cel::{Environment, Program, Type};
+use crate::kinds::match_conditions::{AUTHORIZER, variables};
+use crate::schema::{graph, schema_props};
+use object::ServedKind;
+
+/// A policy is checked against so many types, as in Kubernetes.
+const MAX_TYPES: usize = 10;
+/// All warnings together have so many bytes; they are held in the policy's status.
+const MAX_WARNINGS_BYTES: usize = 256 * 1024;
+
+impl Api {
+    /// Checks the expressions of a validating policy against the types that its rules name, and the type of its parameters.
+    /// Rules with wildcards name none.
+    pub fn check_types(&self, policy: &ValidatingAdmissionPolicy) -> Vec<ExpressionWarning> {
+        let Some(spec) = &policy.spec else { return Vec::new() };
+        let params = spec.param_kind.as_ref().and_then(|kind| {
+            let (version, kind) = (kind.api_version.as_deref()?, kind.kind.as_deref()?);
+            self.type_of(self.kinds().by_api_version(version, kind)?)
+        });
+        let mut found: Vec<(String, Vec<String>)> =
+            expressions(spec).map(|(at, _)| (at, Vec::new())).collect();
+        let mut bytes = 0;
+        for named in self.named_types(spec) {
+            // One at a time: the schema of a Pod has thousands of parts.
+            let Some(schema) = self.type_of(named.served) else { continue };
+            let environment = environment(spec, &schema, params.as_ref());
+            for ((at, warnings), (_, expression)) in found.iter_mut().zip(expressions(spec)) {
+                let Err(issues) = Program::compile_in(expression, &environment, &[Type::Dyn]) else {
+                    continue;
+                };
+                let issues = issues.strip_prefix("compilation failed: ").unwrap_or(&issues);
+                let warning = format!("{named}: {issues}\n");
+                bytes += warning.len() + at.len();
+                if bytes > MAX_WARNINGS_BYTES {
+                    return told(found);
+                }
+                warnings.push(warning);
+            }
+        }
+        told(found)
+    }
+
+    /// The types that the rules of a policy name, in the order of their names.
+    fn named_types(&self, spec: &ValidatingAdmissionPolicySpec) -> Vec<Named> {
+        let rules =
+            spec.match_constraints.as_ref().and_then(|constraints| constraints.resource_rules.as_ref());
+        let kinds = self.kinds();
+        let mut types = BTreeSet::new();
+        for rule in rules.into_iter().flatten() {
+            for (group, version, resource) in paths(rule) {
+                types.extend(kinds.by_path(&group, &version, &resource).map(Named::of));
+                if types.len() == MAX_TYPES {
+                    return types.into_iter().collect();
+                }
+            }
+        }
+        types.into_iter().collect()
+    }
+
+    /// The schema of a kind in a version.
+    fn type_of(&self, served: ServedKind) -> Option<JSONSchemaProps> {
+        if let Some(schema) = self.kinds().schema(served) {
+            return Some(schema.root().clone());
+        }
+        let (group, version) = (served.group(), served.version());
+        graph().root(group, version, served.kind().info().name).map(schema_props)
+    }
+}
+
+/// A type that a rule names.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    served: ServedKind,
+}
+
+impl Named {
+    fn of(served: ServedKind) -> Self {
+        Self { served }
+    }
+
+    fn key(&self) -> (&str, &str, &str) {
+        (self.served.group(), self.served.version(), self.served.kind().info().name)
+    }
+}
+
+impl PartialEq for Named {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Named {}
+
+impl PartialOrd for Named {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Named {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// As Kubernetes writes a group, version and kind.
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (group, version, kind) = self.key();
+        write!(f, "{group}/{version}, Kind={kind}")
+    }
+}
+
+/// The groups, versions and resources of a rule, in order; none where a group or version is a wildcard, which it may not be
+/// in part.
+fn paths(rule: &NamedRuleWithOperations) -> Vec<(String, String, String)> {
+    let sorted = |list: &Option<Vec<String>>| {
+        let mut list = list.clone().unwrap_or_default();
+        list.sort();
+        list
+    };
+    let (groups, versions) = (sorted(&rule.api_groups), sorted(&rule.api_versions));
+    if groups.iter().chain(&versions).any(|name| name.contains('*')) {
+        return Vec::new();
+    }
+    let mut resources = sorted(&rule.resources);
+    resources.retain(|resource| !resource.contains(['*', '/']));
+    let mut paths = Vec::new();
+    for group in &groups {
+        for version in &versions {
+            paths.extend(resources.iter().map(|resource| (group.clone(), version.clone(), resource.clone())));
+        }
+    }
+    paths
+}
+
+/// Those that are checked, with the fields in which they stand.
+fn expressions(spec: &ValidatingAdmissionPolicySpec) -> impl Iterator<Item = (String, &str)> {
+    spec.validations.iter().flatten().enumerate().flat_map(|(i, validation)| {
+        let at = move |field: &str| format!("spec.validations[{i}].{field}");
+        let message = validation.message_expression.as_deref().filter(|message| !message.is_empty());
+        let message = message.map(|message| (at("messageExpression"), message));
+        std::iter::once((at("expression"), validation.expression.as_str())).chain(message)
+    })
+}
+
+/// What expressions may read, where objects are of a type. A variable that is wrong itself may be anything.
+fn environment<'s>(
+    spec: &ValidatingAdmissionPolicySpec,
+    object: &'s JSONSchemaProps,
+    params: Option<&'s JSONSchemaProps>,
+) -> Environment<'s> {
+    let mut known = variables(spec.param_kind.is_some());
+    for (name, type_) in &mut known {
+        match (*name, params) {
+            ("object" | "oldObject", _) => *type_ = Type::Object(object),
+            ("params", Some(params)) => *type_ = Type::Object(params),
+            _ => {}
+        }
+    }
+    known.push(AUTHORIZER);
+    let mut environment = Environment::of(known);
+    for variable in spec.variables.iter().flatten() {
+        match Program::compile_in(&variable.expression, &environment, &[Type::Dyn]) {
+            Ok(program) => program.compose_into(&variable.name, &mut environment),
+            Err(_) => environment.compose_unknown(&variable.name),
+        }
+    }
+    environment
+}
+
+fn told(found: Vec<(String, Vec<String>)>) -> Vec<ExpressionWarning> {
+    let found = found.into_iter().filter(|(_, warnings)| !warnings.is_empty());
+    found.map(|(field_ref, warnings)| ExpressionWarning { field_ref, warning: warnings.join("\n") }).collect()
+}

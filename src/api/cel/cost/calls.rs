@@ -1,0 +1,307 @@
+//! What functions cost by the sizes of what they are given, and what they come to.
+
+use cel::common::ast::{Expr, IdedExpr, LiteralValue};
+
+use super::kind::Kind;
+use super::size::{PER_LETTER, PER_PATTERN_LETTER, Size, scaled};
+use super::{Entries, MAKE_LIST, Place, Value};
+use crate::cel::check;
+use crate::cel::types::Type;
+
+/// Kubernetes lets an expression ask the authorizer twice.
+const CHECK: u64 = 350_000;
+/// No pattern of a named format is longer.
+const FORMAT_PATTERN: f64 = 128.0;
+/// No named format's own text is longer.
+const FORMAT_LETTERS: u64 = 64;
+/// The bytes of an address.
+const ADDRESS: u64 = 16;
+
+/// A call without what its arguments cost.
+pub(super) struct Price {
+    pub(super) cost: u64,
+    /// Of the result, where it follows from those of the arguments.
+    pub(super) size: Option<Size>,
+    pub(super) entries: Option<Entries>,
+}
+
+impl Price {
+    fn of(cost: u64) -> Self {
+        Self { cost, size: None, entries: None }
+    }
+
+    fn sized(cost: u64, size: Size) -> Self {
+        Self { size: Some(size), ..Self::of(cost) }
+    }
+
+    /// A list is made of so many items.
+    fn list(size: Size, per_item: f64) -> Self {
+        Self::sized(size.cost(per_item).saturating_add(1 + MAKE_LIST), size)
+    }
+}
+
+/// The price of a function of such values; `nodes` are its arguments as they are written.
+pub(super) fn price<'d>(
+    name: &str,
+    target: Option<&Value<'d>>,
+    args: &[&Value<'d>],
+    nodes: &[IdedExpr],
+) -> Price {
+    let traversed = |of: &Value<'d>| of.size().cost(PER_LETTER);
+    match (name, target, args) {
+        ("check", ..) => Price::of(CHECK),
+        ("fieldSelector" | "labelSelector", _, [selector]) => Price::of(selector_cost(selector.size())),
+        ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(of), _) => {
+            Price::of(searched(name, of))
+        }
+        ("url" | "jsonpatch.escapeKey", _, [of]) => Price::sized(traversed(of), of.size()),
+        ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(of), _) => {
+            Price::sized(traversed(of), of.size())
+        }
+        ("replace", Some(of), [replaced, with, ..]) => {
+            let size = replaced_size(of.size(), replaced.size(), with.size());
+            Price::sized(of.size().cost(2.0 * PER_LETTER), size)
+        }
+        ("split", Some(of), _) => {
+            let most = nodes.get(1).and_then(integer).map(|most| most as u64);
+            let size = Size::up_to(most.unwrap_or(of.size().max));
+            Price::sized(of.size().cost(2.0 * PER_LETTER), size)
+        }
+        ("join", Some(of), _) => {
+            let list = of.size();
+            let item = list_item(of).map_or(Size::exactly(0), |item| list.times(item.size()));
+            let between = Size { min: list.min.saturating_sub(1), max: list.max.saturating_sub(1) };
+            let size = args.first().map_or(item, |with| item.plus(with.size().times(between)));
+            Price::sized(size.cost(PER_LETTER), size)
+        }
+        ("find" | "findAll", Some(of), [pattern, ..]) => {
+            Price::sized(matched(of.size(), pattern.size()), Size::up_to(of.size().max))
+        }
+        ("matches", Some(of), [pattern]) => Price::of(matched(of.size(), pattern.size())),
+        ("contains", Some(of), [part]) => Price::of(traversed(of).saturating_mul(traversed(part))),
+        ("startsWith" | "endsWith", Some(_), [part]) => Price::of(traversed(part)),
+        ("cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver", _, [of, ..]) => {
+            Price::of(traversed(of))
+        }
+        ("ip", None, [of]) => Price::of(traversed(of)),
+        ("ip.isCanonical", _, [of]) => Price::of(of.size().cost(2.0 * PER_LETTER)),
+        ("containsIP" | "containsCIDR", Some(_), [of]) => {
+            let mut cost = scaled(2 * ADDRESS, PER_LETTER);
+            if name == "containsCIDR" {
+                cost += scaled(ADDRESS, PER_LETTER) + 1;
+            }
+            let parsed = if matches!(of.kind, Kind::Text | Kind::Dyn) { traversed(of) } else { 0 };
+            Price::of(cost.saturating_add(parsed))
+        }
+        ("validate", _, [of]) => Price::of(scaled(traversed(of), FORMAT_PATTERN * PER_PATTERN_LETTER)),
+        ("format", Some(of), _) => Price::of(traversed(of)),
+        ("bytes", _, [of]) if matches!(of.kind, Kind::Text | Kind::Dyn) => {
+            let size = of.size();
+            Price::sized(traversed(of), Size { max: size.max.saturating_mul(4), ..size })
+        }
+        ("string", _, [of]) if matches!(of.kind, Kind::Bytes | Kind::Dyn) => {
+            let size = of.size();
+            Price::sized(traversed(of), Size { min: size.min / 4, ..size })
+        }
+        ("@in", _, [_, of]) if matches!(of.kind, Kind::List(_) | Kind::Dyn) => Price::of(of.size().max),
+        ("_==_" | "_!=_", _, [a, b]) => Price::of(compared(name, a, b)),
+        ("_<_" | "_<=_" | "_>_" | "_>=_", _, [a, b]) if may_be_letters(a, b) => {
+            Price::of(compared(name, a, b))
+        }
+        ("_+_", _, [a, b]) => added(a, b),
+        (_, target, args) => list_price(name, target, args, nodes).unwrap_or(Price::of(1)),
+    }
+}
+
+/// Functions of lists, and of two lists as sets.
+fn list_price<'d>(
+    name: &str,
+    target: Option<&Value<'d>>,
+    args: &[&Value<'d>],
+    nodes: &[IdedExpr],
+) -> Option<Price> {
+    let number = |at: usize, otherwise: u64| {
+        nodes.get(at).and_then(integer).and_then(|n| u64::try_from(n).ok()).unwrap_or(otherwise)
+    };
+    Some(match (name, target, args) {
+        ("slice", Some(of), [_, _]) => {
+            let (start, end) = (number(0, 0), number(1, of.size().max));
+            Price::list(Size::exactly(end.saturating_sub(start)), 1.0)
+        }
+        ("lists.range", None, [_]) => Price::list(Size::exactly(number(0, u64::MAX)), 1.0),
+        ("reverse", Some(of), []) => Price::list(of.size(), 1.0),
+        ("flatten", Some(of), [] | [_]) => {
+            let depth = if args.is_empty() { 1 } else { number(0, u64::MAX) };
+            Price::list(of.size(), depth as f64)
+        }
+        ("distinct", Some(of), []) => Price::list(of.size().times(of.size()), 2.0),
+        ("sort", Some(of), []) => {
+            let letters = if of.kind.element().is_letters() { PER_LETTER } else { 0.0 };
+            Price::list(of.size().times(of.size()), 2.0 + letters)
+        }
+        ("sets.contains" | "sets.intersects" | "sets.equivalent", None, [a, b]) => {
+            let factor = if name == "sets.equivalent" { 2.0 } else { 1.0 };
+            Price::of(a.size().times(b.size()).cost(factor).saturating_add(1))
+        }
+        _ => return None,
+    })
+}
+
+/// To look at each item of a list, or each letter of a text.
+fn searched(name: &str, of: &Value<'_>) -> u64 {
+    match list_item(of) {
+        Some(item) => {
+            let letters = if item.kind.is_letters() { item.size().cost(PER_LETTER) } else { 0 };
+            of.size().max.saturating_mul(letters.saturating_add(1))
+        }
+        None if name == "includes" => of.size().max,
+        None => of.size().cost(PER_LETTER),
+    }
+}
+
+/// An item of a list, as its schema has it; of one that is computed, nothing but its type is known.
+fn list_item<'d>(list: &Value<'d>) -> Option<Value<'d>> {
+    let Kind::List(item) = &list.kind else { return None };
+    let declared = match list.place {
+        Place::At(Some(declared)) => declared.element(),
+        _ => None,
+    };
+    let size = declared.map(|declared| Size::up_to(declared.max));
+    Some(Value { place: Place::None, kind: (**item).clone(), size, entries: None })
+}
+
+fn integer(node: &IdedExpr) -> Option<i64> {
+    match &node.expr {
+        Expr::Literal(LiteralValue::Int(value)) => Some(*value.inner()),
+        _ => None,
+    }
+}
+
+/// A selector is traversed, and made into as many requirements as may be in it.
+fn selector_cost(size: Size) -> u64 {
+    let requirements = size.cost(0.5);
+    MAKE_LIST.saturating_add(size.cost(PER_LETTER)).saturating_add(requirements.saturating_mul(50))
+}
+
+/// A text against a pattern; the empty text is looked at as well.
+fn matched(of: Size, pattern: Size) -> u64 {
+    of.plus(Size::exactly(1)).cost(PER_LETTER).saturating_mul(pattern.cost(PER_PATTERN_LETTER))
+}
+
+fn compared(name: &str, a: &Value<'_>, b: &Value<'_>) -> u64 {
+    match (&a.kind, &b.kind) {
+        (Kind::Own(one), Kind::Own(other)) if name == "_==_" && one == other => match *one {
+            "quantity" | "ip" | "cidr" => 1,
+            "format" => scaled(FORMAT_LETTERS, PER_LETTER),
+            "url" => b.size.unwrap_or(Size::exactly(1)).cost(PER_LETTER),
+            _ => scaled(a.size().max.min(b.size().max), PER_LETTER),
+        },
+        _ => scaled(a.size().max.min(b.size().max), PER_LETTER),
+    }
+}
+
+fn may_be_letters(a: &Value<'_>, b: &Value<'_>) -> bool {
+    [a, b].into_iter().all(|value| value.kind.is_letters() || value.kind.is_dyn())
+}
+
+fn added(a: &Value<'_>, b: &Value<'_>) -> Price {
+    let size = a.size().plus(b.size());
+    let entries = a.entries.zip(b.entries).map(|(a, b)| a.or(b));
+    let sort = if a.kind.is_dyn() { &b.kind } else { &a.kind };
+    match sort {
+        Kind::Text | Kind::Bytes | Kind::Dyn => {
+            Price { entries, ..Price::sized(size.cost(PER_LETTER), size) }
+        }
+        Kind::List(_) => Price { entries, ..Price::sized(1, size) },
+        _ => Price::of(1),
+    }
+}
+
+/// How long a text is in which parts are replaced.
+fn replaced_size(of: Size, part: Size, with: Size) -> Size {
+    let per = |whole: u64, part: u64| (whole as f64 / part as f64).ceil() as u64;
+    // Around each letter where the part is empty; else, where that makes the text longer, for as many as there may be.
+    let (most, kept_most) = match part.min {
+        0 => (of.max.saturating_add(1), of.max),
+        least if with.max <= least => (0, of.max),
+        least => (per(of.max, least), 0),
+    };
+    let (fewest, kept_fewest) = match part.max {
+        0 => (of.min.saturating_add(1), of.min),
+        longest if longest <= with.min => (0, of.min),
+        longest => (per(of.min, longest), 0),
+    };
+    let count = Size { min: fewest, max: most };
+    count.times(with).plus(Size { min: kept_fewest, max: kept_most })
+}
+
+/// The type of what a function comes to.
+pub(super) fn result<'d>(
+    name: &str,
+    target: Option<&Value<'d>>,
+    args: &[&Value<'d>],
+    nodes: &[IdedExpr],
+) -> Kind<'d> {
+    let first = target.or_else(|| args.first().copied()).map_or(Kind::Dyn, |value| value.kind.clone());
+    match name {
+        "split" | "findAll" => Kind::list(Kind::Text),
+        "slice" | "distinct" | "sort" | "reverse" | "or" | "-_" => first,
+        "flatten" => match first.element() {
+            nested @ Kind::List(_) => nested,
+            _ => first,
+        },
+        "lists.range" => Kind::list(Kind::Int),
+        "sum" | "min" | "max" => first.element(),
+        "first" | "last" | "_[?_]" => Kind::optional(first.element()),
+        "value" | "orValue" => match first {
+            Kind::Optional(of) => (*of).clone(),
+            _ => Kind::Dyn,
+        },
+        "optional.of" | "optional.ofNonZeroValue" => Kind::optional(first),
+        "optional.none" => Kind::optional(Kind::Dyn),
+        "_?._" => match (first, nodes.get(1).map(|node| &node.expr)) {
+            (Kind::Optional(of), Some(Expr::Literal(LiteralValue::String(name)))) => {
+                Kind::optional(of.field(&super::unescape(name.inner())))
+            }
+            (of, Some(Expr::Literal(LiteralValue::String(name)))) => {
+                Kind::optional(of.field(&super::unescape(name.inner())))
+            }
+            _ => Kind::optional(Kind::Dyn),
+        },
+        "_+_" | "_-_" | "_*_" | "_/_" | "_%_" => {
+            arithmetic(name, &first, args.get(1).map(|value| &value.kind))
+        }
+        "timestamp" => Kind::Time,
+        "duration" => Kind::Duration,
+        "uint" => Kind::Uint,
+        "bytes" => Kind::Bytes,
+        "quantity" | "add" | "sub" => Kind::Own("quantity"),
+        "ip" => Kind::Own("ip"),
+        "cidr" | "masked" => Kind::Own("cidr"),
+        "url" => Kind::Own("url"),
+        "type" => Kind::Own("type"),
+        "getQuery" => Kind::map(Kind::Text, Kind::list(Kind::Text)),
+        "format.named" => Kind::optional(Kind::Own("format")),
+        name if name.starts_with("format.") => Kind::Own("format"),
+        "validate" => Kind::optional(Kind::list(Kind::Text)),
+        name => match check::result_of(name) {
+            Some(Type::Bool) => Kind::Bool,
+            Some(Type::Int) => Kind::Int,
+            Some(Type::Text) => Kind::Text,
+            Some(Type::Double) => Kind::Double,
+            _ => Kind::Dyn,
+        },
+    }
+}
+
+fn arithmetic<'d>(name: &str, a: &Kind<'d>, b: Option<&Kind<'d>>) -> Kind<'d> {
+    let Some(b) = b else { return Kind::Dyn };
+    match (a, b) {
+        (Kind::Time, Kind::Time) if name == "_-_" => Kind::Duration,
+        (Kind::Time, _) | (_, Kind::Time) => Kind::Time,
+        (Kind::Dyn, known) | (known, Kind::Dyn) => known.clone(),
+        // An empty list does not say of what.
+        (Kind::List(item), Kind::List(_)) if item.is_dyn() => b.clone(),
+        _ => a.clone(),
+    }
+}

@@ -1,0 +1,108 @@
+//! What is known of the type of a part of an expression: as much as its cost depends on.
+
+use std::rc::Rc;
+
+use crate::cel::declared::{Declared, KEY, Sort};
+
+/// A type.
+#[derive(Clone, Debug)]
+pub(super) enum Kind<'d> {
+    Dyn,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Time,
+    Duration,
+    List(Rc<Kind<'d>>),
+    /// Of keys and values.
+    Map(Rc<(Kind<'d>, Kind<'d>)>),
+    Object(&'d Declared),
+    Optional(Rc<Kind<'d>>),
+    /// A type of a library's own: `quantity`, `url`, `ip`, `cidr`, `format`.
+    Own(&'static str),
+}
+
+impl<'d> Kind<'d> {
+    pub(super) fn of(declared: &'d Declared) -> Self {
+        match &declared.sort {
+            Sort::Dyn => Self::Dyn,
+            Sort::Bool => Self::Bool,
+            Sort::Int => Self::Int,
+            Sort::Double => Self::Double,
+            Sort::Text => Self::Text,
+            Sort::Bytes => Self::Bytes,
+            Sort::Time => Self::Time,
+            Sort::Duration => Self::Duration,
+            Sort::List(item) => Self::list(Self::of(item)),
+            Sort::Map(value) => Self::map(Self::of(&KEY), Self::of(value)),
+            Sort::Object(_) => Self::Object(declared),
+        }
+    }
+
+    pub(super) fn list(item: Self) -> Self {
+        Self::List(Rc::new(item))
+    }
+
+    pub(super) fn map(key: Self, value: Self) -> Self {
+        Self::Map(Rc::new((key, value)))
+    }
+
+    pub(super) fn optional(of: Self) -> Self {
+        Self::Optional(Rc::new(of))
+    }
+
+    /// Its values are all of the same size.
+    pub(super) fn is_scalar(&self) -> bool {
+        match self {
+            Self::Bool | Self::Int | Self::Uint | Self::Double | Self::Time | Self::Duration => true,
+            Self::Optional(of) => of.is_scalar(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn is_dyn(&self) -> bool {
+        matches!(self, Self::Dyn)
+    }
+
+    pub(super) fn is_letters(&self) -> bool {
+        matches!(self, Self::Text | Self::Bytes)
+    }
+
+    pub(super) fn is_same_sort(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// Of a field of it.
+    pub(super) fn field(&self, name: &str) -> Self {
+        match self {
+            Self::Object(declared) => declared.field(name).map_or(Self::Dyn, Kind::of),
+            Self::Map(both) => both.1.clone(),
+            Self::Optional(of) => Self::optional(of.field(name)),
+            _ => Self::Dyn,
+        }
+    }
+
+    /// Of an item of it, or a value.
+    pub(super) fn element(&self) -> Self {
+        match self {
+            Self::List(item) => (**item).clone(),
+            Self::Map(both) => both.1.clone(),
+            Self::Optional(of) => of.element(),
+            _ => Self::Dyn,
+        }
+    }
+
+    /// Of its keys, or of the places in a list.
+    pub(super) fn key(&self) -> Self {
+        match self {
+            Self::List(_) => Self::Int,
+            Self::Map(both) => both.0.clone(),
+            Self::Object(_) => Self::Text,
+            _ => Self::Dyn,
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! What an expression costs at most before it ever runs, by the sizes that a schema allows: the estimates of cel-go's
+//! checker, with those of Kubernetes' libraries. Which definitions are taken depends on them, so that they are the same to
+//! the unit, with what is odd in them: a value that no path of fields leads to is taken to be as large as the whole.
+
+mod calls;
+mod kind;
+mod size;
+
+#[cfg(test)]
+mod tests;
+
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
+
+use self::calls::Price;
+use self::kind::Kind;
+use self::size::Size;
+use super::declared::{self, Declared, KEY};
+use super::macros::Macro;
+use super::node::{NAMESPACES, PairSort, unescape};
+
+/// To read a variable, or a field.
+const READ: u64 = 1;
+const MAKE_LIST: u64 = 10;
+const MAKE_MAP: u64 = 30;
+const MAKE_OBJECT: u64 = 40;
+
+/// What an expression costs at most whose variables are values of such a schema.
+pub(super) fn estimate(node: &IdedExpr, root: &Declared) -> u64 {
+    Estimator { root, scope: Vec::new() }.estimate(node).cost
+}
+
+/// A part of an expression: what it costs, and what it comes to.
+struct Estimate<'d> {
+    cost: u64,
+    value: Value<'d>,
+}
+
+/// What is known of a value.
+#[derive(Clone, Debug)]
+struct Value<'d> {
+    place: Place<'d>,
+    kind: Kind<'d>,
+    size: Option<Size>,
+    entries: Option<Entries>,
+}
+
+/// Where fields lead to it from a variable.
+#[derive(Clone, Copy, Debug)]
+enum Place<'d> {
+    /// Nowhere: it is computed.
+    None,
+    /// There, if the schema has that.
+    At(Option<&'d Declared>),
+}
+
+/// Of what a list or map holds that the expression makes.
+#[derive(Clone, Copy, Debug)]
+struct Entries {
+    is_list: bool,
+    key: Size,
+    value: Size,
+}
+
+impl Entries {
+    fn or(self, other: Self) -> Self {
+        Self { is_list: self.is_list, key: self.key.or(other.key), value: self.value.or(other.value) }
+    }
+}
+
+impl<'d> Value<'d> {
+    /// What is computed: of a known size where its type has one.
+    fn computed(kind: Kind<'d>, size: Option<Size>) -> Self {
+        let size = size.or_else(|| kind.is_scalar().then_some(Size::exactly(1)));
+        Self { place: Place::None, kind, size, entries: None }
+    }
+
+    fn size(&self) -> Size {
+        self.size.unwrap_or(Size::UNKNOWN)
+    }
+}
+
+/// How the values of a macro are gathered.
+struct Gathered<'d> {
+    init: Value<'d>,
+    init_cost: u64,
+    /// Of each item.
+    step: Estimate<'d>,
+    result_cost: u64,
+    kind: Kind<'d>,
+}
+
+struct Estimator<'d> {
+    root: &'d Declared,
+    /// The innermost last.
+    scope: Vec<(String, Value<'d>)>,
+}
+
+impl<'d> Estimator<'d> {
+    fn estimate(&mut self, node: &IdedExpr) -> Estimate<'d> {
+        match &node.expr {
+            Expr::Literal(literal) => Estimate { cost: 0, value: of_literal(literal) },
+            Expr::Ident(name) => Estimate { cost: READ, value: self.variable(name.trim_start_matches('.')) },
+            Expr::Select(select) => self.select(select),
+            Expr::Call(call) => self.call(call),
+            Expr::List(list) => self.list(&list.elements),
+            Expr::Map(map) => {
+                let entries = map.entries.iter().filter_map(|entry| match &entry.expr {
+                    EntryExpr::MapEntry(entry) => Some((&entry.key, &entry.value)),
+                    EntryExpr::StructField(_) => None,
+                });
+                let (mut cost, mut both, mut kinds) = (MAKE_MAP, None::<Entries>, None);
+                for (key, value) in entries {
+                    let (key, value) = (self.estimate(key), self.estimate(value));
+                    cost = cost.saturating_add(key.cost).saturating_add(value.cost);
+                    let entry = Entries { is_list: false, key: key.value.size(), value: value.value.size() };
+                    both = Some(both.map_or(entry, |both| both.or(entry)));
+                    kinds.get_or_insert((key.value.kind, value.value.kind));
+                }
+                let (key, value) = kinds.unwrap_or((Kind::Dyn, Kind::Dyn));
+                let nothing = Entries { is_list: false, key: Size::exactly(0), value: Size::exactly(0) };
+                let size = Some(Size::exactly(map.entries.len() as u64));
+                let mut value = Value::computed(Kind::map(key, value), size);
+                value.entries = Some(both.unwrap_or(nothing));
+                Estimate { cost, value }
+            }
+            Expr::Struct(made) => {
+                let mut cost = MAKE_OBJECT;
+                for entry in &made.entries {
+                    if let EntryExpr::StructField(entry) = &entry.expr {
+                        cost = cost.saturating_add(self.estimate(&entry.value).cost);
+                    }
+                }
+                Estimate { cost, value: Value::computed(Kind::Own("object"), None) }
+            }
+            Expr::Comprehension(fold) => self.fold(fold),
+            Expr::Unspecified => Estimate { cost: 0, value: Value::computed(Kind::Dyn, None) },
+        }
+    }
+
+    fn list(&mut self, items: &[IdedExpr]) -> Estimate<'d> {
+        let (mut cost, mut size, mut kind) = (MAKE_LIST, None::<Size>, None);
+        for item in items {
+            let item = self.estimate(item);
+            cost = cost.saturating_add(item.cost);
+            size = Some(size.map_or(item.value.size(), |size| size.or(item.value.size())));
+            kind.get_or_insert(item.value.kind);
+        }
+        let kind = Kind::list(kind.unwrap_or(Kind::Dyn));
+        let mut value = Value::computed(kind, Some(Size::exactly(items.len() as u64)));
+        let size = size.unwrap_or(Size::exactly(0));
+        value.entries = Some(Entries { is_list: true, key: Size::exactly(1), value: size });
+        Estimate { cost, value }
+    }
+
+    fn variable(&self, name: &str) -> Value<'d> {
+        match self.scope.iter().rev().find(|(known, _)| known == name) {
+            Some((_, value)) => value.clone(),
+            // `self`, `oldSelf`; a type's name is taken for one as well.
+            None => at(Place::At(Some(self.root)), Kind::of(self.root), None),
+        }
+    }
+
+    /// A step down from a place; from none, it is the whole that is meant.
+    fn below(&self, place: Place<'d>, step: impl FnOnce(&'d Declared) -> Option<&'d Declared>) -> Place<'d> {
+        match place {
+            Place::None => Place::At(Some(self.root)),
+            Place::At(declared) => Place::At(declared.and_then(step)),
+        }
+    }
+
+    fn select(&mut self, select: &SelectExpr) -> Estimate<'d> {
+        let of = self.estimate(&select.operand);
+        if select.test {
+            return Estimate { cost: of.cost, value: Value::computed(Kind::Bool, None) };
+        }
+        let read = if matches!(of.value.kind, Kind::Map(_) | Kind::Object(_)) { READ } else { 0 };
+        let name = unescape(&select.field);
+        let kind = of.value.kind.field(&name);
+        let place = self.below(of.value.place, |declared| declared.field(&name));
+        Estimate { cost: of.cost.saturating_add(read), value: at(place, kind, None) }
+    }
+
+    fn call(&mut self, call: &CallExpr) -> Estimate<'d> {
+        match Macro::of(call) {
+            Some(Ok(found)) => return self.expanded(&found),
+            // Somebody else has refused it.
+            Some(Err(_)) => return Estimate { cost: 0, value: Value::computed(Kind::Dyn, None) },
+            None => {}
+        }
+        let (mut name, mut target) = (call.func_name.clone(), call.target.as_deref());
+        if let Some(IdedExpr { expr: Expr::Ident(namespace), .. }) = target
+            && NAMESPACES.contains(&namespace.as_str())
+            && !self.scope.iter().any(|(known, _)| known == namespace)
+        {
+            name = format!("{namespace}.{name}");
+            target = None;
+        }
+        let target = target.map(|target| self.estimate(target));
+        let args: Vec<Estimate<'d>> = call.args.iter().map(|arg| self.estimate(arg)).collect();
+        match (name.as_str(), args.as_slice()) {
+            ("dyn", [of]) => {
+                let value = Value { place: Place::None, kind: Kind::Dyn, ..of.value.clone() };
+                return Estimate { cost: of.cost.saturating_add(1), value };
+            }
+            ("_&&_" | "_||_", [a, b]) => {
+                let cost = a.cost.saturating_add(b.cost);
+                return Estimate { cost, value: Value::computed(Kind::Bool, None) };
+            }
+            ("_?_:_", [when, yes, no]) => return choice(when.cost, yes, no),
+            ("_[_]", [of, at]) => return self.indexed(of, at),
+            _ => {}
+        }
+        let paid = args.iter().chain(&target).fold(0_u64, |sum, part| sum.saturating_add(part.cost));
+        let values: Vec<&Value<'d>> = args.iter().map(|arg| &arg.value).collect();
+        let target = target.as_ref().map(|target| &target.value);
+        let Price { cost, size, entries } = calls::price(&name, target, &values, &call.args);
+        let kind = calls::result(&name, target, &values, &call.args);
+        let value = Value { entries, ..Value::computed(kind, size) };
+        Estimate { cost: paid.saturating_add(cost), value }
+    }
+
+    fn indexed(&self, of: &Estimate<'d>, index: &Estimate<'d>) -> Estimate<'d> {
+        let kind = of.value.kind.element();
+        let place = self.below(of.value.place, Declared::element);
+        let mut value = at(place, kind, None);
+        // What the expression has made itself is known better.
+        value.size = of.value.entries.map(|entries| entries.value).or(value.size);
+        Estimate { cost: of.cost.saturating_add(index.cost).saturating_add(1), value }
+    }
+
+    fn fold(&mut self, fold: &ComprehensionExpr) -> Estimate<'d> {
+        let range = self.estimate(&fold.iter_range);
+        let init = self.estimate(&fold.accu_init);
+        let item = self.item(&range.value);
+        let is_made = matches!(&fold.accu_init.expr, Expr::List(_) | Expr::Map(_));
+        self.scope.push((fold.accu_var.clone(), init.value.clone()));
+        self.scope.push((fold.iter_var.clone(), item));
+        let condition = self.estimate(&fold.loop_cond);
+        let mut step = self.estimate(&fold.loop_step);
+        self.scope.pop();
+        let result = self.estimate(&fold.result);
+        self.scope.pop();
+        step.cost = step.cost.saturating_add(condition.cost);
+        let kind = if is_made { step.value.kind.clone() } else { result.value.kind };
+        let (init, init_cost) = (init.value, init.cost);
+        gathered(&range, Gathered { init, init_cost, step, result_cost: result.cost, kind })
+    }
+
+    /// What a macro of one variable binds it to.
+    fn item(&self, range: &Value<'d>) -> Value<'d> {
+        let is_list =
+            range.entries.map_or_else(|| matches!(range.kind, Kind::List(_)), |entries| entries.is_list);
+        if is_list { self.value_in(range) } else { self.key_in(range) }
+    }
+
+    fn value_in(&self, range: &Value<'d>) -> Value<'d> {
+        let known = range.entries.map(|entries| entries.value);
+        at(self.below(range.place, Declared::element), range.kind.element(), known)
+    }
+
+    fn key_in(&self, range: &Value<'d>) -> Value<'d> {
+        let known = range.entries.map(|entries| entries.key);
+        let place = self.below(range.place, |declared| match declared.sort {
+            declared::Sort::Map(_) => Some(&KEY),
+            _ => None,
+        });
+        at(place, range.kind.key(), known)
+    }
+
+    /// Estimates an expression in which these are bound, too.
+    fn within(&mut self, bound: &[(&str, Value<'d>)], node: &IdedExpr) -> Estimate<'d> {
+        let before = self.scope.len();
+        self.scope.extend(bound.iter().map(|(name, value)| ((*name).to_string(), value.clone())));
+        let estimate = self.estimate(node);
+        self.scope.truncate(before);
+        estimate
+    }
+
+    /// Macros that become others' expressions: the cost is that of what they become.
+    fn expanded(&mut self, found: &Macro<'_>) -> Estimate<'d> {
+        match found {
+            Macro::Bind { variable, value, expression } => {
+                let value = self.estimate(value);
+                let made = self.within(&[(variable, value.value)], expression);
+                let cost = made.cost.saturating_add(value.cost).saturating_add(MAKE_LIST);
+                Estimate { cost, value: Value { place: Place::None, ..made.value } }
+            }
+            Macro::OptionalMap { of, variable, expression, flat } => {
+                // `of.hasValue() ? optional.of(cel.bind(variable, of.value(), expression)) : optional.none()`
+                let of = self.estimate(of);
+                let inner = calls::result("value", Some(&of.value), &[], &[]);
+                let made = self.within(&[(variable, Value::computed(inner, None))], expression);
+                let asked = of.cost.saturating_add(1);
+                let mut cost = made.cost.saturating_add(asked).saturating_add(MAKE_LIST);
+                let kind = if *flat { made.value.kind } else { Kind::optional(made.value.kind) };
+                cost = cost.saturating_add(u64::from(!*flat)).saturating_add(asked);
+                Estimate { cost, value: Value::computed(kind, None) }
+            }
+            Macro::Pairs { sort, range, key, value, filter, expression } => {
+                let range = self.estimate(range);
+                let both = [(*key, self.key_in(&range.value)), (*value, self.value_in(&range.value))];
+                let filter = filter.map(|filter| self.within(&both, filter).cost);
+                let made = self.within(&both, expression);
+                gathered(&range, pairs(*sort, filter, &made))
+            }
+        }
+    }
+}
+
+/// What stands at a place, or is of a size that is known otherwise.
+fn at<'d>(place: Place<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<'d> {
+    let declared = match place {
+        Place::At(Some(declared)) => Some(Size::up_to(declared.max)),
+        _ => None,
+    };
+    let scalar = kind.is_scalar().then_some(Size::exactly(1));
+    Value { place, kind, size: declared.or(scalar).or(known), entries: None }
+}
+
+/// What a macro over pairs becomes: what gathers its values, the condition and step for each pair.
+fn pairs<'d>(sort: PairSort, filter: Option<u64>, made: &Estimate<'d>) -> Gathered<'d> {
+    // Beside the expression: the condition, and the step that adds to what is gathered.
+    let (init_cost, beside, result_cost) = match sort {
+        PairSort::All => (0, 3, READ),
+        PairSort::Exists => (0, 4, READ),
+        PairSort::ExistsOne => (0, 2, 2),
+        PairSort::List => (MAKE_LIST, MAKE_LIST + 2, READ),
+        PairSort::Map => (MAKE_MAP, 3, READ),
+        PairSort::MapEntry => (MAKE_MAP, 2, READ),
+    };
+    let size = made.value.size();
+    let nothing = Size::exactly(0);
+    let holding = |is_list, value: Size| Some(Entries { is_list, key: Size::exactly(1), value });
+    let (init, kind, entries) = match sort {
+        PairSort::All | PairSort::Exists => (Kind::Bool, Kind::Bool, None),
+        PairSort::ExistsOne => (Kind::Int, Kind::Bool, None),
+        PairSort::List => {
+            let kind = Kind::list(made.value.kind.clone());
+            (kind.clone(), kind, holding(true, size.or(nothing)))
+        }
+        PairSort::Map | PairSort::MapEntry => {
+            let kind = Kind::map(Kind::Dyn, made.value.kind.clone());
+            (kind.clone(), kind, None)
+        }
+    };
+    let init_entries = match sort {
+        PairSort::List => holding(true, nothing),
+        PairSort::Map | PairSort::MapEntry => holding(false, nothing),
+        _ => None,
+    };
+    let init = Value { entries: init_entries, ..Value::computed(init, None) };
+    let cost = made.cost.saturating_add(beside).saturating_add(filter.unwrap_or(0));
+    let step = Estimate { cost, value: Value { entries, ..Value::computed(kind.clone(), None) } };
+    Gathered { init, init_cost, step, result_cost, kind }
+}
+
+/// A macro over a range: its step is taken for each item.
+fn gathered<'d>(range: &Estimate<'d>, macro_: Gathered<'d>) -> Estimate<'d> {
+    let count = range.value.size();
+    let steps = count.max.saturating_mul(macro_.step.cost);
+    let cost =
+        [macro_.init_cost, macro_.result_cost, steps].into_iter().fold(range.cost, u64::saturating_add);
+    let is_made = matches!(macro_.init.kind, Kind::List(_) | Kind::Map(_));
+    let size = if is_made { Some(count) } else { macro_.init.size };
+    let entries = macro_.step.value.entries.filter(|_| is_made);
+    Estimate { cost, value: Value { entries, ..Value::computed(macro_.kind, size) } }
+}
+
+fn choice<'d>(when: u64, yes: &Estimate<'d>, no: &Estimate<'d>) -> Estimate<'d> {
+    let cost = when.saturating_add(yes.cost.max(no.cost));
+    let size = yes.value.size().or(no.value.size());
+    let kind = match (&yes.value.kind, &no.value.kind) {
+        // An empty list does not say of what.
+        (Kind::List(item), Kind::List(_)) if item.is_dyn() => no.value.kind.clone(),
+        (yes, no) if yes.is_same_sort(no) => yes.clone(),
+        _ => Kind::Dyn,
+    };
+    let entries = yes.value.entries.zip(no.value.entries).map(|(yes, no)| yes.or(no));
+    Estimate { cost, value: Value { entries, ..Value::computed(kind, Some(size)) } }
+}
+
+fn of_literal<'d>(literal: &LiteralValue) -> Value<'d> {
+    let (kind, count) = match literal {
+        LiteralValue::Boolean(_) => (Kind::Bool, 1),
+        LiteralValue::Int(_) => (Kind::Int, 1),
+        LiteralValue::UInt(_) => (Kind::Uint, 1),
+        LiteralValue::Double(_) => (Kind::Double, 1),
+        LiteralValue::Null => (Kind::Null, 1),
+        LiteralValue::String(text) => (Kind::Text, text.inner().chars().count() as u64),
+        LiteralValue::Bytes(bytes) => (Kind::Bytes, bytes.inner().len() as u64),
+    };
+    Value::computed(kind, Some(Size::exactly(count)))
+}

@@ -1,0 +1,49 @@
+//! Bounds of sizes, and what looking at so much costs.
+
+/// What traversing one letter of a text costs: cel-go's `StringTraversalCostFactor`.
+pub(super) const PER_LETTER: f64 = 0.1;
+/// What one letter of a regular expression costs for each unit of text: cel-go's `RegexStringLengthCostFactor`.
+pub(super) const PER_PATTERN_LETTER: f64 = 0.25;
+
+/// The fewest and the most letters, bytes, items or entries that a value may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+impl Size {
+    /// Nobody knows.
+    pub(super) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
+
+    pub(super) const fn exactly(count: u64) -> Self {
+        Self { min: count, max: count }
+    }
+
+    pub(super) const fn up_to(max: u64) -> Self {
+        Self { min: 0, max }
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
+    }
+
+    pub(super) fn times(self, other: Self) -> Self {
+        Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
+    }
+
+    /// Bounds that hold for either.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+
+    /// What it costs at most where each unit costs so much.
+    pub(super) fn cost(self, per_unit: f64) -> u64 {
+        scaled(self.max, per_unit)
+    }
+}
+
+/// A multiple of a count, rounded up; more than can be counted is as much as can be.
+pub(super) fn scaled(count: u64, factor: f64) -> u64 {
+    (count as f64 * factor).ceil() as u64
+}

@@ -1,0 +1,67 @@
+//! The status of validating admission policies: what is wrong with their expressions for the types that they match.
+//!
+//! Kubernetes' `validatingadmissionpolicy-status-controller`. A policy is checked once a generation; a type that is defined
+//! later is not looked for again.
+
+use k8s_openapi::api::admissionregistration::v1::{TypeChecking, ValidatingAdmissionPolicy};
+
+use super::context::Context;
+use api::{Api, Change, ChangeKind};
+use object::{Key, Shared};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let controller = Policies { api: context.api.clone(), queue: queue.clone() };
+    context
+        .controller(controller, queue)
+        .watches::<ValidatingAdmissionPolicy, _>(Policies::policy_changed)
+        .run(&context.tasks);
+}
+
+struct Policies {
+    api: Api,
+    queue: WorkQueue<Key>,
+}
+
+impl Policies {
+    fn policy_changed(&self, change: &Change) {
+        if change.kind != ChangeKind::Deleted {
+            self.queue.add(change.object.key());
+        }
+    }
+}
+
+impl Reconciler for Policies {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "validatingadmissionpolicy-status-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(policy) = found(self.api.get_as::<ValidatingAdmissionPolicy>(key))? else { return Ok(()) };
+        let generation = policy.metadata.generation;
+        if is_observed(&policy) {
+            return Ok(());
+        }
+        let warnings = self.api.check_types(&policy);
+        let written = self.api.modify_status::<ValidatingAdmissionPolicy>(key, |fresh| {
+            // Of another generation, or policy, it says nothing.
+            if fresh.metadata.uid == policy.metadata.uid && fresh.metadata.generation == generation {
+                let status = fresh.status.get_or_insert_default();
+                status.observed_generation = generation;
+                let expression_warnings = (!warnings.is_empty()).then(|| warnings.clone());
+                status.type_checking = Some(TypeChecking { expression_warnings });
+            }
+            Ok(())
+        });
+        Ok(ignore_not_found(written.map(drop))?)
+    }
+}
+
+fn is_observed(policy: &Shared<ValidatingAdmissionPolicy>) -> bool {
+    let observed = policy.status.as_ref().and_then(|status| status.observed_generation);
+    observed.is_some_and(|observed| Some(observed) >= policy.metadata.generation)
+}
