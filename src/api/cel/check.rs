@@ -359,10 +359,10 @@ impl<'s> Checker<'s, '_> {
         let found = match of {
             Type::Dyn | Type::Map => Type::Dyn,
             Type::Schema(schema) | Type::Object(schema) if schema.type_.as_deref() != Some("array") => {
-                match field_schema(Some(schema), &field) {
-                    Some(schema) => Type::of_schema(schema),
-                    None if is_of_every_object(of, &field) => Type::Dyn,
-                    None => return Err(fault(at, format!("undefined field '{field}'"))),
+                match (of.of_every_object(&field), field_schema(Some(schema), &field)) {
+                    (Some(type_), _) => type_,
+                    (None, Some(schema)) => Type::of_schema(schema),
+                    (None, None) => return Err(fault(at, format!("undefined field '{field}'"))),
                 }
             }
             other => {
@@ -451,10 +451,6 @@ fn no_range(at: u64, type_: Type<'_>) -> Fault {
 
 fn undeclared(at: u64, name: &str) -> Fault {
     fault(at, format!("undeclared reference to '{name}' (in container '')"))
-}
-
-fn is_of_every_object(of: Type<'_>, field: &str) -> bool {
-    matches!(of, Type::Object(_)) && matches!(field, "apiVersion" | "kind" | "metadata")
 }
 
 /// Whether a step adds the very item that it was given.
