@@ -432,6 +432,15 @@ async fn the_owners_token_is_known_and_others_rights_can_be_asked_for_api_15() {
             assert_eq!(made.code, 201, "{made:?}");
         }
     }
+    // kubectl 1.27 knows these versions of the question alone.
+    for version in ["v1", "v1beta1", "v1alpha1"] {
+        let who =
+            json!({"apiVersion": format!("authentication.k8s.io/{version}"), "kind": "SelfSubjectReview"});
+        let path = format!("/apis/authentication.k8s.io/{version}/selfsubjectreviews");
+        let answered = client.post(&path, &who).await;
+        assert_eq!((answered.code, &answered.body["apiVersion"]), (201, &who["apiVersion"]));
+        assert_eq!(answered.body["status"]["userInfo"]["username"], "podium-admin");
+    }
     let elsewhere = "/apis/authorization.k8s.io/v1/namespaces/kube-system/localsubjectaccessreviews";
     assert_eq!(client.post(elsewhere, &json!({"spec": spec})).await.code, 422);
     let listed = client.get("/apis/authorization.k8s.io/v1").await;
