@@ -10,6 +10,7 @@ mod graph;
 mod merge_keys;
 mod nulls;
 pub(crate) mod roots;
+mod scalars;
 #[cfg(test)]
 mod table;
 
@@ -18,6 +19,7 @@ pub(crate) use duplicates::duplicate_fields;
 pub use graph::{Field, Graph, ObjectType, Scalar, Shape, TypeId, graph};
 pub(crate) use merge_keys::{ListType, MapType, MergeRule, PatchStrategy, merge_rule};
 pub(crate) use nulls::fill_nulls;
+pub(crate) use scalars::read_scalars;
 
 /// How deep a document may nest before it is refused, like the JSON decoder of Kubernetes' clients.
 pub(crate) const MAX_DEPTH: usize = 128;
