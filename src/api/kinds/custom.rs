@@ -339,19 +339,16 @@ fn with_dots(path: &str) -> String {
             let (name, after) = quoted.split_once('\'')?;
             Some((name, after.trim_start().strip_prefix(']')?))
         });
-        match name {
-            Some((name, after)) => {
-                dotted.push('.');
-                dotted.push_str(name);
-                rest = after;
-            }
+        if let Some((name, after)) = name {
+            dotted.push('.');
+            dotted.push_str(name);
+            rest = after;
+        } else {
             // What is in other brackets stays as it is, names in quotes with it.
-            None => {
-                let mut letters = rest[at + 1..].chars();
-                dotted.push('[');
-                copy_brackets(&mut letters, &mut dotted);
-                rest = letters.as_str();
-            }
+            let mut letters = rest[at + 1..].chars();
+            dotted.push('[');
+            copy_brackets(&mut letters, &mut dotted);
+            rest = letters.as_str();
         }
     }
     dotted + rest

@@ -137,13 +137,11 @@ fn check_time(text: &str) -> Result<(), String> {
             }
             number.and_then(|_| rest.get(digits..))
         };
-        match after {
-            Some(after) => rest = after,
-            None => {
-                let (layout, rest, part) = (quote(RFC_3339), quote(rest), quote(part));
-                return fault(format!(" as {layout}: cannot parse {rest} as {part}"));
-            }
-        }
+        let Some(after) = after else {
+            let (layout, rest, part) = (quote(RFC_3339), quote(rest), quote(part));
+            return fault(format!(" as {layout}: cannot parse {rest} as {part}"));
+        };
+        rest = after;
     }
     if let Some(fraction) = rest.strip_prefix(['.', ','])
         && fraction.starts_with(|letter: char| letter.is_ascii_digit())
