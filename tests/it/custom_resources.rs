@@ -271,6 +271,23 @@ async fn a_definition_with_faults_is_refused_in_kubernetes_words_api_14() {
         let message = refused["message"].as_str().unwrap();
         assert!(message.contains(&expected), "{pointer}\n{message}\n{expected}");
     }
+    // As calico's and knative's definitions have it.
+    let mut taken = gadgets(&json!({"type": "object", "properties": {
+        "mark": {"type": "integer", "x-kubernetes-int-or-string": true, "pattern": "^.*"}}}));
+    taken["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([{"name": "Config", "type": "string", "jsonPath": ".metadata.labels['made\\.test/config']"}]);
+    let schema = &mut taken["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["metadata"] = json!({"type": "object"});
+    schema["x-kubernetes-validations"] = json!([{"rule": "self.metadata.name == 'default'"}]);
+    let (status, made) = client.create(DEFINITIONS, &taken).await;
+    assert_eq!(status, 201, "{made}");
+    cluster.settle().await;
+    let mark = json!({"mark": "0x10"});
+    let (status, refused) = client.create(GADGETS, &gadget("other", &mark)).await;
+    assert_eq!(status, 422, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("failed rule: self.metadata.name"), "{refused}");
+    let (status, made) = client.create(GADGETS, &gadget("default", &mark)).await;
+    assert_eq!(status, 201, "{made}");
     let mut protected = gadgets(&sized(9));
     (protected["metadata"]["name"], protected["spec"]["group"]) =
         (json!("gadgets.made.k8s.io"), json!("made.k8s.io"));

@@ -200,6 +200,19 @@ async fn what_cannot_be_applied_is_refused_api_13() {
     }
     let other = apply(&face, MAP, "fieldManager=a", &with("uid", json!("other"))).await;
     assert_eq!((other.status.as_u16(), &other.json()["reason"]), (409, &json!("Conflict")));
+    let mut absent = map(&json!({}));
+    absent["metadata"] = json!({"name": "absent", "uid": "other"});
+    let absent = apply(&face, &format!("{MAPS}/absent"), "fieldManager=a", &absent).await;
+    assert_eq!(
+        (absent.status.as_u16(), &absent.json()["message"]),
+        (
+            409,
+            &json!(
+                "Operation cannot be fulfilled on configmaps \"absent\": uid mismatch: the provided object \
+                 specified uid other, and no existing object was found"
+            )
+        )
+    );
     let unknown = apply(&face, &format!("{MAPS}/b"), "fieldManager=a", &with("uid", json!("other"))).await;
     assert_eq!(unknown.status, 400, "the name in the path is another: {}", unknown.body);
     let status = format!("{WEB}/status");

@@ -3,7 +3,6 @@
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, StructExpr};
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use super::macros::Macro;
 use super::named_formats;
@@ -366,12 +365,10 @@ impl<'s> Checker<'s, '_> {
         let found = match of {
             Type::Dyn | Type::Map => Type::Dyn,
             Type::Schema(schema) | Type::Object(schema) if schema.type_.as_deref() != Some("array") => {
-                match field_schema(Some(schema), &field) {
-                    // What a schema says of metadata seldom has the names that every object has.
-                    Some(below) if is_of_every_object(of, &field) && !has_names(below) => Type::Dyn,
-                    Some(schema) => Type::of_schema(schema),
-                    None if is_of_every_object(of, &field) => Type::Dyn,
-                    None => return Err(fault(at, format!("undefined field '{field}'"))),
+                match (of.of_every_object(&field), field_schema(Some(schema), &field)) {
+                    (Some(type_), _) => type_,
+                    (None, Some(schema)) => Type::of_schema(schema),
+                    (None, None) => return Err(fault(at, format!("undefined field '{field}'"))),
                 }
             }
             other => {
@@ -456,17 +453,6 @@ fn no_range(at: u64, type_: Type<'_>) -> Fault {
 
 fn undeclared(at: u64, name: &str) -> Fault {
     fault(at, format!("undeclared reference to '{name}' (in container '')"))
-}
-
-fn is_of_every_object(of: Type<'_>, field: &str) -> bool {
-    matches!(of, Type::Object(_)) && matches!(field, "apiVersion" | "kind" | "metadata")
-}
-
-/// Whether a schema is one of metadata that names what every object has; other fields than metadata need not.
-fn has_names(schema: &JSONSchemaProps) -> bool {
-    let names =
-        |name: &str| schema.properties.as_ref().is_some_and(|properties| properties.contains_key(name));
-    schema.type_.as_deref() != Some("object") || (names("name") && names("generateName"))
 }
 
 /// Whether a step adds the very item that it was given.

@@ -109,6 +109,8 @@ fn faults_are_told_when_a_rule_is_written_api_14() {
         ("self.count.all(x, true)", "expression of type 'int' cannot be range of a comprehension"),
         ("self.parts.all(p, p.nam == 'x')", "undefined field 'nam'"),
         ("self.parts.filter(p, p.size > 1).all(p, p.nam == 'x')", "undefined field 'nam'"),
+        ("self.metadata.labels.size() == 1", "undefined field 'labels'"),
+        ("self.kind == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
         ("self.name", "cel expression must evaluate to a bool"),
         ("self.name ==", "compilation failed: ERROR: <input>:1:13: "),
         ("self.name.matches('(')", "error parsing regexp: unclosed group"),

@@ -1,8 +1,21 @@
 //! Types of expressions, and what an expression may name.
 
+use std::sync::LazyLock;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use super::declared::Declared;
+
+/// What a rule may name of a whole object's `metadata`, whatever the object's own schema says of it.
+static OBJECT_META: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
+    let text = || JSONSchemaProps { type_: Some("string".into()), ..JSONSchemaProps::default() };
+    let fields = ["name", "generateName"].map(|name| (name.to_string(), text()));
+    JSONSchemaProps {
+        type_: Some("object".into()),
+        properties: Some(fields.into()),
+        ..JSONSchemaProps::default()
+    }
+});
 
 /// The type of an expression, as far as it is known.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +66,15 @@ impl<'s> Type<'s> {
             }
             (Some("array" | "object"), _) => Self::Schema(schema),
             _ => Self::Dyn,
+        }
+    }
+
+    /// The type of a field that every whole object has, which its schema need not tell and cannot change.
+    pub(super) fn of_every_object(self, field: &str) -> Option<Self> {
+        match (self, field) {
+            (Self::Object(_), "apiVersion" | "kind") => Some(Self::Text),
+            (Self::Object(_), "metadata") => Some(Self::Schema(&OBJECT_META)),
+            _ => None,
         }
     }
 

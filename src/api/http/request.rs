@@ -145,7 +145,10 @@ fn review(group: &str, version: &str, rest: &[&str]) -> Option<Review> {
         ("authorization.k8s.io", "v1", ["namespaces", namespace, "localsubjectaccessreviews"]) => {
             Some(Review::LocalSubject { namespace: (*namespace).into() })
         }
-        ("authentication.k8s.io", "v1", ["selfsubjectreviews"]) => Some(Review::Identity),
+        // Older clients (kubectl 1.26 and 1.27) know only the versions before.
+        ("authentication.k8s.io", "v1" | "v1beta1" | "v1alpha1", ["selfsubjectreviews"]) => {
+            Some(Review::Identity)
+        }
         ("authentication.k8s.io", "v1", ["tokenreviews"]) => Some(Review::Token),
         _ => None,
     }

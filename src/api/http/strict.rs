@@ -3,7 +3,7 @@
 use super::body::ReadValue;
 use super::response_format::ResponseFormat;
 use crate::kinds::Kinds;
-use crate::schema::{SchemaReport, fill_nulls, schema_check};
+use crate::schema::{SchemaReport, fill_nulls, read_scalars, schema_check};
 use crate::{ApiError, rules};
 use base::quote::quote;
 use object::{Object, ServedKind};
@@ -40,6 +40,7 @@ pub(super) fn object(
     if let Some(mistyped) = report.mistyped.first() {
         return Err(unreadable(mistyped.to_string()));
     }
+    read_scalars(served.group(), served.version(), name, &mut read.value).map_err(unreadable)?;
     match wanted.query.get("fieldValidation").unwrap_or("Warn") {
         "Strict" => {
             if let Some(error) = report.strict_error(&read.duplicates) {

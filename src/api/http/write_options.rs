@@ -136,10 +136,7 @@ fn dry_run(wrong: &mut Vec<Cause>, values: &[String]) -> bool {
         let shown: Vec<_> = values.iter().map(|v| quote(v)).collect();
         wrong.push(Cause {
             reason: "FieldValueNotSupported".into(),
-            message: format!(
-                "Unsupported value: []string{{{}}}: supported values: \"All\"",
-                shown.join(", ")
-            ),
+            message: format!("Unsupported value: [{}]: supported values: \"All\"", shown.join(",")),
             field: "dryRun".into(),
         });
     }
@@ -197,7 +194,7 @@ mod tests {
             (
                 Method::POST,
                 "dryRun=Some",
-                "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: []string{\"Some\"}: supported \
+                "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported \
                  values: \"All\"",
             ),
             (
@@ -240,13 +237,9 @@ mod tests {
             (
                 json!({"dryRun": ["Some"]}),
                 "",
-                "dryRun: Unsupported value: []string{\"Some\"}: supported values: \"All\"",
+                "dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"",
             ),
-            (
-                json!({}),
-                "dryRun=Some",
-                "dryRun: Unsupported value: []string{\"Some\"}: supported values: \"All\"",
-            ),
+            (json!({}), "dryRun=Some", "dryRun: Unsupported value: [\"Some\"]: supported values: \"All\""),
             (
                 json!({"preconditions": {"resourceVersion": "abc"}}),
                 "",

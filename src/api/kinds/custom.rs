@@ -295,13 +295,14 @@ const MAX_PATH: usize = 512;
 const MAX_PATH_DEPTH: usize = 16;
 
 /// Kubernetes' paths as the standard has them: they begin without `$`, escape dots in names
-/// (`.metadata.annotations.example\.com/x`), name what is no word without quotes (`.spec.app-name`), and say every element by
+/// (`.metadata.annotations.example\.com/x`, and the same in quotes: `.metadata.annotations['example\.com/x']`), name what is no word without quotes (`.spec.app-name`), and say every element by
 /// nothing (`.spec.rules[].host`).
 pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
     if path.len() > MAX_PATH || path.matches(['(', '[']).count() > MAX_PATH_DEPTH {
         return Err(format!("more than {MAX_PATH} bytes, or {MAX_PATH_DEPTH} brackets"));
     }
     let mut standard = String::from("$");
+    let path = with_dots(path);
     let mut letters = path.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
@@ -326,6 +327,31 @@ pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
         }
     }
     parse_json_path(&standard).map_err(|error| error.to_string())
+}
+
+/// The path with `.name` for `['name']`, which client-go reads as the same: dots in the name are escaped there, too.
+fn with_dots(path: &str) -> String {
+    let mut dotted = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = rest.find('[') {
+        dotted.push_str(&rest[..at]);
+        let name = rest[at + 1..].trim_start().strip_prefix('\'').and_then(|quoted| {
+            let (name, after) = quoted.split_once('\'')?;
+            Some((name, after.trim_start().strip_prefix(']')?))
+        });
+        if let Some((name, after)) = name {
+            dotted.push('.');
+            dotted.push_str(name);
+            rest = after;
+        } else {
+            // What is in other brackets stays as it is, names in quotes with it.
+            let mut letters = rest[at + 1..].chars();
+            dotted.push('[');
+            copy_brackets(&mut letters, &mut dotted);
+            rest = letters.as_str();
+        }
+    }
+    dotted + rest
 }
 
 /// A name that needs no quotes.
@@ -401,8 +427,10 @@ mod tests {
             (".status.conditions[*].type", Some(json!("Old"))),
             (".status.conditions[?(@.type=='a[.]b')].status", None),
             (".status.conditions[-1:].type", Some(json!("Ready"))),
-            (".metadata.annotations['a.b/c']", Some(json!("note"))),
             (".metadata.annotations['a\\.b/c']", Some(json!("note"))),
+            (".metadata['annotations']['a\\.b/c']", Some(json!("note"))),
+            (".metadata.annotations['a.b/c']", None),
+            (".status.conditions[?(@['type']=='Ready')].status", Some(json!("True"))),
         ] {
             assert_eq!(value(path), expected, "{path}");
         }

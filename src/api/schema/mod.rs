@@ -11,6 +11,7 @@ mod merge_keys;
 mod nulls;
 mod props;
 pub(crate) mod roots;
+mod scalars;
 #[cfg(test)]
 mod table;
 
@@ -20,6 +21,7 @@ pub use graph::{Field, Graph, ObjectType, Scalar, Shape, TypeId, graph};
 pub(crate) use merge_keys::{ListType, MapType, MergeRule, PatchStrategy, merge_rule};
 pub(crate) use nulls::fill_nulls;
 pub(crate) use props::schema_props;
+pub(crate) use scalars::read_scalars;
 
 /// How deep a document may nest before it is refused, like the JSON decoder of Kubernetes' clients.
 pub(crate) const MAX_DEPTH: usize = 128;

@@ -403,53 +403,35 @@ impl Shown for Quantity {
     }
 }
 
-impl Shown for Vec<String> {
-    fn shown(&self) -> String {
-        format!("[]string{{{}}}", self.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", "))
-    }
-}
-
 impl<T: Shown> Shown for Option<T> {
     fn shown(&self) -> String {
         self.as_ref().map_or_else(|| "null".to_string(), Shown::shown)
     }
 }
 
-/// Labels and selectors are shown in Go's syntax, as the API server's clients know them.
+impl Shown for Vec<String> {
+    fn shown(&self) -> String {
+        json(self)
+    }
+}
+
+/// None are Go's nil.
 impl Shown for BTreeMap<String, String> {
     fn shown(&self) -> String {
-        if self.is_empty() {
-            return "map[string]string(nil)".to_string();
-        }
-        let pairs: Vec<_> = self.iter().map(|(k, v)| format!("{}:{}", quote(k), quote(v))).collect();
-        format!("map[string]string{{{}}}", pairs.join(", "))
+        if self.is_empty() { "null".to_string() } else { json(self) }
     }
 }
 
 impl Shown for LabelSelector {
     fn shown(&self) -> String {
-        let labels =
-            self.match_labels.as_ref().map_or_else(|| "map[string]string(nil)".to_string(), Shown::shown);
-        let expressions = self.match_expressions.as_ref().map_or_else(
-            || "[]v1.LabelSelectorRequirement(nil)".to_string(),
-            |list| {
-                let items: Vec<_> = list
-                    .iter()
-                    .map(|e| {
-                        let values =
-                            e.values.as_ref().map_or_else(|| "[]string(nil)".to_string(), Shown::shown);
-                        format!(
-                            "v1.LabelSelectorRequirement{{Key:{}, Operator:{}, Values:{values}}}",
-                            quote(&e.key),
-                            quote(&e.operator)
-                        )
-                    })
-                    .collect();
-                format!("[]v1.LabelSelectorRequirement{{{}}}", items.join(", "))
-            },
-        );
-        format!("v1.LabelSelector{{MatchLabels:{labels}, MatchExpressions:{expressions}}}")
+        json(self)
     }
+}
+
+/// As Go writes JSON: what HTML could take for markup is escaped.
+fn json(value: &impl serde::Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
 #[cfg(test)]
@@ -484,14 +466,13 @@ mod tests {
     }
 
     #[test]
-    fn values_are_shown_in_gos_syntax() {
-        let labels: BTreeMap<_, _> = [("a".to_string(), "b".to_string())].into();
-        assert_eq!(labels.shown(), "map[string]string{\"a\":\"b\"}");
+    fn lists_and_selectors_are_shown_as_json_api_8() {
+        let labels: BTreeMap<_, _> = [("a".to_string(), "<b>".to_string())].into();
+        assert_eq!(labels.shown(), r#"{"a":"\u003cb\u003e"}"#);
+        assert_eq!(BTreeMap::<String, String>::new().shown(), "null");
         let selector = LabelSelector { match_labels: Some(labels), match_expressions: None };
-        assert_eq!(
-            selector.shown(),
-            "v1.LabelSelector{MatchLabels:map[string]string{\"a\":\"b\"}, \
-             MatchExpressions:[]v1.LabelSelectorRequirement(nil)}"
-        );
+        assert_eq!(selector.shown(), r#"{"matchLabels":{"a":"\u003cb\u003e"}}"#);
+        assert_eq!(LabelSelector::default().shown(), "{}");
+        assert_eq!(vec!["a".to_string(), "b".to_string()].shown(), r#"["a","b"]"#);
     }
 }

@@ -57,8 +57,9 @@ impl Api {
                 self.check_may_create(asked, options)?;
                 let (object, ownership) = next(None)?;
                 if let Some(uid) = object.meta().uid.as_ref().filter(|uid| !uid.is_empty()) {
-                    let message =
-                        format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+                    let message = format!(
+                        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                    );
                     return Err(ApiError::conflict(served.kind(), &key.name, message));
                 }
                 match self.create_owned(object, options, &ownership) {

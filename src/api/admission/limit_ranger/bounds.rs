@@ -68,11 +68,11 @@ fn broken_by_claim(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
         broken.extend(below(name, &item.type_, bound, asked));
     }
     for (name, bound) in item.max.iter().flatten() {
-        let rule = format!("maximum {name} usage per {} is {}", item.type_, bound.0);
+        let rule = format!("maximum {name} usage per {} is {}", item.type_, text(bound));
         match asked.requests.get(name) {
             None => broken.push(format!("{rule}.  No request is specified")),
             Some(request) if Amount::of(request) > Amount::of(bound) => {
-                broken.push(format!("{rule}, but request is {}", request.0));
+                broken.push(format!("{rule}, but request is {}", text(request)));
             }
             Some(_) => {}
         }
@@ -81,29 +81,29 @@ fn broken_by_claim(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
 }
 
 fn below(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
-    let rule = format!("minimum {name} usage per {type_} is {}", bound.0);
+    let rule = format!("minimum {name} usage per {type_} is {}", text(bound));
     let less = |quantity: &&Quantity| Amount::of(quantity) < Amount::of(bound);
     match (asked.requests.get(name), asked.limits.get(name).filter(less)) {
         (None, _) => Some(format!("{rule}.  No request is specified")),
-        (Some(request), _) if less(&request) => Some(format!("{rule}, but request is {}", request.0)),
-        (_, Some(limit)) => Some(format!("{rule}, but limit is {}", limit.0)),
+        (Some(request), _) if less(&request) => Some(format!("{rule}, but request is {}", text(request))),
+        (_, Some(limit)) => Some(format!("{rule}, but limit is {}", text(limit))),
         _ => None,
     }
 }
 
 fn above(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
-    let rule = format!("maximum {name} usage per {type_} is {}", bound.0);
+    let rule = format!("maximum {name} usage per {type_} is {}", text(bound));
     let more = |quantity: &&Quantity| Amount::of(quantity) > Amount::of(bound);
     match (asked.limits.get(name), asked.requests.get(name).filter(more)) {
         (None, _) => Some(format!("{rule}.  No limit is specified")),
-        (Some(limit), _) if more(&limit) => Some(format!("{rule}, but limit is {}", limit.0)),
-        (_, Some(request)) => Some(format!("{rule}, but request is {}", request.0)),
+        (Some(limit), _) if more(&limit) => Some(format!("{rule}, but limit is {}", text(limit))),
+        (_, Some(request)) => Some(format!("{rule}, but request is {}", text(request))),
         _ => None,
     }
 }
 
 fn too_wide(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
-    let rule = format!("{name} max limit to request ratio per {type_} is {}", bound.0);
+    let rule = format!("{name} max limit to request ratio per {type_} is {}", text(bound));
     let some = |list: &ResourceList| list.get(name).map(Amount::of).filter(|amount| !amount.is_zero());
     match (some(&asked.requests), some(&asked.limits)) {
         (None, _) => Some(format!("{rule}, but no request is specified or request is 0")),
@@ -113,6 +113,11 @@ fn too_wide(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<
             (ratio > Amount::of(bound).as_f64()).then(|| format!("{rule}, but provided ratio is {ratio:.6}"))
         }
     }
+}
+
+/// A quantity in its canonical form, whatever was written: `100m` for `0.1`.
+fn text(quantity: &Quantity) -> String {
+    Amount::of(quantity).to_text_like(quantity).0
 }
 
 #[cfg(test)]
@@ -137,7 +142,7 @@ mod tests {
         for (item, requests, limits, expected) in [
             (
                 item("Container", "min", "cpu", "200m"),
-                json!({"cpu": "100m"}),
+                json!({"cpu": "0.1"}),
                 json!({"cpu": "1"}),
                 "minimum cpu usage per Container is 200m, but request is 100m",
             ),

@@ -30,7 +30,7 @@ pub(super) const ROLES: &[Entry] = &[
             On("get list watch create update delete patch", "batch", "jobs"),
             On("update", "batch", "cronjobs/status"),
             On("update", "batch", "cronjobs/finalizers"),
-            On("list delete", CORE, "pods"),
+            On("list watch delete", CORE, "pods"),
             EVENTS,
         ],
     ),
@@ -59,6 +59,19 @@ pub(super) const ROLES: &[Entry] = &[
         ],
     ),
     entry(
+        "system:controller:device-taint-eviction-controller",
+        &[
+            On("get list watch delete", CORE, "pods"),
+            On("update patch", CORE, "pods/status"),
+            On(READ, "resource.k8s.io", "resourceclaims"),
+            On(READ, "resource.k8s.io", "resourceslices"),
+            On(READ, "resource.k8s.io", "deviceclasses"),
+            On(READ, "resource.k8s.io", "devicetaintrules"),
+            On("update patch", "resource.k8s.io", "devicetaintrules/status"),
+            EVENTS,
+        ],
+    ),
+    entry(
         "system:controller:disruption-controller",
         &[
             On(READ, "extensions apps", "deployments"),
@@ -76,7 +89,7 @@ pub(super) const ROLES: &[Entry] = &[
         "system:controller:endpoint-controller",
         &[
             On(READ, CORE, "services pods"),
-            On("get list create update delete", CORE, "endpoints"),
+            On("get list watch create update delete", CORE, "endpoints"),
             On("create", CORE, "endpoints/restricted"),
             EVENTS,
         ],
@@ -86,7 +99,8 @@ pub(super) const ROLES: &[Entry] = &[
         &[
             On(READ, CORE, "services pods nodes"),
             On("update", CORE, "services/finalizers"),
-            On("get list create update delete", "discovery.k8s.io", "endpointslices"),
+            On("get list watch create update delete", "discovery.k8s.io", "endpointslices"),
+            On("create", "discovery.k8s.io", "endpointslices/restricted"),
             EVENTS,
         ],
     ),
@@ -96,7 +110,8 @@ pub(super) const ROLES: &[Entry] = &[
             On(READ, CORE, "services endpoints"),
             On("update", CORE, "services/finalizers"),
             On("update", CORE, "endpoints/finalizers"),
-            On("get list create update delete", "discovery.k8s.io", "endpointslices"),
+            On("get list watch create update delete", "discovery.k8s.io", "endpointslices"),
+            On("create", "discovery.k8s.io", "endpointslices/restricted"),
             EVENTS,
         ],
     ),
@@ -106,7 +121,6 @@ pub(super) const ROLES: &[Entry] = &[
             On("get list watch update patch", CORE, "persistentvolumes"),
             On("update patch", CORE, "persistentvolumeclaims/status"),
             On(READ, CORE, "persistentvolumeclaims"),
-            On(READ, "storage.k8s.io", "storageclasses"),
             EVENTS,
         ],
     ),
@@ -128,6 +142,7 @@ pub(super) const ROLES: &[Entry] = &[
             On("update patch", "resource.k8s.io", "resourceclaims resourceclaims/status"),
             On("update patch", CORE, "pods/status"),
             EVENTS,
+            On("update patch", "resource.k8s.io", "resourceclaims/binding"),
         ],
     ),
     entry(
@@ -140,10 +155,10 @@ pub(super) const ROLES: &[Entry] = &[
             On(READ, "autoscaling", "horizontalpodautoscalers"),
             On("update", "autoscaling", "horizontalpodautoscalers/status"),
             On("get update", "*", "*/scale"),
-            On("list", CORE, "pods"),
-            On("list", "metrics.k8s.io", "pods"),
-            On("get list", "custom.metrics.k8s.io", "*"),
-            On("get list", "external.metrics.k8s.io", "*"),
+            On("list watch", CORE, "pods"),
+            On("list watch", "metrics.k8s.io", "pods"),
+            On(READ, "custom.metrics.k8s.io", "*"),
+            On(READ, "external.metrics.k8s.io", "*"),
             EVENTS,
         ],
     ),
@@ -162,16 +177,17 @@ pub(super) const ROLES: &[Entry] = &[
         &[
             On("get list watch delete", CORE, "namespaces"),
             On("update", CORE, "namespaces/finalize namespaces/status"),
-            On("get list delete deletecollection", "*", "*"),
+            On("get list watch delete deletecollection", "*", "*"),
         ],
     ),
     entry(
         "system:controller:node-controller",
         &[
-            On("get list update delete patch", CORE, "nodes"),
+            On("get list watch update delete patch", CORE, "nodes"),
             On("patch update", CORE, "nodes/status"),
             On("patch update", CORE, "pods/status"),
-            On("list get delete", CORE, "pods"),
+            On("list watch get delete", CORE, "pods"),
+            On(READ, "coordination.k8s.io", "leases"),
             EVENTS,
         ],
     ),
@@ -184,18 +200,14 @@ pub(super) const ROLES: &[Entry] = &[
             On("update", CORE, "persistentvolumeclaims/status"),
             On("list watch get create delete", CORE, "pods"),
             On(READ, "storage.k8s.io", "storageclasses"),
-            On("get list", CORE, "nodes"),
+            On("list watch", CORE, "nodes"),
             On("watch", CORE, "events"),
             EVENTS,
         ],
     ),
     entry(
         "system:controller:pod-garbage-collector",
-        &[
-            On("list watch delete", CORE, "pods"),
-            On("get list", CORE, "nodes"),
-            On("patch", CORE, "pods/status"),
-        ],
+        &[On("list watch delete", CORE, "pods"), On(READ, CORE, "nodes"), On("patch", CORE, "pods/status")],
     ),
     entry(
         "system:controller:replicaset-controller",
@@ -254,9 +266,10 @@ pub(super) const ROLES: &[Entry] = &[
             On("update", "apps", "statefulsets/finalizers"),
             On("get create delete update patch", CORE, "pods"),
             On("get create delete update patch list watch", "apps", "controllerrevisions"),
-            On("get create", CORE, "persistentvolumeclaims"),
+            On("get list watch create", CORE, "persistentvolumeclaims"),
             EVENTS,
             On("update delete", CORE, "persistentvolumeclaims"),
+            On("update", CORE, "pods/finalizers"),
         ],
     ),
     entry("system:controller:ttl-controller", &[On("update patch list watch", CORE, "nodes"), EVENTS]),
@@ -285,6 +298,7 @@ pub(super) const ROLES: &[Entry] = &[
         "system:controller:pvc-protection-controller",
         &[
             On("get list watch update", CORE, "persistentvolumeclaims"),
+            On("update", CORE, "persistentvolumeclaims/status"),
             On("list watch get", CORE, "pods"),
             EVENTS,
         ],
@@ -316,7 +330,7 @@ pub(super) const ROLES: &[Entry] = &[
     entry(
         "system:controller:selinux-warning-controller",
         &[
-            On("list watch", CORE, "persistentvolumes persistentvolumeclaims pods"),
+            On(READ, CORE, "persistentvolumes persistentvolumeclaims pods"),
             On(READ, "storage.k8s.io", "csidrivers"),
             EVENTS,
         ],
@@ -331,3 +345,20 @@ pub(super) const ROLES: &[Entry] = &[
         ],
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authorization::defaults::rules;
+
+    /// Informers that are filled by a watch list nothing.
+    #[test]
+    fn who_may_list_may_watch_api_15() {
+        for role in ROLES {
+            for rule in rules(role.rules) {
+                let may = |verb: &str| rule.verbs.iter().any(|of| of == verb);
+                assert!(!may("list") || may("watch"), "{}: {:?}", role.name, rule.resources);
+            }
+        }
+    }
+}

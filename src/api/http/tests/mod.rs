@@ -396,6 +396,35 @@ async fn a_binding_names_its_pod_in_the_body_too_api_7() {
     assert_eq!(client.get(bindings).await.code, 405);
 }
 
+/// As YAML's `|` has it, with a line break in it and at its end.
+#[tokio::test(start_paused = true)]
+async fn bytes_times_and_quantities_are_read_as_go_reads_them_api_8() {
+    let client = Client::new().await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = |data: &str| json!({"metadata": {"name": "a"}, "data": {"key": data}});
+    let made = client.post(secrets, &secret("YWJj\nZGVm\n")).await;
+    assert_eq!((made.code, &made.body["data"]["key"]), (201, &json!("YWJjZGVm")));
+    let patch = json!({"data": {"key": "YW\nI="}});
+    let patched = client.patch(&format!("{secrets}/a"), MERGE, &patch).await;
+    assert_eq!((patched.code, &patched.body["data"]["key"]), (200, &json!("YWI=")));
+    let refused = client.post(secrets, &secret("YW.j")).await;
+    assert_eq!(
+        (refused.code, refused.message()),
+        (400, "Secret in version \"v1\" cannot be handled as a Secret: illegal base64 data at input byte 2")
+    );
+    let resources = json!({"limits": {"memory": "lots"}});
+    let containers = json!([{"name": "a", "image": "b", "resources": resources}]);
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": containers}});
+    let refused = client.post(PODS, &pod).await;
+    assert_eq!(refused.code, 400);
+    assert!(
+        refused.message().starts_with(
+            "Pod in version \"v1\" cannot be handled as a Pod: quantities must match the regular expression"
+        ),
+        "{refused:?}"
+    );
+}
+
 /// API-FOUND 14: kr8s' whoami asks whose its own token is.
 #[tokio::test(start_paused = true)]
 async fn the_owners_token_is_known_and_others_rights_can_be_asked_for_api_15() {
@@ -433,6 +462,15 @@ async fn the_owners_token_is_known_and_others_rights_can_be_asked_for_api_15() {
             let made = client.post(&format!("{roles}/namespaces/default/rolebindings"), &binding).await;
             assert_eq!(made.code, 201, "{made:?}");
         }
+    }
+    // kubectl 1.27 knows these versions of the question alone.
+    for version in ["v1", "v1beta1", "v1alpha1"] {
+        let who =
+            json!({"apiVersion": format!("authentication.k8s.io/{version}"), "kind": "SelfSubjectReview"});
+        let path = format!("/apis/authentication.k8s.io/{version}/selfsubjectreviews");
+        let answered = client.post(&path, &who).await;
+        assert_eq!((answered.code, &answered.body["apiVersion"]), (201, &who["apiVersion"]));
+        assert_eq!(answered.body["status"]["userInfo"]["username"], "podium-admin");
     }
     let elsewhere = "/apis/authorization.k8s.io/v1/namespaces/kube-system/localsubjectaccessreviews";
     assert_eq!(client.post(elsewhere, &json!({"spec": spec})).await.code, 422);

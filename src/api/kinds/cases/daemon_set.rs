@@ -62,7 +62,7 @@ fn daemon_sets_have_rules_ds_1_api_8() {
             (
                 &format!("spec: {{template: {TEMPLATE}}}"),
                 &[
-                    "spec.template.metadata.labels: Invalid value: map[string]string{\"a\":\"b\"}: `selector` does not match template `labels`",
+                    "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`",
                 ],
             ),
             (
@@ -89,9 +89,7 @@ fn a_daemon_sets_selector_stays_ds_1_api_5() {
         &[(
             &set("b", "i"),
             &set("c", "i"),
-            &[
-                "spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{\"a\":\"c\"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable",
-            ],
+            &["spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable"],
         )],
     );
 }

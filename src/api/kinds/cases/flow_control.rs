@@ -112,7 +112,7 @@ fn flow_schemas_say_whose_requests_are_meant_api_17() {
         (
             rule("{kind: Group, group: {name: g}}", "resourceRules: [{verbs: ['*', get], apiGroups: [], resources: [pods]}]"),
             vec![
-                "spec.rules[0].resourceRules[0].verbs: Invalid value: []string{\"*\", \"get\"}: if '*' is present, must not specify other verbs",
+                "spec.rules[0].resourceRules[0].verbs: Invalid value: [\"*\",\"get\"]: if '*' is present, must not specify other verbs",
                 "spec.rules[0].resourceRules[0].apiGroups: Required value: resource rules must supply at least one api group",
                 "spec.rules[0].resourceRules[0].namespaces: Required value: resource rules that are not cluster scoped must supply at least one namespace",
             ],

@@ -136,7 +136,7 @@ spec:
     );
     assert_eq!(
         message(&validate_create(&deployment), Kind::Deployment, "bad"),
-        "Deployment.apps \"bad\" is invalid: [spec.replicas: Invalid value: -1: must be greater than or equal to 0, spec.template.metadata.labels: Invalid value: map[string]string{\"a\":\"b\"}: `selector` does not match template `labels`, spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 99999: must be between 1 and 65535, inclusive, spec.template.spec.restartPolicy: Unsupported value: \"Never\": supported values: \"Always\"]"
+        "Deployment.apps \"bad\" is invalid: [spec.replicas: Invalid value: -1: must be greater than or equal to 0, spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`, spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 99999: must be between 1 and 65535, inclusive, spec.template.spec.restartPolicy: Unsupported value: \"Never\": supported values: \"Always\"]"
     );
     let web = |label: &str| {
         object(
@@ -151,7 +151,7 @@ spec:
     };
     assert_eq!(
         message(&validate_update(&web("other"), &web("web")), Kind::Deployment, "web"),
-        "Deployment.apps \"web\" is invalid: spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{\"app\":\"other\"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable"
+        "Deployment.apps \"web\" is invalid: spec.selector: Invalid value: {\"matchLabels\":{\"app\":\"other\"}}: field is immutable"
     );
     let duplicate = object(
         Kind::Pod,

@@ -74,7 +74,7 @@ fn pods_are_mostly_frozen_api_5() {
         (
             "schedulingGates: [{name: a}]\n  nodeSelector: {a: b}",
             "schedulingGates: [{name: a}]\n  nodeSelector: {a: c}",
-            "spec.nodeSelector: Invalid value: map[string]string{\"a\":\"c\"}: only additions are allowed",
+            "spec.nodeSelector: Invalid value: {\"a\":\"c\"}: only additions are allowed",
         ),
     ] {
         assert_eq!(frozen(old, new), [expected], "{old} -> {new}");

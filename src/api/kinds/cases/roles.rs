@@ -23,8 +23,8 @@ fn the_rules_of_roles_are_whole_api_15() {
             (
                 &format!("rules: [{{{resources}, nonResourceURLs: [/healthz]}}]"),
                 &[
-                    "rules[0].nonResourceURLs: Invalid value: []string{\"/healthz\"}: namespaced rules cannot apply to non-resource URLs",
-                    "rules[0].nonResourceURLs: Invalid value: []string{\"/healthz\"}: rules cannot apply to both regular resources and non-resource URLs",
+                    "rules[0].nonResourceURLs: Invalid value: [\"/healthz\"]: namespaced rules cannot apply to non-resource URLs",
+                    "rules[0].nonResourceURLs: Invalid value: [\"/healthz\"]: rules cannot apply to both regular resources and non-resource URLs",
                 ],
             ),
             (

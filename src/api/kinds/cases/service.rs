@@ -64,7 +64,7 @@ fn services_have_rules_api_8() {
             (
                 "spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}",
                 "spec: {clusterIP: 10.0.0.2, ports: [{port: 80}]}",
-                &["spec.clusterIPs[0]: Invalid value: []string{\"10.0.0.2\"}: may not change once set"],
+                &["spec.clusterIPs[0]: Invalid value: [\"10.0.0.2\"]: may not change once set"],
             ),
             (
                 "spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}",

@@ -66,7 +66,7 @@ fn stateful_sets_have_rules_api_8() {
                 "spec: {serviceName: Web, selector: {}, template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, activeDeadlineSeconds: 5, containers: [{name: c, image: i}]}}}",
                 &[
                     "spec.selector: Required value",
-                    "spec.template.metadata.labels: Invalid value: map[string]string{\"a\":\"b\"}: `selector` does not match template `labels`",
+                    "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`",
                     "spec.template.spec.restartPolicy: Unsupported value: \"Never\": supported values: \"Always\"",
                     "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in StatefulSet is not Supported",
                     "spec.serviceName: Invalid value: \"Web\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
@@ -148,7 +148,7 @@ fn replication_controllers_have_rules_api_8() {
                 &[
                     "spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0",
                     "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
-                    "spec.template.metadata.labels: Invalid value: map[string]string{\"a\":\"b\"}: `selector` does not match template `labels`",
+                    "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`",
                 ],
             ),
             (

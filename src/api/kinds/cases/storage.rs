@@ -393,7 +393,7 @@ fn what_drivers_of_volumes_write_is_checked_api_17() {
         &[(
             "driverName: a.b\nparameters: {iops: '100'}",
             "driverName: a.b\nparameters: {iops: '200'}",
-            &["parameters: Invalid value: map[string]string{\"iops\":\"200\"}: field is immutable"],
+            &["parameters: Invalid value: {\"iops\":\"200\"}: field is immutable"],
         )],
     );
 }

@@ -248,9 +248,6 @@ fn structural(schema: &JSONSchemaProps, level: Level, path: &Path<'_>, errors: &
     if level == Level::Root && !type_.is_empty() && type_ != "object" {
         errors.invalid(&type_path, type_, "must be object at the root");
     }
-    if int_or_string && !type_.is_empty() {
-        errors.invalid(&type_path, type_, "must be empty if x-kubernetes-int-or-string is true");
-    }
     if embedded && !preserves && schema.properties.as_ref().is_none_or(std::collections::BTreeMap::is_empty) {
         errors.required(
             &path.child("properties"),
