@@ -3,7 +3,6 @@
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, StructExpr};
 
-
 use super::macros::Macro;
 use super::named_formats;
 use super::node::{COMPOSED, Fault, NAMESPACES, PairSort, fault, type_named, unescape};

@@ -17,6 +17,13 @@ static OBJECT_META: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
     }
 });
 
+/// Whether a schema says all of an object's metadata: those of built-in kinds do, those of definitions may not.
+fn tells_metadata(schema: &JSONSchemaProps) -> bool {
+    let metadata = schema.properties.as_ref().and_then(|fields| fields.get("metadata"));
+    let fields = metadata.and_then(|metadata| metadata.properties.as_ref());
+    fields.is_some_and(|fields| fields.contains_key("labels"))
+}
+
 /// The type of an expression, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Type<'s> {
@@ -73,7 +80,7 @@ impl<'s> Type<'s> {
     pub(super) fn of_every_object(self, field: &str) -> Option<Self> {
         match (self, field) {
             (Self::Object(_), "apiVersion" | "kind") => Some(Self::Text),
-            (Self::Object(_), "metadata") => Some(Self::Schema(&OBJECT_META)),
+            (Self::Object(schema), "metadata") if !tells_metadata(schema) => Some(Self::Schema(&OBJECT_META)),
             _ => None,
         }
     }
