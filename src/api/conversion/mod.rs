@@ -37,9 +37,11 @@ const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 /// Where a conversion may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// From an earlier one of the same version of the object: of lists and watches, which many ask for.
+    /// From an earlier one of the same version of the object: of lists and watches, which many ask for, and always of
+    /// what is stored.
     Known,
-    /// From the webhook, as it answers now.
+    /// From the webhook, as it answers now. Nobody else is shown it: what a dry run comes to has the revision of what is
+    /// stored, and is not it.
     Fresh,
 }
 
@@ -70,7 +72,9 @@ impl Api {
             };
             let places = review.places.clone();
             work.finish(webhook, review, answer)?;
-            work.remember(&self.inner.converted, &places);
+            if source == Source::Known {
+                work.remember(&self.inner.converted, &places);
+            }
         }
         Ok(work.objects)
     }
