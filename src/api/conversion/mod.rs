@@ -8,6 +8,7 @@
 
 mod cache;
 mod owners;
+mod patience;
 mod review;
 mod settle;
 
@@ -24,6 +25,7 @@ use crate::{Api, ApiError, context};
 pub(crate) use cache::Cache;
 use object::{Object, ServedKind, split_api_version};
 pub(crate) use owners::OfOwners;
+use patience::Patience;
 use settle::Settled;
 
 /// Kubernetes' time-out of a call.
@@ -58,16 +60,26 @@ impl Api {
             Err(objects) => return Ok(objects),
         };
         let definition = work.definition.clone();
-        while let (false, Conversion::Webhook(webhook)) = (work.missing.is_empty(), &definition.conversion) {
-            let turn = tokio::time::timeout(context::PATIENCE, webhook.turns.acquire()).await;
-            let _turn = turn.map_err(|_| too_late())?;
+        let Conversion::Webhook(webhook) = &definition.conversion else { return Ok(work.objects) };
+        if source == Source::Known {
+            // Nobody is asked about these, nor waited for.
+            work.take_known(&self.inner.converted);
+        }
+        let mut patience = Patience::of_request();
+        while !work.missing.is_empty() {
+            let _turn = patience.turn(&webhook.turns).await?;
             if source == Source::Known {
                 // Somebody who was before this one may have asked about the same.
                 work.take_known(&self.inner.converted);
             }
             let Some(review) = work.next_review() else { break };
-            let answer = match work.call(self, webhook, &review, TIMEOUT) {
-                Ok(call) => self.inner.caller.ask(call).await,
+            let timeout = patience.left()?.min(TIMEOUT);
+            let answer = match work.call(self, webhook, &review, timeout) {
+                Ok(call) => {
+                    let (answer, time) = self.inner.caller.ask(call).await;
+                    patience.waited(time);
+                    answer
+                }
                 Err(why) => Err(why),
             };
             let places = review.places.clone();

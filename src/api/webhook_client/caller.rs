@@ -59,9 +59,16 @@ impl Caller {
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, String>> + Send + 'static,
-    ) -> Result<T, String> {
-        let Some(runtime) = self.runtime.get_or_init(start) else { return Err(NO_THREAD.into()) };
-        AbortOnDropHandle::new(runtime.spawn(call)).await.unwrap_or_else(|error| Err(error.to_string()))
+    ) -> (Result<T, String>, Duration) {
+        let Some(runtime) = self.runtime.get_or_init(start) else {
+            return (Err(NO_THREAD.into()), Duration::ZERO);
+        };
+        let timed = async {
+            let begun = Instant::now();
+            (call.await, begun.elapsed())
+        };
+        let asked = AbortOnDropHandle::new(runtime.spawn(timed));
+        asked.await.unwrap_or_else(|error| (Err(error.to_string()), Duration::ZERO))
     }
 
     /// Does all of these at once and waits for them; how long that took.

@@ -1,10 +1,14 @@
 //! Conversions that are kept for all who list and watch: of what is stored, and at hand whatever the converter does.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{V1, V2, ask, by, converter, define, get, post, site};
+use super::{V1, V2, ask, by, calls, converter, define, get, honest, post, site};
 use crate::http::Face;
+use crate::webhooks::server::{Reply, Webhook};
 
 /// What a dry run comes to has the uid and the revision of what is stored, and is not it.
 #[tokio::test(flavor = "multi_thread")]
@@ -36,5 +40,42 @@ async fn what_a_dry_run_comes_to_is_shown_to_nobody_else_api_14() {
         let item = &list["items"][0];
         assert_eq!(item["spec"]["port"], "1", "{method} {path}: {list}");
         assert_eq!(item["metadata"]["deletionTimestamp"], Value::Null, "{method} {path}: {list}");
+    }
+}
+
+/// Eight reads hold all that may be asked of a definition's converter; a list that asks nothing does not wait for them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_known_waits_for_no_converter_that_hangs_api_14() {
+    let hangs = Arc::new(AtomicBool::new(false));
+    let webhook = Webhook::start({
+        let hangs = hangs.clone();
+        move |_, review| {
+            if hangs.load(Ordering::SeqCst) { Reply::Nothing } else { Reply::Json(honest(review)) }
+        }
+    });
+    let face = Arc::new(Face::new());
+    define(&face, &by(&webhook, "v1"));
+    post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
+    assert_eq!(get(&face, V2).await.0, 200);
+    calls(&webhook);
+    hangs.store(true, Ordering::SeqCst);
+    let asked: Vec<_> = (0..8)
+        .map(|_| {
+            let face = face.clone();
+            tokio::spawn(async move { get(&face, &format!("{V2}/a")).await.0 })
+        })
+        .collect();
+    let all_hang = async {
+        while webhook.seen().len() < asked.len() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_mins(1), all_hang).await.expect("they are asked");
+    let (status, list) = get(&face, V2).await;
+    assert_eq!((status, &list["items"][0]["spec"]["port"]), (200, &json!("1")), "{list}");
+    assert!(asked.iter().all(|one| !one.is_finished()), "the list has waited for them");
+    webhook.let_go();
+    for one in asked {
+        assert_eq!(one.await.unwrap(), 500);
     }
 }
