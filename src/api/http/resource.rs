@@ -274,7 +274,9 @@ async fn delete_collection(
     let options = with_default_propagation(&*strategy, options, &wanted.warnings);
     let (kind, namespace) = (target.kind(), target.namespace.as_deref());
     let delete = || server.api().delete_collection(kind, namespace, &selection, &options);
-    let deleted = server.in_turn(target, &[Operation::Delete], delete).await?;
+    // What is selected by more than names is selected by what the request would be shown of it.
+    let (operations, converts) = ([Operation::Delete], !selection.is_of_names());
+    let deleted = server.in_turn_converting(target, &operations, converts, delete).await?;
     let revision = server.api().revision();
     server.api().durable(revision).await?;
     let objects = server.api().in_version(deleted, target.served, Source::Fresh).await?;
