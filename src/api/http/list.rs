@@ -151,8 +151,8 @@ impl Pages {
         )?;
         if list.question != question {
             return Err(ApiError::BadRequest(
-                "invalid continue token: it is another list's: the path, namespace and selectors must be the \
-                 same for every page"
+                "invalid continue token: it is another list's: the path, version, namespace and selectors must be \
+                 the same for every page"
                     .into(),
             ));
         }
@@ -180,8 +180,10 @@ fn question(served: ServedKind, namespace: Option<&str>, query: &Query) -> Strin
     let selector = |name| query.get(name).unwrap_or_default();
     // No part but the last can hold a line end: those of a selector would not have parsed.
     format!(
-        "{}\n{}\n{}\n{}",
+        "{}\n{}\n{}\n{}\n{}",
         served.kind().info().qualified_plural(),
+        // What is selected is selected as this version shows it.
+        served.api_version(),
         namespace.unwrap_or_default(),
         selector("fieldSelector"),
         selector("labelSelector"),
@@ -300,9 +302,8 @@ mod tests {
             api.create(Object::from_value(kind, thing).unwrap(), &crate::WriteOptions::default()).unwrap();
         }
         let served = api.kinds().version_named(kind, "list.test/v2").unwrap();
-        let ask = async |query: String| {
-            pages.page(&api, served, Some("a"), &Query::parse(&query)).await.unwrap()
-        };
+        let ask =
+            async |query: String| pages.page(&api, served, Some("a"), &Query::parse(&query)).await.unwrap();
         let versions = |page: &Page| -> Vec<String> {
             page.objects.iter().map(|object| object.api_version().into_owned()).collect()
         };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{V1, V2, ask, by, calls, converter, define, get, honest, post, site};
+use super::{V1, V2, V3, ask, by, calls, converter, define, get, honest, post, site};
 use crate::http::Face;
 use crate::webhooks::server::{Reply, Webhook};
 
@@ -78,4 +78,27 @@ async fn what_is_known_waits_for_no_converter_that_hangs_api_14() {
     for one in asked {
         assert_eq!(one.await.unwrap(), 500);
     }
+}
+
+/// What a page has converted is converted for another version from what is stored, not from what the first one made of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_goes_on_in_the_version_that_it_began_in_api_2_api_14() {
+    let (webhook, face) = (converter(), Face::new());
+    define(&face, &by(&webhook, "v1"));
+    for name in ["a", "b"] {
+        let mut site = site("v1", name, &json!({"hostPort": "h:1"}));
+        site["metadata"]["labels"] = json!({"n": "1"});
+        assert_eq!(post(&face, V1, &site).await.0, 201);
+    }
+    let query = "labelSelector=n%3D1&limit=1";
+    let (_, first) = get(&face, &format!("{V2}?{query}")).await;
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    let (status, refused) = get(&face, &format!("{V3}?{query}&continue={token}")).await;
+    assert_eq!(status, 400, "{refused}");
+    let (status, rest) = get(&face, &format!("{V2}?{query}&continue={token}")).await;
+    assert_eq!((status, &rest["items"][0]["spec"]["port"]), (200, &json!("1")), "{rest}");
+    calls(&webhook);
+    assert_eq!(get(&face, V3).await.0, 200);
+    let from: Vec<_> = webhook.seen().iter().map(|asked| asked["objects"][0]["apiVersion"].clone()).collect();
+    assert_eq!(from, ["conv.test/v1"]);
 }
