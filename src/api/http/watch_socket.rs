@@ -1,12 +1,10 @@
 //! A watch over WebSocket, for browsers: each event is a message, text where it is JSON.
 
-use std::pin::pin;
-
 use axum::body::Body;
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use axum::extract::ws::{Message, Utf8Bytes};
 use axum::response::Response;
 use bytes::{Buf, Bytes, BytesMut};
-use futures::{SinkExt, Stream, StreamExt};
+use futures::{Stream, StreamExt};
 use http::header::CONTENT_TYPE;
 
 use super::Server;
@@ -65,30 +63,16 @@ pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Resu
     let framing = if is_json { Framing::Lines } else { Framing::Lengths };
     // As Kubernetes: there is one way to send events, whatever a client calls it.
     socket.choose_any(|protocol| !is_token(protocol));
-    let response = socket.switch(server, move |socket| carry(socket, framing, body));
+    let patience = server.api().timings().http_request.0;
+    let messages = events(framing, body).map(move |event| framing.message(event));
+    let response = socket.switch(server, move |socket| {
+        let (sink, inward) = socket.split();
+        upgrade::send_to(sink, inward, messages, patience)
+    });
     Ok(match parts.extensions.get::<Shown>() {
         Some(shown) => Shown::up_to(shown.0, response),
         None => response,
     })
-}
-
-async fn carry(socket: WebSocket, framing: Framing, body: Body) {
-    let (mut sink, mut inward) = socket.split();
-    let outbound = async {
-        let mut events = pin!(events(framing, body));
-        while let Some(event) = events.next().await {
-            if sink.send(framing.message(event)).await.is_err() {
-                return;
-            }
-        }
-        let _ = sink.send(upgrade::normal_close()).await;
-    };
-    // The client has nothing to say but that it leaves.
-    let inbound = async { while let Some(Ok(_)) = inward.next().await {} };
-    tokio::select! {
-        () = outbound => {}
-        () = inbound => {}
-    }
 }
 
 /// The events of a body, one by one.
