@@ -36,6 +36,10 @@ const MAX_CALL_BYTES: usize = 1024 * 1024;
 /// What converted objects may take together: what a call carries, with an object of the largest size, several times over.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 
+/// Of what a webhook says went wrong, or of what is wrong with its answer, so much is passed on: to clients, watches and
+/// the log.
+const MAX_COMPLAINT_BYTES: usize = 4 * 1024;
+
 /// Where a conversion may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -297,7 +301,11 @@ impl Work {
         let Review { uid, places } = review;
         let asked = places.first().map(|place| self.objects[*place].clone());
         let asked = asked.map(|o| format!("{}, Kind={}", o.api_version(), o.kind().info().name));
-        let failed = |what: String| {
+        let failed = |mut what: String| {
+            if what.len() > MAX_COMPLAINT_BYTES {
+                what.truncate(what.floor_char_boundary(MAX_COMPLAINT_BYTES));
+                what.push_str("...");
+            }
             let asked = asked.as_deref().unwrap_or_default();
             ApiError::Failure(format!("conversion webhook for {asked} {what}"))
         };

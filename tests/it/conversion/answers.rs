@@ -5,7 +5,9 @@ use std::sync::Arc;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{V1, V2, answer, ask, by, converted, converter, define, get, honest, merge, post, site, sites, stored};
+use super::{
+    V1, V2, answer, ask, by, converted, converter, define, get, honest, merge, post, site, sites, stored,
+};
 use crate::http::Face;
 use crate::webhooks::server::{Reply, Webhook};
 
@@ -141,6 +143,42 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
     );
     let (status, _) = post(&face, V2, &site("v2", "b", &json!({"host": "h"}))).await;
     assert_eq!((status, face.api.count(kind)), (500, 1), "what cannot be converted is not stored");
+}
+
+/// What a converter says may be as long as its answer, and is told to every watcher and to the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_long_complaint_the_beginning_is_told_api_14() {
+    type LongLie = fn(&mut Value, &str);
+    let long = "é".repeat(1024 * 1024);
+    let lies: [(&str, LongLie); 5] = [
+        ("failed: éé", |a, long| {
+            a["response"]["result"] = json!({"status": "Failed", "message": long});
+        }),
+        ("failed: response.result.status was 'éé", |a, long| {
+            a["response"]["result"] = json!({"status": long});
+        }),
+        ("failed: expected response.uid=", |a, long| a["response"]["uid"] = json!(long)),
+        ("failed: expected webhook response of", |a, long| a["kind"] = json!(long)),
+        ("returned invalid object: invalid kind (expected Site, received éé", |a, long| {
+            a["response"]["convertedObjects"][0]["kind"] = json!(long);
+        }),
+    ];
+    for (expected, lie) in lies {
+        let told = long.clone();
+        let webhook = Webhook::start(move |_, review| {
+            let mut answer = honest(review);
+            lie(&mut answer, &told);
+            Reply::Json(answer)
+        });
+        let face = Face::new();
+        define(&face, &by(&webhook, "v1"));
+        post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
+        let (status, refused) = get(&face, V2).await;
+        let message = refused["message"].as_str().unwrap();
+        let begin = format!("conversion webhook for conv.test/v1, Kind=Site {expected}");
+        assert!(message.starts_with(&begin), "{}", message.chars().take(200).collect::<String>());
+        assert!(status == 500 && message.len() < 5000 && message.ends_with("..."), "{}", message.len());
+    }
 }
 
 /// Labels and annotations are a conversion's to change, and nothing else of the metadata.
