@@ -137,7 +137,7 @@ async fn list_answer(
     let namespace = target.namespace.as_deref();
     let page = server.inner.pages.page(server.api(), target.served, namespace, &wanted.query).await?;
     let revision = page.revision;
-    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)?))
+    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted).await?))
 }
 
 async fn create(
@@ -281,7 +281,7 @@ async fn delete_collection(
     server.api().durable(revision).await?;
     let objects = server.api().in_version(deleted, target.served, Source::Fresh).await?;
     let page = list::Page { revision, objects, next: None, remaining: 0 };
-    collection::answer(server, target.served, page, wanted)
+    collection::answer(server, target.served, page, wanted).await
 }
 
 async fn change_scale(
