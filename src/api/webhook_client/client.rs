@@ -44,6 +44,9 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// TCP and TLS may take so long together, also where a webhook may take longer: Go's default of a dial.
 const DIAL: Duration = Duration::from_secs(30);
 
+/// What is said of a call whose time is over.
+pub(super) const TOO_LATE: &str = "context deadline exceeded";
+
 /// Where a connection goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
@@ -111,7 +114,7 @@ impl WebhookClient {
         };
         match tokio::time::timeout(timeout, answered).await {
             Ok(answered) => answered,
-            Err(_) => Err(failed("context deadline exceeded".into())),
+            Err(_) => Err(failed(TOO_LATE.into())),
         }
     }
 }
@@ -437,14 +440,15 @@ mod tests {
         let (server, certificate) = server().await;
         let cut = CancellationToken::new();
         let address = wire(server, cut.clone()).await;
-        let client = WebhookClient::new(format!("https://{address}/").parse().unwrap(), &certificate).unwrap();
+        let client =
+            WebhookClient::new(format!("https://{address}/").parse().unwrap(), &certificate).unwrap();
         let call = async || client.clone().post(Bytes::new(), Duration::from_secs(10), 1024).await;
         assert_eq!(call().await.as_deref(), Ok(&b"yes"[..]));
         cut.cancel();
         // Connections that are made from now on are carried again.
         tokio::time::pause();
         let told = call().await.unwrap_err();
-        assert!(told.ends_with("context deadline exceeded"), "{told}");
+        assert!(told.ends_with(TOO_LATE), "{told}");
         tokio::time::sleep(SILENCE + SIGN_OF_LIFE).await;
         tokio::time::resume();
         assert_eq!(call().await.as_deref(), Ok(&b"yes"[..]));
