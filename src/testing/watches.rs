@@ -4,16 +4,15 @@ use axum::body::{Body, BodyDataStream};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::StreamExt;
+use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
-use serde_json::json;
 use tokio::sync::oneshot;
 
-use api::http::Asked;
+use api::ApiError;
+use api::http::{Asked, watch_error_event};
 
 use super::requests::Requests;
-use super::status::status;
 
 /// How a watch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +40,16 @@ impl Watches {
         if response.status() != StatusCode::OK {
             return response;
         }
-        let tells_errors = is_json(response.headers());
+        let type_ = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let type_ = type_.unwrap_or_default().to_string();
+        let events = if type_.starts_with("application/json") { Events::lines() } else { Events::lengths() };
         let (end, ending) = oneshot::channel();
         let mut all = self.0.lock();
         all.retain(|open| !open.end.is_closed());
         all.push(Open { asked, end });
         response.map(|body| {
             let stream = body.into_data_stream();
-            let followed =
-                Followed { stream, ending: Some(ending), decided: None, whole: true, tells_errors };
+            let followed = Followed { stream, ending: Some(ending), decided: None, events, type_ };
             Body::from_stream(futures::stream::unfold(followed, Followed::next))
         })
     }
@@ -63,9 +63,54 @@ impl Watches {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    text.starts_with("application/json")
+/// How far the events that were sent have got.
+#[derive(Debug)]
+enum Events {
+    /// One JSON document a line.
+    Lines { is_whole: bool },
+    /// Each message behind its length, four bytes with the highest first: what has come of that, and what the message still
+    /// lacks.
+    Lengths { head: Vec<u8>, lacks: usize },
+}
+
+impl Events {
+    fn lines() -> Self {
+        Self::Lines { is_whole: true }
+    }
+
+    fn lengths() -> Self {
+        Self::Lengths { head: Vec::new(), lacks: 0 }
+    }
+
+    /// A piece is sent.
+    fn sent(&mut self, mut piece: &[u8]) {
+        match self {
+            Self::Lines { is_whole } => *is_whole = piece.last().map_or(*is_whole, |last| *last == b'\n'),
+            Self::Lengths { head, lacks } => {
+                while !piece.is_empty() {
+                    if *lacks > 0 {
+                        let taken = piece.len().min(*lacks);
+                        (*lacks, piece) = (*lacks - taken, &piece[taken..]);
+                        continue;
+                    }
+                    head.push(piece[0]);
+                    piece = &piece[1..];
+                    if let Some(length) = head.first_chunk::<4>() {
+                        *lacks = u32::from_be_bytes(*length) as usize;
+                        head.clear();
+                    }
+                }
+            }
+        }
+    }
+
+    /// No event is under way.
+    fn is_whole(&self) -> bool {
+        match self {
+            Self::Lines { is_whole } => *is_whole,
+            Self::Lengths { head, lacks } => head.is_empty() && *lacks == 0,
+        }
+    }
 }
 
 /// What is left of a watch's answer.
@@ -75,15 +120,16 @@ struct Followed {
     ending: Option<oneshot::Receiver<Ending>>,
     /// How it ends, as soon as the event under way is sent whole.
     decided: Option<Ending>,
-    whole: bool,
-    tells_errors: bool,
+    events: Events,
+    /// Of the answer: how it tells an error.
+    type_: String,
 }
 
 impl Followed {
     /// The next piece: the server's, or the end.
     async fn next(mut self) -> Option<(Result<Bytes, axum::Error>, Self)> {
         loop {
-            if self.whole
+            if self.events.is_whole()
                 && let Some(ending) = self.decided
             {
                 return self.end(ending);
@@ -99,8 +145,8 @@ impl Followed {
                 ending = ending => (self.decided, self.ending) = (ending, None),
                 piece = self.stream.next() => {
                     let piece = piece?;
-                    if let Some(last) = piece.as_ref().ok().and_then(|piece| piece.last()) {
-                        self.whole = *last == b'\n';
+                    if let Ok(piece) = &piece {
+                        self.events.sent(piece);
                     }
                     return Some((piece, self));
                 }
@@ -109,12 +155,39 @@ impl Followed {
     }
 
     fn end(mut self, ending: Ending) -> Option<(Result<Bytes, axum::Error>, Self)> {
-        if ending == Ending::Closed || !self.tells_errors {
+        if ending == Ending::Closed {
             return None;
         }
-        let status = status(410, "Expired", "too old resource version: 1 (2)", &json!({}));
-        let event = format!("{}\n", json!({"type": "ERROR", "object": status}));
+        let expired = ApiError::Expired("too old resource version: 1 (2)".into());
+        let event = watch_error_event(&self.type_, &expired);
         self.decided = Some(Ending::Closed);
-        Some((Ok(Bytes::from(event)), self))
+        Some((Ok(event), self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_whole_where_its_form_says_so_api_20_fault_1() {
+        let message = [&[0, 0, 0, 2][..], b"a\n", &[0, 0, 0, 0], &[0, 0, 0, 3], b"bcd"].concat();
+        let ends = [6, 10, 17];
+        for size in 1..=message.len() {
+            let (mut events, mut sent) = (Events::lengths(), 0);
+            assert!(events.is_whole());
+            for piece in message.chunks(size) {
+                events.sent(piece);
+                sent += piece.len();
+                assert_eq!(events.is_whole(), ends.contains(&sent), "{sent} bytes in pieces of {size}");
+            }
+        }
+        let mut events = Events::lines();
+        for (piece, expected) in
+            [(&b"{}"[..], false), (b"", false), (b"\n{", false), (b"}\n", true), (b"", true)]
+        {
+            events.sent(piece);
+            assert_eq!(events.is_whole(), expected);
+        }
     }
 }

@@ -37,7 +37,7 @@ pub(super) async fn probe(api: &Api, of: &GroupVersion, remote: &Remote) -> Resu
         // On the runtime of calls, whose clock is the machine's.
         attempts.push(async move {
             let read = read(dialler.clone(), peer.clone(), path, MAX_LIST);
-            match api.inner.caller.ask(async move { Ok(tokio::time::timeout(TIMEOUT, read).await) }).await {
+            match api.inner.caller.ask(async move { Ok(tokio::time::timeout(TIMEOUT, read).await) }).await.0 {
                 Ok(Ok(Ok((status, body)))) if status.is_success() => Ok((body, peer)),
                 Ok(Ok(Ok((status, _)))) => Err(format!(
                     "failing or missing response from {url}: bad status from {url}: {}",
@@ -71,7 +71,7 @@ pub(super) async fn probe(api: &Api, of: &GroupVersion, remote: &Remote) -> Resu
     };
     let index = read(dialler, peer, "/openapi/v3".into(), MAX_INDEX);
     let index = api.inner.caller.ask(async move { Ok(tokio::time::timeout(TIMEOUT, index).await) }).await;
-    if let Ok(Ok(Ok((status, Some(index))))) = index
+    if let Ok(Ok(Ok((status, Some(index))))) = index.0
         && status.is_success()
     {
         discovered.openapi_hash = openapi_hash(of, &index);

@@ -9,6 +9,7 @@
 
 mod cache;
 mod owners;
+mod patience;
 mod review;
 mod settle;
 
@@ -25,6 +26,7 @@ use crate::{Api, ApiError, context};
 pub(crate) use cache::Cache;
 use object::{Object, ServedKind, split_api_version};
 pub(crate) use owners::OfOwners;
+use patience::Patience;
 use settle::Settled;
 
 /// Kubernetes' time-out of a call.
@@ -35,12 +37,18 @@ const MAX_CALL_BYTES: usize = 1024 * 1024;
 /// What converted objects may take together: what a call carries, with an object of the largest size, several times over.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 
+/// Of what a webhook says went wrong, or of what is wrong with its answer, so much is passed on: to clients, watches and
+/// the log.
+const MAX_COMPLAINT_BYTES: usize = 4 * 1024;
+
 /// Where a conversion may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// From an earlier one of the same version of the object: of lists and watches, which many ask for.
+    /// From an earlier one of the same version of the object: of lists and watches, which many ask for, and always of
+    /// what is stored.
     Known,
-    /// From the webhook, as it answers now.
+    /// From the webhook, as it answers now. Nobody else is shown it: what a dry run comes to has the revision of what is
+    /// stored, and is not it.
     Fresh,
 }
 
@@ -57,21 +65,33 @@ impl Api {
             Err(objects) => return Ok(objects),
         };
         let definition = work.definition.clone();
-        while let (false, Conversion::Webhook(webhook)) = (work.missing.is_empty(), &definition.conversion) {
-            let turn = tokio::time::timeout(context::PATIENCE, webhook.turns.acquire()).await;
-            let _turn = turn.map_err(|_| too_late())?;
+        let Conversion::Webhook(webhook) = &definition.conversion else { return Ok(work.objects) };
+        if source == Source::Known {
+            // Nobody is asked about these, nor waited for.
+            work.take_known(&self.inner.converted);
+        }
+        let mut patience = Patience::of_request();
+        while !work.missing.is_empty() {
+            let _turn = patience.turn(&webhook.turns).await?;
             if source == Source::Known {
                 // Somebody who was before this one may have asked about the same.
                 work.take_known(&self.inner.converted);
             }
             let Some(review) = work.next_review() else { break };
-            let answer = match work.call(self, webhook, &review, TIMEOUT) {
-                Ok(call) => self.inner.caller.ask(call).await,
+            let timeout = patience.left()?.min(TIMEOUT);
+            let answer = match work.call(self, webhook, &review, timeout) {
+                Ok(call) => {
+                    let (answer, time) = self.inner.caller.ask(call).await;
+                    patience.waited(time);
+                    answer
+                }
                 Err(why) => Err(why),
             };
             let places = review.places.clone();
             work.finish(webhook, review, answer)?;
-            work.remember(&self.inner.converted, &places);
+            if source == Source::Known {
+                work.remember(&self.inner.converted, &places);
+            }
         }
         Ok(work.objects)
     }
@@ -291,7 +311,11 @@ impl Work {
         let Review { uid, places } = review;
         let asked = places.first().map(|place| self.objects[*place].clone());
         let asked = asked.map(|o| format!("{}, Kind={}", o.api_version(), o.kind().info().name));
-        let failed = |what: String| {
+        let failed = |mut what: String| {
+            if what.len() > MAX_COMPLAINT_BYTES {
+                what.truncate(what.floor_char_boundary(MAX_COMPLAINT_BYTES));
+                what.push_str("...");
+            }
             let asked = asked.as_deref().unwrap_or_default();
             ApiError::Failure(format!("conversion webhook for {asked} {what}"))
         };

@@ -92,7 +92,7 @@ pub(super) async fn answer(
         };
         Ok(within(sent, (!is_upgrade).then_some(most)).await)
     });
-    match sent.await {
+    match sent.await.0 {
         Ok(Some(Ok(response))) => Ok(homeward(response, is_endless)),
         Ok(Some(Err(why))) | Err(why) => {
             Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &format!("error trying to reach service: {why}")))

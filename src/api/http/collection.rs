@@ -28,15 +28,18 @@ use object::{Object, ServedKind};
 /// About what a row of a table takes, with its object's metadata.
 const ROW_BYTES: u64 = 512;
 
+/// So many bytes are encoded in one go before the first is sent.
+const COUNTED_AT_ONCE: usize = 1 << 20;
+
 /// The answer that holds a page of objects, in the form asked for.
-pub(super) fn answer(
+pub(super) async fn answer(
     server: &Server,
     served: ServedKind,
     page: Page,
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     if wanted.accepted().media == Media::Protobuf {
-        return messages(server, served, page, wanted.form());
+        return messages(server, served, page, wanted.form()).await;
     }
     let count = page.objects.len() as u64;
     let (head, encode, tail): (String, Encode, &'static str) = match wanted.form() {
@@ -77,8 +80,8 @@ pub(super) fn answer(
     let exact = match (wanted.form(), served) {
         // The encodings are kept with the objects.
         (Form::Object, ServedKind::Stored(_)) => {
-            let items: u64 = page.objects.iter().map(|object| object.json().len() as u64).sum();
-            Some(head.len() as u64 + items + count.saturating_sub(1) + tail.len() as u64)
+            let items = counted(&page.objects, |object| Ok(object.json().len())).await?;
+            Some(head.len() as u64 + items as u64 + count.saturating_sub(1) + tail.len() as u64)
         }
         _ => None,
     };
@@ -100,18 +103,18 @@ pub(super) fn answer(
 
 /// The answer as a message. How long it is stands at its beginning, so that every object is written twice: once to know
 /// how long it is, and once when its turn comes.
-fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -> Result<Response, ApiError> {
+async fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -> Result<Response, ApiError> {
     let (api_version, kind) = match form {
         Form::Metadata(version) | Form::Table(version) => {
             (version.api_version().into(), "PartialObjectMetadataList".into())
         }
         Form::Object => (served.api_version(), server.api().kinds().list_kind(served.kind())),
     };
-    let mut items = 0;
-    for object in &page.objects {
+    let items = counted(&page.objects, |object| {
         let length = representation::message(form, served, object)?.len();
-        items += protobuf::item_head(length).len() + length;
-    }
+        Ok(protobuf::item_head(length).len() + length)
+    })
+    .await?;
     let ListFrame { head, tail } = protobuf::list_frame(&api_version, &kind, &list::metadata(&page), items)?;
     let left = (head.len() + items + tail.len()) as u64;
     let encode = move |object: &Arc<Object>, pieces: &mut Pieces| {
@@ -135,6 +138,24 @@ fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -> Resu
     let mut response = Answer::typed(StatusCode::OK, content_type, AnyBody::new(body));
     response.extensions_mut().insert(Estimated(left));
     Ok(response)
+}
+
+/// How long the encodings of objects are together. Others have their turn now and then: a worker that made those of ten
+/// thousand objects at once would answer nobody meanwhile.
+async fn counted(
+    objects: &[Arc<Object>],
+    length: impl Fn(&Arc<Object>) -> Result<usize, ApiError>,
+) -> Result<usize, ApiError> {
+    let (mut all, mut at_once) = (0, 0);
+    for object in objects {
+        let length = length(object)?;
+        (all, at_once) = (all + length, at_once + length);
+        if at_once >= COUNTED_AT_ONCE {
+            tokio::task::yield_now().await;
+            at_once = 0;
+        }
+    }
+    Ok(all)
 }
 
 type Encode = Box<dyn Fn(&Arc<Object>, &mut Pieces) + Send + Sync>;
@@ -193,5 +214,32 @@ impl Body for Collection {
 
     fn size_hint(&self) -> SizeHint {
         self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+    use object::Kind;
+
+    #[tokio::test]
+    async fn a_long_collection_is_counted_in_several_goes_rel_13() {
+        let map = |bytes: usize| {
+            let map = json!({"metadata": {"name": "m"}, "data": {"a": "x".repeat(bytes)}});
+            Arc::new(Object::from_value(Kind::ConfigMap, map).unwrap())
+        };
+        for (objects, goes) in [(vec![map(1024); 100], 1), (vec![map(COUNTED_AT_ONCE / 2); 7], 4)] {
+            let mut counting = pin!(counted(&objects, |object| Ok(object.json().len())));
+            let mut polls = 1;
+            let all = loop {
+                match futures::poll!(counting.as_mut()) {
+                    Poll::Ready(all) => break all.unwrap(),
+                    Poll::Pending => polls += 1,
+                }
+            };
+            assert_eq!((polls, all), (goes, objects.iter().map(|object| object.json().len()).sum()));
+        }
     }
 }

@@ -60,7 +60,7 @@ struct Token {
 
 impl Pages {
     /// The page a query asks for, in the version that it asks for. What is selected by more than names has to be converted
-    /// whole for that.
+    /// whole for that, once; later pages are converted one by one.
     pub(super) async fn page(
         &self,
         api: &Api,
@@ -96,22 +96,30 @@ impl Pages {
             Some(revision) => api.list_at(served.kind(), namespace, revision)?,
             None => api.list(served.kind(), namespace),
         };
-        let objects: Vec<_> = if selection.is_everything() {
-            snapshot.objects
+        let (stored, shown) = if selection.is_everything() {
+            (snapshot.objects, None)
+        } else if selection.is_of_names() || !served.kind().is_custom() {
+            (snapshot.objects.into_iter().filter(|object| selection.matches(object)).collect(), None)
         } else {
-            let objects = if selection.is_of_names() {
-                snapshot.objects
-            } else {
-                api.in_version(snapshot.objects, served, Source::Known).await?
-            };
-            objects.into_iter().filter(|o| selection.matches(o)).collect()
+            let shown = api.in_version(snapshot.objects.clone(), served, Source::Known).await?;
+            let both = snapshot.objects.into_iter().zip(shown).filter(|(_, shown)| selection.matches(shown));
+            let (stored, shown): (Vec<_>, Vec<_>) = both.unzip();
+            (stored, Some(shown))
         };
-        if objects.len() <= options.limit {
-            return Ok(Page { revision: snapshot.revision, objects, next: None, remaining: 0 });
+        let mut page = if stored.len() <= options.limit {
+            Page { revision: snapshot.revision, objects: stored, next: None, remaining: 0 }
+        } else {
+            // What is kept for the pages to come are the store's own objects: of converted ones each open list would hold
+            // a copy.
+            let objects = Arc::new(stored);
+            let id = self.open(api.clock(), question, snapshot.revision, objects.clone());
+            self.cut(snapshot.revision, &objects, id, 0, options.limit)
+        };
+        if let Some(mut shown) = shown {
+            shown.truncate(page.objects.len());
+            page.objects = shown;
         }
-        let objects = Arc::new(objects);
-        let id = self.open(api.clock(), question, snapshot.revision, objects.clone());
-        Ok(self.cut(snapshot.revision, &objects, id, 0, options.limit))
+        Ok(page)
     }
 
     fn open(&self, clock: &Clock, question: String, revision: Revision, objects: Objects) -> u64 {
@@ -143,8 +151,8 @@ impl Pages {
         )?;
         if list.question != question {
             return Err(ApiError::BadRequest(
-                "invalid continue token: it is another list's: the path, namespace and selectors must be the \
-                 same for every page"
+                "invalid continue token: it is another list's: the path, version, namespace and selectors must be \
+                 the same for every page"
                     .into(),
             ));
         }
@@ -172,8 +180,10 @@ fn question(served: ServedKind, namespace: Option<&str>, query: &Query) -> Strin
     let selector = |name| query.get(name).unwrap_or_default();
     // No part but the last can hold a line end: those of a selector would not have parsed.
     format!(
-        "{}\n{}\n{}\n{}",
+        "{}\n{}\n{}\n{}\n{}",
         served.kind().info().qualified_plural(),
+        // What is selected is selected as this version shows it.
+        served.api_version(),
         namespace.unwrap_or_default(),
         selector("fieldSelector"),
         selector("labelSelector"),
@@ -273,6 +283,38 @@ mod tests {
         }
         let query = format!("limit=2&labelSelector=x%3Dy&continue={token}");
         assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("a"), &query).await.unwrap()), "3 4");
+    }
+
+    /// A list that is selected by what it shows in another version was kept as it was converted, five minutes long.
+    #[tokio::test(start_paused = true)]
+    async fn an_open_list_shares_the_stored_objects_api_2_api_14() {
+        let (api, pages) = (cluster(), Pages::default());
+        let version = |name: &str| {
+            json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema":
+                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+        };
+        let spec = json!({"group": "list.test", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "conversion": {"strategy": "None"}, "versions": [version("v1"), version("v2")]});
+        let kind = api.define(&serde_json::from_value(spec).unwrap()).unwrap();
+        for name in ["1", "2", "3"] {
+            let thing = json!({"apiVersion": "list.test/v1", "kind": "Thing",
+                "metadata": {"name": name, "namespace": "a", "labels": {"x": "y"}}});
+            api.create(Object::from_value(kind, thing).unwrap(), &crate::WriteOptions::default()).unwrap();
+        }
+        let served = api.kinds().version_named(kind, "list.test/v2").unwrap();
+        let ask =
+            async |query: String| pages.page(&api, served, Some("a"), &Query::parse(&query)).await.unwrap();
+        let versions = |page: &Page| -> Vec<String> {
+            page.objects.iter().map(|object| object.api_version().into_owned()).collect()
+        };
+        let query = "limit=2&labelSelector=x%3Dy".to_string();
+        let first = ask(query.clone()).await;
+        assert_eq!((names(&first).as_str(), versions(&first)), ("1 2", vec!["list.test/v2".to_string(); 2]));
+        let stored = api.list(kind, Some("a")).objects;
+        let kept = pages.open.lock()[0].objects.clone();
+        assert!(kept.len() == 3 && kept.iter().zip(&stored).all(|(kept, stored)| Arc::ptr_eq(kept, stored)));
+        let last = ask(format!("{query}&continue={}", first.next.unwrap())).await;
+        assert_eq!((names(&last).as_str(), versions(&last)), ("3", vec!["list.test/v2".to_string()]));
     }
 
     /// API-FOUND 10: once a list had been read to its end, a page that was asked for again was answered 410.

@@ -1,11 +1,11 @@
 //! A log over WebSocket, for browsers: the text in messages, and nothing else.
 
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use axum::extract::ws::{Message, Utf8Bytes};
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use futures::{SinkExt, Stream, StreamExt};
+use futures::{Stream, StreamExt};
 
 use super::Server;
 use super::upgrade::{self, Upgrade};
@@ -20,38 +20,23 @@ pub(super) fn answer(
     upgrade: Upgrade,
     stream: impl Stream<Item = Bytes> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    let Upgrade::WebSocket(mut upgrade) = upgrade else {
+    let Upgrade::WebSocket(mut socket) = upgrade else {
         return Err(ApiError::BadRequest("a log is carried by WebSocket alone".into()));
     };
-    let protocol = upgrade.choose(&[BINARY, BASE64], BINARY)?;
-    Ok(upgrade.switch(server, move |socket| carry(socket, protocol, stream)))
+    let protocol = socket.choose(&[BINARY, BASE64], BINARY)?;
+    // Somebody reads it, with pauses of hours.
+    let patience = server.api().timings().stream_idle.0;
+    Ok(socket.switch(server, move |socket| {
+        let (sink, inward) = socket.split();
+        upgrade::send_to(sink, inward, messages(protocol, stream), patience)
+    }))
 }
 
-async fn carry(socket: WebSocket, protocol: &str, stream: impl Stream<Item = Bytes>) {
-    let message = |bytes: Bytes| {
-        if protocol == BASE64 {
-            Message::Text(Utf8Bytes::from(STANDARD.encode(bytes)))
-        } else {
-            Message::Binary(bytes)
-        }
-    };
-    let (mut sink, mut inward) = socket.split();
-    let outbound = async {
-        // As Kubernetes: an empty message tells that the log begins, before there is any.
-        let mut stream = std::pin::pin!(stream);
-        let mut next = Some(Bytes::new());
-        while let Some(bytes) = next {
-            if sink.send(message(bytes)).await.is_err() {
-                return;
-            }
-            next = stream.next().await;
-        }
-        let _ = sink.send(upgrade::normal_close()).await;
-    };
-    // The client has nothing to say but that it leaves.
-    let inbound = async { while let Some(Ok(_)) = inward.next().await {} };
-    tokio::select! {
-        () = outbound => {}
-        () = inbound => {}
-    }
+fn messages(protocol: &str, stream: impl Stream<Item = Bytes>) -> impl Stream<Item = Message> {
+    let is_text = protocol == BASE64;
+    // As Kubernetes: an empty message tells that the log begins, before there is any.
+    let stream = futures::stream::iter([Bytes::new()]).chain(stream);
+    stream.map(move |bytes| {
+        if is_text { Message::Text(Utf8Bytes::from(STANDARD.encode(bytes))) } else { Message::Binary(bytes) }
+    })
 }

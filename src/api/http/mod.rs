@@ -95,6 +95,7 @@ use request_info::RequestInfo;
 use respond::Answer;
 use response_format::{ResponseFormat, not_allowed};
 pub use tls::serve_tls;
+pub use watch::error_event as watch_error_event;
 
 /// What every request needs.
 #[derive(Clone)]

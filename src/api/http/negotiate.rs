@@ -180,6 +180,9 @@ mod tests {
             (all, "application/json;as=Table;v=v2", None),
             (all, "application/vnd.kubernetes.protobuf,application/json", protobuf(Form::Object)),
             (all, "application/json,application/vnd.kubernetes.protobuf", json(Form::Object)),
+            // As Kubernetes, for which it is the last choice and no refusal.
+            (all, "application/json;q=0", json(Form::Object)),
+            (all, "application/json;q=0,application/vnd.kubernetes.protobuf;q=0.1", protobuf(Form::Object)),
             (all, &format!("application/vnd.kubernetes.protobuf,{table}"), protobuf(Form::Object)),
             (all, &table.replace("json", "vnd.kubernetes.protobuf"), json(Form::Object)),
             (custom, "application/vnd.kubernetes.protobuf,application/json", json(Form::Object)),

@@ -137,7 +137,7 @@ async fn list_answer(
     let namespace = target.namespace.as_deref();
     let page = server.inner.pages.page(server.api(), target.served, namespace, &wanted.query).await?;
     let revision = page.revision;
-    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)?))
+    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted).await?))
 }
 
 async fn create(
@@ -274,12 +274,14 @@ async fn delete_collection(
     let options = with_default_propagation(&*strategy, options, &wanted.warnings);
     let (kind, namespace) = (target.kind(), target.namespace.as_deref());
     let delete = || server.api().delete_collection(kind, namespace, &selection, &options);
-    let deleted = server.in_turn(target, &[Operation::Delete], delete).await?;
+    // What is selected by more than names is selected by what the request would be shown of it.
+    let (operations, converts) = ([Operation::Delete], !selection.is_of_names());
+    let deleted = server.in_turn_converting(target, &operations, converts, delete).await?;
     let revision = server.api().revision();
     server.api().durable(revision).await?;
     let objects = server.api().in_version(deleted, target.served, Source::Fresh).await?;
     let page = list::Page { revision, objects, next: None, remaining: 0 };
-    collection::answer(server, target.served, page, wanted)
+    collection::answer(server, target.served, page, wanted).await
 }
 
 async fn change_scale(

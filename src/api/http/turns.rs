@@ -1,11 +1,18 @@
 //! Requests that webhooks are asked about, or convert objects for, wait for their turn before they begin, so that a webhook
-//! that hangs holds a bounded number of threads, and no other request.
+//! that hangs holds a bounded number of threads, and no request that asks none. Those that one definition's converter is
+//! asked about have a share of the turns, so that it holds up no other kind's.
+
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
 use super::Server;
 use super::request::ResourceTarget;
 use crate::ApiError;
-use crate::admission::{Operation, webhooks_may_be_asked};
+use crate::admission::{Operation, may_be_asked, webhooks_may_be_asked};
 use crate::context::{self, PATIENCE};
+use crate::kinds::Conversion;
 use object::{Kind, Subresource};
 
 /// Requests that may wait for webhooks at once; the next ones wait for them without a thread. Each takes a thread of the
@@ -13,35 +20,61 @@ use object::{Kind, Subresource};
 pub(super) const MAX_TURNS: usize = 64;
 
 impl Server {
-    /// Does what a request asks, in its turn where webhooks may be asked about it.
+    /// Does what a request asks, in its turn where webhooks may be asked about it, or convert what it writes.
     pub(super) async fn in_turn<T>(
         &self,
         target: &ResourceTarget,
         operations: &[Operation],
         answer: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let below = target.subresource.map_or("", Subresource::path);
-        self.in_turn_below((target.kind(), below), operations, answer).await
+        // What is deleted goes as it is stored.
+        self.in_turn_converting(target, operations, operations != [Operation::Delete], answer).await
     }
 
-    /// As [`Server::in_turn`], of a kind and what is below it.
+    /// As [`Server::in_turn`], where the caller says whether objects are converted whoever else is asked.
+    pub(super) async fn in_turn_converting<T>(
+        &self,
+        target: &ResourceTarget,
+        operations: &[Operation],
+        converts: bool,
+        answer: impl FnOnce() -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let (api, kind) = (self.api(), target.kind());
+        let below = target.subresource.map_or("", Subresource::path);
+        // What is configured is shown objects in versions of its own choice.
+        let definition = (converts || may_be_asked(api, operations, kind, below))
+            .then(|| api.kinds().definition(kind).cloned())
+            .flatten();
+        let begun = Instant::now();
+        let conversion = definition.as_ref().map(|definition| &definition.conversion);
+        let Some(Conversion::Webhook(webhook)) = conversion else {
+            return self.in_turn_below((kind, below), operations, answer).await;
+        };
+        let _share = turn(&webhook.write_turns, PATIENCE).await?;
+        let _turn = turn(&self.inner.turns, PATIENCE.saturating_sub(begun.elapsed())).await?;
+        context::of_request(answer)
+    }
+
+    /// As [`Server::in_turn`], of a kind that nobody converts and what is below it.
     pub(super) async fn in_turn_below<T>(
         &self,
         (kind, below): (Kind, &str),
         operations: &[Operation],
         answer: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let waits = webhooks_may_be_asked(self.api(), operations, kind, below)
-            || self.api().kinds().is_converted(kind);
-        let _turn = if waits {
-            let turn = tokio::time::timeout(PATIENCE, self.inner.turns.acquire()).await;
-            let late = |_| ApiError::Timeout("request did not complete within requested timeout".into());
-            turn.map_err(late)?.ok()
+        let _turn = if webhooks_may_be_asked(self.api(), operations, kind, below) {
+            turn(&self.inner.turns, PATIENCE).await?
         } else {
             None
         };
         context::of_request(answer)
     }
+}
+
+async fn turn(turns: &Semaphore, patience: Duration) -> Result<Option<SemaphorePermit<'_>>, ApiError> {
+    let late = |_| ApiError::Timeout("request did not complete within requested timeout".into());
+    // They are never closed.
+    Ok(tokio::time::timeout(patience, turns.acquire()).await.map_err(late)?.ok())
 }
 
 #[cfg(test)]

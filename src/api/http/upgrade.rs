@@ -1,11 +1,13 @@
 //! Turning an HTTP request into a stream: which protocol a client asks for, and the answer that switches.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{FromRequestParts, Request};
 use axum::response::Response;
 use bytes::Bytes;
-use futures::{SinkExt, StreamExt};
+use futures::{Sink, SinkExt, Stream, StreamExt};
 use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::upgrade::OnUpgrade;
@@ -206,6 +208,29 @@ pub(super) fn normal_close() -> Message {
     Message::Close(Some(CloseFrame { code: close_code::NORMAL, reason: Utf8Bytes::default() }))
 }
 
+/// Sends messages, and that they end, to a client that has nothing to say but that it leaves. One that does not take a
+/// message in time is left.
+pub(super) async fn send_to<E>(
+    mut sink: impl Sink<Message> + Unpin,
+    mut inward: impl Stream<Item = Result<Message, E>> + Unpin,
+    messages: impl Stream<Item = Message>,
+    patience: Duration,
+) {
+    let outbound = async {
+        let mut messages = std::pin::pin!(messages.chain(futures::stream::iter([normal_close()])));
+        while let Some(message) = messages.next().await {
+            if !matches!(tokio::time::timeout(patience, sink.send(message)).await, Ok(Ok(()))) {
+                return;
+            }
+        }
+    };
+    let inbound = async { while let Some(Ok(_)) = inward.next().await {} };
+    tokio::select! {
+        () = outbound => {}
+        () = inbound => {}
+    }
+}
+
 /// The messages of a WebSocket as one stream of bytes each way.
 pub(super) fn byte_stream(socket: WebSocket) -> impl AsyncRead + AsyncWrite + Send {
     let (sink, stream) = socket.split();
@@ -224,6 +249,23 @@ pub(super) fn byte_stream(socket: WebSocket) -> impl AsyncRead + AsyncWrite + Se
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As a client whose window is full: a watch of it stayed for hours.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_no_message_is_left_api_19_rel_13() {
+        let events = || futures::stream::iter(["a", "b", "c"]).map(Message::from);
+        let (sink, taken) = futures::channel::mpsc::channel(0);
+        let inward = || futures::stream::pending::<Result<Message, std::convert::Infallible>>();
+        let sending = send_to(sink, inward(), events(), Duration::from_mins(1));
+        let ended = tokio::time::timeout(Duration::from_hours(1), sending).await;
+        assert!(ended.is_ok(), "it waits for a client that does not read");
+        drop(taken);
+        let (sink, taken) = futures::channel::mpsc::channel(0);
+        let sending = send_to(sink, inward(), events(), Duration::from_mins(1));
+        let ((), taken) = tokio::join!(sending, taken.collect::<Vec<_>>());
+        assert_eq!(taken.len(), 4);
+        assert!(matches!(taken[3], Message::Close(_)));
+    }
 
     /// API-FOUND 6: the client's favourite is spoken, not the one that sorts first.
     #[test]

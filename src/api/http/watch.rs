@@ -135,6 +135,14 @@ fn put_error(out: &mut Pieces, media: Media, error: &ApiError) {
     put_value(out, media, "ERROR", &status);
 }
 
+/// The event that ends a watch with an error, as an answer of this type has it.
+pub fn error_event(content_type: &str, error: &ApiError) -> Bytes {
+    let is_json = content_type.starts_with(Media::Json.content_type(true));
+    let mut out = Pieces::default();
+    put_error(&mut out, if is_json { Media::Json } else { Media::Protobuf }, error);
+    out.next().unwrap_or_default()
+}
+
 fn expired(error: &Expired) -> ApiError {
     ApiError::Expired(error.to_string())
 }

@@ -1,12 +1,10 @@
 //! A watch over WebSocket, for browsers: each event is a message, text where it is JSON.
 
-use std::pin::pin;
-
 use axum::body::Body;
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use axum::extract::ws::{Message, Utf8Bytes};
 use axum::response::Response;
 use bytes::{Buf, Bytes, BytesMut};
-use futures::{SinkExt, Stream, StreamExt};
+use futures::{Stream, StreamExt};
 use http::header::CONTENT_TYPE;
 
 use super::Server;
@@ -26,11 +24,16 @@ enum Framing {
 }
 
 impl Framing {
-    /// Takes the first event that is there whole.
-    fn next(self, buffered: &mut BytesMut) -> Option<Bytes> {
+    /// Takes the first event that is there whole. Where none is, the next search begins behind what was searched.
+    fn next(self, buffered: &mut BytesMut, searched: &mut usize) -> Option<Bytes> {
         match self {
             Self::Lines => {
-                let end = buffered.iter().position(|byte| *byte == b'\n')?;
+                let end = buffered[*searched..].iter().position(|byte| *byte == b'\n');
+                let Some(end) = end.map(|end| *searched + end) else {
+                    *searched = buffered.len();
+                    return None;
+                };
+                *searched = 0;
                 let line = buffered.split_to(end).freeze();
                 buffered.advance(1);
                 Some(line)
@@ -65,39 +68,25 @@ pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Resu
     let framing = if is_json { Framing::Lines } else { Framing::Lengths };
     // As Kubernetes: there is one way to send events, whatever a client calls it.
     socket.choose_any(|protocol| !is_token(protocol));
-    let response = socket.switch(server, move |socket| carry(socket, framing, body));
+    let patience = server.api().timings().http_request.0;
+    let messages = events(framing, body).map(move |event| framing.message(event));
+    let response = socket.switch(server, move |socket| {
+        let (sink, inward) = socket.split();
+        upgrade::send_to(sink, inward, messages, patience)
+    });
     Ok(match parts.extensions.get::<Shown>() {
         Some(shown) => Shown::up_to(shown.0, response),
         None => response,
     })
 }
 
-async fn carry(socket: WebSocket, framing: Framing, body: Body) {
-    let (mut sink, mut inward) = socket.split();
-    let outbound = async {
-        let mut events = pin!(events(framing, body));
-        while let Some(event) = events.next().await {
-            if sink.send(framing.message(event)).await.is_err() {
-                return;
-            }
-        }
-        let _ = sink.send(upgrade::normal_close()).await;
-    };
-    // The client has nothing to say but that it leaves.
-    let inbound = async { while let Some(Ok(_)) = inward.next().await {} };
-    tokio::select! {
-        () = outbound => {}
-        () = inbound => {}
-    }
-}
-
 /// The events of a body, one by one.
 fn events(framing: Framing, body: Body) -> impl Stream<Item = Bytes> {
-    let state = (body.into_data_stream(), BytesMut::new());
-    futures::stream::unfold(state, move |(mut pieces, mut buffered)| async move {
+    let state = (body.into_data_stream(), BytesMut::new(), 0);
+    futures::stream::unfold(state, move |(mut pieces, mut buffered, mut searched)| async move {
         loop {
-            if let Some(event) = framing.next(&mut buffered) {
-                return Some((event, (pieces, buffered)));
+            if let Some(event) = framing.next(&mut buffered, &mut searched) {
+                return Some((event, (pieces, buffered, searched)));
             }
             buffered.extend_from_slice(&pieces.next().await?.ok()?);
         }
@@ -127,6 +116,25 @@ mod tests {
                 let found: Vec<Bytes> = events(framing, body).collect().await;
                 assert_eq!(found, expected, "{framing:?} in pieces of {size}");
             }
+        }
+    }
+
+    /// Each piece of a long event was searched again with every piece that came.
+    #[test]
+    fn no_byte_is_searched_twice_for_the_end_of_an_event_api_19() {
+        let (mut buffered, mut searched) = (BytesMut::new(), 0);
+        for _ in 0..3 {
+            buffered.extend_from_slice(b"long");
+            assert_eq!(Framing::Lines.next(&mut buffered, &mut searched), None);
+            assert_eq!(searched, buffered.len());
+        }
+        buffered.extend_from_slice(b"\n\nc\n");
+        for expected in ["longlonglong", "", "c"] {
+            assert_eq!(
+                Framing::Lines.next(&mut buffered, &mut searched).as_deref(),
+                Some(expected.as_bytes())
+            );
+            assert_eq!(searched, 0);
         }
     }
 }

@@ -7,8 +7,9 @@ use tokio::sync::Semaphore;
 
 use crate::webhook_client::{ServiceTarget, Target};
 
-/// Calls for reads that one definition may have under way; the next ones wait without a thread. What each holds is bounded
-/// (`conversion`).
+/// Calls for reads that one definition may have under way, and as many writes; the next ones wait without a thread. What
+/// each holds is bounded (`conversion`). Of writes it is a share of what the server lets wait (`http::turns`), so that one
+/// definition's converter that hangs stops the writes of no other.
 const MAX_TURNS: usize = 8;
 
 /// How objects get from one version to another.
@@ -25,8 +26,10 @@ pub(crate) struct ConversionWebhook {
     pub(crate) target: Result<Target, String>,
     /// The forms of a review that it reads, the one it likes best first.
     pub(crate) review_versions: Vec<String>,
-    /// Of those who wait without a thread.
+    /// Of reads, which wait for it without a thread.
     pub(crate) turns: Semaphore,
+    /// Of writes, each of which holds one.
+    pub(crate) write_turns: Semaphore,
 }
 
 impl Conversion {
@@ -55,6 +58,7 @@ impl ConversionWebhook {
                 .map(|webhook| webhook.conversion_review_versions.clone())
                 .unwrap_or_default(),
             turns: Semaphore::new(MAX_TURNS),
+            write_turns: Semaphore::new(MAX_TURNS),
         }
     }
 }

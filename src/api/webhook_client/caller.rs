@@ -13,6 +13,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::client::TOO_LATE;
+
 /// Actors of this process that may wait for webhooks at once. Each holds a thread of the pool that also stands in for the
 /// workers (tokio has 512), and there may be thousands of kubelets. Requests are held before they get here, and wait in
 /// turn (`http::turns`).
@@ -32,6 +34,10 @@ pub(crate) enum Waits {
 
 /// What is said of all calls where none can be made.
 const NO_THREAD: &str = "no thread for calls of webhooks could be started";
+
+/// What is said of a call that took too long where the only thread waited for it.
+const ONE_THREAD: &str = " (the only thread of the runtime waited for the answer, so no task of that runtime could give it: \
+                          serve the webhook on another one, or use #[tokio::test(flavor = \"multi_thread\")])";
 
 /// Calls webhooks.
 pub(crate) struct Caller {
@@ -60,9 +66,16 @@ impl Caller {
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, String>> + Send + 'static,
-    ) -> Result<T, String> {
-        let Some(runtime) = self.runtime.get_or_init(start) else { return Err(NO_THREAD.into()) };
-        AbortOnDropHandle::new(runtime.spawn(call)).await.unwrap_or_else(|error| Err(error.to_string()))
+    ) -> (Result<T, String>, Duration) {
+        let Some(runtime) = self.runtime.get_or_init(start) else {
+            return (Err(NO_THREAD.into()), Duration::ZERO);
+        };
+        let timed = async {
+            let begun = Instant::now();
+            (call.await, begun.elapsed())
+        };
+        let asked = AbortOnDropHandle::new(runtime.spawn(timed));
+        asked.await.unwrap_or_else(|error| (Err(error.to_string()), Duration::ZERO))
     }
 
     /// Does all of these at once and waits for them; how long that took.
@@ -96,12 +109,20 @@ impl Caller {
         });
         drop(waiting);
         let wait = || answered.recv().unwrap_or_default();
-        match Handle::try_current() {
-            Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
-                tokio::task::block_in_place(wait)
+        match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
+            // A test's: a webhook that it serves itself has no thread to answer on.
+            Ok(_) => {
+                let (mut answers, time) = wait();
+                for why in answers.iter_mut().filter_map(|answer| answer.as_mut().err()) {
+                    if why.ends_with(TOO_LATE) {
+                        why.push_str(ONE_THREAD);
+                    }
+                }
+                (answers, time)
             }
-            // A runtime of one thread is a test's, and outside of one there is nobody else to hold up.
-            _ => wait(),
+            // There is nobody else to hold up.
+            Err(_) => wait(),
         }
     }
 }
@@ -124,6 +145,26 @@ mod tests {
         assert_eq!(caller.wait_for(Waits::Request, call()).0, [Ok(())]);
         drop(all);
         assert_eq!(caller.wait_for(Waits::Actor, call()).0, [Ok(())]);
+    }
+
+    /// What a test sees whose webhook is served by its own thread.
+    #[tokio::test]
+    async fn a_call_that_its_own_thread_cannot_answer_says_so_api_16_api_20() {
+        let caller = Caller::default();
+        let failing = |why: &str| {
+            let why = why.to_string();
+            async { Err::<(), _>(why) }
+        };
+        let calls = move || vec![failing("Post \"u\": context deadline exceeded"), failing("EOF")];
+        let (answers, _) = caller.wait_for(Waits::Request, calls());
+        let told = answers[0].as_ref().unwrap_err();
+        assert!(told.starts_with("Post \"u\": context deadline exceeded (the only thread"), "{told}");
+        assert_eq!(answers[1], Err("EOF".into()));
+        let elsewhere = tokio::task::spawn_blocking(move || {
+            let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+            runtime.block_on(async { caller.wait_for(Waits::Request, calls()).0 })
+        });
+        assert_eq!(elsewhere.await.unwrap()[0], Err("Post \"u\": context deadline exceeded".into()));
     }
 
     /// A panic in a call is that call's failure.

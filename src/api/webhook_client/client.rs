@@ -24,6 +24,14 @@ const MAX_COMPLAINT_BYTES: usize = 1024;
 const MAX_IDLE: usize = 4;
 /// And for how long: Go's default.
 const IDLE: Duration = Duration::from_secs(90);
+/// A connection of HTTP/2 on which nothing has come for so long is asked for a sign of life: Kubernetes' default. Calls
+/// share one, so that of a peer that has vanished without a word each would otherwise wait in vain.
+const SILENCE: Duration = Duration::from_secs(30);
+/// And has so long to give it: Kubernetes' default.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// What is said of a call whose time is over.
+pub(super) const TOO_LATE: &str = "context deadline exceeded";
 
 /// A client of one webhook.
 #[derive(Clone)]
@@ -46,6 +54,10 @@ impl WebhookClient {
             .pool_max_idle_per_host(MAX_IDLE)
             .pool_idle_timeout(IDLE)
             .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .http2_keep_alive_interval(SILENCE)
+            .http2_keep_alive_timeout(SIGN_OF_LIFE)
+            .http2_keep_alive_while_idle(true)
             .build(connector);
         Ok(Self { http, uri, peer })
     }
@@ -81,7 +93,7 @@ impl WebhookClient {
         };
         match tokio::time::timeout(timeout, answered).await {
             Ok(answered) => answered,
-            Err(_) => Err(failed("context deadline exceeded".into())),
+            Err(_) => Err(failed(TOO_LATE.into())),
         }
     }
 }
@@ -117,5 +129,100 @@ fn told(error: &ClientError) -> String {
     match innermost.downcast_ref::<hyper::Error>() {
         Some(error) if error.is_incomplete_message() => "EOF".into(),
         _ => innermost.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::net::SocketAddr;
+
+    use hyper::service::service_fn;
+    use rcgen::{CertificateParams, KeyPair, SanType};
+    use rustls::pki_types::PrivateKeyDer;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_rustls::TlsAcceptor;
+    use tokio_util::sync::CancellationToken;
+
+    use hyper_util::rt::TokioIo;
+
+    use super::*;
+
+    /// A server that answers "yes" over HTTP/2; its certificate.
+    async fn server() -> (SocketAddr, Vec<u8>) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.subject_alt_names.push(SanType::IpAddress([127, 0, 0, 1].into()));
+        let certificate = params.self_signed(&key).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+            )
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let acceptor = TlsAcceptor::from(Arc::new(config));
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let stream = acceptor.accept(stream).await.unwrap();
+                    let service = service_fn(async |_| {
+                        Ok::<_, Infallible>(http::Response::new(Full::new(Bytes::from_static(b"yes"))))
+                    });
+                    let server = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        (address, certificate.pem().into_bytes())
+    }
+
+    /// A way to a server. What it carries when it is cut is lost, and neither end hears of that.
+    async fn wire(to: SocketAddr, cut: CancellationToken) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let cut = cut.clone();
+                tokio::spawn(async move {
+                    let mut far = TcpStream::connect(to).await.unwrap();
+                    let carried = tokio::io::copy_bidirectional(&mut near, &mut far);
+                    if cut.is_cancelled() {
+                        let _ = carried.await;
+                    } else if cut.run_until_cancelled(carried).await.is_none() {
+                        std::future::pending::<()>().await;
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    /// Each call went to a connection that nobody answered on, and ended with its time. Time stands still, and jumps, only
+    /// where nothing comes over the wire.
+    #[tokio::test]
+    async fn a_connection_whose_peer_has_vanished_is_left_api_16() {
+        let (server, certificate) = server().await;
+        let cut = CancellationToken::new();
+        let address = wire(server, cut.clone()).await;
+        let client =
+            WebhookClient::new(format!("https://{address}/").parse().unwrap(), &certificate).unwrap();
+        let call = async || client.clone().post(Bytes::new(), Duration::from_secs(10), 1024).await;
+        assert_eq!(call().await.as_deref(), Ok(&b"yes"[..]));
+        cut.cancel();
+        // Connections that are made from now on are carried again.
+        tokio::time::pause();
+        let told = call().await.unwrap_err();
+        assert!(told.ends_with(TOO_LATE), "{told}");
+        tokio::time::sleep(SILENCE + SIGN_OF_LIFE).await;
+        tokio::time::resume();
+        assert_eq!(call().await.as_deref(), Ok(&b"yes"[..]));
     }
 }

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use http::Method;
 use serde_json::{Value, json};
 
-use super::{V1, V2, answer, by, converted, define, get, honest, merge, post, site, sites, stored};
+use super::{
+    V1, V2, answer, ask, by, converted, converter, define, get, honest, merge, post, site, sites, stored,
+};
 use crate::http::Face;
 use crate::webhooks::server::{Reply, Webhook};
 
@@ -142,6 +145,42 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
     assert_eq!((status, face.api.count(kind)), (500, 1), "what cannot be converted is not stored");
 }
 
+/// What a converter says may be as long as its answer, and is told to every watcher and to the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_long_complaint_the_beginning_is_told_api_14() {
+    type LongLie = fn(&mut Value, &str);
+    let long = "é".repeat(1024 * 1024);
+    let lies: [(&str, LongLie); 5] = [
+        ("failed: éé", |a, long| {
+            a["response"]["result"] = json!({"status": "Failed", "message": long});
+        }),
+        ("failed: response.result.status was 'éé", |a, long| {
+            a["response"]["result"] = json!({"status": long});
+        }),
+        ("failed: expected response.uid=", |a, long| a["response"]["uid"] = json!(long)),
+        ("failed: expected webhook response of", |a, long| a["kind"] = json!(long)),
+        ("returned invalid object: invalid kind (expected Site, received éé", |a, long| {
+            a["response"]["convertedObjects"][0]["kind"] = json!(long);
+        }),
+    ];
+    for (expected, lie) in lies {
+        let told = long.clone();
+        let webhook = Webhook::start(move |_, review| {
+            let mut answer = honest(review);
+            lie(&mut answer, &told);
+            Reply::Json(answer)
+        });
+        let face = Face::new();
+        define(&face, &by(&webhook, "v1"));
+        post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
+        let (status, refused) = get(&face, V2).await;
+        let message = refused["message"].as_str().unwrap();
+        let begin = format!("conversion webhook for conv.test/v1, Kind=Site {expected}");
+        assert!(message.starts_with(&begin), "{}", message.chars().take(200).collect::<String>());
+        assert!(status == 500 && message.len() < 5000 && message.ends_with("..."), "{}", message.len());
+    }
+}
+
 /// Labels and annotations are a conversion's to change, and nothing else of the metadata.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_14() {
@@ -185,8 +224,8 @@ async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
         })
         .collect();
     let both = async {
-        // Of reads eight are under way, and of writes all that may hold a thread.
-        while webhook.seen().len() < 8 + 33 {
+        // Of reads eight are under way, and as many writes.
+        while webhook.seen().len() < 8 + 8 {
             tokio::task::yield_now().await;
         }
     };
@@ -197,5 +236,47 @@ async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
     webhook.let_go();
     for one in asked {
         assert_eq!(one.await.unwrap().0, 500, "what it says in the end is no conversion");
+    }
+}
+
+/// As many writes of one definition as the server lets wait for webhooks: another definition's are not behind them, nor are
+/// deletions, for which nobody is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_whose_converter_hangs_stops_no_other_ones_writes_api_14_api_16() {
+    let (hanging, working) = (Webhook::start(|_, _| Reply::Nothing), converter());
+    let face = Arc::new(Face::new());
+    define(&face, &by(&hanging, "v1"));
+    let mut towns = by(&working, "v1");
+    towns["names"] = json!({"plural": "towns", "kind": "Town"});
+    define(&face, &towns);
+    for name in ["a", "b", "c"] {
+        assert_eq!(post(&face, V1, &site("v1", name, &json!({"hostPort": "h:1"}))).await.0, 201);
+    }
+    let asked: Vec<_> = (0..80)
+        .map(|_| {
+            let face = face.clone();
+            let patch = json!({"spec": {"port": "2"}});
+            tokio::spawn(async move { merge(&face, &format!("{V2}/a"), &patch).await.0 })
+        })
+        .collect();
+    let all_hang = async {
+        while hanging.seen().len() < 8 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_mins(1), all_hang).await.expect("they are asked");
+    let mut town = site("v2", "t", &json!({"host": "h", "port": "1"}));
+    town["kind"] = json!("Town");
+    let (status, made) = post(&face, "/apis/conv.test/v2/namespaces/default/towns", &town).await;
+    assert_eq!(status, 201, "{made}");
+    for path in [format!("{V1}/b"), format!("{V1}?fieldSelector=metadata.name%3Dc")] {
+        let (status, gone) = ask(&face, Method::DELETE, &path, "application/json", &Value::Null).await;
+        assert_eq!(status, 200, "{gone}");
+    }
+    assert!(asked.iter().all(|one| !one.is_finished()), "somebody has waited for them");
+    assert_eq!(hanging.seen().len(), 8);
+    hanging.let_go();
+    for one in asked {
+        assert_eq!(one.await.unwrap(), 500);
     }
 }

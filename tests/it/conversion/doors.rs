@@ -236,6 +236,26 @@ async fn a_watch_tells_what_comes_before_one_that_cannot_be_converted_api_14() {
     }
 }
 
+/// The last that a watch tells of a kind whose definition has gone is still in the version that it was asked for. On one
+/// thread, so that the watch learns of both at once.
+#[tokio::test]
+async fn a_watch_keeps_its_version_when_the_definition_has_gone_api_4_api_14() {
+    let (webhook, face) = (converter(), Face::new());
+    let kind = define(&face, &by(&webhook, "v1"));
+    post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await;
+    let mut lines = Lines::of(&face, &format!("{V2}?watch=true")).await;
+    assert_eq!(lines.next().await.unwrap()["type"], "ADDED");
+    face.api.delete(kind, &Key::new("default", "a"), &DeleteOptions::default()).unwrap();
+    face.api.undefine(kind);
+    let last = lines.next().await.unwrap();
+    assert_eq!(
+        (&last["type"], &last["object"]["apiVersion"], &last["object"]["metadata"]["name"]),
+        (&json!("DELETED"), &json!("conv.test/v2"), &json!("a")),
+        "{last}"
+    );
+    assert_eq!(lines.next().await, None);
+}
+
 /// Garbage collection, the end of a namespace, quota and the like take objects as they are stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn actors_of_the_cluster_ask_no_webhook_api_14() {

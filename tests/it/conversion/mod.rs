@@ -4,6 +4,7 @@
 mod answers;
 mod command;
 mod doors;
+mod known;
 mod owners;
 mod storage;
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::TryStreamExt;
+use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
@@ -109,6 +110,43 @@ async fn watches_end_or_expire_when_a_test_wants_them_to_api_20_fault_1() {
             other => panic!("{other:?}"),
         }
         assert!(stream.try_next().await.unwrap().is_none());
+        assert_eq!(end(&cluster, &watched), 0);
+    }
+}
+
+/// As client-go watches built-in kinds.
+#[tokio::test(start_paused = true)]
+async fn watches_in_protobuf_end_or_expire_as_well_api_20_fault_1() {
+    let cluster = Cluster::start().await.unwrap();
+    let maps = maps(&cluster, "operator");
+    maps.create(&PostParams::default(), &map("m")).await.unwrap();
+    let client = cluster.client_with(&ClientOptions::new().user_agent("operator")).unwrap();
+    let watched = Requests::to("configmaps").from("operator").verb("watch");
+    for (expires, text) in [(false, "a"), (true, "b")] {
+        let version = maps.get("m").await.unwrap().metadata.resource_version.unwrap();
+        let path = format!("/api/v1/namespaces/default/configmaps?watch=true&resourceVersion={version}");
+        let request = http::Request::get(path)
+            .header("accept", "application/vnd.kubernetes.protobuf;stream=watch")
+            .body(kube::client::Body::empty())
+            .unwrap();
+        let mut events = client.send(request).await.unwrap().into_body();
+        let patch = Patch::Merge(json!({"data": {"text": text}}));
+        maps.patch("m", &PatchParams::default(), &patch).await.unwrap();
+        let event = events.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(event.windows(8).any(|part| part == b"MODIFIED"), "{event:?}");
+        assert_ne!(event.last(), Some(&b'\n'), "it does not look like a line");
+        let end = if expires { Cluster::expire_watches } else { Cluster::end_watches };
+        assert_eq!(end(&cluster, &watched), 1);
+        let next = tokio::time::timeout(Duration::from_secs(5), events.frame()).await;
+        let next = next.expect("it has ended");
+        assert_eq!(next.is_some(), expires);
+        if let Some(last) = next {
+            let last = last.unwrap().into_data().unwrap();
+            let length = u32::from_be_bytes(last[..4].try_into().unwrap()) as usize;
+            assert_eq!(last.len(), 4 + length);
+            assert!(last.windows(7).any(|part| part == b"Expired"), "{last:?}");
+            assert!(events.frame().await.is_none());
+        }
         assert_eq!(end(&cluster, &watched), 0);
     }
 }

@@ -6,7 +6,7 @@ mod bounds;
 use k8s_openapi::api::core::v1::{Container, LimitRange, LimitRangeItem, Pod};
 
 use super::Request;
-use crate::ApiError;
+use crate::{ApiError, Part};
 use object::owner::is_terminating;
 use object::quantity::ResourceList;
 use object::{Kind, Object, Shared};
@@ -31,7 +31,13 @@ pub(super) fn fill_in_defaults(request: &mut Request<'_>, object: &mut Object) -
 
 /// Refuses what asks for more or less than it may.
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
-    let concerned = matches!(object.kind(), Kind::Pod | Kind::PersistentVolumeClaim);
+    let concerned = match (object.kind(), request.old) {
+        // As Kubernetes: what a pod asks for changes by its resize alone, and what else changes of one that is there is no
+        // matter of a limit range that came later.
+        (Kind::Pod, Some(_)) => request.part == Part::Resize,
+        (Kind::Pod | Kind::PersistentVolumeClaim, _) => true,
+        _ => false,
+    };
     let same = request.old.is_some_and(|old| old.same_spec(object));
     if !concerned || same || is_terminating(object.meta()) {
         return Ok(());
@@ -105,4 +111,50 @@ fn add_missing(list: &mut Option<ResourceList>, defaults: &ResourceList) -> Vec<
         }
     }
     added
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{Api, ApiConfig, WriteOptions};
+    use object::Key;
+
+    #[test]
+    fn of_a_pod_that_is_there_its_resize_alone_is_judged_quo_1() {
+        let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let disabled_admission = vec!["ServiceAccount".to_string()];
+        let config = ApiConfig { disabled_admission, ..ApiConfig::default() };
+        let api = Api::new(store::Store::ephemeral(), clock, config);
+        let create = |kind, value: Value| {
+            api.create(Object::from_value(kind, value).unwrap(), &WriteOptions::default()).unwrap();
+        };
+        create(Kind::Namespace, json!({"metadata": {"name": "n"}}));
+        let resources = json!({"requests": {"memory": "2Gi"}, "limits": {"memory": "2Gi"}});
+        create(
+            Kind::Pod,
+            json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers":
+                [{"name": "c", "image": "nginx", "resources": resources}]}}),
+        );
+        create(
+            Kind::LimitRange,
+            json!({"metadata": {"name": "l", "namespace": "n"},
+                "spec": {"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]}}),
+        );
+        let change = |part, at: &str, to: Value| {
+            let changed = api.change(Kind::Pod, &Key::new("n", "p"), part, &WriteOptions::default(), |pod| {
+                let mut value = pod.to_value();
+                *value.pointer_mut(at).unwrap() = to.clone();
+                Ok(Object::from_value(Kind::Pod, value).unwrap())
+            });
+            changed.map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(change(Part::Main, "/spec/containers/0/image", json!("httpd")), Ok(()));
+        let more = json!({"requests": {"memory": "3Gi"}, "limits": {"memory": "3Gi"}});
+        assert_eq!(
+            change(Part::Resize, "/spec/containers/0/resources", more),
+            Err("pods \"p\" is forbidden: maximum memory usage per Container is 1Gi, but limit is 3Gi".into())
+        );
+    }
 }

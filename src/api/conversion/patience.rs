@@ -1,0 +1,65 @@
+//! How long a read waits for others in all: for its turns and for the calls that it makes, however many those are.
+
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+
+use super::too_late;
+use crate::{ApiError, context};
+
+/// What is left of the time that a request has.
+pub(super) struct Patience(Duration);
+
+impl Patience {
+    pub(super) fn of_request() -> Self {
+        Self(context::PATIENCE)
+    }
+
+    /// Waits for a turn, as long as there is time.
+    pub(super) async fn turn<'a>(
+        &mut self,
+        turns: &'a Semaphore,
+    ) -> Result<Option<SemaphorePermit<'a>>, ApiError> {
+        let begun = Instant::now();
+        let turn = tokio::time::timeout(self.0, turns.acquire()).await.map_err(|_| too_late())?;
+        self.waited(begun.elapsed());
+        // They are never closed.
+        Ok(turn.ok())
+    }
+
+    /// So long it has waited for something else.
+    pub(super) fn waited(&mut self, time: Duration) {
+        self.0 = self.0.saturating_sub(time);
+    }
+
+    /// How long it may still wait; an error when that is over.
+    pub(super) fn left(&self) -> Result<Duration, ApiError> {
+        if self.0.is_zero() { Err(too_late()) } else { Ok(self.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn all_that_a_read_waits_for_is_counted_together_api_14() {
+        let turns = Semaphore::new(1);
+        let mut patience = Patience::of_request();
+        let held_for = async |time| {
+            let _held = turns.acquire().await;
+            tokio::time::sleep(time).await;
+        };
+        let ((), turn) = tokio::join!(held_for(Duration::from_secs(25)), patience.turn(&turns));
+        drop(turn.unwrap());
+        patience.waited(Duration::from_secs(30));
+        assert_eq!(patience.left(), Ok(Duration::from_secs(5)));
+        let all = turns.acquire().await;
+        assert_eq!(patience.turn(&turns).await.map(|_| ()).map_err(|error| error.code()), Err(504));
+        drop(all);
+        assert!(patience.turn(&turns).await.is_ok(), "what is free is not waited for");
+        patience.waited(Duration::from_secs(5));
+        assert_eq!(patience.left().map_err(|error| error.code()), Err(504));
+    }
+}
