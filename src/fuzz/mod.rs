@@ -6,12 +6,15 @@
 //!
 //! A function panics when its property does not hold; what it is given is never an error by itself.
 
+mod applies;
 mod archives;
 mod dns;
+mod face;
 mod manifests;
 mod patches;
 mod protobuf;
 mod quantities;
+mod schemas;
 mod selectors;
 
 /// One target: its name, which is that of its program and of its directory of seeds, and its property.
@@ -21,6 +24,8 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 pub(crate) const TARGETS: &[Target] = &[
     ("request", api::http::fuzz::request),
     ("patch", patches::check),
+    ("apply", applies::check),
+    ("schema", schemas::check),
     ("protobuf", protobuf::check),
     ("selector", selectors::check),
     ("quantity", quantities::check),

@@ -1,16 +1,11 @@
 //! Telling the audit log of requests: as they come, once it is known who asks, and as they are answered.
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, USER_AGENT};
-use hyper::body::{Frame, SizeHint};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 
@@ -18,6 +13,7 @@ use super::body;
 use super::connection::{PeerAddress, Taken};
 use super::request_info::RequestInfo;
 use super::respond::AUDIT_ID;
+use super::tapped::tapped;
 use crate::ApiError;
 use crate::audit::{Asked, AuditLog, Came, On, Trail};
 use crate::authorization::Decision;
@@ -92,37 +88,6 @@ pub(super) fn answered(trail: &Trail, response: Response) -> Response {
     }
     let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     trail.answer_begins(media_type.unwrap_or_default(), body::value_of);
-    response.map(|inner| Body::new(Kept { inner, trail: trail.clone() }))
-}
-
-/// An answer that is kept as it is taken.
-struct Kept {
-    inner: Body,
-    trail: Trail,
-}
-
-impl hyper::body::Body for Kept {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(data) = frame.data_ref()
-        {
-            self.trail.answers(data);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
+    let trail = trail.clone();
+    response.map(|body| tapped(body, move |piece| trail.answers(piece)))
 }

@@ -2,23 +2,20 @@
 //!
 //! A request ends with the last of its answer, or with the session that it opened.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use hyper::body::{Body as _, Frame, SizeHint};
+use hyper::body::Body as _;
 use prometheus::IntGauge;
 
 use super::body;
 use super::query::Query;
 use super::request::{ResourceTarget, Review, Target};
+use super::tapped::tapped;
 use super::verdicts;
 use crate::Api;
 use crate::audit::Trail;
@@ -94,7 +91,11 @@ impl Measured {
             self.inner.bytes.store(bytes, Ordering::Relaxed);
             return response;
         }
-        response.map(|inner| Body::new(Counted { inner, of: self }))
+        response.map(|body| {
+            tapped(body, move |piece| {
+                self.inner.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            })
+        })
     }
 }
 
@@ -111,38 +112,6 @@ impl Drop for UnderWay {
             let bytes = self.bytes.load(Ordering::Relaxed);
             self.api.metrics().requests.answered(&self.labels, code, seconds, bytes);
         }
-    }
-}
-
-/// An answer that is made while it is taken.
-struct Counted {
-    inner: Body,
-    of: Measured,
-}
-
-impl hyper::body::Body for Counted {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(data) = frame.data_ref()
-        {
-            self.of.inner.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
 

@@ -55,6 +55,7 @@ mod shown;
 mod spdy;
 mod strict;
 pub(crate) mod table;
+mod tapped;
 #[cfg(test)]
 mod tests;
 mod tls;

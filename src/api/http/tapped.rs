@@ -1,0 +1,45 @@
+//! A body of which somebody else sees every piece as it is taken.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+
+/// A body, and who is shown its pieces; both end together.
+struct Tapped<F> {
+    inner: Body,
+    tap: F,
+}
+
+/// The body, whose pieces `tap` is shown.
+pub(super) fn tapped(inner: Body, tap: impl FnMut(&Bytes) + Send + Unpin + 'static) -> Body {
+    Body::new(Tapped { inner, tap })
+}
+
+impl<F: FnMut(&Bytes) + Unpin> hyper::body::Body for Tapped<F> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            (self.tap)(data);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,52 @@
+//! The API's HTTP face for what is asked of it by any bytes: no answer is a fault of its own.
+
+use api::http::{Credentials, Server, ServerConfig, Trusted};
+use api::{Api, ApiConfig};
+use axum::body::Body;
+use base::clock::Clock;
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use store::Store;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+/// A server whose state is in memory, with the namespace `default`.
+pub(super) struct Face {
+    pub(super) api: Api,
+    server: Server,
+    runtime: Runtime,
+}
+
+impl Face {
+    pub(super) fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime of this thread");
+        let api = Api::new(Store::ephemeral(), Clock::machine(), ApiConfig::default());
+        let credentials = Credentials::new("");
+        let server = Server::new(api.clone(), credentials, CancellationToken::new(), ServerConfig::default());
+        let face = Self { api, server, runtime };
+        let namespace = json!({"metadata": {"name": "default"}});
+        face.ask(Method::POST, "/api/v1/namespaces", "application/json", namespace.to_string().as_bytes());
+        face
+    }
+
+    /// Code and JSON of the answer.
+    pub(super) fn ask(&self, method: Method, path: &str, media_type: &str, body: &[u8]) -> (u16, Value) {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", media_type)
+            .body(Body::from(body.to_vec()))
+            .expect("the paths are of our own making");
+        request.extensions_mut().insert(Trusted);
+        let (code, body) = self.runtime.block_on(async {
+            let response = self.server.handle(request).await;
+            let code = response.status().as_u16();
+            (code, response.into_body().collect().await.map(http_body_util::Collected::to_bytes))
+        });
+        let body = body.ok().and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default();
+        assert!(code < 500, "{code}: {body}");
+        (code, body)
+    }
+}

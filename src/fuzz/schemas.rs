@@ -1,0 +1,47 @@
+//! Definitions and their objects: what a schema lets in is what it makes of it, once and for all.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::face::Face;
+
+const JSON: &str = "application/json";
+const THINGS: &str = "/apis/fuzz.test/v1/namespaces/default/things";
+
+/// A schema, and up to three objects of it, as JSON, divided by NULs.
+pub(super) fn check(bytes: &[u8]) {
+    let mut parts =
+        bytes.split(|byte| *byte == 0).take(4).map(|text| serde_json::from_slice::<Value>(text).ok());
+    let Some(Some(schema)) = parts.next() else { return };
+    let definition = json!({"metadata": {"name": "things.fuzz.test"}, "spec": {
+        "group": "fuzz.test", "scope": "Namespaced",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let face = Face::new();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (code, defined) = face.ask(Method::POST, definitions, JSON, definition.to_string().as_bytes());
+    if code != 201 {
+        return;
+    }
+    let spec = serde_json::from_value(defined["spec"].clone()).expect("it was answered as one");
+    face.api.define(&spec).expect("what is valid can be served");
+    for mut thing in parts.flatten().filter(Value::is_object) {
+        (thing["apiVersion"], thing["kind"]) = ("fuzz.test/v1".into(), "Thing".into());
+        thing["metadata"] = json!({"name": "x", "namespace": "default"});
+        let (code, made) = face.ask(Method::POST, THINGS, JSON, thing.to_string().as_bytes());
+        if code == 409 {
+            let one = format!("{THINGS}/x");
+            face.ask(Method::PUT, &one, JSON, thing.to_string().as_bytes());
+            continue;
+        }
+        if code != 201 {
+            continue;
+        }
+        // What was let in stays so, and is made into nothing else: defaults are there, and what is pruned is gone.
+        let one = format!("{THINGS}/x");
+        let (code, put) = face.ask(Method::PUT, &one, JSON, made.to_string().as_bytes());
+        assert_eq!((code, &put), (200, &made), "{schema}");
+        let (_, listed) = face.ask(Method::GET, THINGS, JSON, b"");
+        assert_eq!(listed["items"][0]["metadata"], made["metadata"]);
+    }
+}
