@@ -7,8 +7,10 @@ use parking_lot::Mutex;
 
 use crate::audit::Trail;
 
-/// No answer has room for more; see `http`'s limit of bytes.
+/// No answer has room for more of them together, each counted as what is told of it among many.
 const MAX_COLLECTED: usize = 4096;
+/// What is told of one among many; Kubernetes' `truncateItemRunes`.
+const TOLD_OF_MANY: usize = 256;
 
 /// Takes what the author of a write should hear besides the answer, and what is to be noted of it. By default nobody
 /// listens.
@@ -51,8 +53,16 @@ impl Warnings {
     pub(crate) fn extend(&self, warnings: impl IntoIterator<Item = String>) {
         let Some(collected) = &self.heard else { return };
         let mut collected = collected.lock();
-        for warning in warnings {
-            if collected.len() < MAX_COLLECTED && !collected.contains(&warning) {
+        let told = |warning: &String| warning.len().clamp(1, TOLD_OF_MANY);
+        let mut bytes: usize = collected.iter().map(told).sum();
+        for mut warning in warnings {
+            if bytes >= MAX_COLLECTED {
+                break;
+            }
+            // A webhook may say what it likes.
+            warning.truncate(warning.floor_char_boundary(MAX_COLLECTED));
+            if !collected.contains(&warning) {
+                bytes += told(&warning);
                 collected.push(warning);
             }
         }
@@ -66,5 +76,21 @@ impl Warnings {
     /// What was collected.
     pub(crate) fn take(&self) -> Vec<String> {
         self.heard.as_ref().map(|collected| std::mem::take(&mut *collected.lock())).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_answer_has_room_for_is_not_kept_api_16() {
+        let warnings = Warnings::heard();
+        warnings.extend((0..100_000).map(|i| format!("{i} {}", "é".repeat(10_000))));
+        let kept = warnings.take();
+        assert_eq!(kept.len(), MAX_COLLECTED / TOLD_OF_MANY);
+        assert!(kept.iter().all(|one| (MAX_COLLECTED - 1..=MAX_COLLECTED).contains(&one.len())));
+        warnings.extend((0..100_000).map(|_| String::new()).chain(["said".into(), "said".into()]));
+        assert_eq!(warnings.take(), ["", "said"]);
     }
 }

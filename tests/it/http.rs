@@ -55,7 +55,15 @@ impl Face {
     }
 
     fn configured(token: &str, config: ServerConfig, timings: Timings) -> Self {
-        let api_config = ApiConfig { timings, ..ApiConfig::default() };
+        Self::whole(token, config, ApiConfig { timings, ..ApiConfig::default() })
+    }
+
+    /// A server of an API that is configured so.
+    pub(crate) fn of(api_config: ApiConfig) -> Self {
+        Self::whole("secret", ServerConfig::default(), api_config)
+    }
+
+    fn whole(token: &str, config: ServerConfig, api_config: ApiConfig) -> Self {
         let api = Api::new(Store::ephemeral(), Clock::machine(), api_config);
         let server = Server::new(api.clone(), Credentials::new(token), CancellationToken::new(), config);
         let namespace = serde_json::json!({"metadata": {"name": "default"}});

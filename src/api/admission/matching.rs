@@ -155,6 +155,16 @@ impl Selectors {
         namespace
     }
 
+    /// Whether something in this namespace could be selected.
+    pub(crate) fn may_select(&self, api: &Api, namespace: &str) -> bool {
+        if self.namespace.is_everything() || namespace.is_empty() {
+            return true;
+        }
+        // Where it is not there that is to be said.
+        let namespace = api.get(Kind::Namespace, &Key::new("", namespace));
+        namespace.map_or(true, |namespace| self.namespace.matches(namespace.meta().labels.as_ref()))
+    }
+
     fn has_namespace(&self, api: &Api, asked: &Attributes<'_>) -> Result<bool, ApiError> {
         // What belongs to the cluster and is no namespace is never exempt.
         if self.namespace.is_everything() || (asked.namespace.is_empty() && !asked.is_of_namespace()) {

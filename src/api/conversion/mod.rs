@@ -21,7 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition, Structural};
-use crate::webhook_client::Waits;
+use crate::webhook_client::{Call, Waits, complaint};
 use crate::{Api, ApiError, context};
 pub(crate) use cache::Cache;
 use object::{Object, ServedKind, split_api_version};
@@ -36,10 +36,6 @@ const MAX_CALL_OBJECTS: usize = 500;
 const MAX_CALL_BYTES: usize = 1024 * 1024;
 /// What converted objects may take together: what a call carries, with an object of the largest size, several times over.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
-
-/// Of what a webhook says went wrong, or of what is wrong with its answer, so much is passed on: to clients, watches and
-/// the log.
-const MAX_COMPLAINT_BYTES: usize = 4 * 1024;
 
 /// Where a conversion may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +117,8 @@ impl Api {
             };
             let answer = match work.call(self, webhook, &review, timeout) {
                 Ok(call) => {
-                    let (mut answers, time) = self.inner.caller.wait_for(who, vec![call]);
+                    let (mut answers, time) =
+                        self.inner.caller.wait_for(who, vec![Call { of: webhook.party.clone(), call }]);
                     context::waited(time);
                     answers.pop().unwrap_or_else(|| Err("the call was given up".into()))
                 }
@@ -311,12 +308,8 @@ impl Work {
         let Review { uid, places } = review;
         let asked = places.first().map(|place| self.objects[*place].clone());
         let asked = asked.map(|o| format!("{}, Kind={}", o.api_version(), o.kind().info().name));
-        let failed = |mut what: String| {
-            if what.len() > MAX_COMPLAINT_BYTES {
-                what.truncate(what.floor_char_boundary(MAX_COMPLAINT_BYTES));
-                what.push_str("...");
-            }
-            let asked = asked.as_deref().unwrap_or_default();
+        let failed = |what: String| {
+            let (asked, what) = (asked.as_deref().unwrap_or_default(), complaint(what));
             ApiError::Failure(format!("conversion webhook for {asked} {what}"))
         };
         let read =

@@ -49,6 +49,7 @@ mod resource;
 mod respond;
 mod response_format;
 mod review;
+mod seated;
 mod sent;
 mod sessions;
 mod shown;
@@ -76,7 +77,6 @@ use axum::response::Response;
 use http::Method;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
@@ -84,6 +84,7 @@ use crate::audit::{AuditLog, Trail};
 use crate::authorization::Decision;
 pub use crate::certificates::{CertificateAuthority, TlsError};
 use crate::identity::User;
+use crate::webhook_client::Turns;
 pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
@@ -117,7 +118,7 @@ struct Inner {
     /// Long requests (watches, logs) end when the server stops.
     stopping: CancellationToken,
     /// Of requests that webhooks are asked about.
-    turns: Semaphore,
+    turns: Turns,
     config: ServerConfig,
     load: Arc<Load>,
     started: Timestamp,
@@ -142,7 +143,7 @@ impl Server {
     ) -> Self {
         let (load, started) = (Arc::new(Load::new(config.limits)), api.clock().now());
         let (pages, documents) = (list::Pages::default(), Mutex::new((0, openapi::built_in().clone())));
-        let turns = Semaphore::new(turns::MAX_TURNS);
+        let turns = Turns::new(turns::MAX_TURNS);
         let inner = Inner { api, credentials, pages, documents, stopping, turns, config, load, started };
         Self { inner: Arc::new(inner), interceptor: None, audit: None }
     }
@@ -313,7 +314,7 @@ impl Server {
         wanted.user = Some(user.clone());
         let target = target?;
         // Given back when the answer is begun: how fast a client takes it is its own affair.
-        let _seat = match self.seats(&request, &user, &target, wanted)? {
+        let seat = match self.seats(&request, &user, &target, wanted)? {
             Some((info, seats)) => {
                 let (flow, seat) = self.api().flows().enter(self.api(), &info.by(&user), seats).await?;
                 wanted.flow = flow;
@@ -321,6 +322,17 @@ impl Server {
             }
             None => None,
         };
+        seated::seated(user.clone(), seat, self.answer_seated(request, target, &user, wanted)).await
+    }
+
+    /// Answers whoever may ask this.
+    async fn answer_seated(
+        &self,
+        request: Request,
+        target: Target,
+        user: &User,
+        wanted: &mut ResponseFormat,
+    ) -> Result<Response, ApiError> {
         if let Target::Resource(target) = &target {
             wanted.served = Some(target.served);
         }
@@ -349,7 +361,7 @@ impl Server {
                 }
                 Ok(Answer::warn(answer?, deprecation.as_slice()))
             }
-            Target::Review(review) => review::answer(self, &review, &user, request).await,
+            Target::Review(review) => review::answer(self, &review, user, request).await,
             Target::Bindings { namespace } => match *request.method() {
                 Method::POST => resource::bind(self, &namespace, None, request, wanted).await,
                 _ => Err(not_allowed()),
@@ -359,7 +371,7 @@ impl Server {
             Target::Document => documents::answer(self, &request, wanted),
             // Elsewhere: most requests need no room for it.
             Target::Aggregated(of) => {
-                Box::pin(aggregated::answer(self, &of, request, &wanted.query, &user)).await
+                Box::pin(aggregated::answer(self, &of, request, &wanted.query, user)).await
             }
         }
     }

@@ -325,7 +325,7 @@ async fn evict(
     let inner = eviction.as_ref().and_then(|eviction| eviction.get("deleteOptions")).cloned();
     let options = write_options::of_delete(inner, wanted)?;
     let evict = || server.api().evict_by(key, eviction.as_ref(), &options);
-    server.in_turn_below((Kind::Pod, "eviction"), &[Operation::Create], evict).await?;
+    server.in_turn_below((Kind::Pod, "eviction"), key, &[Operation::Create], evict).await?;
     server.api().durable(server.api().revision()).await?;
     Answer::outcome(StatusCode::CREATED, done(201))
 }
@@ -353,7 +353,7 @@ pub(super) async fn bind(
     let pod = Key::new(namespace, name);
     let options = write_options::of_write(wanted)?;
     let bind = || server.api().bind_to(&pod, binding, &options);
-    let bound = server.in_turn_below((Kind::Pod, "binding"), &[Operation::Create], bind).await?;
+    let bound = server.in_turn_below((Kind::Pod, "binding"), &pod, &[Operation::Create], bind).await?;
     server.settle(bound.object(), &options).await?;
     Answer::outcome(StatusCode::CREATED, done(201))
 }
@@ -388,7 +388,7 @@ async fn issue_token(
         Ok(issued)
     };
     let below = (Kind::ServiceAccount, "token");
-    let issued = server.in_turn_below(below, &[Operation::Create], issue).await?;
+    let issued = server.in_turn_below(below, account, &[Operation::Create], issue).await?;
     Answer::json(StatusCode::CREATED, &issued)
 }
 
@@ -416,7 +416,8 @@ async fn finalize(
     };
     let api = server.api();
     let change = || api.change_through("finalize", Kind::Namespace, key, Part::System, &options, edit);
-    let stored = server.in_turn_below((Kind::Namespace, "finalize"), &[Operation::Update], change).await?;
+    let stored =
+        server.in_turn_below((Kind::Namespace, "finalize"), key, &[Operation::Update], change).await?;
     server.settle(&stored, &WriteOptions::default()).await?;
     answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored).await
 }

@@ -1,19 +1,15 @@
 //! Requests that webhooks are asked about, or convert objects for, wait for their turn before they begin, so that a webhook
-//! that hangs holds a bounded number of threads, and no request that asks none. Those that one definition's converter is
-//! asked about have a share of the turns, so that it holds up no other kind's.
+//! that hangs holds a bounded number of threads, and no request that asks none. One configuration's webhooks and one
+//! definition's converter have a share of the turns, so that they hold up nobody who asks others (`webhook_client::turns`).
 
-use std::time::Duration;
-
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::Instant;
-
-use super::Server;
 use super::request::ResourceTarget;
+use super::{Server, seated};
 use crate::ApiError;
-use crate::admission::{Operation, may_be_asked, webhooks_may_be_asked};
+use crate::admission::{Operation, may_be_asked, webhook_parties};
 use crate::context::{self, PATIENCE};
 use crate::kinds::Conversion;
-use object::{Kind, Subresource};
+use crate::webhook_client::Party;
+use object::{Key, Kind, Subresource};
 
 /// Requests that may wait for webhooks at once; the next ones wait for them without a thread. Each takes a thread of the
 /// pool that stands in for the workers, of which tokio has 512, and that files and actors need as well.
@@ -41,44 +37,49 @@ impl Server {
     ) -> Result<T, ApiError> {
         let (api, kind) = (self.api(), target.kind());
         let below = target.subresource.map_or("", Subresource::path);
+        let namespace = target.namespace.as_deref().unwrap_or_default();
+        let mut parties = webhook_parties(api, operations, (kind, below), namespace);
         // What is configured is shown objects in versions of its own choice.
         let definition = (converts || may_be_asked(api, operations, kind, below))
             .then(|| api.kinds().definition(kind).cloned())
             .flatten();
-        let begun = Instant::now();
-        let conversion = definition.as_ref().map(|definition| &definition.conversion);
-        let Some(Conversion::Webhook(webhook)) = conversion else {
-            return self.in_turn_below((kind, below), operations, answer).await;
-        };
-        let _share = turn(&webhook.write_turns, PATIENCE).await?;
-        let _turn = turn(&self.inner.turns, PATIENCE.saturating_sub(begun.elapsed())).await?;
-        context::of_request(answer)
+        if let Some(Conversion::Webhook(webhook)) = definition.as_ref().map(|one| &one.conversion) {
+            parties.push(webhook.party.clone());
+        }
+        self.in_turn_with(parties, answer).await
     }
 
-    /// As [`Server::in_turn`], of a kind that nobody converts and what is below it.
+    /// As [`Server::in_turn`], of what is below an object of a kind that nobody converts.
     pub(super) async fn in_turn_below<T>(
         &self,
-        (kind, below): (Kind, &str),
+        below: (Kind, &str),
+        key: &Key,
         operations: &[Operation],
         answer: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let _turn = if webhooks_may_be_asked(self.api(), operations, kind, below) {
-            turn(&self.inner.turns, PATIENCE).await?
-        } else {
-            None
-        };
-        context::of_request(answer)
+        let parties = webhook_parties(self.api(), operations, below, key.namespace.as_str());
+        self.in_turn_with(parties, answer).await
     }
-}
 
-async fn turn(turns: &Semaphore, patience: Duration) -> Result<Option<SemaphorePermit<'_>>, ApiError> {
-    let late = |_| ApiError::Timeout("request did not complete within requested timeout".into());
-    // They are never closed.
-    Ok(tokio::time::timeout(patience, turns.acquire()).await.map_err(late)?.ok())
+    async fn in_turn_with<T>(
+        &self,
+        parties: Vec<Party>,
+        answer: impl FnOnce() -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        if parties.is_empty() {
+            return context::of_request(answer);
+        }
+        let user = seated::leave();
+        let user = user.as_ref().map_or("", |user| user.name.as_str());
+        let turn = self.inner.turns.begin(user, parties, PATIENCE).await?;
+        turn.hold(|| context::of_request(answer))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
     use tokio_util::sync::CancellationToken;
 
@@ -98,8 +99,13 @@ mod tests {
         api.create(configuration, &WriteOptions::default()).unwrap();
         let credentials = Credentials::new("secret");
         let server = Server::new(api, credentials, CancellationToken::new(), ServerConfig::default());
-        let create = async |kind| server.in_turn_below((kind, ""), &[Operation::Create], || Ok("done")).await;
-        let all = server.inner.turns.acquire_many(u32::try_from(MAX_TURNS).unwrap()).await.unwrap();
+        let key = Key::new("default", "p");
+        let create =
+            async |kind| server.in_turn_below((kind, ""), &key, &[Operation::Create], || Ok("done")).await;
+        let mut all = Vec::new();
+        for _ in 0..MAX_TURNS {
+            all.push(server.inner.turns.begin("", Vec::new(), Duration::ZERO).await.unwrap());
+        }
         assert_eq!(create(Kind::Pod).await.map_err(|error| error.code()), Err(504));
         assert_eq!(create(Kind::Secret).await, Ok("done"), "nobody is asked about it");
         drop(all);

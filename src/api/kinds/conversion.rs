@@ -5,11 +5,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use tokio::sync::Semaphore;
 
-use crate::webhook_client::{ServiceTarget, Target};
+use crate::webhook_client::{Party, ServiceTarget, Target};
 
 /// Calls for reads that one definition may have under way, and as many writes; the next ones wait without a thread. What
-/// each holds is bounded (`conversion`). Of writes it is a share of what the server lets wait (`http::turns`), so that one
-/// definition's converter that hangs stops the writes of no other.
+/// each holds is bounded (`conversion`).
 const MAX_TURNS: usize = 8;
 
 /// How objects get from one version to another.
@@ -28,21 +27,24 @@ pub(crate) struct ConversionWebhook {
     pub(crate) review_versions: Vec<String>,
     /// Of reads, which wait for it without a thread.
     pub(crate) turns: Semaphore,
-    /// Of writes, each of which holds one.
-    pub(crate) write_turns: Semaphore,
+    /// As whom writes wait for it, in their turn (`http::turns`).
+    pub(crate) party: Party,
 }
 
 impl Conversion {
-    pub(super) fn of(conversion: Option<&CustomResourceConversion>) -> Self {
+    /// Of the definition of this name.
+    pub(super) fn of(definition: &str, conversion: Option<&CustomResourceConversion>) -> Self {
         match conversion.filter(|conversion| conversion.strategy == "Webhook") {
-            Some(conversion) => Self::Webhook(Box::new(ConversionWebhook::of(conversion.webhook.as_ref()))),
+            Some(conversion) => {
+                Self::Webhook(Box::new(ConversionWebhook::of(definition, conversion.webhook.as_ref())))
+            }
             None => Self::None,
         }
     }
 }
 
 impl ConversionWebhook {
-    fn of(webhook: Option<&WebhookConversion>) -> Self {
+    fn of(definition: &str, webhook: Option<&WebhookConversion>) -> Self {
         let config = webhook.and_then(|webhook| webhook.client_config.as_ref());
         let service = config.and_then(|config| config.service.as_ref()).map(|service| ServiceTarget {
             namespace: service.namespace.clone(),
@@ -58,7 +60,7 @@ impl ConversionWebhook {
                 .map(|webhook| webhook.conversion_review_versions.clone())
                 .unwrap_or_default(),
             turns: Semaphore::new(MAX_TURNS),
-            write_turns: Semaphore::new(MAX_TURNS),
+            party: Party::new(format!("definition/{definition}"), MAX_TURNS),
         }
     }
 }

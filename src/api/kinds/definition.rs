@@ -105,7 +105,7 @@ impl Definition {
                 .map(|version| version_of(kind, version))
                 .collect::<Result<_, _>>()?,
             storage,
-            conversion: Conversion::of(spec.conversion.as_ref()),
+            conversion: Conversion::of(&format!("{}.{}", names.plural, spec.group), spec.conversion.as_ref()),
             is_terminating: false,
         })
     }

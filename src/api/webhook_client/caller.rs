@@ -3,22 +3,25 @@
 //! on there too, for which nobody waits but who asks.
 
 use std::future::Future;
-use std::sync::OnceLock;
 use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::client::TOO_LATE;
+use super::turns::{Party, Place, Turns, ask_in_turn};
 
 /// Actors of this process that may wait for webhooks at once. Each holds a thread of the pool that also stands in for the
 /// workers (tokio has 512), and there may be thousands of kubelets. Requests are held before they get here, and wait in
-/// turn (`http::turns`).
+/// turn (`http::turns`). With one party there may be as many as of requests.
 const MAX_WAITING_ACTORS: usize = 64;
+
+/// Who waits longer keeps no places with parties that it would ask afterwards.
+const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// What is said of a call that is one too many.
 const TOO_MANY: &str = "too many calls of webhooks are under way";
@@ -43,12 +46,18 @@ const ONE_THREAD: &str = " (the only thread of the runtime waited for the answer
 pub(crate) struct Caller {
     /// Made for the first call.
     runtime: OnceLock<Option<Runtime>>,
-    actors: Semaphore,
+    actors: Turns,
+}
+
+/// A call of a party.
+pub(crate) struct Call<F> {
+    pub(crate) of: Party,
+    pub(crate) call: F,
 }
 
 impl Default for Caller {
     fn default() -> Self {
-        Self { runtime: OnceLock::new(), actors: Semaphore::new(MAX_WAITING_ACTORS) }
+        Self { runtime: OnceLock::new(), actors: Turns::new(MAX_WAITING_ACTORS) }
     }
 }
 
@@ -82,23 +91,51 @@ impl Caller {
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         who: Waits,
-        calls: Vec<impl Future<Output = Result<T, String>> + Send + 'static>,
+        calls: Vec<Call<impl Future<Output = Result<T, String>> + Send + 'static>>,
     ) -> (Vec<Result<T, String>>, Duration) {
         let refused = |why: &str| (calls.iter().map(|_| Err(why.to_string())).collect(), Duration::ZERO);
-        let _turn = match who {
-            Waits::Request => None,
-            Waits::Actor => match self.actors.try_acquire() {
-                Ok(turn) => Some(turn),
-                Err(_) => return refused(TOO_MANY),
-            },
-        };
         let Some(runtime) = self.runtime.get_or_init(start) else {
             return refused(NO_THREAD);
         };
+        let mut parties: Vec<Party> = Vec::new();
+        for call in &calls {
+            if !parties.contains(&call.of) {
+                parties.push(call.of.clone());
+            }
+        }
+        let (_turn, (places, reserved)) = match who {
+            Waits::Request => (None, ask_in_turn(&parties)),
+            Waits::Actor => match self.actors.try_begin("") {
+                Some(turn) => {
+                    let places = parties.iter().filter_map(|party| turn.try_ask(party)).collect();
+                    (Some(turn), (places, None))
+                }
+                None => return refused(TOO_MANY),
+            },
+        };
+        // Left when the last call of a party has been answered.
+        let places: Vec<Arc<Place>> = places.into_iter().map(Arc::new).collect();
+        let mut placed = Vec::with_capacity(calls.len());
+        for Call { of, call } in calls {
+            let place = places.iter().find(|place| place.party() == &of).cloned();
+            let is_refused = who == Waits::Actor && place.is_none();
+            placed.push(async move {
+                let _place = place;
+                if is_refused { Err(TOO_MANY.to_string()) } else { call.await }
+            });
+        }
+        drop(places);
         let (answer, answered) = mpsc::sync_channel(1);
         let waiting = runtime.spawn(async move {
             let begun = Instant::now();
-            let calls: Vec<JoinHandle<_>> = calls.into_iter().map(tokio::spawn).collect();
+            let calls: Vec<JoinHandle<_>> = placed.into_iter().map(tokio::spawn).collect();
+            let _later = reserved.map(|reserved| {
+                let leaves = async move {
+                    tokio::time::sleep(LONG_WAIT).await;
+                    reserved.leave();
+                };
+                AbortOnDropHandle::new(tokio::spawn(leaves))
+            });
             let mut answers = Vec::with_capacity(calls.len());
             for call in calls {
                 // It ends by itself: each call has a time-out.
@@ -134,17 +171,29 @@ fn start() -> Option<Runtime> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
     use super::*;
+
+    fn call<F>(call: F) -> Call<F> {
+        Call { of: Party::new("p", MAX_WAITING_ACTORS), call }
+    }
 
     #[test]
     fn an_actor_too_many_is_refused_at_once_and_a_request_is_not_api_16() {
         let caller = Caller::default();
-        let call = || vec![async { Ok::<_, String>(()) }];
-        let all = caller.actors.try_acquire_many(u32::try_from(MAX_WAITING_ACTORS).unwrap()).unwrap();
-        assert_eq!(caller.wait_for(Waits::Actor, call()).0, [Err(TOO_MANY.to_string())]);
-        assert_eq!(caller.wait_for(Waits::Request, call()).0, [Ok(())]);
+        let done = || vec![call(async { Ok::<_, String>(()) })];
+        let all: Vec<_> = (0..MAX_WAITING_ACTORS).filter_map(|_| caller.actors.try_begin("")).collect();
+        assert_eq!(caller.wait_for(Waits::Actor, done()).0, [Err(TOO_MANY.to_string())]);
+        assert_eq!(caller.wait_for(Waits::Request, done()).0, [Ok(())]);
         drop(all);
-        assert_eq!(caller.wait_for(Waits::Actor, call()).0, [Ok(())]);
+        assert_eq!(caller.wait_for(Waits::Actor, done()).0, [Ok(())]);
+        // One party that hangs with others' calls refuses its own.
+        let turn = caller.actors.try_begin("").unwrap();
+        let hangs = Party::new("hangs", 1);
+        let _place = turn.try_ask(&hangs);
+        let both = vec![Call { of: hangs, call: ready(Ok(())) }, call(ready(Ok(())))];
+        assert_eq!(caller.wait_for(Waits::Actor, both).0, [Err(TOO_MANY.to_string()), Ok(())]);
     }
 
     /// What a test sees whose webhook is served by its own thread.
@@ -155,7 +204,8 @@ mod tests {
             let why = why.to_string();
             async { Err::<(), _>(why) }
         };
-        let calls = move || vec![failing("Post \"u\": context deadline exceeded"), failing("EOF")];
+        let calls =
+            move || vec![call(failing("Post \"u\": context deadline exceeded")), call(failing("EOF"))];
         let (answers, _) = caller.wait_for(Waits::Request, calls());
         let told = answers[0].as_ref().unwrap_err();
         assert!(told.starts_with("Post \"u\": context deadline exceeded (the only thread"), "{told}");
@@ -171,9 +221,11 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_call_that_panics_is_one_that_failed_api_16() {
         let caller = Caller::default();
-        let calls = [true, false].map(|panics| async move {
-            assert!(!panics, "on purpose");
-            Ok::<_, String>(())
+        let calls = [true, false].map(|panics| {
+            call(async move {
+                assert!(!panics, "on purpose");
+                Ok::<_, String>(())
+            })
         });
         let (answers, _) = caller.wait_for(Waits::Actor, calls.into());
         assert!(matches!(&answers[..], [Err(_), Ok(())]), "{answers:?}");

@@ -3,9 +3,11 @@
 
 mod caller;
 mod client;
+mod complaint;
 mod connector;
 mod exchange;
 mod tls;
+mod turns;
 
 use std::time::Duration;
 
@@ -18,10 +20,12 @@ use crate::{Api, endpoints};
 use base::quote::quote;
 use object::Key;
 
-pub(crate) use caller::{Caller, Waits};
+pub(crate) use caller::{Call, Caller, Waits};
+pub(crate) use complaint::{complaint, first_complaints};
 pub(crate) use connector::{Peer, connect};
 pub(crate) use exchange::exchange;
 pub(crate) use tls::{Trust, config};
+pub(crate) use turns::{Party, Turns};
 
 /// The port of a webhook's service that names none.
 const DEFAULT_PORT: i32 = 443;

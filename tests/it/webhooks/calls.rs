@@ -10,7 +10,8 @@ use super::{GROUP, MAPS, MUTATING, VALIDATING, configure, hook, map, post, told}
 use crate::controllers::cluster::{Cluster, NO_NODES};
 use crate::http::{Face, OWNER};
 use k8s_openapi::api::apps::v1::ReplicaSet;
-use podium::api::WriteOptions;
+use podium::api::{ApiConfig, WriteOptions};
+use podium::object::config::Limits;
 use podium::object::{Kind, Object};
 
 /// A sidecar is put into the pods that a ReplicaSet makes: actors of this process pass webhooks as all others do. What the
@@ -397,10 +398,17 @@ async fn a_namespace_may_go_while_a_webhook_is_asked_api_16() {
 /// A webhook that hangs holds a bounded number of requests, each of its own kind; all others are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
-    const AT_ONCE: usize = 64;
-    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    const AT_ONCE: usize = 16;
+    let (webhook, works) =
+        (Webhook::start(|_, _| Reply::Nothing), Webhook::start(|_, r| Reply::Json(allowed(r))));
     let face = std::sync::Arc::new(Face::new());
     configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
+    // It is asked about the same, and about others'.
+    let rules = json!([{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
+        "resources": ["configmaps", "services", "secrets"]}]);
+    let both = [hook("w.made.test", &works.client_config("/"), &json!({ "rules": rules }))];
+    configure(&face, VALIDATING, "d", &both).await;
+    configure(&face, MUTATING, "d", &both).await;
     let writers: Vec<_> = (0..200)
         .map(|i| {
             let face = face.clone();
@@ -428,4 +436,47 @@ async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
         assert_eq!(tokio::time::timeout(patience, writer).await.unwrap().unwrap(), 201);
     }
     assert_eq!(webhook.seen().len(), 200);
+}
+
+/// Who waits for a webhook has no seat: what the webhook asks of the API meanwhile, of the same level, is answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_for_a_webhook_keeps_nobody_from_a_seat_api_16() {
+    let webhook = Webhook::start(|_, _| Reply::Nothing);
+    let api_config = ApiConfig {
+        limits: Limits { requests_in_flight: Some(1), ..Limits::default() },
+        ..ApiConfig::default()
+    };
+    let face = std::sync::Arc::new(Face::of(api_config));
+    face.api.reconcile_flow_control().unwrap();
+    let everything = json!({"metadata": {"name": "all"},
+        "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]});
+    let bound = json!({"metadata": {"name": "all"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "all"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "someone"}]});
+    for (kind, body) in [("clusterroles", everything), ("clusterrolebindings", bound)] {
+        let made = post(&face, &format!("/apis/rbac.authorization.k8s.io/v1/{kind}"), &body).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+    }
+    configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
+    let someone = [OWNER, ("impersonate-user", "someone")];
+    let writers: Vec<_> = (0..30)
+        .map(|i| {
+            let face = face.clone();
+            let body = map(&format!("m{i}")).to_string();
+            tokio::spawn(async move { face.ask(Method::POST, MAPS, &someone, &body).await.status.as_u16() })
+        })
+        .collect();
+    let asked = async {
+        while webhook.seen().len() < 16 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), asked).await.expect("they wait for it");
+    let answered = face.ask(Method::GET, MAPS, &someone, "").await;
+    assert_eq!(answered.status, 200, "{}", answered.body);
+    assert!(writers.iter().all(|writer| !writer.is_finished()));
+    webhook.let_go();
+    for writer in writers {
+        assert_eq!(writer.await.unwrap(), 201);
+    }
 }

@@ -16,13 +16,16 @@ use crate::admission::judged::Judged;
 use crate::admission::matching::{Rules, Selectors};
 use crate::kinds::match_conditions::Conditions;
 use crate::validate::{FieldErrors, Path};
-use crate::webhook_client::{ServiceTarget, Target};
+use crate::webhook_client::{Party, ServiceTarget, Target};
 use crate::{Api, ApiError};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
 
 /// Kubernetes' default.
 const TIMEOUT_SECONDS: i32 = 10;
+/// Requests that may wait for the webhooks of one configuration at once: a quarter of all (`http::turns`), so that
+/// one that hangs leaves turns to those who ask others.
+const MAX_REQUESTS: usize = 16;
 /// A review's answer may be so long: no object that a patch could be of is longer.
 const MAX_ANSWER_BYTES: usize = 3 * 1024 * 1024;
 
@@ -31,6 +34,8 @@ pub(super) struct Webhook {
     pub(super) name: String,
     /// The name of the configuration that it stands in.
     pub(super) configuration: String,
+    /// As whom it is waited for: all webhooks of its configuration are one.
+    pub(super) party: Party,
     rules: Rules,
     selectors: Selectors,
     conditions: Conditions,
@@ -47,6 +52,7 @@ pub(super) struct Webhook {
 
 /// Of either sort.
 struct Given<'a> {
+    kind: &'static str,
     configuration: &'a str,
     name: &'a str,
     rules: Option<&'a Vec<RuleWithOperations>>,
@@ -65,6 +71,7 @@ struct Given<'a> {
 macro_rules! given {
     ($in:expr, $of:expr, $reinvocation:expr) => {
         Webhook::new(&Given {
+            kind: $in.kind().info().plural,
             configuration: $in.name(),
             name: &$of.name,
             rules: $of.rules.as_ref(),
@@ -99,6 +106,7 @@ impl Webhook {
         Self {
             name: given.name.into(),
             configuration: given.configuration.into(),
+            party: Party::new(format!("{}/{}", given.kind, given.configuration), MAX_REQUESTS),
             rules: Rules::new(given.rules, given.match_policy),
             selectors: Selectors::new(given.namespace_selector, given.object_selector),
             // What is wrong with one is its outcome.
@@ -120,6 +128,11 @@ impl Webhook {
     /// Whether it could be asked about such a request.
     pub(super) fn may_match(&self, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
         self.rules.may_match(operations, kind, subresource)
+    }
+
+    /// Whether it could be asked about what is in a namespace.
+    pub(super) fn may_select(&self, api: &Api, namespace: &str) -> bool {
+        self.selectors.may_select(api, namespace)
     }
 
     /// The version in which it is to be asked about a request; none when it is not.

@@ -23,7 +23,7 @@ use super::configurations::{Compiled, Configurations};
 use super::draft::{Draft, Rounds};
 use crate::metrics::{WebhookCall, WebhookOutcome};
 use crate::patch::{PatchType, apply_patch_value};
-use crate::webhook_client::Waits;
+use crate::webhook_client::{Call, Party, Waits, complaint};
 use crate::{Api, ApiError, context};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
@@ -88,6 +88,28 @@ pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subr
         .any(|configured| each(configured).any(|(_, hook)| hook.may_match(operations, kind, subresource)))
 }
 
+/// Whose webhooks could be asked about such a request, in a namespace (empty: of the cluster, or a namespace itself).
+pub(crate) fn parties(
+    api: &Api,
+    operations: &[Operation],
+    (kind, subresource): (Kind, &str),
+    namespace: &str,
+) -> Vec<Party> {
+    let webhooks = &api.inner.webhooks;
+    let mut parties = Vec::new();
+    for configured in [webhooks.mutating(api), webhooks.validating(api)] {
+        for (_, hook) in each(&configured) {
+            if hook.may_match(operations, kind, subresource)
+                && !parties.contains(&hook.party)
+                && hook.may_select(api, namespace)
+            {
+                parties.push(hook.party.clone());
+            }
+        }
+    }
+    parties
+}
+
 /// Asks the mutating webhooks in turn.
 pub(super) fn mutate(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiError> {
     let configured = api.inner.webhooks.mutating(api);
@@ -127,13 +149,15 @@ fn mutate_by(
     else {
         return Ok(false);
     };
-    let internal = |why: String| ApiError::Internal(why);
+    let internal = |why: String| ApiError::Internal(complaint(why));
     let patch = answer.patch.map(|patch| serde_json::from_slice(&patch)).transpose();
     let patch: Option<Value> = patch.map_err(|error| internal(error.to_string()))?;
     let Some(patch) = patch.filter(|patch| patch.as_array().is_none_or(|steps| !steps.is_empty())) else {
         note::mutated(&asked, hook, at, None);
         return Ok(false);
     };
+    // What becomes of it is judged again; this is what has to be looked through until then.
+    crate::rules::check_parts(&patch)?;
     let value = asked.object.value(api, matched)?;
     if value.is_null() {
         let name = quote(&hook.name);
@@ -202,11 +226,12 @@ fn ask(
         match hook.call(api, request, patience) {
             Ok(call) => {
                 let clock = api.clock().clone();
-                calls.push(async move {
+                let call = async move {
                     let begun = clock.monotonic();
                     let answered = call.await;
                     Ok((answered, clock.monotonic().saturating_sub(begun)))
-                });
+                };
+                calls.push(Call { of: hook.party.clone(), call });
                 begun.push(Ok(uid));
             }
             Err(why) => begun.push(Err(why)),
@@ -258,7 +283,7 @@ fn judge(
     let mut answer = match heard.answer {
         Ok(answer) => answer,
         Err(why) => {
-            let failure = format!("failed calling webhook {}: {why}", quote(&hook.name));
+            let failure = format!("failed calling webhook {}: {}", quote(&hook.name), complaint(why));
             if hook.ignores_failure {
                 told(WebhookOutcome::Ignored);
                 note::ignored(asked, hook, at);

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusCause};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ApiError;
+use crate::webhook_client::{complaint, first_complaints};
 use base::quote::quote;
 
 const KIND: &str = "AdmissionReview";
@@ -153,7 +154,7 @@ pub(super) fn read(version: Version, sort: Sort, uid: &str, body: &[u8]) -> Resu
 /// A refusal in Kubernetes' words.
 pub(super) fn denied(webhook: &str, status: Status) -> ApiError {
     let by = format!("admission webhook {} denied the request", quote(webhook));
-    let text = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let text = |text: Option<String>| text.filter(|text| !text.is_empty()).map(complaint);
     let reason = text(status.reason);
     let message = match (text(status.message), &reason) {
         (Some(message), _) => format!("{by}: {message}"),
@@ -161,7 +162,21 @@ pub(super) fn denied(webhook: &str, status: Status) -> ApiError {
         (None, None) => format!("{by} without explanation"),
     };
     let code = status.code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
-    let details = status.details.and_then(|details| serde_json::to_value(details).ok()).map(Box::new);
+    let mut details = status.details;
+    if let Some(details) = &mut details {
+        for text in [&mut details.name, &mut details.group, &mut details.kind, &mut details.uid] {
+            *text = text.take().map(complaint);
+        }
+        let length = |cause: &StatusCause| {
+            [&cause.field, &cause.message, &cause.reason]
+                .iter()
+                .filter_map(|text| text.as_ref())
+                .map(String::len)
+                .sum()
+        };
+        details.causes = details.causes.take().map(|causes| first_complaints(causes, length));
+    }
+    let details = details.and_then(|details| serde_json::to_value(details).ok()).map(Box::new);
     ApiError::Denied { code: code.unwrap_or(400), reason: reason.unwrap_or_default(), message, details }
 }
 
@@ -252,5 +267,20 @@ mod tests {
         assert_eq!(denied(json!({"code": 200, "reason": "NotToday"})).2, format!("{by}: NotToday"));
         assert_eq!(denied(json!({"code": 200})).0, 400);
         assert_eq!(denied(json!({"code": 99_999})).0, 400);
+    }
+
+    #[test]
+    fn of_a_denial_so_much_is_passed_on_api_16() {
+        let long = "no! ".repeat(100_000);
+        let causes: Vec<_> =
+            (0..1_000).map(|i| json!({"field": format!("spec.f{i}"), "message": "not so"})).collect();
+        let status = json!({"message": long, "reason": long, "details": {"name": long, "causes": causes}});
+        let error = denied("a.b.c", serde_json::from_value(status).unwrap());
+        assert!(error.to_string().len() < 5_000 && error.to_string().ends_with("..."));
+        assert!(error.reason().len() < 5_000);
+        let ApiError::Denied { details: Some(details), .. } = &error else { panic!("{error:?}") };
+        let causes = details["causes"].as_array().unwrap();
+        assert!((100..999).contains(&causes.len()) && details.to_string().len() < 40_000);
+        assert_eq!(causes[0], json!({"field": "spec.f0", "message": "not so"}));
     }
 }

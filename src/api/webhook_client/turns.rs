@@ -1,0 +1,381 @@
+//! Turns of those who wait for other people's servers, each of whom holds a thread meanwhile: so many at once, and of those
+//! so many for one server's sake, so that one that hangs keeps nobody waiting who asks others.
+//!
+//! Whoever begins has a place with each party that it may ask. It leaves the place when it has the answer; and while it
+//! waits long for one party, those with the parties that it would ask afterwards. Who then goes on is not held up again: it
+//! has its thread. So what waits for a party that hangs takes no place for long but there. Of those who wait to begin, the flow goes first that has the fewest turns; when too many wait, the flow with the
+//! most of them loses its youngest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::ApiError;
+
+/// How many may wait to begin. They hold no thread, but what their requests carry.
+const MAX_WAITING: usize = 600;
+
+tokio::task_local! {
+    static TURN: Turn;
+}
+
+/// Who is asked: the webhooks of one configuration, or one definition's converter.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Party {
+    name: Arc<str>,
+    /// So many may wait for it at once.
+    places: usize,
+}
+
+impl Party {
+    pub(crate) fn new(name: impl Into<Arc<str>>, places: usize) -> Self {
+        Self { name: name.into(), places }
+    }
+}
+
+/// The turns that there are; a handle to them.
+#[derive(Clone)]
+pub(crate) struct Turns(Arc<Mutex<State>>);
+
+struct State {
+    free: usize,
+    with: HashMap<Party, usize>,
+    /// Turns by the flow that has them.
+    flows: HashMap<Arc<str>, usize>,
+    /// In the order in which they came.
+    waiting: Vec<Waiter>,
+    next: u64,
+}
+
+struct Waiter {
+    ticket: u64,
+    flow: Arc<str>,
+    parties: Vec<Party>,
+    tell: oneshot::Sender<Turn>,
+}
+
+/// A turn; over when dropped.
+pub(crate) struct Turn {
+    turns: Turns,
+    flow: Arc<str>,
+    reserved: Reserved,
+}
+
+/// Places of a turn with parties that it has not asked; a handle to them.
+#[derive(Clone)]
+pub(super) struct Reserved {
+    turns: Turns,
+    parties: Arc<Mutex<Vec<Party>>>,
+}
+
+/// A place with a party whose answer is waited for; left when dropped.
+pub(crate) struct Place {
+    turns: Turns,
+    party: Party,
+}
+
+/// Who waits to begin, and leaves when dropped.
+struct Waiting<'a> {
+    turns: &'a Turns,
+    ticket: u64,
+}
+
+impl Turns {
+    /// So many in all.
+    pub(crate) fn new(total: usize) -> Self {
+        let (with, flows) = (HashMap::new(), HashMap::new());
+        Self(Arc::new(Mutex::new(State { free: total, with, flows, waiting: Vec::new(), next: 0 })))
+    }
+
+    /// A turn of somebody who may ask these parties, once there is one; an error when that takes longer than `patience`, or
+    /// too many wait.
+    pub(crate) async fn begin(
+        &self,
+        flow: &str,
+        parties: Vec<Party>,
+        patience: Duration,
+    ) -> Result<Turn, ApiError> {
+        let flow: Arc<str> = flow.into();
+        let (tell, told) = oneshot::channel();
+        let ticket = {
+            let mut state = self.0.lock();
+            if state.has_room(&parties) {
+                return Ok(state.start(self, flow, parties));
+            }
+            let ticket = state.next;
+            state.next += 1;
+            state.waiting.push(Waiter { ticket, flow, parties, tell });
+            state.shed();
+            ticket
+        };
+        let _waiting = Waiting { turns: self, ticket };
+        match tokio::time::timeout(patience, told).await {
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(_)) => Err(ApiError::TooManyRequests {
+                message: "Too many requests, please try again later.".into(),
+                causes: Vec::new(),
+                retry_after_seconds: 1,
+            }),
+            Err(_) => Err(ApiError::Timeout("request did not complete within requested timeout".into())),
+        }
+    }
+
+    /// A turn at once, if there is one, of somebody who then asks for a place with each party.
+    pub(crate) fn try_begin(&self, flow: &str) -> Option<Turn> {
+        let mut state = self.0.lock();
+        (state.free > 0).then(|| state.start(self, flow.into(), Vec::new()))
+    }
+
+    /// Changes what is taken, and lets those begin who can now.
+    fn release(&self, give_back: impl FnOnce(&mut State)) {
+        let begun = {
+            let mut state = self.0.lock();
+            give_back(&mut state);
+            state.begin_waiting(self)
+        };
+        for (tell, turn) in begun {
+            // One that has left in the meantime gives it back.
+            drop(tell.send(turn));
+        }
+    }
+}
+
+impl State {
+    fn has_room(&self, parties: &[Party]) -> bool {
+        self.free > 0 && parties.iter().all(|party| self.has_place(party))
+    }
+
+    fn has_place(&self, party: &Party) -> bool {
+        self.with.get(party).is_none_or(|with| *with < party.places)
+    }
+
+    fn start(&mut self, turns: &Turns, flow: Arc<str>, parties: Vec<Party>) -> Turn {
+        self.free -= 1;
+        *self.flows.entry(flow.clone()).or_default() += 1;
+        parties.iter().for_each(|party| self.enter(party));
+        Turn {
+            turns: turns.clone(),
+            flow,
+            reserved: Reserved { turns: turns.clone(), parties: Arc::new(Mutex::new(parties)) },
+        }
+    }
+
+    fn enter(&mut self, party: &Party) {
+        *self.with.entry(party.clone()).or_default() += 1;
+    }
+
+    fn leave(&mut self, party: &Party) {
+        less(&mut self.with, party);
+    }
+
+    fn begin_waiting(&mut self, turns: &Turns) -> Vec<(oneshot::Sender<Turn>, Turn)> {
+        let mut begun = Vec::new();
+        loop {
+            let can_begin = self.waiting.iter().enumerate().filter(|(_, one)| self.has_room(&one.parties));
+            let next = can_begin.min_by_key(|(i, one)| (self.flows.get(&one.flow).copied(), *i));
+            let Some(next) = next.map(|(i, _)| i) else { return begun };
+            let Waiter { flow, parties, tell, .. } = self.waiting.remove(next);
+            begun.push((tell, self.start(turns, flow, parties)));
+        }
+    }
+
+    /// Refuses one when too many wait.
+    fn shed(&mut self) {
+        if self.waiting.len() <= MAX_WAITING {
+            return;
+        }
+        let mut waiting: HashMap<&str, usize> = HashMap::new();
+        self.waiting.iter().for_each(|one| *waiting.entry(&one.flow).or_default() += 1);
+        let of_most = |one: &Waiter| waiting.get(&*one.flow).copied();
+        let loses = self.waiting.iter().enumerate().max_by_key(|(i, one)| (of_most(one), *i));
+        if let Some(loses) = loses.map(|(i, _)| i) {
+            self.waiting.remove(loses);
+        }
+    }
+}
+
+/// One less; none is not remembered.
+fn less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
+    }
+}
+
+impl Turn {
+    /// Does something in this turn: the calls that it makes are counted as the turn's.
+    pub(crate) fn hold<T>(self, work: impl FnOnce() -> T) -> T {
+        TURN.sync_scope(self, work)
+    }
+
+    /// Places with these parties, which are asked now.
+    fn ask(&self, parties: &[Party]) -> Vec<Place> {
+        let is_asked = |party: &mut Party| parties.contains(party);
+        let reserved: Vec<Party> = self.reserved.parties.lock().extract_if(.., is_asked).collect();
+        self.turns.release(|state| {
+            parties.iter().for_each(|party| state.enter(party));
+            reserved.iter().for_each(|party| state.leave(party));
+        });
+        parties.iter().map(|party| Place { turns: self.turns.clone(), party: party.clone() }).collect()
+    }
+
+    /// A place with a party, if it has one.
+    pub(crate) fn try_ask(&self, party: &Party) -> Option<Place> {
+        let mut state = self.turns.0.lock();
+        let has_place = state.has_place(party);
+        has_place.then(|| {
+            state.enter(party);
+            Place { turns: self.turns.clone(), party: party.clone() }
+        })
+    }
+}
+
+impl Place {
+    pub(super) fn party(&self) -> &Party {
+        &self.party
+    }
+}
+
+/// Places with these parties for the turn in which this thread works, and those that it still has with others; none where
+/// it works in no turn.
+pub(super) fn ask_in_turn(parties: &[Party]) -> (Vec<Place>, Option<Reserved>) {
+    let asked = TURN.try_with(|turn| (turn.ask(parties), Some(turn.reserved.clone())));
+    asked.unwrap_or_default()
+}
+
+impl Reserved {
+    /// Leaves them.
+    pub(super) fn leave(&self) {
+        let parties = std::mem::take(&mut *self.parties.lock());
+        if !parties.is_empty() {
+            self.turns.release(|state| parties.iter().for_each(|party| state.leave(party)));
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.reserved.leave();
+        self.turns.release(|state| {
+            state.free += 1;
+            less(&mut state.flows, &self.flow);
+        });
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.turns.release(|state| state.leave(&self.party));
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.turns.0.lock().waiting.retain(|one| one.ticket != self.ticket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    fn party(name: &str) -> Party {
+        Party::new(name, 2)
+    }
+
+    fn parties(names: &str) -> Vec<Party> {
+        names.split_whitespace().map(party).collect()
+    }
+
+    fn now<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
+        match future.poll(&mut Context::from_waker(Waker::noop())) {
+            std::task::Poll::Ready(done) => Some(done),
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    async fn begin(turns: &Turns, flow: &str, names: &str) -> Result<Turn, ApiError> {
+        turns.begin(flow, parties(names), LONG).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_hangs_takes_no_turn_of_those_who_ask_others_api_16() {
+        let turns = Turns::new(8);
+        // Each would ask both, and hangs with the first.
+        let both = [begin(&turns, "u", "a b").await.unwrap(), begin(&turns, "u", "a b").await.unwrap()];
+        let hanging: Vec<_> = both.iter().flat_map(|turn| turn.ask(&parties("a"))).collect();
+        let mut third = pin!(begin(&turns, "u", "a b"));
+        assert!(now(third.as_mut()).is_none(), "so many wait for it already");
+        let mut early = pin!(begin(&turns, "u", "b"));
+        assert!(now(early.as_mut()).is_none(), "those who hang may be done soon, and ask it");
+        both.iter().for_each(|turn| turn.reserved.leave());
+        drop(now(early.as_mut()).unwrap().unwrap());
+        let others = [begin(&turns, "u", "b").await.unwrap(), begin(&turns, "u", "b").await.unwrap()];
+        let mut next = pin!(begin(&turns, "u", "b"));
+        assert!(now(next.as_mut()).is_none());
+        drop(others);
+        assert!(now(third.as_mut()).is_none());
+        assert!(now(next.as_mut()).is_some());
+        // Answered, they go on to the other one and are not held up there.
+        drop(hanging);
+        let onward: Vec<_> = both.iter().flat_map(|turn| turn.ask(&parties("b"))).collect();
+        assert_eq!(onward.len(), 2);
+        drop((onward, both));
+        assert!(now(third.as_mut()).is_some_and(|turn| turn.is_ok()));
+        let state = turns.0.lock();
+        assert_eq!((state.free, state.with.len(), state.flows.len(), state.waiting.len()), (8, 0, 0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_floods_waits_behind_those_who_do_not_api_16() {
+        let turns = Turns::new(1);
+        let held = begin(&turns, "flood", "").await.unwrap();
+        let mut flood: Vec<_> = (0..MAX_WAITING).map(|_| Box::pin(begin(&turns, "flood", ""))).collect();
+        assert!(flood.iter_mut().all(|one| now(one.as_mut()).is_none()));
+        let mut other = pin!(begin(&turns, "other", ""));
+        assert!(now(other.as_mut()).is_none());
+        let youngest = now(flood.last_mut().unwrap().as_mut()).unwrap();
+        assert_eq!(youngest.map(|_| ()).map_err(|error| error.code()), Err(429), "it makes room");
+        flood.pop();
+        // The one with no turn is before those whose flow has one just now, once there are two.
+        turns.release(|state| state.free += 1);
+        let other = now(other.as_mut()).unwrap().unwrap();
+        assert!(now(flood[0].as_mut()).is_none());
+        drop(held);
+        assert!(now(flood[0].as_mut()).is_some());
+        drop(other);
+        drop(flood);
+        assert_eq!(turns.0.lock().free, 2, "those who have left have given theirs back");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_is_waited_for_no_longer_than_requests_last_api_16() {
+        let turns = Turns::new(1);
+        let held = begin(&turns, "u", "a").await.unwrap();
+        assert_eq!(begin(&turns, "u", "a").await.map(|_| ()).map_err(|error| error.code()), Err(504));
+        assert!(turns.0.lock().waiting.is_empty());
+        drop(held);
+        assert!(begin(&turns, "u", "a").await.is_ok());
+    }
+
+    #[test]
+    fn an_actor_finds_a_place_or_not_api_16() {
+        let turns = Turns::new(3);
+        let all: Vec<_> = (0..3).map_while(|_| turns.try_begin("actor")).collect();
+        assert!(all.len() == 3 && turns.try_begin("actor").is_none());
+        let places: Vec<_> = all.iter().map(|turn| turn.try_ask(&party("a"))).collect();
+        assert_eq!(places.iter().flatten().count(), 2);
+        assert!(all[2].try_ask(&party("b")).is_some(), "another one is free");
+    }
+}
