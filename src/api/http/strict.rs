@@ -3,7 +3,7 @@
 use super::body::ReadValue;
 use super::response_format::ResponseFormat;
 use crate::kinds::Kinds;
-use crate::schema::{SchemaReport, fill_nulls, read_scalars, schema_check};
+use crate::schema::{SchemaReport, drop_empties, fill_nulls, read_scalars, schema_check};
 use crate::{ApiError, rules};
 use base::quote::quote;
 use object::{Object, ServedKind};
@@ -64,5 +64,6 @@ pub(super) fn object(
             });
         }
     }
+    drop_empties(served.group(), served.version(), name, &mut read.value);
     Object::from_value(kind, served.stored(read.value)).map_err(|error| unreadable(error.to_string()))
 }

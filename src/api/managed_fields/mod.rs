@@ -213,9 +213,29 @@ fn apply_to(
     Ok((next, owners))
 }
 
+/// Of all conflicts of an apply so many are told, of so many bytes together: an object may have 20 000 fields, owned by
+/// managers with long names.
+const MAX_CONFLICTS: usize = 1_000;
+const MAX_CONFLICT_BYTES: usize = 1024 * 1024;
+
+/// How many of them are told.
+fn told(conflicts: &[Conflict]) -> usize {
+    let mut left = MAX_CONFLICT_BYTES;
+    let fits = |conflict: &&Conflict| {
+        let bytes = conflict.owner.text().len() + path_text(&conflict.path).len();
+        let rest = left.checked_sub(bytes);
+        left = rest.unwrap_or_default();
+        rest.is_some()
+    };
+    conflicts.iter().take(MAX_CONFLICTS).take_while(fits).count().max(1)
+}
+
 fn refusal(conflicts: &[Conflict]) -> ApiError {
+    let (all, conflicts) = (conflicts.len(), &conflicts[..told(conflicts).min(conflicts.len())]);
     let message = match conflicts {
-        [only] => format!("1 conflict: conflict with {}: {}", only.owner.text(), path_text(&only.path)),
+        [only] if all == 1 => {
+            format!("1 conflict: conflict with {}: {}", only.owner.text(), path_text(&only.path))
+        }
         many => {
             let mut lines = Vec::new();
             let mut last = None;
@@ -227,7 +247,10 @@ fn refusal(conflicts: &[Conflict]) -> ApiError {
                 last = Some(owner);
                 lines.push(format!("- {}", path_text(&conflict.path)));
             }
-            format!("{} conflicts: {}", many.len(), lines.join("\n"))
+            if all > many.len() {
+                lines.push(format!("and {} more", all - many.len()));
+            }
+            format!("{all} conflicts: {}", lines.join("\n"))
         }
     };
     let causes = conflicts.iter().map(|conflict| Cause {

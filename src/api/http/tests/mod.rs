@@ -1,5 +1,6 @@
 //! The API over HTTP, without a socket: what clients send and what they read.
 
+mod applies;
 mod audit;
 mod dry_runs;
 mod fair_queueing;
