@@ -49,9 +49,9 @@ fn is_token(key: &Key, secret: &Secret) -> bool {
     key.namespace.as_str() == NAMESPACE && secret.type_.as_deref() == Some(TYPE)
 }
 
-/// When it holds no more, if ever; a time that cannot be read is over.
+/// When it holds no more, if ever: an empty text is no time, one that cannot be read is over.
 fn expiration(secret: &Secret) -> Option<Timestamp> {
-    let text = &secret.data.as_ref()?.get("expiration")?.0;
+    let text = &secret.data.as_ref()?.get("expiration").filter(|text| !text.0.is_empty())?.0;
     let text = std::str::from_utf8(text).unwrap_or("not a time");
     Some(text.parse().unwrap_or(Timestamp::UNIX_EPOCH))
 }

@@ -21,6 +21,7 @@ use serde_json::Value;
 use super::custom::CustomObject;
 use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
+use super::size::Size;
 use super::{Key, Kind, Revision, numbers, pod_preset};
 
 /// An object could not be read.
@@ -401,9 +402,8 @@ impl Object {
             if let Some(json) = self.json.get() {
                 return json.len();
             }
-            let mut counter = Counter(0);
-            let mut serializer = serde_json::Serializer::new(&mut counter);
-            self.body.serialize(&mut serializer).expect("API types have string keys and finite numbers");
+            let body = self.body.serialize(Size).expect("API types have string keys and finite numbers");
+            let mut counter = Counter(body);
             if !self.managed.is_empty() {
                 self.managed.write_json(&mut counter).expect("a counter takes all");
                 // A comma, where something else is in the metadata.

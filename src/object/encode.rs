@@ -87,7 +87,7 @@ impl Formatter for Encoder {
 }
 
 /// The whole number that a float is, as far as floats have each of them.
-fn whole(value: f64) -> Option<i64> {
+pub(super) fn whole(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }

@@ -30,6 +30,7 @@ pub mod quantity;
 pub mod quota;
 pub mod resources;
 pub mod selector;
+mod size;
 pub mod storage;
 pub mod taint;
 pub mod time;

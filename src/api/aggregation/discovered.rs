@@ -1,6 +1,8 @@
 //! What an extending server says that it serves, read within limits: nothing of it is taken on trust but what is of its own
 //! group and version.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -69,22 +71,25 @@ impl Discovered {
         if list.resources.len() > MAX_RESOURCES {
             return Err(format!("it has more than {MAX_RESOURCES} resources"));
         }
-        let mut resources: Vec<Value> = Vec::new();
-        for resource in list.resources.iter().filter(|resource| !resource.name.contains('/')) {
+        let mut wholes: BTreeMap<&str, Value> = BTreeMap::new();
+        let mut parts: BTreeMap<&str, BTreeMap<&str, Value>> = BTreeMap::new();
+        for resource in &list.resources {
             resource.check()?;
-            let of_it = |part: &&ApiResource| {
-                part.name.split_once('/').is_some_and(|(name, _)| name == resource.name)
+            let twice = match resource.name.split_once('/') {
+                Some((whole, part)) => parts.entry(whole).or_default().insert(part, resource.part(part, of)),
+                None => wholes.insert(&resource.name, resource.entry(of)),
             };
-            let parts: Vec<Value> = list.resources.iter().filter(of_it).map(|part| part.part(of)).collect();
-            let mut entry = resource.entry(of);
-            if !parts.is_empty() {
-                entry["subresources"] = json!(parts);
+            if twice.is_some() {
+                return Err(format!("the resource {:?} is listed twice", resource.name));
             }
-            resources.push(entry);
         }
-        list.resources.iter().try_for_each(ApiResource::check)?;
-        resources.sort_by(|a, b| a["resource"].as_str().cmp(&b["resource"].as_str()));
-        Ok(Self { resources, is_current: true, openapi_hash: None })
+        for (whole, parts) in parts {
+            // Parts of what is not served are nobody's.
+            if let Some(entry) = wholes.get_mut(whole) {
+                entry["subresources"] = parts.into_values().collect();
+            }
+        }
+        Ok(Self { resources: wholes.into_values().collect(), is_current: true, openapi_hash: None })
     }
 }
 
@@ -123,12 +128,40 @@ impl ApiResource {
         entry.into()
     }
 
-    fn part(&self, of: &GroupVersion) -> Value {
-        let name = self.name.split_once('/').map_or("", |(_, part)| part);
+    fn part(&self, name: &str, of: &GroupVersion) -> Value {
         json!({"subresource": name, "responseKind": self.response_kind(of), "verbs": self.verbs})
     }
 }
 
 fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_is_listed_once_with_its_parts_in_order_api_17() {
+        let of = GroupVersion { group: "g.io".into(), version: "v1".into() };
+        let read = |names: &[&str]| {
+            let resources: Vec<_> = names.iter().map(|name| json!({"name": name, "kind": "K"})).collect();
+            let list = json!({"groupVersion": "g.io/v1", "resources": resources}).to_string();
+            Discovered::of_list(&of, list.as_bytes()).map(|discovered| {
+                let named = |resource: &Value| {
+                    let parts = resource["subresources"].as_array().into_iter().flatten();
+                    let names =
+                        std::iter::once(&resource["resource"]).chain(parts.map(|p| &p["subresource"]));
+                    names.map(|name| name.as_str().unwrap().to_string()).collect::<Vec<_>>()
+                };
+                discovered.resources.iter().map(named).collect::<Vec<_>>()
+            })
+        };
+        let listed = read(&["b/status", "b", "a", "b/scale", "nobody/status"]).unwrap();
+        assert_eq!(listed, [vec!["a"], vec!["b", "scale", "status"]]);
+        for twice in [["a", "a"], ["a/b", "a/b"]] {
+            let why = read(&twice).unwrap_err();
+            assert_eq!(why, format!("the resource {:?} is listed twice", twice[0]));
+        }
+    }
 }

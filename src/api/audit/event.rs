@@ -67,11 +67,13 @@ fn drop_managed_fields(value: &mut Value) {
         }
     };
     of_one(value);
-    for items in ["items", "rows"] {
-        for item in value.get_mut(items).and_then(Value::as_array_mut).into_iter().flatten() {
-            of_one(if items == "rows" { &mut item["object"] } else { item });
-        }
-    }
+    let mut each = |items: &str, of_each: &dyn Fn(&mut Value)| {
+        value.get_mut(items).and_then(Value::as_array_mut).into_iter().flatten().for_each(of_each);
+    };
+    each("items", &of_one);
+    each("rows", &|row| {
+        row.get_mut("object").map(of_one);
+    });
 }
 
 /// What an object of the request says of itself; empty where it does not.

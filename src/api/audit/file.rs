@@ -9,6 +9,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::log::COMPLAIN_EVERY;
+
 /// Where events go, and how much is kept of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditFile {
@@ -30,12 +32,14 @@ pub(super) struct Rotated {
     of: AuditFile,
     file: Option<File>,
     length: u64,
+    /// When it was last told that the file cannot be put aside.
+    complained: Option<Timestamp>,
 }
 
 impl Rotated {
     /// Opens the file to add to it.
     pub(super) fn open(of: AuditFile) -> io::Result<Self> {
-        let mut opened = Self { of, file: None, length: 0 };
+        let mut opened = Self { of, file: None, length: 0, complained: None };
         opened.reopen()?;
         Ok(opened)
     }
@@ -66,9 +70,9 @@ impl Rotated {
             return out.write_all(line).and_then(|()| out.flush());
         }
         let more = line.len() as u64;
-        if self.length > 0 && self.length + more > self.of.max_bytes {
-            self.rotate(now)?;
-        }
+        // What keeps the file from being put aside keeps no line out of it.
+        let rotated =
+            if self.length > 0 && self.length + more > self.of.max_bytes { self.rotate(now) } else { Ok(()) };
         if self.file.is_none() {
             self.reopen()?;
         }
@@ -76,6 +80,9 @@ impl Rotated {
         match file.write_all(line) {
             Ok(()) => {
                 self.length += more;
+                if let Err(error) = rotated {
+                    self.complain(&error, now);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -98,10 +105,19 @@ impl Rotated {
         std::fs::rename(&path, &aside)?;
         self.file = None;
         self.reopen()?;
+        let mut all_gone = Ok(());
         for old in self.outlived(&path, now)? {
-            std::fs::remove_file(old)?;
+            all_gone = all_gone.and(std::fs::remove_file(old));
         }
-        Ok(())
+        all_gone
+    }
+
+    fn complain(&mut self, error: &io::Error, now: Timestamp) {
+        let is_due = |at: Timestamp| now.duration_since(at).unsigned_abs() >= COMPLAIN_EVERY;
+        if self.complained.is_none_or(is_due) {
+            tracing::error!("the audit log cannot be rotated: {error}");
+            self.complained = Some(now);
+        }
     }
 
     fn outlived(&self, path: &Path, now: Timestamp) -> io::Result<Vec<PathBuf>> {
@@ -189,6 +205,22 @@ mod tests {
         file.write(b"line 5\n", at(150)).unwrap();
         let kept = ["audit-2023-11-14T22-15-50.000.log", "audit-notes.log", "audit.log"];
         assert_eq!(names(directory.path()), kept, "the others are too old");
+    }
+
+    #[test]
+    fn what_cannot_be_removed_keeps_no_line_out_api_19() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        std::fs::create_dir(directory.path().join("audit-2020-01-01T00-00-00.000.log")).unwrap();
+        let of =
+            AuditFile { path: Some(path.clone()), max_bytes: 10, max_backups: 1, max_age: Duration::ZERO };
+        let mut file = Rotated::open(of).unwrap();
+        for second in 0..3 {
+            file.write(format!("line {second}\n").as_bytes(), at(second)).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 2\n");
+        let kept = ["audit-2020-01-01T00-00-00.000.log", "audit-2023-11-14T22-13-22.000.log", "audit.log"];
+        assert_eq!(names(directory.path()), kept);
     }
 
     #[test]

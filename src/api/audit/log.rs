@@ -4,6 +4,7 @@
 //! file does not take is counted, told of, and gone.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -26,7 +27,7 @@ const MAX_QUEUED: usize = 64 << 20;
 /// Bytes of all answers that are kept until they have ended.
 const MAX_RESERVED: usize = 64 << 20;
 /// A file that takes nothing is told of so often.
-const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
+pub(super) const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
 /// How long a stop waits for what is queued.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -56,6 +57,14 @@ struct Fill {
     bytes: AtomicUsize,
     /// Less than before.
     sinks: Notify,
+}
+
+impl Fill {
+    /// So many bytes of events wait no more.
+    fn sink(&self, weight: usize) {
+        self.bytes.fetch_sub(weight, Ordering::AcqRel);
+        self.sinks.notify_waiters();
+    }
 }
 
 impl AuditLog {
@@ -121,6 +130,7 @@ impl AuditLog {
         self.inner.level.bytes.fetch_add(weight, Ordering::AcqRel);
         if self.inner.queue.send(Queued::Event(Box::new(event), weight)).is_err() {
             self.inner.metrics.failed();
+            self.inner.level.sink(weight);
         }
     }
 
@@ -159,7 +169,10 @@ fn run(queued: &Receiver<Queued>, file: &mut Rotated, level: &Fill, clock: &Cloc
         match next {
             Queued::Flush(done) => drop(done.send(())),
             Queued::Event(event, weight) => {
-                if let Err(error) = file.write(&event.line(), clock.now()) {
+                // Bodies are read here that anybody sends: the log outlives whatever comes of one.
+                let line = catch_unwind(AssertUnwindSafe(|| event.line()))
+                    .map_err(|_| io::Error::other("an event cannot be written down"));
+                if let Err(error) = line.and_then(|line| file.write(&line, clock.now())) {
                     metrics.failed();
                     let now = clock.monotonic();
                     if complained.is_none_or(|at| now.saturating_sub(at) >= COMPLAIN_EVERY) {
@@ -167,8 +180,7 @@ fn run(queued: &Receiver<Queued>, file: &mut Rotated, level: &Fill, clock: &Cloc
                         complained = Some(now);
                     }
                 }
-                level.bytes.fetch_sub(weight, Ordering::AcqRel);
-                level.sinks.notify_waiters();
+                level.sink(weight);
             }
         }
     }

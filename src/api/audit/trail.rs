@@ -203,11 +203,19 @@ impl Trail {
 
     /// The answer has ended, or there will be none.
     pub(crate) fn ended(&self) {
-        let (told, reserved) = {
+        let (mut told, reserved) = {
             let mut noted = self.inner.noted.lock();
             (std::mem::take(&mut noted.told), noted.reserved.take())
         };
-        let stage = if told.code.is_some() { Stage::ResponseComplete } else { Stage::Panic };
+        let stage = match told.code {
+            None if std::thread::panicking() => Stage::Panic,
+            // The client has gone before there was an answer: what Kubernetes says then.
+            None => {
+                (told.code, told.status) = (Some(200), Some(Arc::new(closed_early())));
+                Stage::ResponseComplete
+            }
+            Some(_) => Stage::ResponseComplete,
+        };
         self.write(stage, told);
         drop(reserved);
     }
@@ -216,5 +224,14 @@ impl Trail {
         let Some(head) = self.inner.head.get().filter(|head| head.decision.tells(stage)) else { return };
         let at = self.inner.log.now();
         self.inner.log.write(Event { head: head.clone(), stage, at, told });
+    }
+}
+
+/// What is said of a request whose client did not wait for its answer.
+fn closed_early() -> Status {
+    Status {
+        status: Some("Success".into()),
+        message: Some("Connection closed early".into()),
+        ..Status::default()
     }
 }

@@ -2,8 +2,10 @@
 
 use jiff::SignedDuration;
 
-/// The longest duration that CEL has, so that sums of two do not run over.
-const LONGEST: SignedDuration = SignedDuration::from_secs(315_576_000_000);
+/// Whether Go has such a duration: its nanoseconds are 64 bits.
+pub(super) fn is_within_bounds(duration: SignedDuration) -> bool {
+    i64::try_from(duration.as_nanos()).is_ok()
+}
 
 /// Go's text of a duration: `1h30m`, `-1.5s`, `300ms`.
 pub(super) fn duration(text: &str) -> Option<SignedDuration> {
@@ -46,7 +48,5 @@ pub(super) fn duration(text: &str) -> Option<SignedDuration> {
         rest = tail;
     }
     let nanos = if negative { -nanos } else { nanos };
-    let seconds = i64::try_from(nanos / 1_000_000_000).ok()?;
-    let duration = SignedDuration::new(seconds, (nanos % 1_000_000_000) as i32);
-    (duration.abs() <= LONGEST).then_some(duration)
+    i64::try_from(nanos).ok().map(SignedDuration::from_nanos)
 }

@@ -98,7 +98,7 @@ fn library<'a>(
         _ => {
             return quantities(name, values)
                 .or_else(|| addresses(name, values))
-                .or_else(|| urls(name, values))
+                .or_else(|| urls(name, values, budget))
                 .or_else(|| sets(name, values, budget))
                 .or_else(|| numbers(name, values))
                 .or_else(|| times(name, values));
@@ -318,8 +318,16 @@ fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget
             Val::list(seen)
         }
         ("sort", []) => {
+            let is_ordered = |item: &Val<'a>| item.compare(item).is_some();
+            if !items.iter().all(is_ordered) {
+                return Some(Err(other("list elements must be comparable")));
+            }
+            if items.windows(2).any(|pair| pair[0].type_name() != pair[1].type_name()) {
+                return Some(Err(other("list elements must have the same type")));
+            }
             let mut items = items;
-            items.sort_by(|a, b| ordered(a, b).unwrap_or(Ordering::Equal));
+            // Those of one type are all in order but for what is not a number, which comes first or last.
+            items.sort_by(|a, b| ordered(a, b).unwrap_or_else(|| a.as_double().total_cmp(&b.as_double())));
             Val::list(items)
         }
         ("flatten", []) => {
@@ -500,7 +508,7 @@ fn url(text: &str) -> Result<http::Uri, Error> {
     })
 }
 
-fn urls<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
+fn urls<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
     Some(Ok(match (name, values) {
         ("url", [Val::Text(text)]) => return Some(url(text).map(|url| Val::Url(Rc::new(url)))),
         ("isURL", [Val::Text(text)]) => Val::Bool(url(text).is_ok()),
@@ -517,6 +525,9 @@ fn urls<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
         }
         ("getEscapedPath", [Val::Url(url)]) => Val::text(url.path()),
         ("getQuery", [Val::Url(url)]) => {
+            if let Err(error) = budget.take(url.query().unwrap_or_default().len() as u64) {
+                return Some(Err(error));
+            }
             let mut query: BTreeMap<String, Vec<Val<'a>>> = BTreeMap::new();
             for pair in url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
                 let (key, value) = pair.split_once('=').unwrap_or((pair, ""));

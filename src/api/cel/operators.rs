@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 
+use jiff::SignedDuration;
 use serde_json::Value;
 
+use super::durations;
 use super::lists;
 use super::values::{Outcome, Val, item_schema};
 use super::{Budget, Error, other};
@@ -14,15 +16,18 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> 
     Some(match (name, values) {
         ("_==_", [a, b]) => a.equals(b, budget).map(Val::Bool),
         ("_!=_", [a, b]) => a.equals(b, budget).map(|same| Val::Bool(!same)),
-        ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => match a.compare(b) {
-            None => Err(overload()),
-            Some(order) => Ok(Val::Bool(match name {
-                "_<_" => order == Some(Ordering::Less),
-                "_<=_" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-                "_>_" => order == Some(Ordering::Greater),
-                _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-            })),
-        },
+        ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => {
+            match budget.take(letters(a, b)).map(|()| a.compare(b)) {
+                Err(error) => Err(error),
+                Ok(None) => Err(overload()),
+                Ok(Some(order)) => Ok(Val::Bool(match name {
+                    "_<_" => order == Some(Ordering::Less),
+                    "_<=_" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+                    "_>_" => order == Some(Ordering::Greater),
+                    _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+                })),
+            }
+        }
         ("!_", [Val::Bool(value)]) => Ok(Val::Bool(!value)),
         ("-_", [Val::Int(value)]) => value.checked_neg().map(Val::Int).ok_or_else(overflow),
         ("-_", [Val::Double(value)]) => Ok(Val::Double(-value)),
@@ -52,8 +57,26 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> 
     })
 }
 
+/// What it costs to compare two texts: by Kubernetes, a tenth of the letters of the shorter.
+fn letters(a: &Val<'_>, b: &Val<'_>) -> u64 {
+    let size = |value: &Val<'_>| match value {
+        Val::Text(_) | Val::Bytes(_) => value.size().unwrap_or_default(),
+        _ => 0,
+    };
+    size(a).min(size(b)) as u64 / 10
+}
+
 fn overflow() -> Error {
     other("integer overflow")
+}
+
+fn duration_overflow() -> Error {
+    other("duration overflow")
+}
+
+/// A duration that is made of others.
+fn duration<'a>(made: SignedDuration) -> Outcome<'a> {
+    if durations::is_within_bounds(made) { Ok(Val::Duration(made)) } else { Err(duration_overflow()) }
 }
 
 fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Option<Outcome<'a>> {
@@ -72,7 +95,7 @@ fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Option<Outcome<'a>>
             at.checked_add(*by).map(Val::Time).map_err(|_| other("timestamp overflow"))
         }
         (Val::Duration(a), Val::Duration(b)) => {
-            a.checked_add(*b).map(Val::Duration).ok_or_else(|| other("duration overflow"))
+            a.checked_add(*b).ok_or_else(duration_overflow).and_then(duration)
         }
         _ => {
             let count = a.size()?.saturating_add(b.size()?) as u64;
@@ -114,12 +137,12 @@ fn arithmetic<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
             "_/_" => Ok(Val::Double(a / b)),
             _ => return None,
         },
-        (Val::Time(a), Val::Time(b)) if name == "_-_" => Ok(Val::Duration(a.duration_since(*b))),
+        (Val::Time(a), Val::Time(b)) if name == "_-_" => duration(a.duration_since(*b)),
         (Val::Time(at), Val::Duration(by)) if name == "_-_" => {
             at.checked_sub(*by).map(Val::Time).map_err(|_| other("timestamp overflow"))
         }
         (Val::Duration(a), Val::Duration(b)) if name == "_-_" => {
-            a.checked_sub(*b).map(Val::Duration).ok_or_else(|| other("duration overflow"))
+            a.checked_sub(*b).ok_or_else(duration_overflow).and_then(duration)
         }
         _ => return None,
     })
@@ -205,7 +228,7 @@ impl Val<'_> {
                 true
             }
             (a, b) => {
-                budget.take(a.size().unwrap_or_default().min(b.size().unwrap_or_default()) as u64 / 10)?;
+                budget.take(letters(a, b))?;
                 a.equals_plainly(b)
             }
         })

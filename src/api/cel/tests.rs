@@ -144,9 +144,53 @@ fn errors_of_a_run_are_in_cels_words_api_14() {
         ("self.port > 1", "no such overload: _>_"),
         ("optional.none().value() == 1", "optional.none() dereference"),
         ("duration('soon') == duration('1s')", "type conversion error from 'string' to 'duration': soon"),
+        // A duration is 64 bits of nanoseconds.
+        (
+            "duration('3000000h') > duration('1s')",
+            "type conversion error from 'string' to 'duration': 3000000h",
+        ),
+        (
+            "duration('-9223372036854775808s') < duration('1s')",
+            "type conversion error from 'string' to 'duration': -9223372036854775808s",
+        ),
+        ("duration('2562047h') + duration('2562047h') > duration('1s')", "duration overflow"),
+        (
+            "timestamp('9999-12-30T22:00:00Z') - timestamp('0001-01-01T00:00:00Z') > duration('1h')",
+            "duration overflow",
+        ),
+        ("dyn([1, 'a']).sort() == [1]", "list elements must have the same type"),
+        ("dyn([[1], [2]]).sort() == [1]", "list elements must be comparable"),
     ] {
         assert_eq!(judged(source), Err(expected.to_string()), "{source}");
     }
+}
+
+/// A field may hold whole numbers and texts beside each other: there is no order among them.
+#[test]
+fn a_list_of_anything_is_sorted_or_refused_api_14() {
+    let of = |items: Value| json!({"type": "object", "properties": {"l": {"type": "array", "items": items}}});
+    let either = of(json!({"x-kubernetes-int-or-string": true}));
+    let sorted = |schema: &Value, source: &str, list: Value| {
+        let schema: JSONSchemaProps = serde_json::from_value(schema.clone()).unwrap();
+        let program = Program::compile(source, &[("self", Type::Object(&schema))], &[Type::Bool]).unwrap();
+        let object = json!({"l": list});
+        program
+            .run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default())
+            .map(|value| matches!(value, Val::Bool(true)))
+            .map_err(|error| error.to_string())
+    };
+    // Long enough that a sort notices an order that is none.
+    let number = |n: u64| n.wrapping_mul(6_364_136_223_846_793_005) >> 40;
+    let mixed = |n: u64| if number(n) % 3 == 0 { json!(number(n).to_string()) } else { json!(number(n)) };
+    for length in 20..120 {
+        let why = sorted(&either, "self.l.sort().size() > 0", (0..length).map(mixed).collect());
+        assert_eq!(why, Err("list elements must have the same type".into()), "{length}");
+    }
+    let numbers: Value = (0..100).map(|n| json!(number(n))).collect();
+    assert_eq!(sorted(&either, "self.l.sort().isSorted()", numbers), Ok(true));
+    let doubles: Value = (0..100).map(|n| json!((number(n) % 10) as f64 / 2.0)).collect();
+    let not_numbers = "self.l.map(x, x == 1.5 ? 0.0 / 0.0 : x == 2.5 ? -0.0 : x).sort().size() == 100";
+    assert_eq!(sorted(&of(json!({"type": "number"})), not_numbers, doubles), Ok(true));
 }
 
 /// What a hostile rule would take for itself ends it.
@@ -168,6 +212,10 @@ fn a_hostile_rule_ends_api_14() {
         "self.map(a, string(a)).all(a, self.map(b, string(b)).all(b, a.matches(b) || true))",
         // A pattern that repeats is looked for at every letter, as long as it is.
         "self.map(a, 'xxxxxxxxxxxxxxxxxxxx').join('').matches('(?:[a-z]{30}){200}y')",
+        // What is looked at anew each time.
+        "cel.bind(t, self.map(a, 'xxxxxxxxxx&').join(''), cel.bind(u, url('/?' + t), \
+         self.all(a, self.all(b, u.getQuery().size() > 0))))",
+        "cel.bind(t, self.map(a, 'xxxxxxxxxx').join(''), self.all(a, self.all(b, t <= t)))",
         // A map that was made is searched from its beginning.
         "cel.bind(a, self.map(i, i), cel.bind(b, a + a + a + a + a + a + a + a, cel.bind(c, b + b + b + b, \
          cel.bind(m, c.transformMap(i, v, v), m == m))))",

@@ -112,10 +112,15 @@ impl Drop for Seat {
         of.metrics.executing(flow.labels()).dec();
         let took = of.clock.monotonic().saturating_sub(*since);
         let next = of.levels.lock().finish(&flow.0.schema.level, *place, took);
-        for (place, Waiter { flow, tell }) in next {
-            // One that has left in the meantime gives it back.
-            drop(tell.send(Self::new(of, flow, place)));
-        }
+        seat(of, next);
+    }
+}
+
+/// Tells those that have their seats now.
+fn seat(of: &Arc<Inner>, next: Vec<(Place, Waiter)>) {
+    for (place, Waiter { flow, tell }) in next {
+        // One that has left in the meantime gives it back.
+        drop(tell.send(Seat::new(of, flow, place)));
     }
 }
 
@@ -176,7 +181,8 @@ impl Flows {
         let levels = api.list_as::<PriorityLevelConfiguration>(None);
         let limited: BTreeMap<String, LevelConfig> =
             levels.iter().filter_map(|level| Some((level.name().to_string(), config(level)?))).collect();
-        self.inner.levels.lock().configure(&limited);
+        let next = self.inner.levels.lock().configure(&limited);
+        seat(&self.inner, next);
         let served = |schema: Schema| {
             let level = levels.iter().find(|level| level.name() == schema.level)?;
             Some(Arc::new(Served {

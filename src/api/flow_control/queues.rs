@@ -146,15 +146,16 @@ impl<W> Levels<W> {
         Self { total, by_name: BTreeMap::new(), tickets: 0 }
     }
 
-    /// From now on these are the levels. Who waits in one that is gone still gets its turn.
-    pub(super) fn configure(&mut self, configs: &BTreeMap<String, LevelConfig>) {
+    /// From now on these are the levels; those that have their seats by that. Who waits in one that is gone still gets its
+    /// turn, with seats that nobody else wants.
+    pub(super) fn configure(&mut self, configs: &BTreeMap<String, LevelConfig>) -> Vec<(Place, W)> {
         let shares: u64 = configs.values().map(|config| u64::from(config.shares)).sum();
         for (name, level) in &mut self.by_name {
             if !configs.contains_key(name) {
-                level.config = None;
+                (level.config, level.least) = (None, 0);
             }
         }
-        self.by_name.retain(|_, level| level.config.is_some() || level.in_use > 0 || level.waiting > 0);
+        self.by_name.retain(|_, level| !level.is_over());
         for (name, config) in configs {
             let level = self.by_name.entry(name.clone()).or_default();
             let part =
@@ -168,6 +169,7 @@ impl<W> Levels<W> {
             };
             level.config = Some(*config);
         }
+        self.dispatch()
     }
 
     /// A request of a flow comes to a level; it wants so many seats.
@@ -208,6 +210,7 @@ impl<W> Levels<W> {
             }
             level.forget(place.queue);
         }
+        self.forget(name);
         self.dispatch()
     }
 
@@ -220,7 +223,15 @@ impl<W> Levels<W> {
         let left = before - queue.waiting.len();
         level.waiting -= left;
         level.forget(place.queue);
+        self.forget(name);
         left > 0
+    }
+
+    /// A level that is gone is forgotten with its last request.
+    fn forget(&mut self, name: &str) {
+        if self.by_name.get(name).is_some_and(Level::is_over) {
+            self.by_name.remove(name);
+        }
     }
 
     /// What each level has.
@@ -275,6 +286,11 @@ impl<W> Levels<W> {
 }
 
 impl<W> Level<W> {
+    /// Whether it is gone, with all that were in it.
+    fn is_over(&self) -> bool {
+        self.config.is_none() && self.in_use == 0 && self.waiting == 0
+    }
+
     fn use_of_own(&self) -> f64 {
         f64::from(self.in_use) / f64::from(self.nominal.max(1))
     }
@@ -303,11 +319,10 @@ impl<W> Level<W> {
         self.virtual_time = self.virtual_time.max(began);
     }
 
-    /// A queue that nobody uses, and that has had no more than others, is like a new one.
+    /// A queue that nobody uses is like a new one, whatever it has had: as in Kubernetes.
     fn forget(&mut self, index: u32) {
-        let now = self.virtual_time;
-        let is_new = |queue: &Queue<W>| queue.waiting.is_empty() && queue.running == 0 && queue.had <= now;
-        if self.queues.get(&index).is_some_and(is_new) {
+        let is_unused = |queue: &Queue<W>| queue.waiting.is_empty() && queue.running == 0;
+        if self.queues.get(&index).is_some_and(is_unused) {
             self.queues.remove(&index);
         }
         if self.in_use == 0 && self.waiting == 0 {
@@ -460,6 +475,48 @@ mod tests {
         assert!(levels.finish("a", third, MILLISECOND).is_empty());
         levels.configure(&BTreeMap::new());
         assert_eq!(levels.loads().count(), 0);
+    }
+
+    #[test]
+    fn what_a_level_kept_is_free_once_it_is_gone_api_17() {
+        let all = BTreeMap::from([("a".to_string(), config(50, 0)), ("b".to_string(), config(50, 100))]);
+        let mut levels = levels(20, &[("a", config(50, 0)), ("b", config(50, 100))]);
+        let last = runs(levels.arrive("a", 1, 1, "last"));
+        let left = all.into_iter().filter(|(name, _)| name == "b").collect();
+        assert!(levels.configure(&left).is_empty());
+        let of_b: Vec<_> = (0..19).map(|_| runs(levels.arrive("b", 1, 1, ""))).collect();
+        assert!(matches!(levels.arrive("b", 1, 1, "next"), Arrival::Waits(_)));
+        assert_eq!(levels.finish("a", last, MILLISECOND).len(), 1);
+        assert_eq!(levels.loads().map(|(name, _)| name).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(of_b.len(), 19);
+    }
+
+    #[test]
+    fn who_waits_has_its_seat_when_its_level_is_given_some_api_17() {
+        let none = LevelConfig { borrowing_percent: Some(0), ..config(0, 0) };
+        let mut levels = levels(20, &[("a", none), ("b", config(1, 0))]);
+        assert!(matches!(levels.arrive("a", 1, 1, "first"), Arrival::Waits(_)));
+        let more = BTreeMap::from([("a".to_string(), config(10, 0)), ("b".to_string(), config(1, 0))]);
+        let dispatched = levels.configure(&more);
+        assert_eq!(dispatched.into_iter().map(|(_, who)| who).collect::<Vec<_>>(), ["first"]);
+    }
+
+    #[test]
+    fn who_has_had_much_and_was_idle_is_like_anybody_api_17() {
+        let mut levels = levels(1, &[("a", config(1, 0))]);
+        let (slow, quick) = (3, 7 + 16 * 9);
+        let long = runs(levels.arrive("a", slow, 1, "slow"));
+        levels.arrive("a", quick, 1, "quick");
+        let mut running = levels.finish("a", long, Duration::from_secs(60)).pop().unwrap().0;
+        for _ in 0..10 {
+            levels.arrive("a", quick, 1, "quick");
+            running = levels.finish("a", running, Duration::from_secs(1)).pop().unwrap().0;
+        }
+        levels.arrive("a", slow, 1, "slow");
+        for _ in 0..3 {
+            levels.arrive("a", quick, 1, "quick");
+        }
+        assert_eq!(levels.finish("a", running, Duration::from_secs(1)).pop().unwrap().1, "slow");
     }
 
     #[test]

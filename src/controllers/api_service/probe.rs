@@ -17,6 +17,8 @@ pub(super) struct Probe {
     /// What was asked: the answer is about nothing else.
     spec: Option<APIServiceSpec>,
     is_asked: bool,
+    /// What it answers is about a service that has changed since.
+    is_outdated: bool,
     /// Until it is written.
     answer: Option<Result<(), String>>,
     /// Since the last success.
@@ -49,7 +51,13 @@ impl Probe {
             && is_same
         {
             self.failures = if answer.is_ok() { 0 } else { self.failures.saturating_add(1) };
-            let again = if answer.is_ok() { RESYNC } else { RETRY.delay(self.failures) };
+            let again = if std::mem::take(&mut self.is_outdated) {
+                Duration::ZERO
+            } else if answer.is_ok() {
+                RESYNC
+            } else {
+                RETRY.delay(self.failures)
+            };
             self.due = Some(now.saturating_add(again));
             return Next::Tell(answer, again);
         }
@@ -57,7 +65,7 @@ impl Probe {
         if let Some(left) = left.filter(|left| !left.is_zero()) {
             return Next::Wait(left);
         }
-        (self.spec, self.is_asked, self.due) = (Some(spec.clone()), true, None);
+        (self.spec, self.is_asked, self.is_outdated, self.due) = (Some(spec.clone()), true, false, None);
         Next::Ask
     }
 
@@ -69,6 +77,7 @@ impl Probe {
     /// Its service has changed: what it answered before is no reason to wait.
     pub(super) fn service_changed(&mut self) {
         self.due = None;
+        self.is_outdated = self.is_asked || self.answer.is_some();
     }
 }
 
@@ -100,5 +109,14 @@ mod tests {
         assert_eq!(probe.next(&spec(2), next + at(10)), Next::Wait(at(20)));
         probe.service_changed();
         assert_eq!(probe.next(&spec(2), next + at(10)), Next::Ask);
+        // What it answers is of before the service changed.
+        probe.service_changed();
+        probe.answered(Ok(()));
+        assert_eq!(probe.next(&spec(2), next + at(10)), Next::Tell(Ok(()), at(0)));
+        assert_eq!(probe.next(&spec(2), next + at(10)), Next::Ask);
+        probe.answered(Ok(()));
+        probe.service_changed();
+        assert_eq!(probe.next(&spec(2), next + at(11)), Next::Tell(Ok(()), at(0)));
+        assert_eq!(probe.next(&spec(2), next + at(11)), Next::Ask);
     }
 }

@@ -19,13 +19,19 @@ const RECOGNIZED: [(&str, &str); 2] = [
 
 /// Starts the approver.
 pub(crate) fn start(context: &Context) {
-    let approver = Approver { api: context.api.clone(), requests: context.caches.of() };
+    let approver = Approver::new(&context.api, context.caches.of());
     context.controller(approver, context.queue()).for_::<CertificateSigningRequest>().run(&context.tasks);
 }
 
-struct Approver {
+pub(super) struct Approver {
     api: Api,
     requests: Cache<CertificateSigningRequest>,
+}
+
+impl Approver {
+    pub(super) fn new(api: &Api, requests: Cache<CertificateSigningRequest>) -> Self {
+        Self { api: api.clone(), requests }
+    }
 }
 
 impl Reconciler for Approver {
@@ -49,10 +55,12 @@ impl Reconciler for Approver {
         let changed =
             self.api.change(Kind::CertificateSigningRequest, key, Part::Approval, &options, |current| {
                 let mut next = current.clone();
-                if let Some(request) = next.get_mut::<CertificateSigningRequest>()
-                    && waits_for_answer(request)
+                // Whoever asks chooses the name: another request may have it by now.
+                if let Some(current) = next.get_mut::<CertificateSigningRequest>()
+                    && current.metadata.uid == request.metadata.uid
+                    && waits_for_answer(current)
                 {
-                    let status = request.status.get_or_insert_default();
+                    let status = current.status.get_or_insert_default();
                     status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
                         type_: "Approved".into(),
                         status: "True".into(),

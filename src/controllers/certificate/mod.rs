@@ -19,8 +19,10 @@ use base::clock::{time, until};
 use object::{Key, Kind, Shared};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
-/// How long a certificate holds when the request does not say; Kubernetes' `--cluster-signing-duration`.
-const DEFAULT_LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// How long a certificate holds when the request does not say, and at most; Kubernetes' `--cluster-signing-duration`.
+const LONGEST_LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// How long it holds at least; as in Kubernetes.
+const SHORTEST_LIFE: SignedDuration = SignedDuration::from_mins(10);
 /// Clocks of others may be behind.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
 /// How long a request stays that is approved or denied, and one that nobody has answered.
@@ -60,7 +62,8 @@ impl Reconciler for Signer {
         let signed = self.sign(&request);
         let now = self.api.clock().now();
         let changed = self.api.modify_status::<CertificateSigningRequest>(key, |current| {
-            if !waits_for_signature(current) {
+            // Whoever asks chooses the name: another request may have it by now.
+            if current.metadata.uid != request.metadata.uid || !waits_for_signature(current) {
                 return Ok(());
             }
             let status = current.status.get_or_insert_with(CertificateSigningRequestStatus::default);
@@ -83,12 +86,17 @@ impl Signer {
         if let Some(fault) = asked.fault(&spec.signer_name, usages, requester) {
             return Err(fault.into());
         }
-        let life = spec.expiration_seconds.map_or(DEFAULT_LIFE, |s| SignedDuration::from_secs(s.into()));
+        let life = life(spec.expiration_seconds);
         let now = self.api.clock().now();
         let from = now.checked_sub(BACKDATE).unwrap_or(now);
         let until = now.checked_add(life).unwrap_or(Timestamp::MAX);
         self.authority.sign(asked, usages, from, until)
     }
+}
+
+/// How long a certificate holds for which so many seconds are asked.
+fn life(asked: Option<i32>) -> SignedDuration {
+    asked.map_or(LONGEST_LIFE, |s| SignedDuration::from_secs(s.into()).clamp(SHORTEST_LIFE, LONGEST_LIFE))
 }
 
 fn failed(why: &str, now: Timestamp) -> CertificateSigningRequestCondition {
@@ -166,9 +174,95 @@ fn goes_at(request: &CertificateSigningRequest) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use base::clock::Clock;
+    use base::task::Tasks;
+    use rcgen::{CertificateParams, KeyPair};
     use serde_json::{Value, json};
 
+    use super::approver::Approver;
     use super::*;
+
+    /// Whoever asks chooses the name: what was found good may be another's by now.
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_took_anothers_name_has_not_its_answer_api_15() {
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        let api = Api::new(store::Store::ephemeral(), clock, api::ApiConfig::default());
+        let tasks = Tasks::new();
+        let caches = reconcile::Caches::new(&api, &tasks);
+        let (approver, requests) = (Approver::new(&api, caches.of()), caches.of());
+        let authority = Arc::new(CertificateAuthority::generate().unwrap());
+        let signer = Signer { api: api.clone(), requests: caches.of(), authority };
+        let request = |user: &str, group: &str, signer: &str, subject: [&str; 2], status: Value| {
+            let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.distinguished_name.push(rcgen::DnType::OrganizationName, subject[0]);
+            params.distinguished_name.push(rcgen::DnType::CommonName, subject[1]);
+            let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+            let encoded = serde_json::to_value(ByteString(pem.into_bytes())).unwrap();
+            let request: CertificateSigningRequest =
+                serde_json::from_value(json!({"metadata": {"name": "r"},
+                "spec": {"request": encoded, "signerName": signer, "username": user, "groups": [group],
+                    "usages": ["digital signature", "client auth"]}, "status": status}))
+                .unwrap();
+            api.create_as(request).unwrap()
+        };
+        let key = Key::new("", "r");
+        let kubelets = || {
+            request(
+                "boss",
+                "system:masters",
+                KUBELET_CLIENT_SIGNER,
+                ["system:nodes", "system:node:n1"],
+                json!({}),
+            )
+        };
+        let others =
+            || request("mallory", "system:authenticated", CLIENT_SIGNER, ["admins", "mallory"], json!({}));
+        let approve = || {
+            let approved = json!([{"type": "Approved", "status": "True"}]);
+            let approved = api.modify_status::<CertificateSigningRequest>(&key, |request| {
+                request.status.get_or_insert_default().conditions =
+                    Some(serde_json::from_value(approved.clone()).unwrap());
+                Ok(())
+            });
+            approved.unwrap();
+        };
+        let replace = || {
+            api.delete(Kind::CertificateSigningRequest, &key, &DeleteOptions::default()).unwrap();
+            others();
+        };
+        kubelets();
+        requests.synced().await;
+        // Before the cache has heard of it, another is there under the name.
+        replace();
+        approver.reconcile(&key).unwrap();
+        let now = api.get_as::<CertificateSigningRequest>(&key).unwrap();
+        assert_eq!((now.spec.username.as_deref(), has(&now, "Approved")), (Some("mallory"), false));
+        api.delete(Kind::CertificateSigningRequest, &key, &DeleteOptions::default()).unwrap();
+        kubelets();
+        approve();
+        let is_heard = || requests.get(&key).is_some_and(|request| has(&request, "Approved"));
+        while !is_heard() {
+            tokio::task::yield_now().await;
+        }
+        replace();
+        approve();
+        signer.reconcile(&key).unwrap();
+        let now = api.get_as::<CertificateSigningRequest>(&key).unwrap();
+        let answered = now.status.as_ref().is_some_and(|status| status.certificate.is_some());
+        assert!(!answered && !has(&now, "Failed"));
+        tasks.stop().await;
+    }
+
+    #[test]
+    fn a_certificate_holds_as_long_as_asked_within_bounds_api_15() {
+        let year = LONGEST_LIFE.as_secs();
+        for (asked, expected) in
+            [(None, year), (Some(i32::MAX), year), (Some(3600), 3600), (Some(1), 600), (Some(-1), 600)]
+        {
+            assert_eq!(life(asked).as_secs(), expected, "{asked:?}");
+        }
+    }
 
     #[test]
     fn requests_go_when_they_have_stayed_long_enough_api_15() {

@@ -86,6 +86,7 @@ async fn a_bootstrap_token_goes_when_it_has_expired_api_15() {
     token("over", kind, Some(at(-60)));
     token("never", kind, None);
     token("unreadable", kind, Some("tomorrow".into()));
+    token("empty", kind, Some(String::new()));
     token("another", "Opaque", Some(at(-60)));
     let names = || {
         let secrets = cluster.api.list_as::<Secret>(Some("kube-system"));
@@ -94,8 +95,8 @@ async fn a_bootstrap_token_goes_when_it_has_expired_api_15() {
         names.join(" ")
     };
     cluster.settle().await;
-    assert_eq!(names(), "another never soon");
+    assert_eq!(names(), "another empty never soon");
     cluster.pass(61).await;
-    assert_eq!(names(), "another never");
+    assert_eq!(names(), "another empty never");
     cluster.stop().await;
 }

@@ -291,3 +291,37 @@ async fn an_annotation_that_cannot_be_made_refuses_where_the_policy_is_strict_ap
         assert_eq!(client.delete(&format!("{policies}/p"), &json!({})).await.code, 200);
     }
 }
+
+/// Anything may stand where an object is looked for.
+#[tokio::test]
+async fn no_body_ends_the_log_api_19() {
+    let audited = Audited::by("[{level: RequestResponse, omitManagedFields: true}]").await;
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    for body in [
+        json!({"rows": [1]}),
+        json!({"rows": [{"object": 1}, null], "items": [[], "x"], "metadata": []}),
+        json!({"rows": {"object": {}}, "items": 3, "metadata": {"managedFields": 1}}),
+    ] {
+        audited.client.post(reviews, &body).await;
+        let event = audited.last().await;
+        assert_eq!(event["requestURI"], reviews);
+        assert_eq!(event["requestObject"]["rows"], body["rows"]);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_is_no_panic_api_19() {
+    let audited = Audited::by("[{level: Metadata}]").await;
+    let body = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+    let request = Request::builder()
+        .method("POST")
+        .uri(MAPS)
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("content-type", "application/json");
+    let answer = audited.client.server.handle(request.body(body).unwrap());
+    assert!(futures::FutureExt::now_or_never(answer).is_none());
+    let event = audited.last().await;
+    let status =
+        json!({"metadata": {}, "status": "Success", "message": "Connection closed early", "code": 200});
+    assert_eq!((&event["stage"], &event["responseStatus"]), (&json!("ResponseComplete"), &status));
+}
