@@ -9,8 +9,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::log::COMPLAIN_EVERY;
-
 /// Where events go, and how much is kept of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditFile {
@@ -24,6 +22,8 @@ pub struct AuditFile {
     pub max_age: Duration,
 }
 
+/// A file that takes nothing is told of so often.
+pub(super) const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
 /// How a backup's time is written into its name; they sort by it.
 const TIME: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 

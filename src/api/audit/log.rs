@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::attributes::Asked;
 use super::event::Event;
-use super::file::{AuditFile, Rotated};
+use super::file::{AuditFile, COMPLAIN_EVERY, Rotated};
 use super::policy::{AuditPolicy, Decision};
 use crate::context::PATIENCE;
 use crate::metrics::AuditMetrics;
@@ -26,8 +26,6 @@ use base::clock::Clock;
 const MAX_QUEUED: usize = 64 << 20;
 /// Bytes of all answers that are kept until they have ended.
 const MAX_RESERVED: usize = 64 << 20;
-/// A file that takes nothing is told of so often.
-pub(super) const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
 /// How long a stop waits for what is queued.
 const FLUSH: Duration = Duration::from_secs(5);
 

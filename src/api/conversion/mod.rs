@@ -21,6 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition, Structural};
+use crate::metrics::{ConversionCall, ConversionFailure};
 use crate::webhook_client::{Call, Waits, complaint};
 use crate::{Api, ApiError, context};
 pub(crate) use cache::Cache;
@@ -73,7 +74,7 @@ impl Api {
                 // Somebody who was before this one may have asked about the same.
                 work.take_known(&self.inner.converted);
             }
-            let Some(review) = work.next_review() else { break };
+            let Some(review) = work.next_review(self) else { break };
             let timeout = patience.left()?.min(TIMEOUT);
             let answer = match work.call(self, webhook, &review, timeout) {
                 Ok(call) => {
@@ -84,7 +85,7 @@ impl Api {
                 Err(why) => Err(why),
             };
             let places = review.places.clone();
-            work.finish(webhook, review, answer)?;
+            work.finish(self, webhook, review, answer)?;
             if source == Source::Known {
                 work.remember(&self.inner.converted, &places);
             }
@@ -106,7 +107,7 @@ impl Api {
         };
         let definition = work.definition.clone();
         let Conversion::Webhook(webhook) = &definition.conversion else { return Ok(work.objects) };
-        while let Some(review) = work.next_review() {
+        while let Some(review) = work.next_review(self) {
             let patience = context::patience();
             if patience.is_some_and(|patience| patience.is_zero()) {
                 return Err(too_late());
@@ -124,7 +125,7 @@ impl Api {
                 }
                 Err(why) => Err(why),
             };
-            work.finish(webhook, review, answer)?;
+            work.finish(self, webhook, review, answer)?;
         }
         Ok(work.objects)
     }
@@ -199,6 +200,8 @@ struct Work {
 struct Review {
     uid: String,
     places: Vec<usize>,
+    /// On the monotonic clock.
+    begun: Duration,
 }
 
 impl Work {
@@ -272,7 +275,7 @@ impl Work {
     }
 
     /// The next ones to be asked about; none when all are done.
-    fn next_review(&mut self) -> Option<Review> {
+    fn next_review(&mut self, api: &Api) -> Option<Review> {
         let (mut places, mut bytes) = (Vec::new(), 0);
         while let Some(place) = self.missing.front() {
             bytes += self.objects[*place].size();
@@ -281,7 +284,8 @@ impl Work {
             }
             places.extend(self.missing.pop_front());
         }
-        (!places.is_empty()).then(|| Review { uid: uuid::Uuid::new_v4().to_string(), places })
+        let (uid, begun) = (uuid::Uuid::new_v4().to_string(), api.clock().monotonic());
+        (!places.is_empty()).then_some(Review { uid, places, begun })
     }
 
     fn call(
@@ -298,32 +302,51 @@ impl Work {
         target.call(api, body.into(), timeout, MAX_ANSWER_BYTES)
     }
 
-    /// Puts what was answered in the place of what was asked about.
+    /// Puts what was answered in the place of what was asked about, and counts how that went.
     fn finish(
         &mut self,
+        api: &Api,
         webhook: &ConversionWebhook,
         review: Review,
         answer: Result<Bytes, String>,
     ) -> Result<(), ApiError> {
-        let Review { uid, places } = review;
-        let asked = places.first().map(|place| self.objects[*place].clone());
-        let asked = asked.map(|o| format!("{}, Kind={}", o.api_version(), o.kind().info().name));
-        let failed = |what: String| {
-            let (asked, what) = (asked.as_deref().unwrap_or_default(), complaint(what));
-            ApiError::Failure(format!("conversion webhook for {asked} {what}"))
+        let Some(first) = review.places.first().map(|place| self.objects[*place].clone()) else {
+            return Ok(());
         };
-        let read =
-            |body: Bytes| review::read(review::Version::first_of(&webhook.review_versions)?, &uid, &body);
-        let converted = answer.and_then(read).map_err(|why| failed(format!("failed: {why}")))?;
+        let (kind, from, to) = (first.kind().info(), first.api_version(), self.served.version());
+        let seconds = api.clock().monotonic().saturating_sub(review.begun).as_secs_f64();
+        let settled = self.settle(webhook, review, answer);
+        let failure = settled.as_ref().err().map(|(failure, _)| *failure);
+        let definition = format!("{}.{}", kind.plural, kind.group);
+        let call = ConversionCall { definition: &definition, from: split_api_version(&from).1, to, seconds };
+        api.metrics().conversions.asked(call, failure);
+        settled.map_err(|(_, why)| {
+            let (name, why) = (kind.name, complaint(why));
+            ApiError::Failure(format!("conversion webhook for {from}, Kind={name} {why}"))
+        })
+    }
+
+    fn settle(
+        &mut self,
+        webhook: &ConversionWebhook,
+        review: Review,
+        answer: Result<Bytes, String>,
+    ) -> Result<(), (ConversionFailure, String)> {
+        let Review { uid, places, .. } = review;
+        let failed = |why: String| format!("failed: {why}");
+        let body = answer.map_err(|why| (ConversionFailure::Call, failed(why)))?;
+        let read = review::Version::first_of(&webhook.review_versions)
+            .and_then(|version| review::read(version, &uid, &body));
+        let converted = read.map_err(|why| (ConversionFailure::Malformed, failed(why)))?;
         if converted.len() != places.len() {
             let counts = format!("returned {} objects, expected {}", converted.len(), places.len());
-            return Err(failed(counts));
+            return Err((ConversionFailure::Partial, counts));
         }
         let is_only = places.len() == 1;
         for (i, (place, value)) in places.into_iter().zip(converted).enumerate() {
             let original = &self.objects[place];
             let Settled(mut object) = settle::settle(original, value, &self.served.api_version())
-                .map_err(|fault| failed(fault.told((!is_only).then_some(i))))?;
+                .map_err(|fault| (ConversionFailure::InvalidObject, fault.told((!is_only).then_some(i))))?;
             self.definition.coerce(self.version, self.defaults, &mut object);
             self.objects[place] = Arc::new(object);
         }

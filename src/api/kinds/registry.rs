@@ -217,6 +217,11 @@ impl Kinds {
         self.custom.get(&kind)
     }
 
+    /// Whether there is a definition of this group and plural.
+    pub(crate) fn is_defined(&self, group: &str, plural: &str) -> bool {
+        self.custom.keys().any(|kind| (kind.info().group, kind.info().plural) == (group, plural))
+    }
+
     /// Whether objects of a kind have other fields in other versions, and somebody else's server converts them.
     pub(crate) fn is_converted(&self, kind: Kind) -> bool {
         let definition = self.custom.get(&kind);

@@ -8,6 +8,7 @@
 mod actors;
 mod admission;
 mod audit;
+mod conversion;
 mod family;
 mod flow_control;
 mod process;
@@ -22,6 +23,7 @@ use serde_json::Value;
 pub use self::actors::{ScheduleResult, SchedulerMetrics, WorkQueueMetrics};
 pub(crate) use self::admission::{AdmissionMetrics, WebhookCall, WebhookOutcome};
 pub(crate) use self::audit::AuditMetrics;
+pub(crate) use self::conversion::{ConversionCall, ConversionFailure, ConversionMetrics};
 use self::family::Families;
 pub(crate) use self::family::{About, Once};
 pub(crate) use self::flow_control::FlowMetrics;
@@ -39,6 +41,7 @@ pub struct Metrics {
     pub(crate) requests: RequestMetrics,
     pub(crate) admission: AdmissionMetrics,
     pub(crate) audit: AuditMetrics,
+    pub(crate) conversions: ConversionMetrics,
     pub(crate) flows: FlowMetrics,
     work_queues: actors::WorkQueues,
     scheduler: SchedulerMetrics,
@@ -51,6 +54,7 @@ impl Default for Metrics {
             requests: RequestMetrics::new(&families),
             admission: AdmissionMetrics::new(&families),
             audit: AuditMetrics::new(&families),
+            conversions: ConversionMetrics::new(&families),
             flows: FlowMetrics::new(&families),
             work_queues: actors::WorkQueues::new(&families),
             scheduler: SchedulerMetrics::new(&families),
@@ -111,6 +115,10 @@ impl Api {
                 kinds.by_api_version(&api_version, kind).is_some()
             },
         );
+        self.metrics().conversions.retain(|definition| {
+            let (plural, group) = definition.split_once('.').unwrap_or((definition, ""));
+            kinds.is_defined(group, plural)
+        });
     }
 
     fn end_series_of_flows(&self) {

@@ -1,6 +1,7 @@
 //! What a converter's answer comes to, and what becomes of a request when there is none.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::Method;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     V1, V2, answer, ask, by, converted, converter, define, get, honest, merge, post, site, sites, stored,
 };
-use crate::http::Face;
+use crate::http::{Face, OWNER};
 use crate::webhooks::server::{Reply, Webhook};
 
 /// What becomes of an honest answer.
@@ -79,6 +80,56 @@ async fn what_is_no_conversion_is_refused_in_kubernetes_words_api_14() {
         assert_eq!(merge(&face, &format!("{V2}/a"), &json!({"spec": {"port": "2"}})).await.0, 500);
         assert_eq!(get(&face, &format!("{V1}/a")).await.0, 200, "as it is stored it needs no conversion");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conversions_are_counted_by_how_they_go_api_19() {
+    let turn = AtomicUsize::new(0);
+    let webhook = Webhook::start(move |_, review| {
+        let mut answer = honest(review);
+        match turn.fetch_add(1, Ordering::Relaxed) {
+            0 => answer["response"]["uid"] = json!("x"),
+            1 => answer["response"]["convertedObjects"] = json!([]),
+            2 => answer["response"]["convertedObjects"][0]["kind"] = json!("Town"),
+            3 => return Reply::Text(500, "oops".into()),
+            _ => {}
+        }
+        Reply::Json(answer)
+    });
+    let face = Face::new();
+    let kind = define(&face, &by(&webhook, "v1"));
+    assert_eq!(post(&face, V1, &site("v1", "a", &json!({"hostPort": "h:1"}))).await.0, 201);
+    for status in [500, 500, 500, 500, 200] {
+        assert_eq!(get(&face, &format!("{V2}/a")).await.0, status);
+    }
+    let series = async || {
+        let answer = face.get("/metrics", &[OWNER]).await;
+        let text = answer.body;
+        let series =
+            text.lines().filter(|line| line.contains("conversion_webhook") && !line.starts_with('#'));
+        series.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let told = series().await;
+    let failures = ["malformed_response", "partial_response", "invalid_converted_object", "call"];
+    let labels =
+        failures.map(|why| format!("failure_type=\"conversion_webhook_{why}_failure\",result=\"failure\""));
+    for labels in labels.into_iter().chain(["failure_type=\"\",result=\"success\"".to_string()]) {
+        for name in ["request_total", "duration_seconds_count"] {
+            let line = format!("apiserver_conversion_webhook_{name}{{{labels}}} 1");
+            assert!(told.contains(&line), "{line}: {told:#?}");
+        }
+    }
+    let of_sites = |succeeded: bool| {
+        format!(
+            "apiserver_crd_conversion_webhook_duration_seconds_count{{crd_name=\"sites.conv.test\",\
+             from_version=\"v1\",succeeded=\"{succeeded}\",to_version=\"v2\"}}"
+        )
+    };
+    for line in [format!("{} 4", of_sites(false)), format!("{} 1", of_sites(true))] {
+        assert!(told.contains(&line), "{line}: {told:#?}");
+    }
+    face.api.undefine(kind);
+    assert!(!series().await.iter().any(|line| line.contains("sites.conv.test")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
