@@ -507,7 +507,7 @@ mod tests {
         let (slow, quick) = (3, 7 + 16 * 9);
         let long = runs(levels.arrive("a", slow, 1, "slow"));
         levels.arrive("a", quick, 1, "quick");
-        let mut running = levels.finish("a", long, Duration::from_secs(60)).pop().unwrap().0;
+        let mut running = levels.finish("a", long, Duration::from_mins(1)).pop().unwrap().0;
         for _ in 0..10 {
             levels.arrive("a", quick, 1, "quick");
             running = levels.finish("a", running, Duration::from_secs(1)).pop().unwrap().0;

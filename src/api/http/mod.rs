@@ -322,7 +322,9 @@ impl Server {
             }
             None => None,
         };
-        seated::seated(user.clone(), seat, self.answer_seated(request, target, &user, wanted)).await
+        // Where it is, as in `respond`.
+        let answer = std::pin::pin!(self.answer_seated(request, target, &user, wanted));
+        seated::seated(user.clone(), seat, answer).await
     }
 
     /// Answers whoever may ask this.

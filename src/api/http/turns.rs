@@ -71,7 +71,8 @@ impl Server {
         }
         let user = seated::leave();
         let user = user.as_ref().map_or("", |user| user.name.as_str());
-        let turn = self.inner.turns.begin(user, parties, PATIENCE).await?;
+        // Elsewhere: most requests need no room for it.
+        let turn = Box::pin(self.inner.turns.begin(user, parties, PATIENCE)).await?;
         turn.hold(|| context::of_request(answer))
     }
 }

@@ -45,10 +45,14 @@ fn drop_in(shape: &Shape, value: &mut Value, depth: usize) {
     match (shape, value) {
         (Shape::Object(id), value) => drop_of(*id, value, depth),
         (Shape::Map(values), Value::Object(entries)) => {
-            entries.values_mut().for_each(|entry| drop_in(values, entry, depth + 1));
+            for entry in entries.values_mut() {
+                drop_in(values, entry, depth + 1);
+            }
         }
         (Shape::List(items), Value::Array(elements)) => {
-            elements.iter_mut().for_each(|entry| drop_in(items, entry, depth + 1));
+            for entry in elements {
+                drop_in(items, entry, depth + 1);
+            }
         }
         _ => {}
     }

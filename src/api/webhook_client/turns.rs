@@ -155,7 +155,9 @@ impl State {
     fn start(&mut self, turns: &Turns, flow: Arc<str>, parties: Vec<Party>) -> Turn {
         self.free -= 1;
         *self.flows.entry(flow.clone()).or_default() += 1;
-        parties.iter().for_each(|party| self.enter(party));
+        for party in &parties {
+            self.enter(party);
+        }
         Turn {
             turns: turns.clone(),
             flow,
@@ -218,8 +220,12 @@ impl Turn {
         let is_asked = |party: &mut Party| parties.contains(party);
         let reserved: Vec<Party> = self.reserved.parties.lock().extract_if(.., is_asked).collect();
         self.turns.release(|state| {
-            parties.iter().for_each(|party| state.enter(party));
-            reserved.iter().for_each(|party| state.leave(party));
+            for party in parties {
+                state.enter(party);
+            }
+            for party in &reserved {
+                state.leave(party);
+            }
         });
         parties.iter().map(|party| Place { turns: self.turns.clone(), party: party.clone() }).collect()
     }
@@ -319,7 +325,9 @@ mod tests {
         assert!(now(third.as_mut()).is_none(), "so many wait for it already");
         let mut early = pin!(begin(&turns, "u", "b"));
         assert!(now(early.as_mut()).is_none(), "those who hang may be done soon, and ask it");
-        both.iter().for_each(|turn| turn.reserved.leave());
+        for turn in &both {
+            turn.reserved.leave();
+        }
         drop(now(early.as_mut()).unwrap().unwrap());
         let others = [begin(&turns, "u", "b").await.unwrap(), begin(&turns, "u", "b").await.unwrap()];
         let mut next = pin!(begin(&turns, "u", "b"));
