@@ -102,7 +102,11 @@ impl Rotated {
             at += Duration::from_millis(1);
             aside = backup(&path, at);
         }
-        std::fs::rename(&path, &aside)?;
+        match std::fs::rename(&path, &aside) {
+            // Somebody else has put it aside.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
         self.file = None;
         self.reopen()?;
         let mut all_gone = Ok(());
@@ -221,6 +225,10 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 2\n");
         let kept = ["audit-2020-01-01T00-00-00.000.log", "audit-2023-11-14T22-13-22.000.log", "audit.log"];
         assert_eq!(names(directory.path()), kept);
+        // Nor does what somebody else has put aside, once it would be full.
+        std::fs::rename(&path, directory.path().join("taken")).unwrap();
+        file.write(b"line 3\n", at(3)).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 3\n");
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl<'a, 'b> Run<'a, 'b> {
             Node::Select { of, field, test, optional } => {
                 let of = self.eval(of)?;
                 self.take(of.search_cost())?;
-                select(&of, field, *test, *optional)
+                select(&of, field, *test, *optional, self.budget)
             }
             Node::Call { name, target, args, pattern } => {
                 if name == "@not_strictly_false" {
@@ -246,7 +246,7 @@ impl<'a, 'b> Run<'a, 'b> {
         let range = self.eval(&fold.range)?;
         let items =
             range.visited().ok_or_else(|| Error::Overload("comprehension over no list or map".into()))?;
-        self.take(items.len() as u64)?;
+        self.take(items.len() as u64 + items.iter().map(Val::decoded).sum::<u64>())?;
         let accumulated = match &fold.step {
             Step::Append { when, item } => self.append(&fold.variable, items, when.as_ref(), item),
             Step::Any(step) => {
@@ -311,7 +311,7 @@ impl<'a, 'b> Run<'a, 'b> {
     }
 }
 
-fn select<'a>(of: &Val<'a>, field: &str, test: bool, optional: bool) -> Outcome<'a> {
+fn select<'a>(of: &Val<'a>, field: &str, test: bool, optional: bool, budget: &mut Budget) -> Outcome<'a> {
     let key = Val::text(field);
     if let Val::Optional(inner) = of {
         let found = match inner {
@@ -331,6 +331,7 @@ fn select<'a>(of: &Val<'a>, field: &str, test: bool, optional: bool) -> Outcome<
     let Some(found) = found else {
         return Err(Error::Overload(format!("select {field} of {}", of.type_name())));
     };
+    budget.take(found.as_ref().map_or(0, Val::decoded))?;
     match (found, test, optional) {
         (found, true, _) => Ok(Val::Bool(found.is_some_and(|value| !matches!(value, Val::Null)))),
         (found, _, true) => Ok(found.map_or(Val::Optional(None), Val::some)),

@@ -167,8 +167,17 @@ fn of_text<'a>(
             if let Err(error) = budget.take(text.len() as u64) {
                 return Some(Err(error));
             }
-            let all = pattern.or(compiled.as_ref()).map(|pattern| pattern.find_iter(text).take(most));
-            texts(all.into_iter().flatten().map(|found| found.as_str().to_string()).collect())
+            let mut all = Vec::new();
+            for found in
+                pattern.or(compiled.as_ref()).into_iter().flat_map(|by| by.find_iter(text)).take(most)
+            {
+                all.push(found.as_str().to_string());
+                // A pattern may look to the end of the text for each that it finds.
+                if let Err(error) = budget.take((text.len() - found.end()) as u64 / 10) {
+                    return Some(Err(error));
+                }
+            }
+            texts(all)
         }
         ("lowerAscii", []) => Val::text(text.to_ascii_lowercase()),
         ("upperAscii", []) => Val::text(text.to_ascii_uppercase()),

@@ -1,5 +1,6 @@
 //! Operators: comparing, counting, joining.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 use jiff::SignedDuration;
@@ -35,7 +36,10 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> 
         ("_-_" | "_*_" | "_/_" | "_%_", [a, b]) => arithmetic(name, a, b).unwrap_or_else(|| Err(overload())),
         ("@in", [item, of]) => contains(item, of, budget).unwrap_or_else(|| Err(overload())),
         ("_[_]", [of, key]) => match budget.take(of.search_cost()) {
-            Ok(()) => index(of, key).unwrap_or_else(|| Err(overload())),
+            Ok(()) => {
+                let found = index(of, key).unwrap_or_else(|| Err(overload()));
+                found.and_then(|found| budget.take(found.decoded()).map(|()| found))
+            }
             Err(error) => Err(error),
         },
         ("_[?_]", [of, key]) => {
@@ -155,17 +159,27 @@ fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Out
     if let Some(found) = of.entry(item) {
         return Some(Ok(Val::Bool(found.is_some())));
     }
-    let items = of.items()?;
-    Some(position(items.iter(), item, budget).map(|found| Val::Bool(found.is_some())))
+    let found = match of {
+        // One by one: it may be the first.
+        Val::Json(Value::Array(items), schema) => {
+            let items = items.iter().map(|item| Val::of_json(item, item_schema(*schema)));
+            position(items, item, budget)
+        }
+        Val::List(items) | Val::Joined(items, _) => position(items.iter(), item, budget),
+        _ => return None,
+    };
+    Some(found.map(|found| Val::Bool(found.is_some())))
 }
 
 /// Where the first of some items is that is equal to one.
-pub(super) fn position<'v, 'a: 'v>(
-    items: impl Iterator<Item = &'v Val<'a>>,
+pub(super) fn position<'a>(
+    items: impl Iterator<Item = impl Borrow<Val<'a>>>,
     wanted: &Val<'a>,
     budget: &mut Budget,
 ) -> Result<Option<usize>, Error> {
     for (at, item) in items.enumerate() {
+        let item = item.borrow();
+        budget.take(item.decoded())?;
         if item.equals(wanted, budget)? {
             return Ok(Some(at));
         }

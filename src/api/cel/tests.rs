@@ -216,6 +216,7 @@ fn a_hostile_rule_ends_api_14() {
         "cel.bind(t, self.map(a, 'xxxxxxxxxx&').join(''), cel.bind(u, url('/?' + t), \
          self.all(a, self.all(b, u.getQuery().size() > 0))))",
         "cel.bind(t, self.map(a, 'xxxxxxxxxx').join(''), self.all(a, self.all(b, t <= t)))",
+        "cel.bind(t, self.map(a, 'AAAAAAAAAA').join(''), t.findAll('.*[^A-Z]|[A-Z]').size() > 0)",
         // A map that was made is searched from its beginning.
         "cel.bind(a, self.map(i, i), cel.bind(b, a + a + a + a + a + a + a + a, cel.bind(c, b + b + b + b, \
          cel.bind(m, c.transformMap(i, v, v), m == m))))",
@@ -224,6 +225,20 @@ fn a_hostile_rule_ends_api_14() {
             .unwrap_or_else(|error| panic!("{source}: {error}"));
         let value = program.run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default());
         assert_eq!(value.err(), Some(Error::Budget), "{source}");
+    }
+    // Bytes are read anew each time, of a field or an item.
+    let bytes = json!({"type": "object", "properties": {"b": {"type": "string", "format": "byte"},
+        "l": {"type": "array", "items": {"type": "string", "format": "byte"}}}});
+    let schema: JSONSchemaProps = serde_json::from_value(bytes).unwrap();
+    let object = json!({"b": "AAAA".repeat(20_000), "l": ["AAAA".repeat(20_000)]});
+    let often = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4].all(c, ";
+    for each in
+        ["has(self.b)", "self.b != b''", "self.l[0] != b''", "!(b'' in self.l)", "self.l.all(i, true)"]
+    {
+        let source = format!("{often}{each})))");
+        let program = Program::compile(&source, &[("self", Type::Object(&schema))], &[Type::Bool]).unwrap();
+        let value = program.run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default());
+        assert_eq!(value.err(), Some(Error::Budget), "{each}");
     }
     // A value that holds itself twice over, forty times, is small and is not looked at.
     let doubled = |last: &str| {

@@ -170,6 +170,14 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// What it took to make it of the field that it is: bytes are read anew each time.
+    pub(super) fn decoded(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64 / 10,
+            _ => 0,
+        }
+    }
+
     /// What it takes to find an entry: a map that was made is searched from its beginning.
     pub(super) fn search_cost(&self) -> u64 {
         match self {

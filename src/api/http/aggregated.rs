@@ -90,7 +90,8 @@ pub(super) async fn answer(
                 None => sent.await,
             }
         };
-        Ok(within(sent, (!is_upgrade).then_some(most)).await)
+        // Whatever becomes of it, it begins in time.
+        Ok(tokio::time::timeout(most, sent).await.ok())
     });
     match sent.await.0 {
         Ok(Some(Ok(response))) => Ok(homeward(response, is_endless)),
@@ -98,14 +99,6 @@ pub(super) async fn answer(
             Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &format!("error trying to reach service: {why}")))
         }
         Ok(None) => Err(ApiError::Timeout("request did not complete within the allotted timeout".into())),
-    }
-}
-
-/// Waits no longer than that; none when it was too long.
-async fn within<T>(work: impl Future<Output = T>, most: Option<Duration>) -> Option<T> {
-    match most {
-        Some(most) => tokio::time::timeout(most, work).await.ok(),
-        None => Some(work.await),
     }
 }
 

@@ -51,8 +51,12 @@ async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
     let answer = face.server.handle(request.body(Body::empty()).unwrap()).await;
     sender.send(Ok(Bytes::from_static(b"{\"items\": ["))).await.unwrap();
     assert!(answer.into_body().collect().await.is_err());
-    let late = face.get(&format!("{GROUP}/flunders/hangs"), &[]).await;
-    assert_eq!((late.status.as_u16(), &late.json()["reason"]), (504, &"Timeout".into()), "{}", late.body);
+    // Whatever it wants to become.
+    let upgrades = [("connection", "keep-alive, Upgrade"), ("upgrade", "x")];
+    for headers in [&[][..], &[("connection", "close"), ("upgrade", "x")], &upgrades] {
+        let late = face.get(&format!("{GROUP}/flunders/hangs"), headers).await;
+        assert_eq!((late.status.as_u16(), &late.json()["reason"]), (504, &"Timeout".into()), "{}", late.body);
+    }
 }
 
 /// Whoever waits for it goes away, and the server is free again.

@@ -16,6 +16,8 @@ use object::ServedKind;
 
 /// A policy is checked against so many types, as in Kubernetes.
 const MAX_TYPES: usize = 10;
+/// So many groups, versions and resources are looked up for them: a rule may name more than anybody can count.
+const MAX_LOOKED_UP: usize = 10_000;
 /// All warnings together have so many bytes; they are held in the policy's status.
 const MAX_WARNINGS_BYTES: usize = 256 * 1024;
 
@@ -56,10 +58,15 @@ impl Api {
         let rules =
             spec.match_constraints.as_ref().and_then(|constraints| constraints.resource_rules.as_ref());
         let kinds = self.kinds();
-        let mut types = BTreeSet::new();
+        let (mut types, mut looked_up) = (BTreeSet::new(), 0);
         for rule in rules.into_iter().flatten() {
-            for (group, version, resource) in paths(rule) {
-                types.extend(kinds.by_path(&group, &version, &resource).map(Named::of));
+            let rule = Sorted::of(rule);
+            for (group, version, resource) in rule.paths() {
+                if looked_up == MAX_LOOKED_UP {
+                    return types.into_iter().collect();
+                }
+                looked_up += 1;
+                types.extend(kinds.by_path(group, version, resource).map(Named::of));
                 if types.len() == MAX_TYPES {
                     return types.into_iter().collect();
                 }
@@ -122,27 +129,40 @@ impl std::fmt::Display for Named {
     }
 }
 
-/// The groups, versions and resources of a rule, in order; none where a group or version is a wildcard, which it may not be
-/// in part.
-fn paths(rule: &NamedRuleWithOperations) -> Vec<(String, String, String)> {
-    let sorted = |list: &Option<Vec<String>>| {
-        let mut list = list.clone().unwrap_or_default();
-        list.sort();
-        list
-    };
-    let (groups, versions) = (sorted(&rule.api_groups), sorted(&rule.api_versions));
-    if groups.iter().chain(&versions).any(|name| name.contains('*')) {
-        return Vec::new();
-    }
-    let mut resources = sorted(&rule.resources);
-    resources.retain(|resource| !resource.contains(['*', '/']));
-    let mut paths = Vec::new();
-    for group in &groups {
-        for version in &versions {
-            paths.extend(resources.iter().map(|resource| (group.clone(), version.clone(), resource.clone())));
+/// What a rule names, each in order; nothing where a group or version is a wildcard, which it may not be in part.
+struct Sorted<'a> {
+    groups: Vec<&'a str>,
+    versions: Vec<&'a str>,
+    resources: Vec<&'a str>,
+}
+
+impl<'a> Sorted<'a> {
+    fn of(rule: &'a NamedRuleWithOperations) -> Self {
+        let sorted = |list: &'a Option<Vec<String>>| {
+            let mut list: Vec<&str> = list.iter().flatten().map(String::as_str).collect();
+            list.sort_unstable();
+            list.dedup();
+            list
+        };
+        let (groups, versions) = (sorted(&rule.api_groups), sorted(&rule.api_versions));
+        let mut resources = sorted(&rule.resources);
+        if groups.iter().chain(&versions).any(|name| name.contains('*')) {
+            resources.clear();
         }
+        resources.retain(|resource| !resource.contains(['*', '/']));
+        Self { groups, versions, resources }
     }
-    paths
+
+    /// Each group with each version and each resource.
+    fn paths(&self) -> impl Iterator<Item = (&'a str, &'a str, &'a str)> {
+        let of_group = move |group: &'a str| {
+            let of_version = move |version: &'a str| {
+                self.resources.iter().map(move |resource| (group, version, *resource))
+            };
+            self.versions.iter().copied().flat_map(of_version)
+        };
+        self.groups.iter().copied().flat_map(of_group)
+    }
 }
 
 /// Those that are checked, with the fields in which they stand.

@@ -116,7 +116,13 @@ fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
 
 /// The protocol that a message wants to go on with.
 pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
-    headers.get(UPGRADE).filter(|_| headers.contains_key(CONNECTION)).cloned()
+    let mut options = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    let is_asked = options.any(|option| option.trim().eq_ignore_ascii_case("upgrade"));
+    headers.get(UPGRADE).filter(|_| is_asked).cloned()
 }
 
 /// Removes what is about this connection, and what the message says is, but for the protocol that it is to go on with.

@@ -128,6 +128,13 @@ fn types_are_taken_from_rules_without_wildcards_and_ten_at_most_api_16() {
         "services"
     ]);
     assert_eq!(told(rules(&[many])).len(), 10);
+    // More than could be counted, all of nothing.
+    let names = |of: &str| -> Value { (0..1_000).map(|i| format!("{of}{i}")).collect() };
+    let mut endless = rule("", "v1", "pods");
+    (endless["apiGroups"], endless["apiVersions"], endless["resources"]) =
+        (names("g"), names("v"), names("r"));
+    assert!(told(rules(&[endless.clone()])).is_empty());
+    assert!(told(rules(&[endless, rule("", "v1", "pods")])).is_empty(), "nobody looks so far");
 }
 
 /// A policy may repeat a long expression hundreds of times; its status stays an object that can be stored.
