@@ -23,7 +23,7 @@ use availability::Availability;
 use base::clock::time;
 use base::task::Tasks;
 use object::conditions::{self, ConditionStatus};
-use object::{Key, Shared};
+use object::{Key, Shared, Uid};
 use probe::{Next, Probe};
 use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
 
@@ -60,7 +60,7 @@ struct Availabilities {
     api_services: Cache<APIService>,
     queue: WorkQueue<Key>,
     tasks: Tasks,
-    probes: Arc<Mutex<HashMap<Key, Probe>>>,
+    probes: Arc<Mutex<HashMap<Key, (Uid, Probe)>>>,
     turns: Arc<Semaphore>,
 }
 
@@ -88,10 +88,18 @@ impl Reconciler for Availabilities {
             return Ok(self.write(&stored, &unavailable)?);
         }
         let now = self.api.clock().monotonic();
-        let next = self.probes.lock().entry(key.clone()).or_default().next(&spec, now);
+        let (next, of) = {
+            let mut probes = self.probes.lock();
+            // One that is deleted and made anew is another.
+            let probe = probes.entry(key.clone()).or_insert_with(|| (stored.uid().into(), Probe::default()));
+            if probe.0 != stored.uid() {
+                *probe = (stored.uid().into(), Probe::default());
+            }
+            (probe.1.next(&spec, now), probe.0.clone())
+        };
         match next {
             Next::Nothing => {}
-            Next::Ask => self.ask(key.clone()),
+            Next::Ask => self.ask(key.clone(), of),
             Next::Wait(left) => self.queue.add_after(key.clone(), left),
             Next::Tell(answer, again) => {
                 self.queue.add_after(key.clone(), again);
@@ -113,20 +121,22 @@ impl Availabilities {
         let keys: Vec<Key> = self.api_services.list().iter().filter(of_it).map(Shared::key).collect();
         let mut probes = self.probes.lock();
         for key in &keys {
-            if let Some(probe) = probes.get_mut(key) {
+            if let Some((_, probe)) = probes.get_mut(key) {
                 probe.service_changed();
             }
         }
         keys
     }
 
-    fn ask(&self, key: Key) {
+    fn ask(&self, key: Key, of: Uid) {
         let (api, queue) = (self.api.clone(), self.queue.clone());
         let (probes, turns) = (self.probes.clone(), self.turns.clone());
         self.tasks.spawn("apiservice-probe", async move {
             let Ok(_turn) = turns.acquire().await else { return };
             let answer = api.probe_api_service(&key.name).await;
-            if let Some(probe) = probes.lock().get_mut(&key) {
+            if let Some((uid, probe)) = probes.lock().get_mut(&key)
+                && *uid == of
+            {
                 probe.answered(answer);
             }
             queue.add(key);
