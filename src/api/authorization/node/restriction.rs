@@ -117,11 +117,10 @@ pub(crate) fn restrict(
         }
         Kind::ResourceSlice if old.is_none() => {
             let slice = new.get::<ResourceSlice>();
-            match slice.is_some_and(|slice| slice.spec.node_name.as_deref() == Some(node)) {
-                true => Ok(()),
-                false => {
-                    Err("can only create ResourceSlice with the same NodeName as the requesting node".into())
-                }
+            if slice.is_some_and(|slice| slice.spec.node_name.as_deref() == Some(node)) {
+                Ok(())
+            } else {
+                Err("can only create ResourceSlice with the same NodeName as the requesting node".into())
             }
         }
         _ => Ok(()),
