@@ -18,7 +18,7 @@ use super::{Decision, defaults};
 use crate::Api;
 use base::quote::quote;
 use object::Key;
-use references::{is_on, names_claim, names_config_map, names_resource_claim, names_secret, pods};
+use references::{config_maps, is_on, names_claim, names_resource_claim, pods, secrets};
 pub(crate) use restriction::{restrict, restrict_token};
 
 /// Where nodes keep their heartbeats.
@@ -84,9 +84,11 @@ fn reaches(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) ->
             if asked.name.is_empty() || asked.namespace.is_empty() {
                 return Err("can only read namespaced object of this type".into());
             }
-            let names: fn(&PodSpec, &str) -> bool =
-                if asked.resource == "secrets" { names_secret } else { names_config_map };
-            related(pods(api, node, asked.namespace, |spec| names(spec, asked.name)))
+            let names = |spec: &PodSpec| match asked.resource {
+                "secrets" => secrets(spec).any(|name| name == asked.name),
+                _ => config_maps(spec).any(|name| name == asked.name),
+            };
+            related(pods(api, node, asked.namespace, names))
         }
         ("", "persistentvolumeclaims", part) => {
             if part.is_empty() {

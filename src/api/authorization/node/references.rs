@@ -1,7 +1,7 @@
 //! What the pods of a node refer to: whatever it may read because of them.
 
 use k8s_openapi::api::core::v1::{
-    EnvFromSource, EnvVar, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec, Volume,
+    EnvFromSource, EnvVar, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec, Volume, VolumeProjection,
 };
 use k8s_openapi::api::storage::v1::CSIDriver;
 
@@ -50,49 +50,39 @@ pub(super) fn names_resource_claim(api: &Api, node: &str, namespace: &str, claim
         })
 }
 
-/// Whether the pod reads the secret, or pulls its images with it.
-pub(super) fn names_secret(spec: &PodSpec, name: &str) -> bool {
-    let pulled = spec.image_pull_secrets.iter().flatten().any(|secret| secret.name == name);
-    let mounted = spec.volumes.iter().flatten().any(|volume| {
-        let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
-        volume.secret.as_ref().and_then(|secret| secret.secret_name.as_deref()) == Some(name)
-            || projected.into_iter().any(|source| source.secret.as_ref().is_some_and(|s| s.name == name))
+/// The secrets that the pod reads, or pulls its images with.
+pub(super) fn secrets(spec: &PodSpec) -> impl Iterator<Item = &str> {
+    let pulled = spec.image_pull_secrets.iter().flatten().map(|secret| secret.name.as_str());
+    let mounted = spec.volumes.iter().flatten().filter_map(|v| v.secret.as_ref()?.secret_name.as_deref());
+    let projected = projected(spec).filter_map(|source| Some(source.secret.as_ref()?.name.as_str()));
+    let read = environment(spec).filter_map(|(from, env)| match (from, env) {
+        (Some(from), _) => Some(from.secret_ref.as_ref()?.name.as_str()),
+        (_, env) => Some(env?.value_from.as_ref()?.secret_key_ref.as_ref()?.name.as_str()),
     });
-    let read = environment(spec).any(|(from, env)| match (from, env) {
-        (Some(from), _) => from.secret_ref.as_ref().is_some_and(|secret| secret.name == name),
-        (_, Some(env)) => env
-            .value_from
-            .as_ref()
-            .and_then(|source| source.secret_key_ref.as_ref())
-            .is_some_and(|secret| secret.name == name),
-        _ => false,
-    });
-    pulled || mounted || read
+    pulled.chain(mounted).chain(projected).chain(read)
 }
 
-/// Whether the pod reads the config map.
-pub(super) fn names_config_map(spec: &PodSpec, name: &str) -> bool {
-    let mounted = spec.volumes.iter().flatten().any(|volume| {
-        let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
-        volume.config_map.as_ref().is_some_and(|map| map.name == name)
-            || projected.into_iter().any(|source| source.config_map.as_ref().is_some_and(|m| m.name == name))
+/// The config maps that the pod reads.
+pub(super) fn config_maps(spec: &PodSpec) -> impl Iterator<Item = &str> {
+    let mounted = spec.volumes.iter().flatten().filter_map(|v| Some(v.config_map.as_ref()?.name.as_str()));
+    let projected = projected(spec).filter_map(|source| Some(source.config_map.as_ref()?.name.as_str()));
+    let read = environment(spec).filter_map(|(from, env)| match (from, env) {
+        (Some(from), _) => Some(from.config_map_ref.as_ref()?.name.as_str()),
+        (_, env) => Some(env?.value_from.as_ref()?.config_map_key_ref.as_ref()?.name.as_str()),
     });
-    let read = environment(spec).any(|(from, env)| match (from, env) {
-        (Some(from), _) => from.config_map_ref.as_ref().is_some_and(|map| map.name == name),
-        (_, Some(env)) => env
-            .value_from
-            .as_ref()
-            .and_then(|source| source.config_map_key_ref.as_ref())
-            .is_some_and(|map| map.name == name),
-        _ => false,
-    });
-    mounted || read
+    mounted.chain(projected).chain(read)
+}
+
+/// What the projected volumes of the pod are made of.
+pub(super) fn projected(spec: &PodSpec) -> impl Iterator<Item = &VolumeProjection> {
+    let volumes = spec.volumes.iter().flatten().filter_map(|volume| volume.projected.as_ref());
+    volumes.flat_map(|projected| projected.sources.iter().flatten())
 }
 
 type Source<'a> = (Option<&'a EnvFromSource>, Option<&'a EnvVar>);
 
 /// Where the environment of every container comes from.
-pub(super) fn environment(spec: &PodSpec) -> impl Iterator<Item = Source<'_>> {
+fn environment(spec: &PodSpec) -> impl Iterator<Item = Source<'_>> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
     let of_containers = containers.flat_map(|c| {
         let from = c.env_from.iter().flatten().map(|from| (Some(from), None));
@@ -105,52 +95,19 @@ pub(super) fn environment(spec: &PodSpec) -> impl Iterator<Item = Source<'_>> {
     of_containers.chain(of_ephemeral)
 }
 
-/// Whether the pod refers to any secret.
-pub(super) fn names_any_secret(spec: &PodSpec) -> bool {
-    let volumes = spec.volumes.iter().flatten();
-    spec.image_pull_secrets.as_ref().is_some_and(|secrets| !secrets.is_empty())
-        || volumes.clone().any(|volume| volume.secret.is_some())
-        || volumes
-            .filter_map(|volume| volume.projected.as_ref())
-            .flat_map(|projected| projected.sources.iter().flatten())
-            .any(|source| source.secret.is_some())
-        || environment(spec).any(|(from, env)| {
-            let read = env.and_then(|env| env.value_from.as_ref());
-            from.is_some_and(|from| from.secret_ref.is_some())
-                || read.is_some_and(|read| read.secret_key_ref.is_some())
-        })
-}
-
-/// Whether the pod refers to any config map.
-pub(super) fn names_any_config_map(spec: &PodSpec) -> bool {
-    let volumes = spec.volumes.iter().flatten();
-    volumes.clone().any(|volume| volume.config_map.is_some())
-        || volumes
-            .filter_map(|volume| volume.projected.as_ref())
-            .flat_map(|projected| projected.sources.iter().flatten())
-            .any(|source| source.config_map.is_some())
-        || environment(spec).any(|(from, env)| {
-            let read = env.and_then(|env| env.value_from.as_ref());
-            from.is_some_and(|from| from.config_map_ref.is_some())
-                || read.is_some_and(|read| read.config_map_key_ref.is_some())
-        })
-}
-
 /// Whether the pod has a use for tokens of the audience: a projected volume, or a driver of one of its volumes that
 /// asks for them.
 pub(super) fn uses_audience(api: &Api, pod: &Shared<Pod>, audience: &str) -> bool {
-    let projects = |volume: &Volume| {
-        let sources = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
-        let mut tokens = sources.filter_map(|source| source.service_account_token.as_ref());
-        tokens.any(|token| token.audience.as_deref().unwrap_or_default() == audience)
-    };
     let driver_asks = |driver: &str| {
         let driver = api.get_as::<CSIDriver>(&Key::new("", driver)).ok();
         let requests = driver.and_then(|driver| driver.spec.token_requests.clone());
         requests.into_iter().flatten().any(|request| request.audience == audience)
     };
-    pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten()).any(|volume| {
-        projects(volume) || driver_of(api, pod, volume).is_some_and(|driver| driver_asks(&driver))
+    pod.spec.as_ref().is_some_and(|spec| {
+        let mut tokens = projected(spec).filter_map(|source| source.service_account_token.as_ref());
+        let mut drivers = spec.volumes.iter().flatten().filter_map(|volume| driver_of(api, pod, volume));
+        tokens.any(|token| token.audience.as_deref().unwrap_or_default() == audience)
+            || drivers.any(|driver| driver_asks(&driver))
     })
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodSpec};
 use k8s_openapi::api::resource::v1::ResourceSlice;
 
 use super::LEASES;
-use super::references::{is_on, names_any_config_map, names_any_secret, uses_audience};
+use super::references::{config_maps, is_on, projected, secrets, uses_audience};
 use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::identity::User;
 use crate::{Api, ApiError, Part};
@@ -172,20 +172,17 @@ fn restrict_new_pod(api: &Api, node: &str, pod: &Pod) -> Result<(), String> {
 
 /// The first kind of object that a pod refers to, of those that a mirror pod must not.
 fn refers_to(spec: &PodSpec) -> Option<&'static str> {
-    let volumes = || spec.volumes.iter().flatten();
-    let projected = || {
-        volumes()
-            .filter_map(|volume| volume.projected.as_ref())
-            .flat_map(|projected| projected.sources.iter().flatten())
-    };
     let referred = [
         (spec.service_account_name.as_ref().is_some_and(|name| !name.is_empty()), "a service account"),
-        (names_any_secret(spec), "secrets"),
-        (names_any_config_map(spec), "configmaps"),
-        (projected().any(|source| source.cluster_trust_bundle.is_some()), "clustertrustbundles"),
-        (projected().any(|source| source.pod_certificate.is_some()), "pod certificates"),
+        (secrets(spec).next().is_some(), "secrets"),
+        (config_maps(spec).next().is_some(), "configmaps"),
+        (projected(spec).any(|source| source.cluster_trust_bundle.is_some()), "clustertrustbundles"),
+        (projected(spec).any(|source| source.pod_certificate.is_some()), "pod certificates"),
         (
-            volumes().any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some()),
+            spec.volumes
+                .iter()
+                .flatten()
+                .any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some()),
             "persistentvolumeclaims",
         ),
         (spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty()), "resourceclaims"),

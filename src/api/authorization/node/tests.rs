@@ -320,7 +320,8 @@ async fn a_node_asks_for_tokens_of_audiences_that_its_pods_use_sec_4() {
         );
         assert!(error.ends_with(&expected), "{error}");
     }
-    let rules = json!([{"apiGroups": [""], "resources": ["registry"], "verbs": ["request-serviceaccounts-token-audience"]}]);
+    let verb = "request-serviceaccounts-token-audience";
+    let rules = json!([{"apiGroups": [""], "resources": ["registry"], "verbs": [verb]}]);
     create(&api, Kind::ClusterRole, json!({"metadata": {"name": "pulls"}, "rules": rules}));
     let nodes = json!([{"kind": "Group", "name": "system:nodes"}]);
     create(
