@@ -7,6 +7,7 @@ mod references;
 mod restriction;
 #[cfg(test)]
 mod tests;
+mod volume_secrets;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, Pod, PodSpec};
 use k8s_openapi::api::resource::v1::ResourceSlice;
@@ -18,7 +19,7 @@ use super::{Decision, defaults};
 use crate::Api;
 use base::quote::quote;
 use object::Key;
-use references::{config_maps, is_on, names_claim, names_resource_claim, pods, secrets};
+use references::{config_maps, is_on, mounts_with_secret, names_claim, names_resource_claim, pods, secrets};
 pub(crate) use restriction::{restrict, restrict_token};
 
 /// Where nodes keep their heartbeats.
@@ -88,7 +89,9 @@ fn reaches(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) ->
                 "secrets" => secrets(spec).any(|name| name == asked.name),
                 _ => config_maps(spec).any(|name| name == asked.name),
             };
-            related(pods(api, node, asked.namespace, names))
+            let mounts =
+                || asked.resource == "secrets" && mounts_with_secret(api, node, asked.namespace, asked.name);
+            related(pods(api, node, asked.namespace, names) || mounts())
         }
         ("", "persistentvolumeclaims", part) => {
             if part.is_empty() {

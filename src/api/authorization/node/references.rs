@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::storage::v1::CSIDriver;
 
+use super::volume_secrets;
 use crate::Api;
 use object::{Key, Shared};
 
@@ -53,13 +54,25 @@ pub(super) fn names_resource_claim(api: &Api, node: &str, namespace: &str, claim
 /// The secrets that the pod reads, or pulls its images with.
 pub(super) fn secrets(spec: &PodSpec) -> impl Iterator<Item = &str> {
     let pulled = spec.image_pull_secrets.iter().flatten().map(|secret| secret.name.as_str());
-    let mounted = spec.volumes.iter().flatten().filter_map(|v| v.secret.as_ref()?.secret_name.as_deref());
+    let mounted = spec.volumes.iter().flatten().filter_map(volume_secrets::of_inline);
     let projected = projected(spec).filter_map(|source| Some(source.secret.as_ref()?.name.as_str()));
     let read = environment(spec).filter_map(|(from, env)| match (from, env) {
         (Some(from), _) => Some(from.secret_ref.as_ref()?.name.as_str()),
         (_, env) => Some(env?.value_from.as_ref()?.secret_key_ref.as_ref()?.name.as_str()),
     });
     pulled.chain(mounted).chain(projected).chain(read)
+}
+
+/// Whether a volume of a pod of the node is mounted with the secret.
+pub(super) fn mounts_with_secret(api: &Api, node: &str, namespace: &str, name: &str) -> bool {
+    api.list_as::<PersistentVolume>(None).iter().any(|volume| {
+        let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
+        volume_secrets::is_mounted_with(volume, namespace, name)
+            && claim.is_some_and(|claim| {
+                let part = |of: &Option<String>| of.clone().unwrap_or_default();
+                names_claim(api, node, &part(&claim.namespace), &part(&claim.name))
+            })
+    })
 }
 
 /// The config maps that the pod reads.

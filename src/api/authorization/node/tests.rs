@@ -152,6 +152,50 @@ async fn a_node_reaches_the_devices_and_attachments_that_are_its_own_sec_4() {
 }
 
 #[tokio::test]
+async fn a_node_reads_the_secrets_that_its_volumes_are_mounted_with_sec_4() {
+    let api = api();
+    create(&api, Kind::ServiceAccount, json!({"metadata": {"name": "default", "namespace": "a"}}));
+    let pod = |name: &str, node: &str, claim: &str, secret: &str| {
+        json!({"metadata": {"name": name, "namespace": "a"}, "spec": {"nodeName": node,
+            "containers": [{"name": "c", "image": "i"}], "volumes": [
+                {"name": "v", "persistentVolumeClaim": {"claimName": claim}},
+                {"name": "w", "csi": {"driver": "d.example.com", "nodePublishSecretRef": {"name": secret}}}]}})
+    };
+    create(&api, Kind::Pod, pod("mine", "n1", "c1", "inline-1"));
+    create(&api, Kind::Pod, pod("other", "n2", "c2", "inline-2"));
+    let volume = |name: &str, claim: &str, source: Value| {
+        let mut spec = json!({"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
+            "claimRef": {"namespace": "a", "name": claim}});
+        spec.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+        create(&api, Kind::PersistentVolume, json!({"metadata": {"name": name}, "spec": spec}));
+    };
+    let csi = |secret: &str| {
+        let of = |part: &str| json!({"namespace": "b", "name": format!("{part}-{secret}")});
+        json!({"csi": {"driver": "d.example.com", "volumeHandle": "h", "nodeStageSecretRef": of("stage"),
+            "controllerPublishSecretRef": of("controller")}})
+    };
+    volume("v1", "c1", csi("1"));
+    volume("v2", "c2", csi("2"));
+    volume("v3", "c1", json!({"azureFile": {"secretName": "azure", "shareName": "s"}}));
+    check(
+        &api,
+        &node(),
+        &[
+            ("get core/secrets in a named inline-1", true),
+            ("get core/secrets in a named inline-2", false),
+            ("get core/secrets in b named stage-1", true),
+            ("get core/secrets in a named stage-1", false),
+            ("get core/secrets in b named stage-2", false),
+            ("get core/secrets in b named controller-1", false),
+            // Of a volume that names no namespace, the claim's.
+            ("get core/secrets in a named azure", true),
+            ("get core/secrets in b named azure", false),
+            ("get core/configmaps in b named stage-1", false),
+        ],
+    );
+}
+
+#[tokio::test]
 async fn a_node_makes_mirrors_that_are_its_own_and_refer_to_nothing_sec_4() {
     let api = api();
     create(&api, Kind::ServiceAccount, json!({"metadata": {"name": "default", "namespace": "a"}}));
