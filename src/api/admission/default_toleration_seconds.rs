@@ -36,3 +36,44 @@ fn tolerate(spec: &mut PodSpec, key: &str, seconds: i64) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Api, ApiConfig, Part, WriteOptions};
+    use base::clock::Clock;
+    use object::{Key, Kind};
+    use store::Store;
+
+    /// As `kubectl replace` sends a pod: what admission gave it stands in no manifest.
+    #[tokio::test]
+    async fn a_pod_that_is_replaced_by_its_manifest_is_admitted_again_api_9() {
+        let clock = Clock::starting_at("2026-11-22T00:00:00Z".parse().unwrap());
+        let config = ApiConfig { disabled_admission: vec!["ServiceAccount".into()], ..ApiConfig::default() };
+        let api = Api::new(Store::ephemeral(), clock, config);
+        let value = json!({"metadata": {"name": "default"}});
+        api.create(Object::from_value(Kind::Namespace, value).unwrap(), &WriteOptions::default()).unwrap();
+        let value = json!({"metadata": {"name": "p", "namespace": "default"},
+            "spec": {"containers": [{"name": "c", "image": "i:1"}]}});
+        let made =
+            api.create(Object::from_value(Kind::Pod, value).unwrap(), &WriteOptions::default()).unwrap();
+        let given = |pod: &Object| {
+            let spec = pod.get::<Pod>().and_then(|pod| pod.spec.clone()).expect("a pod has a spec");
+            (spec.tolerations, spec.priority, spec.preemption_policy)
+        };
+        let before = given(&made);
+        assert_eq!((before.0.as_ref().map(Vec::len), before.1), (Some(2), Some(0)));
+
+        let key = Key::new("default", "p");
+        let replaced = api.change(Kind::Pod, &key, Part::Main, &WriteOptions::default(), |current| {
+            let mut pod = current.clone();
+            let spec = pod.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()).expect("a pod has a spec");
+            (spec.tolerations, spec.priority, spec.preemption_policy) = (None, None, None);
+            spec.containers[0].image = Some("i:2".into());
+            Ok(pod)
+        });
+        assert_eq!(given(&replaced.unwrap()), before);
+    }
+}

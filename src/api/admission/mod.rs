@@ -116,11 +116,11 @@ static PLUGINS: [Plugin; 14] = [
     validating("PodSecurity", On::CreateUpdateAndDebug, pod_security::validate),
     Plugin {
         name: "Priority",
-        mutate: Some((On::Create, priority::resolve)),
+        mutate: Some((On::CreateAndUpdate, priority::resolve)),
         validate: Some((On::CreateAndUpdate, priority::validate)),
         ..NOTHING
     },
-    mutating("DefaultTolerationSeconds", On::Create, default_toleration_seconds::admit),
+    mutating("DefaultTolerationSeconds", On::CreateAndUpdate, default_toleration_seconds::admit),
     mutating("PodNodeSelector", On::Create, pod_node_selector::admit),
     mutating("DefaultStorageClass", On::Create, default_storage_class::admit),
     mutating("StorageObjectInUseProtection", On::Create, storage_protection::admit),

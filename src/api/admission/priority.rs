@@ -7,9 +7,25 @@ use super::Request;
 use crate::{Api, ApiError};
 use object::{Key, Kind, Object};
 
-/// Gives a new pod the number of its class; an old one keeps what it was given.
+/// Gives a new pod the number of its class; an old one keeps what it was given, also where it is left out.
 pub(super) fn resolve(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
-    if object.kind() == Kind::Pod { admit_pod(request.api, object) } else { Ok(()) }
+    match request.old {
+        _ if object.kind() != Kind::Pod => Ok(()),
+        None => admit_pod(request.api, object),
+        Some(old) => {
+            keep(old, object);
+            Ok(())
+        }
+    }
+}
+
+fn keep(old: &Object, object: &mut Object) {
+    let old = old.get::<Pod>().and_then(|old| old.spec.as_ref());
+    let new = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut());
+    if let (Some(old), Some(new)) = (old, new) {
+        new.priority = new.priority.or(old.priority);
+        new.preemption_policy = new.preemption_policy.take().or_else(|| old.preemption_policy.clone());
+    }
 }
 
 /// Refuses a second global default.

@@ -68,6 +68,10 @@ impl Resource for APIService {
         }
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let empty = APIServiceSpec::default();
         let spec = self.spec.as_ref().unwrap_or(&empty);

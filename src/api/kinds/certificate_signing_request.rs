@@ -71,6 +71,10 @@ impl Resource for CertificateSigningRequest {
         }
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate_create(&self, errors: &mut FieldErrors) {
         let spec = Path::root("spec");
         if let Err(why) = parsed(&self.spec.request.0) {

@@ -53,6 +53,10 @@ impl Resource for CronJob {
         }
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate_create(&self, errors: &mut FieldErrors) {
         spec(errors, &self.spec, None);
         let name = self.metadata.name.clone().unwrap_or_default();

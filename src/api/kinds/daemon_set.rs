@@ -76,6 +76,10 @@ impl Resource for DaemonSet {
         set_template_generation(self, template_generation(old).saturating_add(i64::from(changed)));
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let spec = &self.spec;
         let path = Path::root("spec");

@@ -59,6 +59,10 @@ impl Resource for Deployment {
         pod_spec::template(&mut spec.template);
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let spec = &self.spec;
         let path = Path::root("spec");

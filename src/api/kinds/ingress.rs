@@ -39,6 +39,10 @@ impl Resource for Ingress {
         Column::age(),
     ];
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default().load_balancer.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let empty = IngressSpec::default();
         let spec = self.spec.as_ref().unwrap_or(&empty);

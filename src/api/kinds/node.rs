@@ -44,11 +44,18 @@ impl Resource for Node {
         &[selectable("spec.unschedulable", |node| flag(node.spec.as_ref().and_then(|s| s.unschedulable)))];
 
     fn apply_defaults(&mut self) {
+        self.spec.get_or_insert_default();
         if let Some(status) = &mut self.status
             && status.allocatable.is_none()
         {
             status.allocatable.clone_from(&status.capacity);
         }
+    }
+
+    fn complete_status(&mut self) {
+        let status = self.status.get_or_insert_default();
+        status.daemon_endpoints.get_or_insert_default().kubelet_endpoint.get_or_insert_default();
+        status.node_info.get_or_insert_default();
     }
 
     fn validate(&self, errors: &mut FieldErrors) {

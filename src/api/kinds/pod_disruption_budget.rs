@@ -27,6 +27,18 @@ impl Resource for PodDisruptionBudget {
         Column::age(),
     ];
 
+    fn complete_status(&mut self) {
+        let status = self.status.get_or_insert_default();
+        for count in [
+            &mut status.current_healthy,
+            &mut status.desired_healthy,
+            &mut status.disruptions_allowed,
+            &mut status.expected_pods,
+        ] {
+            count.get_or_insert_default();
+        }
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let Some(spec) = &self.spec else { return };
         let path = Path::root("spec");

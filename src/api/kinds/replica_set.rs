@@ -43,6 +43,10 @@ impl Resource for ReplicaSet {
         pod_spec::template(self.spec.template.get_or_insert_default());
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let spec = &self.spec;
         let path = Path::root("spec");

@@ -64,6 +64,10 @@ impl Resource for ReplicationController {
         }
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec");
         let Some(spec) = &self.spec else { return errors.required(&path, "") };

@@ -48,6 +48,10 @@ impl Resource for ResourceQuota {
         Column::age(),
     ];
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let Some(spec) = &self.spec else { return };
         let path = Path::root("spec");

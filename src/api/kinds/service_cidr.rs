@@ -22,6 +22,10 @@ impl Resource for ServiceCIDR {
         Column::age(),
     ];
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec.cidrs");
         let ranges = ranges(self);

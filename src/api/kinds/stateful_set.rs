@@ -74,6 +74,10 @@ impl Resource for StatefulSet {
         }
     }
 
+    fn complete_status(&mut self) {
+        set(&mut self.status.get_or_insert_default().available_replicas, 0);
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let spec = &self.spec;
         let path = Path::root("spec");

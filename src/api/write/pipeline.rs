@@ -238,7 +238,7 @@ impl<'a> Write<'a> {
         let user = self.options.user.as_deref();
         authorization::check_escalation(self.api, user, self.old, &object)?;
         authorization::check_parameters(self.api, user, self.old, &object)?;
-        authorization::restrict_node(user, self.old, &object)?;
+        authorization::restrict_node(self.api, user, self.part, self.old, &object)?;
         authorization::check_certificate(self.api, user, self.part, self.old, &object)?;
         admission::validate(self.api, self.part, asked, self.old, &object, self.options)?;
         if let Some(storage) = self.storage_of(&object)

@@ -11,6 +11,7 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// The one percentage, in the spec and in the status.
 const TARGET: &str = "targetCPUUtilizationPercentage";
 const CURRENT: &str = "currentCPUUtilizationPercentage";
+const CURRENT_REPLICAS: &str = "currentReplicas";
 
 /// From v2 to v1.
 pub(super) fn show(autoscaler: &mut Value) {
@@ -32,6 +33,8 @@ pub(super) fn show(autoscaler: &mut Value) {
         }
         note_list(&mut notes, CURRENT_METRICS, &metrics, |metric| flat(metric, "current"));
         note_list(&mut notes, CONDITIONS, &list(status.remove("conditions")), Value::clone);
+        // What v2 leaves out while there are none, v1 always has.
+        status.entry(CURRENT_REPLICAS).or_insert_with(|| json!(0));
     }
     if !notes.is_empty()
         && let Some(Value::Object(metadata)) = autoscaler.get_mut("metadata")
@@ -70,6 +73,9 @@ pub(super) fn read(autoscaler: &mut Value) {
     }
     if let Some(Value::Object(status)) = autoscaler.get_mut("status") {
         status.remove(CURRENT);
+        if status.get(CURRENT_REPLICAS).is_some_and(|count| count == 0) {
+            status.remove(CURRENT_REPLICAS);
+        }
         let metrics: Vec<Value> =
             list(current_metrics).iter().map(|metric| deep(metric, "current")).collect();
         if !metrics.is_empty() {
@@ -224,6 +230,16 @@ mod tests {
                 "conditions": [{"type": "AbleToScale", "status": "True"}],
                 "currentMetrics": [{"type": "Resource", "resource": {"name": "cpu",
                     "current": {"averageUtilization": 10, "averageValue": "20m"}}}]}})
+    }
+
+    #[test]
+    fn v1_always_tells_how_many_there_are_api_7() {
+        let new = json!({"metadata": {"name": "web"}, "spec": {"maxReplicas": 5}, "status": {"desiredReplicas": 0}});
+        let mut autoscaler = new.clone();
+        show(&mut autoscaler);
+        assert_eq!(autoscaler["status"], json!({"currentReplicas": 0, "desiredReplicas": 0}));
+        read(&mut autoscaler);
+        assert_eq!(autoscaler, new);
     }
 
     #[test]

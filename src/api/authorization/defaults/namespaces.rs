@@ -8,6 +8,12 @@ use super::{CORE, EVENTS, READ, Rule, meta, role_ref, rules, subject};
 const SYSTEM: &str = "kube-system";
 const PUBLIC: &str = "kube-public";
 
+/// Who takes part in elections by leases.
+const ELECTS: &[Rule] = &[
+    On("create get list watch update", "coordination.k8s.io", "leases"),
+    On("create get list watch update", "coordination.k8s.io", "leasecandidates"),
+];
+
 /// Namespace, name, rules.
 const ROLES: &[(&str, &str, &[Rule])] = &[
     (
@@ -18,19 +24,8 @@ const ROLES: &[(&str, &str, &[Rule])] = &[
     (SYSTEM, "system:controller:bootstrap-signer", &[On(READ, CORE, "secrets")]),
     (SYSTEM, "system:controller:cloud-provider", &[On("create get list watch", CORE, "configmaps")]),
     (SYSTEM, "system:controller:token-cleaner", &[On("get list watch delete", CORE, "secrets"), EVENTS]),
-    (
-        SYSTEM,
-        "system::leader-locking-kube-controller-manager",
-        &[
-            On("watch", CORE, "configmaps"),
-            Named("get update", CORE, "configmaps", "kube-controller-manager"),
-        ],
-    ),
-    (
-        SYSTEM,
-        "system::leader-locking-kube-scheduler",
-        &[On("watch", CORE, "configmaps"), Named("get update", CORE, "configmaps", "kube-scheduler")],
-    ),
+    (SYSTEM, "system::leader-locking-kube-controller-manager", ELECTS),
+    (SYSTEM, "system::leader-locking-kube-scheduler", ELECTS),
     (
         PUBLIC,
         "system:controller:bootstrap-signer",
@@ -50,7 +45,11 @@ const BINDINGS: &[(&str, &str, &str, &[&str])] = &[
         SYSTEM,
         "system::leader-locking-kube-controller-manager",
         "system::leader-locking-kube-controller-manager",
-        &["user:system:kube-controller-manager", "account:kube-system/kube-controller-manager"],
+        &[
+            "user:system:kube-controller-manager",
+            "account:kube-system/kube-controller-manager",
+            "account:kube-system/leader-election-controller",
+        ],
     ),
     (
         SYSTEM,

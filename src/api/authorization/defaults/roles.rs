@@ -232,8 +232,8 @@ pub(super) const ROLES: &[Entry] = &[
         &[
             EVENTS,
             On("create", "coordination.k8s.io", "leases"),
-            Named("get update", "coordination.k8s.io", "leases", "kube-scheduler"),
-            On(READ, "coordination.k8s.io", "leasecandidates"),
+            Named("get list watch update", "coordination.k8s.io", "leases", "kube-scheduler"),
+            On(READ_WRITE, "coordination.k8s.io", "leasecandidates"),
             On(READ, CORE, "nodes"),
             On("get list watch delete", CORE, "pods"),
             On("create", CORE, "pods/binding bindings"),
@@ -247,8 +247,10 @@ pub(super) const ROLES: &[Entry] = &[
             ASKS_TOKENS,
             ASKS_ACCESS,
             On(READ, "storage.k8s.io", "csinodes csidrivers csistoragecapacities volumeattachments"),
-            On(READ, "resource.k8s.io", "deviceclasses resourceclaims resourceslices"),
-            On("update patch", "resource.k8s.io", "resourceclaims resourceclaims/status"),
+            On(READ, "resource.k8s.io", "deviceclasses resourceslices devicetaintrules"),
+            On(READ_UPDATE, "resource.k8s.io", "resourceclaims resourceclaims/status"),
+            On("update patch", "resource.k8s.io", "resourceclaims/binding"),
+            On(READ_UPDATE, CORE, "pods/finalizers"),
         ],
     ),
 ];
@@ -279,7 +281,7 @@ pub(in crate::authorization) const NODE: &[super::Rule] = &[
     On("get create update patch delete", "storage.k8s.io", "csinodes"),
     On(READ, "node.k8s.io", "runtimeclasses"),
     On("get", "resource.k8s.io", "resourceclaims"),
-    On("get list watch create update patch delete deletecollection", "resource.k8s.io", "resourceslices"),
+    On("deletecollection", "resource.k8s.io", "resourceslices"),
 ];
 
 /// Cluster roles with those who have them.

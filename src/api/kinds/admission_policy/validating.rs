@@ -41,6 +41,10 @@ impl Resource for ValidatingAdmissionPolicy {
         spec.match_constraints.iter_mut().for_each(matching::apply_defaults);
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let spec = self.spec.clone().unwrap_or_default();
         let path = Path::root("spec");

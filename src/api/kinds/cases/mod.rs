@@ -18,6 +18,7 @@ mod pod_update;
 mod roles;
 mod service;
 mod stateful_set;
+mod status;
 mod storage;
 mod updates;
 mod workload;

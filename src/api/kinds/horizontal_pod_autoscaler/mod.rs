@@ -73,6 +73,10 @@ impl Resource for HorizontalPodAutoscaler {
         }
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         validate::autoscaler(errors, self);
     }

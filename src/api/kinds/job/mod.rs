@@ -69,6 +69,10 @@ impl Resource for Job {
         generate_selector(self);
     }
 
+    fn complete_status(&mut self) {
+        self.status.get_or_insert_default();
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         validate::job(errors, self);
     }

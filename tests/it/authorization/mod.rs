@@ -1,5 +1,7 @@
 //! Who may do what, over HTTP and with an unmodified kubectl: roles, impersonation, certificates, reviews (SEC-4, API-15).
 
+mod matrix;
+
 use http::Method;
 use serde_json::{Value, json};
 

@@ -1,0 +1,157 @@
+//! What a node's kubelet may do: read what the pods bound to it name, and write its own Node, Lease and pods
+//! (Kubernetes' Node authorizer; what it writes there is `restriction`'s).
+//!
+//! The kubelets of this process are not asked; who comes with a certificate of `system:node:NAME` is.
+
+mod references;
+mod restriction;
+#[cfg(test)]
+mod tests;
+mod volume_secrets;
+
+use k8s_openapi::api::core::v1::{PersistentVolume, Pod, PodSpec};
+use k8s_openapi::api::resource::v1::ResourceSlice;
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+
+use super::attributes::{Attributes, On, ResourceAttributes};
+use super::rules::allows;
+use super::{Decision, defaults};
+use crate::Api;
+use base::quote::quote;
+use object::Key;
+use references::{config_maps, is_on, mounts_with_secret, names_claim, names_resource_claim, pods, secrets};
+pub(crate) use restriction::{restrict, restrict_token};
+
+/// Where nodes keep their heartbeats.
+const LEASES: &str = "kube-node-lease";
+
+/// Whether a node may do what is asked, or why not.
+pub(super) fn decide(api: &Api, node: &str, asked: &Attributes<'_>) -> Decision {
+    if let On::Resource(resource) = asked.on {
+        if (resource.group, resource.resource) == ("resource.k8s.io", "resourceslices") {
+            // Its role says less: what it reaches here is all that it may do.
+            return match reaches_slices(api, node, asked.verb, &resource) {
+                Ok(allowed) => Decision { allowed, reason: String::new() },
+                Err(reason) => Decision { allowed: false, reason },
+            };
+        }
+        if let Err(reason) = reaches(api, node, asked.verb, &resource) {
+            return Decision { allowed: false, reason };
+        }
+    }
+    let rules = defaults::node_rules();
+    let allowed = rules.iter().any(|rule| allows(rule, asked.verb, asked.on));
+    Decision { allowed, reason: String::new() }
+}
+
+/// Whether the devices that are asked about are the node's own.
+fn reaches_slices(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) -> Result<bool, String> {
+    if !asked.subresource.is_empty() {
+        return Err("cannot authorize ResourceSlice subresources".into());
+    }
+    match verb {
+        // Whose it is stands in what is sent.
+        "create" => Ok(true),
+        "get" | "update" | "patch" | "delete" => {
+            let slice = api.get_as::<ResourceSlice>(&Key::new("", asked.name)).ok();
+            let is_its = slice.is_some_and(|slice| slice.spec.node_name.as_deref() == Some(node));
+            related(node, is_its).map(|()| true)
+        }
+        "list" | "watch" | "deletecollection" if asked.on_node == node => Ok(true),
+        "list" | "watch" | "deletecollection" => {
+            Err("can only list/watch/deletecollection resourceslices with nodeName field selector".into())
+        }
+        _ => Ok(false),
+    }
+}
+
+fn related(node: &str, is: bool) -> Result<(), String> {
+    is.then_some(()).ok_or_else(|| format!("no relationship found between node '{node}' and this object"))
+}
+
+/// Whether what is asked is about what belongs to the node; what it may do there is its role's business.
+fn reaches(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) -> Result<(), String> {
+    let reads = matches!(verb, "get" | "list" | "watch");
+    let related = |is: bool| related(node, is);
+    let individually = || match verb {
+        "get" => Ok(()),
+        _ => Err("can only get individual resources of this type".to_string()),
+    };
+    match (asked.group, asked.resource, asked.subresource) {
+        ("", "secrets" | "configmaps", _) => {
+            if !reads || !asked.subresource.is_empty() {
+                return Err("can only read resources of this type".into());
+            }
+            if asked.name.is_empty() || asked.namespace.is_empty() {
+                return Err("can only read namespaced object of this type".into());
+            }
+            let names = |spec: &PodSpec| match asked.resource {
+                "secrets" => secrets(spec).any(|name| name == asked.name),
+                _ => config_maps(spec).any(|name| name == asked.name),
+            };
+            let mounts =
+                || asked.resource == "secrets" && mounts_with_secret(api, node, asked.namespace, asked.name);
+            related(pods(api, node, asked.namespace, names) || mounts())
+        }
+        ("", "persistentvolumeclaims", part) => {
+            if part.is_empty() {
+                individually()?;
+            }
+            related(names_claim(api, node, asked.namespace, asked.name))
+        }
+        ("", "persistentvolumes", _) => {
+            let volume = api.get_as::<PersistentVolume>(&Key::new("", asked.name)).ok();
+            let claim = volume.and_then(|volume| volume.spec.as_ref()?.claim_ref.clone());
+            related(claim.is_some_and(|claim| {
+                let (namespace, name) = (claim.namespace.unwrap_or_default(), claim.name.unwrap_or_default());
+                names_claim(api, node, &namespace, &name)
+            }))
+        }
+        ("", "serviceaccounts", _) => related(pods(api, node, asked.namespace, |spec| {
+            spec.service_account_name.as_deref().unwrap_or("default") == asked.name
+        })),
+        ("", "nodes", "") if reads => match asked.name {
+            name if name == node => Ok(()),
+            _ => Err(format!("node '{node}' cannot read '{}', only its own Node object", asked.name)),
+        },
+        ("", "nodes", _) if !asked.name.is_empty() && asked.name != node => {
+            Err(format!("node '{node}' is not allowed to modify node '{}'", asked.name))
+        }
+        ("", "pods", "") if matches!(verb, "list" | "watch") && asked.name.is_empty() => {
+            match asked.on_node {
+                on_node if on_node == node => Ok(()),
+                _ => Err(format!("can only list/watch pods with spec.nodeName={node} field selector")),
+            }
+        }
+        ("", "pods", _) if !asked.name.is_empty() => {
+            let its = api.get_as::<Pod>(&Key::new(asked.namespace, asked.name)).ok();
+            // What is not there is told apart from what is another's by nobody.
+            related(its.is_some_and(|pod| is_on(&pod, node)))
+        }
+        ("coordination.k8s.io", "leases", _) => {
+            if asked.namespace != LEASES {
+                return Err(format!("can only access leases in the {} system namespace", quote(LEASES)));
+            }
+            if verb != "create" && asked.name != node {
+                return Err("can only access node lease with the same name as the requesting node".into());
+            }
+            Ok(())
+        }
+        ("storage.k8s.io", "csinodes", _) if verb != "create" && asked.name != node => {
+            Err("can only access CSINode with the same name as the requesting node".into())
+        }
+        ("storage.k8s.io", "volumeattachments", _) => {
+            individually()?;
+            let attachment = api.get_as::<VolumeAttachment>(&Key::new("", asked.name)).ok();
+            related(attachment.is_some_and(|attachment| attachment.spec.node_name == node))
+        }
+        ("resource.k8s.io", "resourceclaims", part) => {
+            individually()?;
+            if !part.is_empty() {
+                return Err("cannot get subresource".into());
+            }
+            related(names_resource_claim(api, node, asked.namespace, asked.name))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,140 @@
+//! What the pods of a node refer to: whatever it may read because of them.
+
+use k8s_openapi::api::core::v1::{
+    EnvFromSource, EnvVar, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec, Volume, VolumeProjection,
+};
+use k8s_openapi::api::storage::v1::CSIDriver;
+
+use super::volume_secrets;
+use crate::Api;
+use object::{Key, Shared};
+
+/// Whether the pod is bound to the node.
+pub(super) fn is_on(pod: &Shared<Pod>, node: &str) -> bool {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node)
+}
+
+/// Whether a pod of the namespace that is bound to the node is such.
+pub(super) fn pods(api: &Api, node: &str, namespace: &str, is_such: impl Fn(&PodSpec) -> bool) -> bool {
+    !namespace.is_empty()
+        && api
+            .list_as::<Pod>(Some(namespace))
+            .iter()
+            .any(|pod| is_on(pod, node) && pod.spec.as_ref().is_some_and(&is_such))
+}
+
+/// Whether a pod of the node names the volume claim, or has it made for itself.
+pub(super) fn names_claim(api: &Api, node: &str, namespace: &str, claim: &str) -> bool {
+    !namespace.is_empty()
+        && api.list_as::<Pod>(Some(namespace)).iter().any(|pod| {
+            let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+            is_on(pod, node)
+                && volumes.into_iter().any(|volume| {
+                    let named = volume.persistent_volume_claim.as_ref().map(|c| c.claim_name.as_str());
+                    named == Some(claim)
+                        || (volume.ephemeral.is_some() && claim == format!("{}-{}", pod.name(), volume.name))
+                })
+        })
+}
+
+/// Whether a pod of the node takes the devices of the claim, which it names or was given one by its template.
+pub(super) fn names_resource_claim(api: &Api, node: &str, namespace: &str, claim: &str) -> bool {
+    !namespace.is_empty()
+        && api.list_as::<Pod>(Some(namespace)).iter().any(|pod| {
+            let named = pod.spec.iter().flat_map(|spec| spec.resource_claims.iter().flatten());
+            let given = pod.status.iter().flat_map(|status| status.resource_claim_statuses.iter().flatten());
+            let extended = pod.status.as_ref().and_then(|s| s.extended_resource_claim_status.as_ref());
+            is_on(pod, node)
+                && (named.into_iter().any(|of| of.resource_claim_name.as_deref() == Some(claim))
+                    || given.into_iter().any(|of| of.resource_claim_name.as_deref() == Some(claim))
+                    || extended.is_some_and(|of| of.resource_claim_name == claim))
+        })
+}
+
+/// The secrets that the pod reads, or pulls its images with.
+pub(super) fn secrets(spec: &PodSpec) -> impl Iterator<Item = &str> {
+    let pulled = spec.image_pull_secrets.iter().flatten().map(|secret| secret.name.as_str());
+    let mounted = spec.volumes.iter().flatten().filter_map(volume_secrets::of_inline);
+    let projected = projected(spec).filter_map(|source| Some(source.secret.as_ref()?.name.as_str()));
+    let read = environment(spec).filter_map(|(from, env)| match (from, env) {
+        (Some(from), _) => Some(from.secret_ref.as_ref()?.name.as_str()),
+        (_, env) => Some(env?.value_from.as_ref()?.secret_key_ref.as_ref()?.name.as_str()),
+    });
+    pulled.chain(mounted).chain(projected).chain(read)
+}
+
+/// Whether a volume of a pod of the node is mounted with the secret.
+pub(super) fn mounts_with_secret(api: &Api, node: &str, namespace: &str, name: &str) -> bool {
+    api.list_as::<PersistentVolume>(None).iter().any(|volume| {
+        let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
+        volume_secrets::is_mounted_with(volume, namespace, name)
+            && claim.is_some_and(|claim| {
+                let part = |of: &Option<String>| of.clone().unwrap_or_default();
+                names_claim(api, node, &part(&claim.namespace), &part(&claim.name))
+            })
+    })
+}
+
+/// The config maps that the pod reads.
+pub(super) fn config_maps(spec: &PodSpec) -> impl Iterator<Item = &str> {
+    let mounted = spec.volumes.iter().flatten().filter_map(|v| Some(v.config_map.as_ref()?.name.as_str()));
+    let projected = projected(spec).filter_map(|source| Some(source.config_map.as_ref()?.name.as_str()));
+    let read = environment(spec).filter_map(|(from, env)| match (from, env) {
+        (Some(from), _) => Some(from.config_map_ref.as_ref()?.name.as_str()),
+        (_, env) => Some(env?.value_from.as_ref()?.config_map_key_ref.as_ref()?.name.as_str()),
+    });
+    mounted.chain(projected).chain(read)
+}
+
+/// What the projected volumes of the pod are made of.
+pub(super) fn projected(spec: &PodSpec) -> impl Iterator<Item = &VolumeProjection> {
+    let volumes = spec.volumes.iter().flatten().filter_map(|volume| volume.projected.as_ref());
+    volumes.flat_map(|projected| projected.sources.iter().flatten())
+}
+
+type Source<'a> = (Option<&'a EnvFromSource>, Option<&'a EnvVar>);
+
+/// Where the environment of every container comes from.
+fn environment(spec: &PodSpec) -> impl Iterator<Item = Source<'_>> {
+    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let of_containers = containers.flat_map(|c| {
+        let from = c.env_from.iter().flatten().map(|from| (Some(from), None));
+        from.chain(c.env.iter().flatten().map(|env| (None, Some(env))))
+    });
+    let of_ephemeral = spec.ephemeral_containers.iter().flatten().flat_map(|c| {
+        let from = c.env_from.iter().flatten().map(|from| (Some(from), None));
+        from.chain(c.env.iter().flatten().map(|env| (None, Some(env))))
+    });
+    of_containers.chain(of_ephemeral)
+}
+
+/// Whether the pod has a use for tokens of the audience: a projected volume, or a driver of one of its volumes that
+/// asks for them.
+pub(super) fn uses_audience(api: &Api, pod: &Shared<Pod>, audience: &str) -> bool {
+    let driver_asks = |driver: &str| {
+        let driver = api.get_as::<CSIDriver>(&Key::new("", driver)).ok();
+        let requests = driver.and_then(|driver| driver.spec.token_requests.clone());
+        requests.into_iter().flatten().any(|request| request.audience == audience)
+    };
+    pod.spec.as_ref().is_some_and(|spec| {
+        let mut tokens = projected(spec).filter_map(|source| source.service_account_token.as_ref());
+        let mut drivers = spec.volumes.iter().flatten().filter_map(|volume| driver_of(api, pod, volume));
+        tokens.any(|token| token.audience.as_deref().unwrap_or_default() == audience)
+            || drivers.any(|driver| driver_asks(&driver))
+    })
+}
+
+/// The name of the driver that provides a volume of the pod.
+fn driver_of(api: &Api, pod: &Shared<Pod>, volume: &Volume) -> Option<String> {
+    if let Some(inline) = &volume.csi {
+        return Some(inline.driver.clone());
+    }
+    let claim = match &volume.persistent_volume_claim {
+        Some(named) => named.claim_name.clone(),
+        None => volume.ephemeral.as_ref().map(|_| format!("{}-{}", pod.name(), volume.name))?,
+    };
+    let claim = api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), &claim)).ok()?;
+    let bound = claim.spec.as_ref()?.volume_name.clone()?;
+    let bound = api.get_as::<PersistentVolume>(&Key::new("", &bound)).ok()?;
+    Some(bound.spec.as_ref()?.csi.as_ref()?.driver.clone())
+}

@@ -1,0 +1,274 @@
+//! Who may do what by Kubernetes' default roles, as its aggregated roles say (SEC-4): every verb on every resource, asked of
+//! the running cluster, whose controller fills `admin`, `edit` and `view`.
+
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::api::PostParams;
+use podium::testing::{Cluster, Controllers};
+use serde_json::{Value, json};
+
+const VERBS: [&str; 12] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "impersonate",
+    "bind",
+    "escalate",
+    "approve",
+];
+
+/// What is allowed by `view`, `edit` and `admin`, bound in the namespace `a`, and to a node that has nothing to do with
+/// the object. `read` and `write` stand for the three and the five verbs; all that is not named is refused. What has no
+/// namespace begins with `*`.
+const MATRIX: &str = "
+core/pods                               | read | read write             | read write             | create
+core/pods/log                           | read | read                   | read                   |
+core/pods/status                        | read | read                   | read                   |
+core/pods/exec                          |      | read write             | read write             |
+core/pods/attach                        |      | read write             | read write             |
+core/pods/portforward                   |      | read write             | read write             |
+core/pods/proxy                         |      | read write             | read write             |
+core/pods/eviction                      |      | create                 | create                 |
+core/pods/ephemeralcontainers           |      |                        |                        |
+core/pods/resize                        |      |                        |                        |
+core/pods/binding                       |      |                        |                        |
+core/bindings                           | read | read                   | read                   |
+core/podtemplates                       |      |                        |                        |
+core/configmaps                         | read | read write             | read write             |
+core/secrets                            |      | read write             | read write             |
+core/services                           | read | read write             | read write             | read
+core/services/status                    | read | read                   | read                   |
+core/services/proxy                     |      | read write             | read write             |
+core/endpoints                          | read | read                   | read                   | get
+core/events                             | read | read write             | read write             | create update patch
+core/persistentvolumeclaims             | read | read write             | read write             |
+core/persistentvolumeclaims/status      | read | read                   | read                   |
+core/replicationcontrollers             | read | read write             | read write             |
+core/replicationcontrollers/scale       | read | read write             | read write             |
+core/replicationcontrollers/status      | read | read                   | read                   |
+core/resourcequotas                     | read | read                   | read                   |
+core/resourcequotas/status              | read | read                   | read                   |
+core/limitranges                        | read | read                   | read                   |
+core/serviceaccounts                    | read | read write impersonate | read write impersonate |
+core/serviceaccounts/token              |      | create                 | create                 |
+core/namespaces                         | read | read                   | read                   |
+core/namespaces/status                  | read | read                   | read                   |
+core/namespaces/finalize                |      |                        |                        |
+apps/controllerrevisions                | read | read                   | read                   |
+apps/daemonsets                         | read | read write             | read write             |
+apps/daemonsets/status                  | read | read                   | read                   |
+apps/deployments                        | read | read write             | read write             |
+apps/deployments/scale                  | read | read write             | read write             |
+apps/deployments/status                 | read | read                   | read                   |
+apps/replicasets                        | read | read write             | read write             |
+apps/replicasets/scale                  | read | read write             | read write             |
+apps/statefulsets                       | read | read write             | read write             |
+apps/statefulsets/scale                 | read | read write             | read write             |
+batch/jobs                              | read | read write             | read write             |
+batch/jobs/status                       | read | read                   | read                   |
+batch/cronjobs                          | read | read write             | read write             |
+autoscaling/horizontalpodautoscalers    | read | read write             | read write             |
+policy/poddisruptionbudgets             | read | read write             | read write             |
+networking.k8s.io/ingresses             | read | read write             | read write             |
+networking.k8s.io/ingresses/status      | read | read                   | read                   |
+networking.k8s.io/networkpolicies       | read | read write             | read write             |
+discovery.k8s.io/endpointslices         | read | read                   | read                   |
+coordination.k8s.io/leases              |      | read write             | read write             |
+resource.k8s.io/resourceclaims          | read | read write             | read write             |
+resource.k8s.io/resourceclaims/status   | read | read                   | read                   |
+resource.k8s.io/resourceclaimtemplates  | read | read write             | read write             |
+storage.k8s.io/csistoragecapacities     |      |                        |                        |
+metrics.k8s.io/pods                     |      |                        |                        |
+example.com/widgets                     |      |                        |                        |
+authorization.k8s.io/localsubjectaccessreviews |  |                     | create                 | create
+rbac.authorization.k8s.io/roles         |      |                        | read write             |
+rbac.authorization.k8s.io/rolebindings  |      |                        | read write             |
+*core/nodes                             |      |                        |                        | create
+*core/nodes/status                      |      |                        |                        |
+*core/nodes/proxy                       |      |                        |                        |
+*core/persistentvolumes                 |      |                        |                        |
+*rbac.authorization.k8s.io/clusterroles |      |                        |                        |
+*rbac.authorization.k8s.io/clusterrolebindings |  |                     |                        |
+*apiextensions.k8s.io/customresourcedefinitions | |                     |                        |
+*admissionregistration.k8s.io/validatingwebhookconfigurations | |       |                        |
+*certificates.k8s.io/certificatesigningrequests | |                     |                        | read create
+*certificates.k8s.io/signers            |      |                        |                        |
+*authentication.k8s.io/tokenreviews     |      |                        |                        | create
+*authentication.k8s.io/userextras       |      |                        |                        |
+*authorization.k8s.io/subjectaccessreviews |   |                        |                        | create
+*node.k8s.io/runtimeclasses             |      |                        |                        | read
+*resource.k8s.io/deviceclasses          |      |                        |                        |
+*resource.k8s.io/resourceslices         |      |                        |                        | create
+*scheduling.k8s.io/priorityclasses      |      |                        |                        |
+*storage.k8s.io/csidrivers              |      |                        |                        | read
+*storage.k8s.io/csinodes                |      |                        |                        | create
+*storage.k8s.io/storageclasses          |      |                        |                        |
+*storage.k8s.io/volumeattachments       |      |                        |                        |
+";
+
+/// What whoever has shown who they are may do at the least, and the paths that are for them.
+const OF_ALL: [&str; 3] = [
+    "*authorization.k8s.io/selfsubjectaccessreviews",
+    "*authorization.k8s.io/selfsubjectrulesreviews",
+    "*authentication.k8s.io/selfsubjectreviews",
+];
+
+/// Path, whether anonymous may read it, whether anybody with a name, whether a service account.
+const PATHS: [(&str, bool, bool, bool); 9] = [
+    ("/healthz", true, true, true),
+    ("/version", true, true, true),
+    ("/api", false, true, true),
+    ("/apis/apps/v1", false, true, true),
+    ("/openapi/v3", false, true, true),
+    ("/openid/v1/jwks", false, false, true),
+    ("/metrics", false, false, false),
+    ("/logs/x", false, false, false),
+    ("/debug/pprof/heap", false, false, false),
+];
+
+/// Somebody who asks: name and groups.
+type Who = (&'static str, &'static [&'static str]);
+
+const ANONYMOUS: Who = ("system:anonymous", &["system:unauthenticated"]);
+const PLAIN: Who = ("plain", &["system:authenticated"]);
+const VIEW: Who = ("viewer", &["system:authenticated"]);
+const EDIT: Who = ("editor", &["system:authenticated"]);
+const ADMIN: Who = ("administrator", &["system:authenticated"]);
+const OWNER: Who = ("owner", &["system:authenticated"]);
+const MASTER: Who = ("root", &["system:masters"]);
+/// A service account of another namespace, to which `view` is bound in `a`.
+const ACCOUNT: Who = (
+    "system:serviceaccount:b:robot",
+    &["system:serviceaccounts", "system:serviceaccounts:b", "system:authenticated"],
+);
+const NODE: Who = ("system:node:n1", &["system:nodes", "system:authenticated"]);
+
+async fn judged(reviews: &kube::Api<SubjectAccessReview>, who: Who, asked: Value) -> bool {
+    let mut spec = json!({"user": who.0, "groups": who.1});
+    spec.as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
+    let review = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+    let review = reviews.create(&PostParams::default(), &review).await.unwrap();
+    review.status.unwrap().allowed
+}
+
+/// A question about a resource as the matrix writes it, of an object that is not there.
+fn on(resource: &str, namespace: &str, verb: &str) -> Value {
+    let (group, resource) = resource.trim_start_matches('*').split_once('/').unwrap();
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let is_of_many =
+        matches!(verb, "list" | "deletecollection") || verb == "create" && subresource.is_empty();
+    let name = if is_of_many { "" } else { "x" };
+    let group = if group == "core" { "" } else { group };
+    json!({"resourceAttributes": {"verb": verb, "group": group, "resource": resource, "subresource": subresource,
+        "namespace": namespace, "name": name}})
+}
+
+fn includes(cell: &str, verb: &str) -> bool {
+    cell.split(' ').any(|word| match word {
+        "read" => matches!(verb, "get" | "list" | "watch"),
+        "write" => matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection"),
+        word => word == verb,
+    })
+}
+
+async fn cluster() -> Cluster {
+    let aggregation = Controllers::only(["clusterrole-aggregation-controller"]);
+    let cluster = Cluster::builder().controllers(aggregation).hollow_nodes(0).start().await.unwrap();
+    let binding = |role: &str, (name, _): Who| {
+        let subject = match name.strip_prefix("system:serviceaccount:b:") {
+            Some(account) => json!({"kind": "ServiceAccount", "namespace": "b", "name": account}),
+            None => json!({"kind": "User", "name": name}),
+        };
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": format!("{role}-{}", subject["name"].as_str().unwrap()),
+                "namespace": "a"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [subject]})
+    };
+    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let mut documents = vec![namespace("a"), namespace("b")];
+    documents.extend(
+        [("view", VIEW), ("edit", EDIT), ("admin", ADMIN), ("view", ACCOUNT)].map(|(r, w)| binding(r, w)),
+    );
+    documents.push(json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "owns"}, "subjects": [{"kind": "User", "name": OWNER.0}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}));
+    let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
+    cluster.apply(&documents.join("\n---\n")).await.unwrap();
+    cluster.settle().await.unwrap();
+    cluster
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
+    let cluster = cluster().await;
+    let reviews = kube::Api::<SubjectAccessReview>::all(cluster.client());
+    let mut wrong = Vec::new();
+    let mut asked = 0;
+    for row in MATRIX.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [resource, view, edit, admin, node] = cells[..] else { panic!("{row}") };
+        let namespace = if resource.starts_with('*') { "" } else { "a" };
+        let columns = [
+            (ANONYMOUS, ""),
+            (PLAIN, ""),
+            (VIEW, view),
+            (EDIT, edit),
+            (ADMIN, admin),
+            (ACCOUNT, view),
+            (NODE, node),
+        ];
+        for verb in VERBS {
+            for (who, cell) in columns {
+                asked += 1;
+                if judged(&reviews, who, on(resource, namespace, verb)).await != includes(cell, verb) {
+                    wrong.push(format!("{} {verb} {resource}", who.0));
+                }
+            }
+        }
+        // What is bound in one namespace says nothing of another, nor of all.
+        for (who, elsewhere) in [(VIEW, "b"), (EDIT, "b"), (ADMIN, "b"), (ADMIN, ""), (ACCOUNT, "b")] {
+            for verb in ["get", "create"] {
+                if judged(&reviews, who, on(resource, elsewhere, verb)).await {
+                    wrong.push(format!("{} {verb} {resource} in {elsewhere:?}", who.0));
+                }
+            }
+        }
+        for who in [OWNER, MASTER] {
+            if !judged(&reviews, who, on(resource, namespace, "deletecollection")).await {
+                wrong.push(format!("{} deletecollection {resource}", who.0));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new(), "of {asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_a_name_may_ask_about_themselves_sec_4() {
+    let cluster = cluster().await;
+    let reviews = kube::Api::<SubjectAccessReview>::all(cluster.client());
+    for who in [ANONYMOUS, PLAIN, VIEW, ACCOUNT, NODE, OWNER] {
+        for resource in OF_ALL {
+            for verb in VERBS {
+                let expected = who == OWNER || verb == "create" && who != ANONYMOUS;
+                let allowed = judged(&reviews, who, on(resource, "", verb)).await;
+                assert_eq!(allowed, expected, "{} {verb} {resource}", who.0);
+            }
+        }
+        for (path, anonymous, named, account) in PATHS {
+            let expected = match who {
+                OWNER => true,
+                ANONYMOUS => anonymous,
+                ACCOUNT => account,
+                _ => named,
+            };
+            let allowed =
+                judged(&reviews, who, json!({"nonResourceAttributes": {"path": path, "verb": "get"}})).await;
+            assert_eq!(allowed, expected, "{} get {path}", who.0);
+        }
+    }
+}
