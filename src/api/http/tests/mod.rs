@@ -3,6 +3,7 @@
 mod audit;
 mod dry_runs;
 mod fair_queueing;
+mod forwarded;
 mod messages;
 mod metrics;
 mod old_versions;
