@@ -7,6 +7,7 @@ mod forwarded;
 mod messages;
 mod metrics;
 mod old_versions;
+mod profile;
 
 use axum::body::Body;
 use axum::extract::Request;
