@@ -174,6 +174,8 @@ pub(crate) struct HollowConfig {
     pub start_failure_rate: f64,
     /// After how many seconds containers end by themselves; none runs for ever.
     pub run_time: Option<Seconds>,
+    /// The same of init containers, where nothing is said of the others: these end.
+    pub init_run_time: Seconds,
     /// The share of such ends that are failures, 0 to 1.
     pub exit_failure_rate: f64,
     /// The same seed gives the same failures.
@@ -187,6 +189,7 @@ impl Default for HollowConfig {
             start_delay: Seconds(runtime.start_delay),
             start_failure_rate: runtime.start_failure_rate,
             run_time: runtime.run_time.map(Seconds),
+            init_run_time: Seconds(runtime.init_run_time),
             exit_failure_rate: runtime.exit_failure_rate,
             seed: runtime.seed,
         }
@@ -200,6 +203,7 @@ impl HollowConfig {
             start_delay: self.start_delay.0,
             start_failure_rate: self.start_failure_rate,
             run_time: self.run_time.map(|s| s.0),
+            init_run_time: self.init_run_time.0,
             exit_failure_rate: self.exit_failure_rate,
             seed: self.seed.wrapping_add(node),
         }

@@ -88,10 +88,25 @@ pub async fn discover(client: &Client) -> Result<Catalogue, kube::Error> {
             Err(error) => tracing::warn!(group = group.name, %error, "discovery of an API group failed"),
         }
     }
+    forget_extensions(&mut kinds);
     let missing = |own: &Kind| !kinds.iter().any(|kind| kind.resource == own.resource);
     let missing: Vec<Kind> = builtin::kinds().into_iter().filter(missing).collect();
     kinds.extend(missing);
     Ok(Catalogue::of(kinds))
+}
+
+/// The group that Kubernetes tried its workloads and networking in, and where they went from there.
+const EXTENSIONS: &str = "extensions";
+const FROM_EXTENSIONS: [&str; 3] = ["apps", "networking.k8s.io", "policy"];
+
+/// Of a kind that is served there and where it has gone to, the same objects would be shown twice.
+fn forget_extensions(kinds: &mut Vec<Kind>) {
+    let moved: BTreeSet<String> = kinds
+        .iter()
+        .filter(|kind| FROM_EXTENSIONS.contains(&&*kind.resource.group))
+        .map(|kind| kind.kind.clone())
+        .collect();
+    kinds.retain(|kind| &*kind.resource.group != EXTENSIONS || !moved.contains(&kind.kind));
 }
 
 fn take(kinds: &mut Vec<Kind>, group: &str, version: &str, list: &APIResourceList) {
@@ -159,6 +174,38 @@ mod tests {
         assert_eq!(
             catalogue.by_gvk("apps/v1", "ReplicaSet").map(|kind| &*kind.resource.plural),
             Some("replicasets")
+        );
+    }
+
+    /// With `--legacy-versions` there were two Deployments and two Ingresses.
+    #[test]
+    fn a_kind_that_has_moved_is_listed_once_con_2() {
+        let listed = |groups: &[(&str, &str, &[&str])]| {
+            let mut kinds = Vec::new();
+            for (group, version, names) in groups {
+                let resources: Vec<_> = names
+                    .iter()
+                    .map(|name| {
+                        serde_json::json!({"name": format!("{}s", name.to_lowercase()), "kind": name, "namespaced": true,
+                            "singularName": "", "verbs": ["list"]})
+                    })
+                    .collect();
+                let list =
+                    serde_json::json!({"groupVersion": format!("{group}/{version}"), "resources": resources});
+                take(&mut kinds, group, version, &serde_json::from_value(list).unwrap());
+            }
+            forget_extensions(&mut kinds);
+            kinds.iter().map(|kind| format!("{}.{}", kind.kind, kind.resource.group)).collect::<Vec<_>>()
+        };
+        let extensions = ("extensions", "v1beta1", &["Deployment", "Ingress"][..]);
+        assert_eq!(
+            listed(&[("apps", "v1", &["Deployment"]), ("networking.k8s.io", "v1", &["Ingress"]), extensions]),
+            ["Deployment.apps", "Ingress.networking.k8s.io"]
+        );
+        // A server that has it nowhere else shows it there; somebody else's kind of that name is another.
+        assert_eq!(
+            listed(&[extensions, ("apps", "v1", &["Deployment"]), ("a.example", "v1", &["Ingress"])]),
+            ["Ingress.extensions", "Deployment.apps", "Ingress.a.example"]
         );
     }
 }

@@ -9,6 +9,7 @@
 
 mod api_service;
 mod autoscaler;
+mod bootstrap_signer;
 mod bootstrap_token;
 mod certificate;
 mod cluster_role_aggregation;

@@ -35,6 +35,7 @@ const ALL: &[(&str, Start)] = &[
     ("serviceaccount", super::namespace::service_account::start),
     ("serviceaccount-token", super::namespace::account_token::start),
     ("token-cleaner-controller", super::bootstrap_token::start),
+    ("bootstrap-signer-controller", super::bootstrap_signer::start),
     ("root-ca-certificate-publisher-controller", super::namespace::root_certificate::start),
     ("certificatesigningrequest-approving-controller", super::certificate::start_approver),
     ("certificatesigningrequest-signing-controller", super::certificate::start_signer),

@@ -76,11 +76,9 @@ impl Behaviours {
     pub(super) fn director(&self) -> PodDirector {
         let behaviours = self.clone();
         Arc::new(move |pod, container| {
-            match init_container(pod, container) {
-                // It has done its part, else the pod would never come to its own containers.
-                Some(false) => return Course::Ends { after: Duration::ZERO, exit_code: 0 },
-                Some(true) => return Course::Runs,
-                None => {}
+            // Other init containers are asked of nobody: they do their part.
+            if is_sidecar(pod, container) {
+                return Course::Runs;
             }
             // The rule may take its time, and may itself change the rule.
             let rule = behaviours.0.read().clone();
@@ -89,11 +87,10 @@ impl Behaviours {
     }
 }
 
-/// Whether an init container goes on running beside the others; none of a container that is not one.
-fn init_container(pod: &Pod, name: &str) -> Option<bool> {
-    let all = pod.spec.as_ref()?.init_containers.as_ref()?;
-    let found = all.iter().find(|container| container.name == name)?;
-    Some(found.restart_policy.as_deref() == Some("Always"))
+/// Whether it is an init container that goes on running beside the others.
+fn is_sidecar(pod: &Pod, name: &str) -> bool {
+    let init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    init.filter(|container| container.name == name).any(|c| c.restart_policy.as_deref() == Some("Always"))
 }
 
 /// A pod on a hollow node, for a test that says what becomes of it.

@@ -4,19 +4,19 @@
 //! Invariant: what is sent is what was judged. The path is taken apart and decoded as `request_info` does it, and written
 //! anew; what a server could read otherwise (`..`, another encoding) is refused or goes as what it was judged as.
 
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use http::header::{AUTHORIZATION, EXPECT, HOST, LOCATION, SEC_WEBSOCKET_PROTOCOL};
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::Server;
 use super::auth::is_token;
 use super::connection::Taken;
-use super::proxy::{send, strip, strip_answer, upgrade_of};
+use super::proxy::{send, strip, strip_answer, tell_forwarded, upgrade_of};
 use super::query::Query;
 use super::request_info::RequestInfo;
 use super::respond::Answer;
@@ -109,12 +109,18 @@ fn refusal(status: StatusCode, text: &str) -> Response {
 
 /// The request as the extending server gets it.
 fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiError> {
+    let unsayable = |error: &dyn std::fmt::Display| {
+        ApiError::BadRequest(format!("who asks cannot be told in a header: {error}"))
+    };
+    let location: Authority = host.parse().map_err(|error| unsayable(&error))?;
+    let upgrade = upgrade_of(request.headers());
+    let is_upgrade = upgrade.is_some();
+    let protocols = protocols(request.headers());
+    strip(request.headers_mut(), upgrade);
+    tell_forwarded(&mut request, is_upgrade, Some(("https", &location)));
     *request.uri_mut() = onward_uri(request.uri())?;
     *request.version_mut() = Version::HTTP_11;
-    let upgrade = upgrade_of(request.headers());
     let headers = request.headers_mut();
-    let protocols = protocols(headers);
-    strip(headers, upgrade);
     // The client's credentials are nobody else's, nor may it say again whom it acts as.
     for name in [AUTHORIZATION, EXPECT, SEC_WEBSOCKET_PROTOCOL] {
         headers.remove(name);
@@ -124,9 +130,6 @@ fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiE
     for name in acting {
         headers.remove(name);
     }
-    let unsayable = |error: &dyn std::fmt::Display| {
-        ApiError::BadRequest(format!("who asks cannot be told in a header: {error}"))
-    };
     user.write_remote_headers(headers).map_err(|error| unsayable(&error))?;
     headers.insert(HOST, HeaderValue::try_from(host).map_err(|error| unsayable(&error))?);
     if let Some(protocols) = protocols {

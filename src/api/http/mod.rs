@@ -38,6 +38,7 @@ pub(crate) mod openapi;
 mod patching;
 mod pieces;
 mod port_forward;
+mod profile;
 pub mod protobuf;
 mod proxy;
 mod query;
@@ -370,6 +371,10 @@ impl Server {
             },
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
+            Target::Document if profile::is_path(request.uri().path()) => {
+                let (head, _) = request.into_parts();
+                Box::pin(profile::answer(self, &head.method, head.uri.path(), &wanted.query)).await
+            }
             Target::Document => documents::answer(self, &request, wanted),
             // Elsewhere: most requests need no room for it.
             Target::Aggregated(of) => {

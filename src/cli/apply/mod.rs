@@ -4,22 +4,27 @@
 
 mod removal;
 mod served;
+mod warnings;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use http::{Method, Request};
+use http_body_util::BodyExt as _;
 use kube::Client;
+use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Status;
 use serde_json::{Value, json};
 
 use super::flags::{InstanceArgs, ManifestRequest};
-use super::output::say;
+use super::output::{note, say};
 use super::runtime::runtime;
 use crate::cluster::default_data_dir;
 use manifest::Document;
 use object::ServedKind;
 use object::well_known::annotation::LAST_APPLIED;
+use warnings::Warnings;
 
 /// The namespace of objects that name none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
@@ -67,7 +72,9 @@ pub(crate) async fn apply_documents(
     documents: Vec<Document>,
     namespace: &str,
 ) -> Result<()> {
-    let errors = apply_all(client, &documents, namespace, Mode::Write, |_| {}).await;
+    // The console may have the terminal.
+    let warnings = Warnings::new(|text| tracing::warn!("{text}"));
+    let errors = apply_all(client, &documents, namespace, Mode::Write, &warnings, |_| {}).await;
     if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
 }
 
@@ -76,6 +83,7 @@ async fn apply_all(
     documents: &[Document],
     namespace: &str,
     mode: Mode,
+    warnings: &Warnings,
     report: impl Fn(&str),
 ) -> Vec<String> {
     let mut errors = Vec::new();
@@ -93,7 +101,7 @@ async fn apply_all(
                 continue;
             }
         };
-        match apply_one(client, document, served, namespace, mode).await {
+        match apply_one(client, document, served, namespace, mode, warnings).await {
             Ok(what) => report(&format!("{} {what}", label(document, served))),
             Err(error) => errors.push(in_place(document, &error)),
         }
@@ -155,7 +163,11 @@ async fn apply_one(
     served: ServedKind,
     namespace: &str,
     mode: Mode,
+    warnings: &Warnings,
 ) -> Result<&'static str, kube::Error> {
+    let send = async |method, path: &str, media_type, body: &Value| {
+        answered(client, request(method, path, media_type, body.to_string().into_bytes()), warnings).await
+    };
     let mut object = document.value.clone();
     let text = |object: &Value, pointer: &str| {
         object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_string()
@@ -171,12 +183,12 @@ async fn apply_one(
     remember(&mut object);
     if name.is_empty() {
         // generateName: there is nothing to merge with.
-        send(client, Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
+        send(Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
         return Ok("created");
     }
-    match get(client, &own).await? {
+    match get(client, &own, warnings).await? {
         None => {
-            send(client, Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
+            send(Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
             Ok("created")
         }
         Some(current) => {
@@ -192,7 +204,7 @@ async fn apply_one(
             } else {
                 "application/strategic-merge-patch+json"
             };
-            let stored = send(client, Method::PATCH, &format!("{own}?{query}"), media_type, &patch).await?;
+            let stored = send(Method::PATCH, &format!("{own}?{query}"), media_type, &patch).await?;
             let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
             Ok(if version(&stored) == version(&current) { "unchanged" } else { "configured" })
         }
@@ -210,22 +222,33 @@ fn remember(object: &mut Value) {
     }
 }
 
-async fn get(client: &Client, path: &str) -> Result<Option<Value>, kube::Error> {
-    match client.request::<Value>(request(Method::GET, path, "", Vec::new())).await {
+async fn get(client: &Client, path: &str, warnings: &Warnings) -> Result<Option<Value>, kube::Error> {
+    match answered(client, request(Method::GET, path, "", Vec::new()), warnings).await {
         Ok(object) => Ok(Some(object)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-async fn send(
+/// What a request is answered; what the server warns of beside that is told.
+async fn answered(
     client: &Client,
-    method: Method,
-    path: &str,
-    media_type: &str,
-    body: &Value,
+    request: Request<Vec<u8>>,
+    warnings: &Warnings,
 ) -> Result<Value, kube::Error> {
-    client.request::<Value>(request(method, path, media_type, body.to_string().into_bytes())).await
+    let response = client.send(request.map(Body::from)).await?;
+    warnings.take(response.headers());
+    let code = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
+    if code.is_success() {
+        return serde_json::from_slice(&body).map_err(kube::Error::SerdeError);
+    }
+    let status = serde_json::from_slice::<Status>(&body).unwrap_or_else(|_| {
+        // Somebody between here and there.
+        let text = String::from_utf8_lossy(&body);
+        Status::failure(text.trim(), "Failed to parse error data").with_code(code.as_u16())
+    });
+    Err(kube::Error::Api(status.boxed()))
 }
 
 fn request(method: Method, path: &str, media_type: &str, body: Vec<u8>) -> Request<Vec<u8>> {
@@ -246,10 +269,13 @@ pub(super) fn apply(asked: &ManifestRequest) -> Result<()> {
     let mode = if asked.dry_run { Mode::DryRun } else { Mode::Write };
     runtime()?.block_on(async {
         let client = client_of(&asked.instance).await?;
+        let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
         let suffix = if asked.dry_run { " (dry run)" } else { "" };
         errors.extend(
-            apply_all(&client, &documents, &asked.namespace, mode, |line| say(&format!("{line}{suffix}")))
-                .await,
+            apply_all(&client, &documents, &asked.namespace, mode, &warnings, |line| {
+                say(&format!("{line}{suffix}"));
+            })
+            .await,
         );
         if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
     })
@@ -293,9 +319,9 @@ async fn delete_one(
     let namespace = Some(text("/metadata/namespace")).filter(|n| !n.is_empty()).unwrap_or(&asked.namespace);
     let (_, own) = paths(served, namespace, text("/metadata/name"));
     let path = if asked.dry_run { format!("{own}?dryRun=All") } else { own };
-    match send(client, Method::DELETE, &path, "application/json", &json!({"propagationPolicy": "Background"}))
-        .await
-    {
+    let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
+    let options = json!({"propagationPolicy": "Background"}).to_string().into_bytes();
+    match answered(client, request(Method::DELETE, &path, "application/json", options), &warnings).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),

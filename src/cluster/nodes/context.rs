@@ -133,10 +133,8 @@ impl NodeContext {
         let clock = self.api.clock().clone();
         let runtime = self.config.file.hollow.runtime(index as u64);
         let now = Arc::new(move || clock.now());
-        let mut runtime = HollowRuntime::new(runtime, self.catalogue.clone(), now);
-        if let Some(director) = &self.embedding.director {
-            runtime = runtime.directed_by(directed(self.api.clone(), director.clone()));
-        }
+        let director = directed(self.api.clone(), self.embedding.director.clone());
+        let runtime = HollowRuntime::new(runtime, self.catalogue.clone(), now).directed_by(director);
         Ok(Host::Hollow(Arc::new(runtime)))
     }
 
@@ -226,13 +224,26 @@ impl NodeContext {
     }
 }
 
-/// Has the director told which pod a container is of: its object, as long as it is the one that runs.
-fn directed(api: Api, director: PodDirector) -> Director {
+/// Init containers do their part, whoever directs the others: the pod would never come to them. The director is told
+/// which pod a container is of: its object, as long as it is the one that runs.
+fn directed(api: Api, director: Option<PodDirector>) -> Director {
     Arc::new(move |sandbox, container| {
         let pod = api.get_as::<Pod>(&Key::new(sandbox.namespace.as_str(), sandbox.name.as_str()));
         match pod {
-            Ok(pod) if *pod.uid() == *sandbox.pod_uid => director(&pod, &container.name),
+            Ok(pod) if *pod.uid() == *sandbox.pod_uid => {
+                if is_waited_for(&pod, &container.name) {
+                    return Course::Finishes;
+                }
+                director.as_ref().map_or(Course::AsConfigured, |director| director(&pod, &container.name))
+            }
             _ => Course::AsConfigured,
         }
     })
+}
+
+/// Whether it is an init container that has to end before others start, and no sidecar.
+fn is_waited_for(pod: &Pod, name: &str) -> bool {
+    let init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let mut found = init.filter(|container| container.name == name);
+    found.any(|container| container.restart_policy.as_deref() != Some("Always"))
 }

@@ -13,7 +13,7 @@ mod workloads;
 
 use serde_json::Value;
 
-use super::{Deprecation, OtherVersion, events};
+use super::{Deprecation, OtherVersion, Words, events};
 use crate::Kind;
 
 type Change = fn(&mut Value);
@@ -32,7 +32,20 @@ const fn old(
     show: Change,
 ) -> OtherVersion {
     let deprecation = Some(Deprecation { since, until, replacement: Some("") });
-    OtherVersion { kind, group, version, fields: &[], show, read, deprecation }
+    OtherVersion { kind, group, version, fields: &[], show, read, deprecation, words: Words::Own }
+}
+
+/// One that has the stored one's fields and defaults of its own.
+const fn defaulted(
+    kind: Kind,
+    group: &'static str,
+    version: &'static str,
+    times: (&'static str, &'static str),
+    read: Change,
+) -> OtherVersion {
+    let OtherVersion { kind, group, version, fields, show, read, deprecation, .. } =
+        old(kind, group, version, times, read, same);
+    OtherVersion { kind, group, version, fields, show, read, deprecation, words: Words::Stored }
 }
 
 /// One that is the stored one under another name.
@@ -42,17 +55,17 @@ const fn renamed(
     version: &'static str,
     times: (&'static str, &'static str),
 ) -> OtherVersion {
-    old(kind, group, version, times, same, same)
+    defaulted(kind, group, version, times, same)
 }
 
 /// Kubernetes names another replacement than the stored version, or none.
 const fn replaced_by(of: &OtherVersion, replacement: Option<&'static str>) -> OtherVersion {
-    let OtherVersion { kind, group, version, fields, show, read, deprecation } = *of;
+    let OtherVersion { kind, group, version, fields, show, read, deprecation, words } = *of;
     let deprecation = match deprecation {
         Some(Deprecation { since, until, .. }) => Some(Deprecation { since, until, replacement }),
         None => None,
     };
-    OtherVersion { kind, group, version, fields, show, read, deprecation }
+    OtherVersion { kind, group, version, fields, show, read, deprecation, words }
 }
 
 const EXTENSIONS: &str = "extensions";
@@ -63,13 +76,13 @@ const NETWORKING: &str = "networking.k8s.io";
 
 /// Kubernetes' releases, as the markers of its types have them: deprecated since, unavailable from.
 pub(super) static LEGACY: &[OtherVersion] = &[
-    old(Kind::Deployment, EXTENSIONS, "v1beta1", ("1.8", "1.16"), workloads::extensions_deployment, same),
-    old(Kind::DaemonSet, EXTENSIONS, "v1beta1", ("1.8", "1.16"), workloads::extensions_daemon_set, same),
-    old(Kind::ReplicaSet, EXTENSIONS, "v1beta1", ("1.8", "1.16"), workloads::selected_by_labels, same),
+    defaulted(Kind::Deployment, EXTENSIONS, "v1beta1", ("1.8", "1.16"), workloads::extensions_deployment),
+    defaulted(Kind::DaemonSet, EXTENSIONS, "v1beta1", ("1.8", "1.16"), workloads::extensions_daemon_set),
+    defaulted(Kind::ReplicaSet, EXTENSIONS, "v1beta1", ("1.8", "1.16"), workloads::selected_by_labels),
     renamed(Kind::NetworkPolicy, EXTENSIONS, "v1beta1", ("1.9", "1.16")),
     old(Kind::Ingress, EXTENSIONS, "v1beta1", ("1.14", "1.22"), ingress::read, ingress::show),
-    old(Kind::Deployment, APPS, "v1beta1", ("1.8", "1.16"), workloads::apps_v1beta1_deployment, same),
-    old(Kind::StatefulSet, APPS, "v1beta1", ("1.8", "1.16"), workloads::apps_v1beta1_stateful_set, same),
+    defaulted(Kind::Deployment, APPS, "v1beta1", ("1.8", "1.16"), workloads::apps_v1beta1_deployment),
+    defaulted(Kind::StatefulSet, APPS, "v1beta1", ("1.8", "1.16"), workloads::apps_v1beta1_stateful_set),
     renamed(Kind::ControllerRevision, APPS, "v1beta1", ("1.8", "1.16")),
     renamed(Kind::Deployment, APPS, "v1beta2", ("1.9", "1.16")),
     renamed(Kind::DaemonSet, APPS, "v1beta2", ("1.9", "1.16")),
@@ -143,21 +156,19 @@ pub(super) static LEGACY: &[OtherVersion] = &[
     renamed(Kind::PriorityClass, "scheduling.k8s.io", "v1alpha1", ("1.14", "1.17")),
     renamed(Kind::PriorityClass, "scheduling.k8s.io", "v1beta1", ("1.14", "1.22")),
     renamed(Kind::Lease, "coordination.k8s.io", "v1beta1", ("1.19", "1.22")),
-    old(
+    defaulted(
         Kind::MutatingWebhookConfiguration,
         "admissionregistration.k8s.io",
         "v1beta1",
         ("1.16", "1.22"),
         webhooks::read,
-        same,
     ),
-    old(
+    defaulted(
         Kind::ValidatingWebhookConfiguration,
         "admissionregistration.k8s.io",
         "v1beta1",
         ("1.16", "1.22"),
         webhooks::read,
-        same,
     ),
     replaced_by(&renamed(Kind::RuntimeClass, "node.k8s.io", "v1beta1", ("1.22", "1.25")), None),
     renamed(Kind::FlowSchema, "flowcontrol.apiserver.k8s.io", "v1beta3", ("1.29", "1.32")),

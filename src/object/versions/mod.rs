@@ -29,6 +29,17 @@ pub struct OtherVersion {
     read: fn(&mut Value),
     /// When Kubernetes gave it up, if it has.
     deprecation: Option<Deprecation>,
+    /// Whether what it shows has the stored version's fields.
+    words: Words,
+}
+
+/// Whose fields a version has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Words {
+    /// The stored version's, perhaps with other defaults.
+    Stored,
+    /// Its own.
+    Own,
 }
 
 /// When Kubernetes gave up a version.
@@ -52,6 +63,7 @@ static OTHERS: [OtherVersion; 2] = [
         show: autoscaling::show,
         read: autoscaling::read,
         deprecation: None,
+        words: Words::Own,
     },
     OtherVersion {
         kind: Kind::Event,
@@ -61,6 +73,7 @@ static OTHERS: [OtherVersion; 2] = [
         show: events::show,
         read: events::read,
         deprecation: None,
+        words: Words::Own,
     },
 ];
 
@@ -100,6 +113,15 @@ impl ServedKind {
         };
         let version = self.api_version();
         Some(format!("{version} {name} is deprecated in v{since}+, unavailable in v{until}+{hint}"))
+    }
+
+    /// Whether the schema of the stored version says what this one shows, but for `apiVersion`.
+    pub fn has_stored_fields(self) -> bool {
+        match self {
+            Self::Stored(_) => true,
+            Self::Other(other) => other.words == Words::Stored,
+            Self::Custom(..) => false,
+        }
     }
 
     /// The release of Kubernetes that does not serve this version any more.

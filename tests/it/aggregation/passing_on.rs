@@ -32,6 +32,9 @@ async fn a_request_is_passed_on_with_the_word_of_the_api_on_who_asks_api_17() {
         ("accept", "application/json;as=Table;g=meta.k8s.io;v=v1"),
         ("connection", "x-mine"),
         ("x-mine", "1"),
+        ("x-forwarded-for", "10.1.2.3"),
+        ("x-forwarded-host", "client.example"),
+        ("x-forwarded-uri", "/elsewhere"),
     ];
     let path = format!("{GROUP}/namespaces/default/flunders?labelSelector=a%3Db&limit=5");
     let answer = face.ask(Method::POST, &path, &headers, "{\"a\": 1}").await;
@@ -52,6 +55,10 @@ async fn a_request_is_passed_on_with_the_word_of_the_api_on_who_asks_api_17() {
         ("x-mine", &[]),
         ("accept", &["application/json;as=Table;g=meta.k8s.io;v=v1"]),
         ("host", &[&*extension.address.to_string()]),
+        ("x-forwarded-for", &["10.1.2.3"]),
+        ("x-forwarded-host", &[&*extension.address.to_string()]),
+        ("x-forwarded-proto", &["https"]),
+        ("x-forwarded-uri", &[&format!("{GROUP}/namespaces/default/flunders")]),
     ] {
         assert_eq!(asked.header(name), expected, "{name}");
     }

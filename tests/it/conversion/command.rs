@@ -35,3 +35,32 @@ fn a_definition_and_its_objects_are_applied_in_one_run_api_14_cli_4() {
     instance.stop();
     drop(webhook);
 }
+
+/// Kubernetes' old versions are taken, and the server says that they are old: once, however many objects are.
+#[test]
+fn what_the_server_warns_of_is_told_as_by_kubectl_api_12_api_18() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "0"]);
+    let manifest = home.path("old.yaml");
+    let job = |name: &str| {
+        json!({"apiVersion": "batch/v1beta1", "kind": "CronJob", "metadata": {"name": name}, "spec": {
+            "schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never",
+                "containers": [{"name": "c", "image": "busybox"}]}}}}}})
+        .to_string()
+    };
+    std::fs::write(&manifest, [job("a"), job("b")].join("\n---\n")).unwrap();
+    let told = "Warning: batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob\n";
+    let (code, stdout, stderr) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);
+    assert_eq!(
+        (code, stdout.as_str()),
+        (Some(0), "cronjob.batch/a created\ncronjob.batch/b created\n"),
+        "{stderr}"
+    );
+    assert_eq!(stderr, told);
+    // What fails is told as ever, beside them.
+    std::fs::write(&manifest, job("a").replace("0 0 1 1 *", "never")).unwrap();
+    let (code, _, stderr) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.starts_with(told) && stderr.contains("spec.schedule"), "{stderr}");
+    instance.stop();
+}

@@ -107,3 +107,62 @@ async fn init_containers_do_their_part_before_the_others_api_20() {
     cluster.advance(Duration::from_secs(5)).await.unwrap();
     assert!(is_ready(&cluster, "set-up").await);
 }
+
+/// With hollow nodes a pod with an init container waited for it for ever. NODE-7, INIT-1.
+#[tokio::test(start_paused = true)]
+async fn init_containers_go_through_their_phases_in_order_node_7() {
+    let cluster = Cluster::builder().config("hollow: {initRunTime: 10}").start().await.unwrap();
+    let mut set_up = pod("set-up", "Always");
+    set_up["spec"]["initContainers"] =
+        json!([{"name": "first", "image": "app"}, {"name": "second", "image": "app"}]);
+    create::<Pod>(&cluster, set_up).await;
+    // What kubectl shows of it, and of each container whether it runs (r), has ended (e) or waits for its turn (w).
+    let shown = async || {
+        let table = http::Request::get("/api/v1/namespaces/default/pods/set-up")
+            .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+            .body(Vec::new())
+            .unwrap();
+        let table: serde_json::Value = cluster.client().request(table).await.unwrap();
+        let status = pods(&cluster).get("set-up").await.unwrap().status.unwrap();
+        let all =
+            status.init_container_statuses.unwrap().into_iter().chain(status.container_statuses.unwrap());
+        let states = all.map(|container| {
+            let state = container.state.unwrap();
+            match (state.running, state.terminated, state.waiting) {
+                (Some(_), None, None) => "r".to_string(),
+                (None, Some(end), None) => format!("e{}", end.exit_code),
+                (None, None, Some(waiting)) => format!("w:{}", waiting.reason.unwrap()),
+                odd => panic!("{odd:?}"),
+            }
+        });
+        let states: Vec<String> = states.collect();
+        format!("{} {}", table["rows"][0]["cells"][2].as_str().unwrap(), states.join(" "))
+    };
+    cluster.advance(Duration::from_secs(1)).await.unwrap();
+    assert_eq!(shown().await, "Init:0/2 r w:PodInitializing w:PodInitializing");
+    cluster.advance(Duration::from_secs(8)).await.unwrap();
+    assert_eq!(shown().await, "Init:0/2 r w:PodInitializing w:PodInitializing");
+    cluster.advance(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(shown().await, "Init:1/2 e0 r w:PodInitializing");
+    assert_eq!(phase(&cluster, "set-up").await, "Pending");
+    cluster.advance(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(shown().await, "Running e0 e0 r");
+    assert!(is_ready(&cluster, "set-up").await);
+}
+
+/// One that fails keeps the others waiting, and is tried again as on any node. NODE-7, INIT-1.
+#[tokio::test(start_paused = true)]
+async fn an_init_container_that_fails_is_tried_again_node_7() {
+    let config = "hollow: {initRunTime: 10, exitFailureRate: 1}";
+    let cluster = Cluster::builder().config(config).start().await.unwrap();
+    for (name, policy) in [("again", "Always"), ("once", "Never")] {
+        let mut pod = pod(name, policy);
+        pod["spec"]["initContainers"] = json!([{"name": "first", "image": "app"}]);
+        create::<Pod>(&cluster, pod).await;
+    }
+    cluster.advance(Duration::from_secs(60)).await.unwrap();
+    let status = pods(&cluster).get("again").await.unwrap().status.unwrap();
+    let first = &status.init_container_statuses.unwrap()[0];
+    assert!(first.restart_count > 0 && status.phase.as_deref() == Some("Pending"), "{first:?}");
+    assert_eq!(phase(&cluster, "once").await, "Failed");
+}

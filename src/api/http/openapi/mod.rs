@@ -4,6 +4,7 @@
 //! keep them for good; version 2 is one document of everything. All are made on first demand and kept encoded.
 
 mod gnostic;
+mod old_versions;
 mod ours;
 mod paths;
 mod reference;

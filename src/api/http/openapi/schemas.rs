@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::ours;
 use super::reference::REFERENCE;
+use super::{old_versions, ours};
 use crate::http::discovery::{Resource, Served};
 use crate::schema::roots;
 use crate::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
@@ -15,7 +15,9 @@ pub(super) fn name_of(served: &Served, group: &str, version: &str, kind: &str) -
         return Some(custom_name(group, version, kind));
     }
     let stored = roots::root_of(group, version, kind).map(|root| (root.schema)());
-    stored.or_else(|| ours::schema(group, version, kind).map(|(name, _)| name))
+    stored
+        .or_else(|| ours::schema(group, version, kind).map(|(name, _)| name))
+        .or_else(|| old_versions::find(group, version, kind).map(|old| old.name()))
 }
 
 /// `com.example.v1.Widget`.
@@ -48,6 +50,8 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
         served.resources.iter().any(|r| {
             (r.group, r.version, r.kind) == (group, version, kind)
                 || r.parts.iter().any(|p| (p.group, p.version, p.kind) == (group, version, kind))
+                || old_versions::find(r.group, r.version, r.kind)
+                    .is_some_and(|old| old.stored() == (group, version, kind))
         })
     };
     let mut schemas = roots::definitions(roots::all().filter(|r| parts(r.group, r.version, r.kind)));
@@ -58,6 +62,10 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
         require(name, schema);
     }
     for resource in &served.resources {
+        if let Some(old) = old_versions::find(resource.group, resource.version, resource.kind) {
+            let schema = old.schema(&schemas);
+            schemas.insert(old.name(), schema);
+        }
         if let Some(schema) = &resource.schema {
             let name = custom_name(resource.group, resource.version, resource.kind);
             schemas.insert(name, custom_schema(schema));

@@ -4,6 +4,7 @@
 //! `Location` that lead to the server itself are rewritten, so that they lead through the proxy.
 
 mod backend;
+mod forwarded;
 mod links;
 mod path;
 
@@ -33,6 +34,7 @@ use crate::webhook_client::exchange;
 use backend::Backend;
 use base::any_certificate;
 use base::dial_error::dial_error;
+pub(super) use forwarded::tell as tell_forwarded;
 use object::{Key, Kind};
 pub(super) use path::path_below;
 use path::split;
@@ -97,11 +99,13 @@ async fn connect(backend: &Backend) -> Result<Box<dyn Duplex>, String> {
 
 /// The request as the pod sees it.
 fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
+    let upgrade = upgrade_of(request.headers());
+    let is_upgrade = upgrade.is_some();
+    strip(request.headers_mut(), upgrade);
+    tell_forwarded(&mut request, is_upgrade, None);
     *request.uri_mut() = uri;
     *request.version_mut() = Version::HTTP_11;
-    let upgrade = upgrade_of(request.headers());
     let headers = request.headers_mut();
-    strip(headers, upgrade);
     // The API's credential is nobody else's.
     headers.remove(AUTHORIZATION);
     // A compressed page could not be read for its links.

@@ -4,9 +4,11 @@ mod applies;
 mod audit;
 mod dry_runs;
 mod fair_queueing;
+mod forwarded;
 mod messages;
 mod metrics;
 mod old_versions;
+mod profile;
 
 use axum::body::Body;
 use axum::extract::Request;

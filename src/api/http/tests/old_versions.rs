@@ -112,6 +112,89 @@ async fn old_versions_are_listed_where_somebody_asks_for_that_api_18() {
     assert!(names.contains(&"deployments") && names.contains(&"ingresses/status"), "{names:?}");
     // The newest comes first: it is what a client without a wish takes.
     assert_eq!(client.get("/apis/apps").await.body["preferredVersion"]["version"], "v1");
-    assert_eq!(client.get("/openapi/v3/apis/extensions/v1beta1").await.code, 200);
-    assert_eq!(client.get("/openapi/v2").await.code, 200);
+}
+
+/// Their paths had no schemas: kubectl explained nothing of them and merged lists as a whole.
+#[tokio::test(start_paused = true)]
+async fn old_versions_that_are_listed_are_described_api_18() {
+    let client = Client::with(ApiConfig { legacy_versions: true, ..ApiConfig::default() }).await;
+    let version_3 = client.get("/openapi/v3/apis/extensions/v1beta1").await.body;
+    let version_2 = client.get("/openapi/v2").await.body;
+    let gvk = |kind: &str| json!([{"group": "extensions", "kind": kind, "version": "v1beta1"}]);
+    let path = "/apis/extensions/v1beta1/namespaces/{namespace}/deployments";
+    let reference = "/io.k8s.api.extensions.v1beta1.Deployment";
+    let body = &version_3["paths"][path]["post"]["requestBody"]["content"]["*/*"]["schema"];
+    assert!(body.to_string().contains(reference), "{body}");
+    let body = &version_2["paths"][path]["post"]["parameters"][0]["schema"]["$ref"];
+    assert_eq!(body, &format!("#/definitions{reference}"));
+    for (document, schemas) in
+        [("v3", &version_3["components"]["schemas"]), ("v2", &version_2["definitions"])]
+    {
+        let deployment = &schemas["io.k8s.api.extensions.v1beta1.Deployment"];
+        assert_eq!(deployment["x-kubernetes-group-version-kind"], gvk("Deployment"), "{document}");
+        assert!(
+            deployment["properties"]["spec"].to_string().contains("apps.v1.DeploymentSpec"),
+            "{deployment}"
+        );
+        let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
+        assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+        assert!(schemas["io.k8s.api.extensions.v1beta1.DeploymentList"].is_object(), "{document}");
+        // A backend had other fields then: nothing is said of them that would be wrong.
+        let ingress = &schemas["io.k8s.api.extensions.v1beta1.Ingress"];
+        assert_eq!(ingress["x-kubernetes-group-version-kind"], gvk("Ingress"), "{document}");
+        assert_eq!(ingress["x-kubernetes-preserve-unknown-fields"], true, "{document}");
+        assert!(ingress["properties"]["spec"].is_null() && ingress["properties"]["metadata"].is_object());
+    }
+    // What is stored keeps its own name and version.
+    let apps = client.get("/openapi/v3/apis/apps/v1").await.body;
+    assert_eq!(
+        apps["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"]["x-kubernetes-group-version-kind"],
+        json!([{"group": "apps", "kind": "Deployment", "version": "v1"}])
+    );
+    let mut found = Vec::new();
+    references(&version_2, &mut found);
+    for name in found {
+        let name = name.strip_prefix("#/definitions/").unwrap();
+        assert!(version_2["definitions"][name].is_object(), "{name}");
+    }
+}
+
+fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(entries) => {
+            found.extend(entries.get("$ref").and_then(Value::as_str));
+            entries.values().for_each(|value| references(value, found));
+        }
+        Value::Array(elements) => elements.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+/// Clients that ask for protobuf read JSON too; nobody gets a message in another version's numbers.
+#[tokio::test(start_paused = true)]
+async fn an_old_version_is_answered_in_json_whoever_asks_for_protobuf_api_18() {
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    let client = Client::new().await;
+    let path = "/apis/extensions/v1beta1/namespaces/default/deployments";
+    assert_eq!(client.post(path, &old_deployment()).await.code, 201);
+    for accept in [PROTOBUF, "application/vnd.kubernetes.protobuf,application/json"] {
+        for path in [path.to_string(), format!("{path}/web")] {
+            let request = Request::builder()
+                .uri(&path)
+                .header(AUTHORIZATION, format!("Bearer {TOKEN}"))
+                .header(http::header::ACCEPT, accept)
+                .body(Body::empty())
+                .unwrap();
+            let response = client.server.handle(request).await;
+            assert_eq!(
+                (response.status().as_u16(), response.headers()[CONTENT_TYPE].to_str().unwrap()),
+                (200, "application/json")
+            );
+            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["apiVersion"], "extensions/v1beta1", "{path}");
+        }
+    }
+    let refused = client.send("POST", path, PROTOBUF, "k8s\0".into()).await;
+    assert_eq!(refused.code, 400, "{refused:?}");
 }

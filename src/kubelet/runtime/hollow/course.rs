@@ -10,6 +10,8 @@ use crate::runtime::{ContainerSpec, SandboxSpec};
 pub enum Course {
     /// As the runtime is configured.
     AsConfigured,
+    /// The same, but it ends even where others run for ever: an init container, for which the others wait.
+    Finishes,
     /// It runs until it is asked to end.
     Runs,
     /// The same, but readiness probes of its pod fail.

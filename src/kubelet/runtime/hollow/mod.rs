@@ -40,6 +40,8 @@ pub struct HollowConfig {
     pub start_failure_rate: f64,
     /// After how long containers end by themselves; none runs for ever.
     pub run_time: Option<Duration>,
+    /// The same of those that others wait for ([`Course::Finishes`]), where `run_time` says nothing.
+    pub init_run_time: Duration,
     /// The share of such ends with exit code 1 instead of 0, 0 to 1.
     pub exit_failure_rate: f64,
     /// Makes failures and jitter reproducible.
@@ -52,6 +54,7 @@ impl Default for HollowConfig {
             start_delay: Duration::ZERO,
             start_failure_rate: 0.0,
             run_time: None,
+            init_run_time: Duration::ZERO,
             exit_failure_rate: 0.0,
             seed: 0,
         }
@@ -182,7 +185,9 @@ impl HollowRuntime {
             return Ok(known.clone());
         }
         let fails = match course {
-            Course::AsConfigured => state.random.random_bool(self.config.start_failure_rate.clamp(0.0, 1.0)),
+            Course::AsConfigured | Course::Finishes => {
+                state.random.random_bool(self.config.start_failure_rate.clamp(0.0, 1.0))
+            }
             Course::StartFails => true,
             Course::Runs | Course::RunsUnready | Course::Ends { .. } => false,
         };
@@ -208,8 +213,12 @@ impl HollowRuntime {
         pod.containers.push(record.clone());
         let record_pod = spec.pod_uid;
         state.containers.insert(id.clone(), record_pod.clone());
+        let run_time = match course {
+            Course::Finishes => Some(self.config.run_time.unwrap_or(self.config.init_run_time)),
+            _ => self.config.run_time,
+        };
         let end = match course {
-            Course::AsConfigured => self.config.run_time.map(|run_time| {
+            Course::AsConfigured | Course::Finishes => run_time.map(|run_time| {
                 let fails = state.random.random_bool(self.config.exit_failure_rate.clamp(0.0, 1.0));
                 (run_time, i32::from(fails))
             }),

@@ -1,0 +1,88 @@
+//! Schemas of the versions that Kubernetes has given up. One that says what the stored version says refers to its types; of
+//! one with fields of its own the document says that it is an object, and clients leave the rest to the server.
+
+use serde_json::{Map, Value, json};
+
+use super::reference::REFERENCE;
+use crate::schema::roots;
+use object::ServedKind;
+
+/// A version of a kind that Kubernetes has given up.
+#[derive(Clone, Copy)]
+pub(super) struct OldVersion {
+    served: ServedKind,
+    root: &'static roots::Root,
+}
+
+/// The version of a group, version and kind, if Kubernetes has given it up.
+pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<OldVersion> {
+    let served = ServedKind::from_api_version(&format!("{group}/{version}"), kind)?;
+    let info = served.kind().info();
+    let root = roots::root_of(info.group, info.version, info.name).filter(|_| served.is_legacy())?;
+    Some(OldVersion { served, root })
+}
+
+impl OldVersion {
+    /// As Kubernetes called it: `io.k8s.api.extensions.v1beta1.Ingress`.
+    pub(super) fn name(self) -> String {
+        let stored = (self.root.schema)();
+        // The library's group, version and kind, behind where it is from.
+        let from = stored.rsplitn(4, '.').nth(3).unwrap_or_default();
+        let group = self.served.group().split('.').next().unwrap_or_default();
+        format!("{from}.{group}.{}.{}", self.served.version(), self.root.kind)
+    }
+
+    /// Group, version and kind of the stored version.
+    pub(super) fn stored(self) -> (&'static str, &'static str, &'static str) {
+        (self.root.group, self.root.version, self.root.kind)
+    }
+
+    /// Its schema, made of the stored version's among `schemas`.
+    pub(super) fn schema(self, schemas: &Map<String, Value>) -> Value {
+        let stored = schemas.get(&(self.root.schema)()).cloned().unwrap_or_default();
+        if self.served.has_stored_fields() {
+            return stored;
+        }
+        let mut properties = Map::new();
+        for name in ["apiVersion", "kind"] {
+            properties.insert(name.into(), stored["properties"][name].clone());
+        }
+        let metadata = format!("{REFERENCE}io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+        properties.insert("metadata".into(), json!({"allOf": [{"$ref": metadata}], "default": {}}));
+        json!({
+            "description": stored["description"],
+            "type": "object",
+            "properties": properties,
+            "x-kubernetes-preserve-unknown-fields": true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_versions_have_the_names_of_their_time_api_18() {
+        for (group, version, kind, expected) in [
+            ("extensions", "v1beta1", "Ingress", Some("io.k8s.api.extensions.v1beta1.Ingress")),
+            ("rbac.authorization.k8s.io", "v1alpha1", "Role", Some("io.k8s.api.rbac.v1alpha1.Role")),
+            (
+                "apiextensions.k8s.io",
+                "v1beta1",
+                "CustomResourceDefinition",
+                Some(
+                    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition",
+                ),
+            ),
+            ("apps", "v1", "Deployment", None),
+            ("autoscaling", "v1", "HorizontalPodAutoscaler", None),
+        ] {
+            assert_eq!(
+                find(group, version, kind).map(OldVersion::name).as_deref(),
+                expected,
+                "{group}/{version}"
+            );
+        }
+    }
+}

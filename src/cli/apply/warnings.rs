@@ -1,0 +1,105 @@
+//! What the server warns of while manifests are applied: each warning once, as kubectl tells it.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use http::HeaderMap;
+use http::header::WARNING;
+
+/// Other codes are about caches (RFC 7234, 5.5), and kubectl is silent about them.
+const MISCELLANEOUS: &str = "299";
+/// More than this is not remembered, and said again.
+const MAX_REMEMBERED: usize = 4096;
+
+/// What has been told.
+pub(super) struct Warnings {
+    tell: fn(&str),
+    told: Mutex<HashSet<String>>,
+}
+
+impl Warnings {
+    pub(super) fn new(tell: fn(&str)) -> Self {
+        Self { tell, told: Mutex::default() }
+    }
+
+    /// Tells those of an answer that are new.
+    pub(super) fn take(&self, headers: &HeaderMap) {
+        for text in texts(headers) {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.len() < MAX_REMEMBERED && !told.insert(text.clone()) {
+                continue;
+            }
+            drop(told);
+            (self.tell)(&text);
+        }
+    }
+}
+
+/// The texts of an answer's warnings, several of which may be in one header.
+fn texts(headers: &HeaderMap) -> Vec<String> {
+    let mut texts = Vec::new();
+    for value in headers.get_all(WARNING) {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let mut rest = value.trim();
+        while let Some((code, text, after)) = first(rest) {
+            if code == MISCELLANEOUS && !text.is_empty() {
+                texts.push(text);
+            }
+            let Some(next) = after.trim_start().strip_prefix(',') else { break };
+            rest = next.trim_start();
+        }
+    }
+    texts
+}
+
+/// The first warning of a header: its code, its text, and what comes behind. None if it is not written as one.
+fn first(header: &str) -> Option<(&str, String, &str)> {
+    let (code, rest) = header.split_once(' ')?;
+    let (_agent, rest) = rest.split_once(' ')?;
+    let (text, rest) = quoted(rest)?;
+    // A date may follow.
+    let rest = match quoted(rest.trim_start()) {
+        Some((_date, rest)) => rest,
+        None => rest,
+    };
+    Some((code, text, rest))
+}
+
+/// A quoted text, and what comes behind.
+fn quoted(from: &str) -> Option<(String, &str)> {
+    let inside = from.strip_prefix('"')?;
+    let mut text = String::new();
+    let mut letters = inside.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '"' => return Some((text, &inside[at + 1..])),
+            '\\' => text.push(letters.next()?.1),
+            letter => text.push(letter),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_read_as_servers_write_them_api_12() {
+        let check = |values: &[&str], expected: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(WARNING, http::HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            }
+            assert_eq!(texts(&headers), expected, "{values:?}");
+        };
+        check(&[], &[]);
+        check(&[r#"299 - "a""#, r#"299 host:80 "b, c" "Sat, 25 Aug 2012 23:34:45 GMT""#], &["a", "b, c"]);
+        check(&[r#"299 - "a \"b\" \\ c", 299 - "d""#], &[r#"a "b" \ c"#, "d"]);
+        check(&[r#"199 - "cache", 299 - "x""#, r#"299 - """#], &["x"]);
+        check(&["299 - \"\u{e9}\""], &["\u{e9}"]);
+        for broken in ["", "299", "299 -", "299 - a", r#"299 - "a"#, r#"299 - "a\"#, ","] {
+            check(&[broken], &[]);
+        }
+    }
+}

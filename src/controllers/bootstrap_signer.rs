@@ -1,0 +1,181 @@
+//! Signatures of the ConfigMap `cluster-info` in kube-public: who joins a cluster with a bootstrap token knows by the
+//! token's that nobody else wrote where the cluster is (kubeadm's discovery).
+//!
+//! A signature is a JWS without its content (RFC 7515, appendix F), made with the token's secret, beside the `kubeconfig`
+//! that it is of. Those of tokens that are gone, have expired or may not sign go.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use ring::hmac;
+use serde_json::json;
+
+use super::context::Context;
+use api::{Api, Change};
+use base::clock::until;
+use object::{Key, Shared};
+use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
+
+const TOKENS_NAMESPACE: &str = "kube-system";
+const TOKEN_TYPE: &str = "bootstrap.kubernetes.io/token";
+const TOKEN_PREFIX: &str = "bootstrap-token-";
+const ID_LENGTH: usize = 6;
+
+const MAP_NAMESPACE: &str = "kube-public";
+const MAP: &str = "cluster-info";
+/// What is signed.
+const CONTENT: &str = "kubeconfig";
+/// Before the id of the token that a signature is made with.
+const SIGNATURE: &str = "jws-kubeconfig-";
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let api = context.api.acting_as("bootstrap-signer");
+    let signer = BootstrapSigner { api, secrets: context.caches.of() };
+    context
+        .controller(signer, context.queue())
+        .watches::<ConfigMap, _>(|_, change| map_changed(change))
+        .watches::<Secret, _>(|_, change| token_changed(change))
+        .run(&context.tasks);
+}
+
+/// There is one map: it is the only key.
+fn map_key() -> Key {
+    Key::new(MAP_NAMESPACE, MAP)
+}
+
+fn map_changed(change: &Change) -> Option<Key> {
+    Some(change.object.key()).filter(|key| *key == map_key())
+}
+
+fn token_changed(change: &Change) -> Option<Key> {
+    let key = change.object.key();
+    let is_token = key.namespace == TOKENS_NAMESPACE && key.name.starts_with(TOKEN_PREFIX);
+    is_token.then(map_key)
+}
+
+struct BootstrapSigner {
+    api: Api,
+    secrets: Cache<Secret>,
+}
+
+impl Reconciler for BootstrapSigner {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "bootstrap-signer-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let now = self.api.clock().now();
+        let tokens = self.secrets.in_namespace(TOKENS_NAMESPACE);
+        let tokens: Vec<Token> =
+            tokens.iter().filter_map(Token::of).filter(|token| !token.is_over(now)).collect();
+        let map = match self.api.get_as::<ConfigMap>(key) {
+            Err(error) if error.is_not_found() => return Ok(()),
+            found => found?,
+        };
+        if signed(&map, &tokens).is_some() {
+            let modified = self.api.modify::<ConfigMap>(key, |map| {
+                if let Some(data) = signed(map, &tokens) {
+                    map.data = Some(data);
+                }
+                Ok(())
+            });
+            ignore_not_found(modified.map(drop))?;
+        }
+        match tokens.iter().filter_map(|token| token.expires).min() {
+            Some(first) => Err(ReconcileError::After(until(now, first))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A bootstrap token that may sign.
+#[derive(Debug, PartialEq, Eq)]
+struct Token {
+    id: String,
+    secret: String,
+    /// When it holds no more, if ever.
+    expires: Option<Timestamp>,
+}
+
+impl Token {
+    /// What a Secret says; none if it is no token, or one that is not to sign.
+    fn of(secret: &Shared<Secret>) -> Option<Self> {
+        let text = |field: &str| std::str::from_utf8(&secret.data.as_ref()?.get(field)?.0).ok();
+        let id = secret.name().strip_prefix(TOKEN_PREFIX)?;
+        let is_id = id.len() == ID_LENGTH && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        if !is_id || secret.type_.as_deref() != Some(TOKEN_TYPE) || text("token-id") != Some(id) {
+            return None;
+        }
+        if text("usage-bootstrap-signing") != Some("true") {
+            return None;
+        }
+        let key = text("token-secret").filter(|key| !key.is_empty())?;
+        // A time that cannot be read is over.
+        let has_end = secret
+            .data
+            .as_ref()
+            .is_some_and(|data| data.get("expiration").is_some_and(|end| !end.0.is_empty()));
+        let end = || text("expiration").and_then(|end| end.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
+        Some(Self { id: id.into(), secret: key.into(), expires: has_end.then(end) })
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|end| end <= now)
+    }
+
+    /// The signature of a text.
+    fn sign(&self, content: &str) -> String {
+        let header = URL_SAFE_NO_PAD.encode(json!({"alg": "HS256", "kid": self.id}).to_string());
+        let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(content));
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret.as_bytes());
+        format!("{header}..{}", URL_SAFE_NO_PAD.encode(hmac::sign(&key, signed.as_bytes())))
+    }
+}
+
+/// The data of the map with the signatures of these tokens and no others; none if that is what it has, or if there is nothing
+/// to sign.
+fn signed(map: &ConfigMap, tokens: &[Token]) -> Option<BTreeMap<String, String>> {
+    let data = map.data.as_ref()?;
+    let content = data.get(CONTENT)?;
+    let mut signed = data.clone();
+    signed.retain(|name, _| !name.starts_with(SIGNATURE));
+    for token in tokens {
+        signed.insert(format!("{SIGNATURE}{}", token.id), token.sign(content));
+    }
+    (signed != *data).then_some(signed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Computed by Python's `hmac` and `base64`.
+    #[test]
+    fn signatures_are_what_others_compute_api_15() {
+        const HEADER: &str = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9";
+        const OTHER: &str = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImZlZGNiYSJ9";
+        let config = "apiVersion: v1\nkind: Config\n";
+        for (id, secret, content, header, expected) in [
+            ("abcdef", "0123456789abcdef", config, HEADER, "vH_kT4yiol-nrAWgjfCYqvum5wsKETXe0S7OOp1VgnE"),
+            // Longer than a block of the hash.
+            ("fedcba", &*"a".repeat(100), config, OTHER, "MsCxn2pZm-75rqNXhH3gaEI-1IghzIfFcE3vzzLaNEM"),
+            ("fedcba", "s3cret", config, OTHER, "Y6epujbk5_Z8dJ3-6LWJ8CErPVS_1uZvq4GcUHtTNpA"),
+            (
+                "abcdef",
+                "0123456789abcdef",
+                "other: é\n",
+                HEADER,
+                "rzyC8pS3XexslHRwW9FeqzptOMUVs8LHDZMTZiFNsZ4",
+            ),
+        ] {
+            let token = Token { id: id.into(), secret: secret.into(), expires: None };
+            assert_eq!(token.sign(content), format!("{header}..{expected}"), "{id} {secret}");
+        }
+    }
+}
