@@ -4,7 +4,6 @@
 //! Invariant: what is sent is what was judged. The path is taken apart and decoded as `request_info` does it, and written
 //! anew; what a server could read otherwise (`..`, another encoding) is refused or goes as what it was judged as.
 
-
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;

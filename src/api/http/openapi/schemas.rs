@@ -17,7 +17,7 @@ pub(super) fn name_of(served: &Served, group: &str, version: &str, kind: &str) -
     let stored = roots::root_of(group, version, kind).map(|root| (root.schema)());
     stored
         .or_else(|| ours::schema(group, version, kind).map(|(name, _)| name))
-        .or_else(|| old_versions::find(group, version, kind).map(|old| old.name()))
+        .or_else(|| old_versions::find(group, version, kind).map(old_versions::OldVersion::name))
 }
 
 /// `com.example.v1.Widget`.
