@@ -42,7 +42,7 @@ async fn sent(extra: &[(&str, &str)]) -> Vec<String> {
         String::from_utf8(head).unwrap()
     };
     let both = async { tokio::join!(client.server.handle(request), pod) };
-    let (answered, head) = tokio::time::timeout(Duration::from_secs(60), both).await.unwrap();
+    let (answered, head) = tokio::time::timeout(Duration::from_mins(1), both).await.unwrap();
     assert_eq!(answered.status(), 400);
     head.lines().skip(1).map(str::to_string).collect()
 }
