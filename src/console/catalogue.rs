@@ -68,7 +68,7 @@ impl Catalogue {
     }
 
     /// The kind of an owner or of an event's object.
-    pub(crate) fn by_gvk(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+    pub fn by_gvk(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let same = |known: &&Kind| known.kind == kind && known.api_version() == api_version;
         self.kinds.iter().find(same).or_else(|| self.kinds.iter().find(|known| known.kind == kind))
     }

@@ -1,6 +1,7 @@
 //! The console without a server: fabricated stores, keys as scripts, the screen as text.
 
 mod custom;
+mod definitions;
 mod dialogs;
 mod edit;
 mod journal;

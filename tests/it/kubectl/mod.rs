@@ -1,5 +1,6 @@
 //! The main story with an unmodified kubectl: roll out, break, undo, scale, drain, debug (API-6, DEP-2, DEP-4).
 
+mod cluster_info;
 mod stateful_sets;
 
 use std::io::{Read, Write};
@@ -161,6 +162,7 @@ async fn roll_out_break_undo_scale_drain_and_debug() {
 
     drain(&instance);
     streams(&instance);
+    cluster_info::dump(&instance, &home);
     instance.stop();
 }
 

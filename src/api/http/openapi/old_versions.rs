@@ -14,15 +14,15 @@ pub(super) struct OldVersion {
     root: &'static roots::Root,
 }
 
-/// The version of a group, version and kind, if Kubernetes has given it up.
-pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<OldVersion> {
-    let served = ServedKind::from_api_version(&format!("{group}/{version}"), kind)?;
-    let info = served.kind().info();
-    let root = roots::root_of(info.group, info.version, info.name).filter(|_| served.is_legacy())?;
-    Some(OldVersion { served, root })
-}
-
 impl OldVersion {
+    /// The version of a group, version and kind, if Kubernetes has given it up.
+    pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<Self> {
+        let served = ServedKind::from_api_version(&format!("{group}/{version}"), kind)?;
+        let info = served.kind().info();
+        let root = roots::root_of(info.group, info.version, info.name).filter(|_| served.is_legacy())?;
+        Some(Self { served, root })
+    }
+
     /// As Kubernetes called it: `io.k8s.api.extensions.v1beta1.Ingress`.
     pub(super) fn name(self) -> String {
         let stored = (self.root.schema)();
@@ -79,7 +79,7 @@ mod tests {
             ("autoscaling", "v1", "HorizontalPodAutoscaler", None),
         ] {
             assert_eq!(
-                find(group, version, kind).map(OldVersion::name).as_deref(),
+                OldVersion::find(group, version, kind).map(OldVersion::name).as_deref(),
                 expected,
                 "{group}/{version}"
             );

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::old_versions::OldVersion;
+use super::ours;
 use super::reference::REFERENCE;
-use super::{old_versions, ours};
 use crate::http::discovery::{Resource, Served};
 use crate::schema::roots;
 use crate::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
@@ -17,7 +18,7 @@ pub(super) fn name_of(served: &Served, group: &str, version: &str, kind: &str) -
     let stored = roots::root_of(group, version, kind).map(|root| (root.schema)());
     stored
         .or_else(|| ours::schema(group, version, kind).map(|(name, _)| name))
-        .or_else(|| old_versions::find(group, version, kind).map(old_versions::OldVersion::name))
+        .or_else(|| OldVersion::find(group, version, kind).map(OldVersion::name))
 }
 
 /// `com.example.v1.Widget`.
@@ -46,13 +47,13 @@ fn custom_schema(schema: &Value) -> Value {
 
 /// The schemas that the paths of a group and version refer to, and all that those refer to.
 pub(super) fn of(served: &Served) -> Map<String, Value> {
+    let find_old = |r: &Resource| OldVersion::find(r.group, r.version, r.kind);
+    let old: Vec<OldVersion> = served.resources.iter().filter_map(find_old).collect();
     let parts = |group: &str, version: &str, kind: &str| {
         served.resources.iter().any(|r| {
             (r.group, r.version, r.kind) == (group, version, kind)
                 || r.parts.iter().any(|p| (p.group, p.version, p.kind) == (group, version, kind))
-                || old_versions::find(r.group, r.version, r.kind)
-                    .is_some_and(|old| old.stored() == (group, version, kind))
-        })
+        }) || old.iter().any(|old| old.stored() == (group, version, kind))
     };
     let mut schemas = roots::definitions(roots::all().filter(|r| parts(r.group, r.version, r.kind)));
     let ours = served.resources.iter().filter_map(|r| ours::schema(r.group, r.version, r.kind));
@@ -61,11 +62,11 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
         complete(name, schema);
         require(name, schema);
     }
+    for old in old {
+        let schema = old.schema(&schemas);
+        schemas.insert(old.name(), schema);
+    }
     for resource in &served.resources {
-        if let Some(old) = old_versions::find(resource.group, resource.version, resource.kind) {
-            let schema = old.schema(&schemas);
-            schemas.insert(old.name(), schema);
-        }
         if let Some(schema) = &resource.schema {
             let name = custom_name(resource.group, resource.version, resource.kind);
             schemas.insert(name, custom_schema(schema));

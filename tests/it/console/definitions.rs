@@ -1,0 +1,81 @@
+//! The console's kinds follow the definitions of custom resources: each change is told by an event, none by a look at the
+//! clock (CON-2, CON-14).
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use podium::base::clock::Clock;
+use podium::console::catalogue::Catalogue;
+use podium::console::feed::{Feed, retry_policy};
+use podium::console::message::Message;
+use podium::testing::Cluster;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+fn definition(plural: &str, kind: &str) -> CustomResourceDefinition {
+    serde_json::from_value(json!({
+        "metadata": {"name": format!("{plural}.made.test")},
+        "spec": {"group": "made.test", "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+    }))
+    .unwrap()
+}
+
+/// What of ours is there when that is no more what it was. Nothing else ends the wait: a console that is told nothing hangs
+/// the test.
+async fn changed(inbox: &mut mpsc::Receiver<Message>, from: &[&str]) -> Vec<&'static str> {
+    loop {
+        if let Message::Catalogue(kinds) = inbox.recv().await.expect("the feed goes on") {
+            let now = made(&kinds);
+            if now != from {
+                return now;
+            }
+        }
+    }
+}
+
+/// Which of ours are among them.
+fn made(kinds: &Catalogue) -> Vec<&'static str> {
+    let mut made = Vec::new();
+    for name in ["Gadget", "Widget"] {
+        made.extend(kinds.by_gvk("made.test/v1", name).map(|_| name));
+    }
+    made
+}
+
+/// A kind is told of once its definition is there and until it is gone: it neither comes back nor goes meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_kind_comes_with_its_definition_and_goes_with_it_con_2_con_14() {
+    let cluster = Cluster::start().await.unwrap();
+    let (client, (sender, mut inbox)) = (cluster.client(), mpsc::channel(64));
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    let feed = Feed::start(&client, "default", &sender, &Clock::machine(), retry_policy("localhost"));
+    // Those of every Kubernetes first: ours come by events.
+    while !matches!(inbox.recv().await.expect("the feed goes on"), Message::Catalogue(kinds) if made(&kinds).is_empty())
+    {
+    }
+    for (plural, kind) in [("gadgets", "Gadget"), ("widgets", "Widget")] {
+        definitions.create(&PostParams::default(), &definition(plural, kind)).await.unwrap();
+    }
+    // Both may come at once, or one after the other; none goes meanwhile.
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        let now = changed(&mut inbox, &seen).await;
+        assert!(seen.iter().all(|kind| now.contains(kind)), "{seen:?} {now:?}");
+        seen = now;
+    }
+    definitions.delete("gadgets.made.test", &DeleteParams::default()).await.unwrap();
+    assert_eq!(changed(&mut inbox, &seen).await, ["Widget"]);
+    // It comes again with its definition.
+    definitions.create(&PostParams::default(), &definition("gadgets", "Gadget")).await.unwrap();
+    assert_eq!(changed(&mut inbox, &["Widget"]).await, ["Gadget", "Widget"]);
+    for plural in ["gadgets", "widgets"] {
+        definitions.delete(&format!("{plural}.made.test"), &DeleteParams::default()).await.unwrap();
+    }
+    while !seen.is_empty() {
+        let now = changed(&mut inbox, &seen).await;
+        assert!(now.iter().all(|kind| seen.contains(kind)), "{seen:?} {now:?}");
+        seen = now;
+    }
+    drop(feed);
+}
