@@ -8,12 +8,29 @@ use super::attributes::{Attributes, Operation, Subject, WriteAttributes};
 use super::draft::Draft;
 pub(super) use super::draft::Rounds;
 use super::{policy, webhook};
+use crate::webhook_client::Party;
 use crate::{Api, ApiError};
 use object::{Kind, Object, ServedKind};
 
 /// Whether something that is configured could be asked about such a request.
 pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
     policy::are_any(api) || webhook::may_be_asked(api, operations, kind, subresource)
+}
+
+/// Whom such a request may wait for in a namespace: each once.
+pub(crate) fn parties(
+    api: &Api,
+    operations: &[Operation],
+    below: (Kind, &str),
+    namespace: &str,
+) -> Vec<Party> {
+    let mut parties = webhook::parties(api, operations, below, namespace);
+    for party in policy::parties(api) {
+        if !parties.contains(&party) {
+            parties.push(party);
+        }
+    }
+    parties
 }
 
 /// Lets what is configured change an object on its way.

@@ -29,8 +29,8 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::quota::Charge;
 use super::{Api, ApiError, Part, WriteOptions};
-pub(crate) use dynamic::may_be_asked;
-pub(crate) use webhook::{Webhooks, parties as webhook_parties};
+pub(crate) use dynamic::{may_be_asked, parties};
+pub(crate) use webhook::Webhooks;
 
 pub(crate) use attributes::{Attributes, Operation, Options, Requester, Subject, WriteAttributes};
 use object::Object;

@@ -89,8 +89,12 @@ pub(super) async fn answer(
                 None => sent.await,
             }
         };
-        // Whatever becomes of it, it begins in time.
-        Ok(tokio::time::timeout(most, sent).await.ok())
+        // Whatever becomes of it, it begins in time. The connection ends then as well: whoever looks at both has the time first.
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(most) => Ok(None),
+            sent = sent => Ok(Some(sent)),
+        }
     });
     match sent.await.0 {
         Ok(Some(Ok(response))) => Ok(homeward(response, is_endless)),

@@ -5,7 +5,7 @@
 use super::request::ResourceTarget;
 use super::{Server, seated};
 use crate::ApiError;
-use crate::admission::{Operation, may_be_asked, webhook_parties};
+use crate::admission::{self, Operation, may_be_asked};
 use crate::context::{self, PATIENCE};
 use crate::kinds::Conversion;
 use crate::webhook_client::Party;
@@ -38,13 +38,15 @@ impl Server {
         let (api, kind) = (self.api(), target.kind());
         let below = target.subresource.map_or("", Subresource::path);
         let namespace = target.namespace.as_deref().unwrap_or_default();
-        let mut parties = webhook_parties(api, operations, (kind, below), namespace);
+        let mut parties = admission::parties(api, operations, (kind, below), namespace);
         // What is configured is shown objects in versions of its own choice.
         let definition = (converts || may_be_asked(api, operations, kind, below))
             .then(|| api.kinds().definition(kind).cloned())
             .flatten();
         if let Some(Conversion::Webhook(webhook)) = definition.as_ref().map(|one| &one.conversion) {
-            parties.push(webhook.party.clone());
+            if !parties.contains(&webhook.party) {
+                parties.push(webhook.party.clone());
+            }
         }
         self.in_turn_with(parties, answer).await
     }
@@ -57,7 +59,7 @@ impl Server {
         operations: &[Operation],
         answer: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let parties = webhook_parties(self.api(), operations, below, key.namespace.as_str());
+        let parties = admission::parties(self.api(), operations, below, key.namespace.as_str());
         self.in_turn_with(parties, answer).await
     }
 

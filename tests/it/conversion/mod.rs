@@ -6,6 +6,7 @@ mod command;
 mod doors;
 mod known;
 mod owners;
+mod params;
 mod storage;
 
 use http::Method;

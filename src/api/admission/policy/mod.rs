@@ -15,6 +15,7 @@ use self::configured::{Binding, Policy};
 use super::attributes::Attributes;
 use super::configurations::Configurations;
 use crate::Api;
+use crate::webhook_client::Party;
 use object::{Kind, Object};
 
 /// The policies and bindings that there are.
@@ -59,6 +60,16 @@ pub(super) fn are_any(api: &Api) -> bool {
     let policies = &api.inner.policies;
     !policies.validating.current(api, Policy::validating).is_empty()
         || !policies.mutating.current(api, Policy::mutating).is_empty()
+}
+
+/// Whom a write may wait for that any policy is asked about.
+pub(super) fn parties(api: &Api) -> Vec<Party> {
+    let policies = &api.inner.policies;
+    let all = [
+        policies.validating.current(api, Policy::validating),
+        policies.mutating.current(api, Policy::mutating),
+    ];
+    params::converters(api, all.iter().flat_map(|policies| policies.iter()).map(|policy| &*policy.value))
 }
 
 fn is_exempt(asked: &Attributes<'_>) -> bool {

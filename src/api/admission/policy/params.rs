@@ -7,6 +7,8 @@ use serde_json::Value;
 use super::configured::{Binding, Policy};
 use crate::Api;
 use crate::admission::attributes::Attributes;
+use crate::kinds::{Conversion, Defaults};
+use crate::webhook_client::Party;
 use object::selector::Selector;
 use object::{Key, Object, ServedKind};
 
@@ -23,7 +25,21 @@ impl Param {
     }
 }
 
-/// The parameters by which a binding asks its policy, one after the other. The error
+/// Who converts the parameters of policies that name them in a version of custom resources.
+pub(super) fn converters<'a>(api: &Api, policies: impl Iterator<Item = &'a Policy>) -> Vec<Party> {
+    let kinds = api.kinds();
+    let converter = |policy: &Policy| {
+        let kind = policy.param_kind.as_ref()?;
+        let served = kinds.by_api_version(kind.api_version.as_deref()?, kind.kind.as_deref()?)?;
+        match &kinds.definition(served.kind())?.conversion {
+            Conversion::Webhook(webhook) => Some(webhook.party.clone()),
+            Conversion::None => None,
+        }
+    };
+    policies.filter_map(converter).collect()
+}
+
+/// The parameters by which a binding asks its policy, one after the other, in the version that the policy names. The error
 /// is why there are none where there should be.
 pub(super) fn of(
     api: &Api,
@@ -55,6 +71,7 @@ pub(super) fn of(
     if found.len() > MAX_PARAMS {
         return Err(format!("more than {MAX_PARAMS} params found for policy binding"));
     }
+    let found = api.in_version_now(found, served, Defaults::Filled).map_err(|error| error.to_string())?;
     Ok(found.into_iter().map(|object| Param(Some((served, object)))).collect())
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subr
 }
 
 /// Whose webhooks could be asked about such a request, in a namespace (empty: of the cluster, or a namespace itself).
-pub(crate) fn parties(
+pub(super) fn parties(
     api: &Api,
     operations: &[Operation],
     (kind, subresource): (Kind, &str),
