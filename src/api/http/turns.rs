@@ -43,10 +43,10 @@ impl Server {
         let definition = (converts || may_be_asked(api, operations, kind, below))
             .then(|| api.kinds().definition(kind).cloned())
             .flatten();
-        if let Some(Conversion::Webhook(webhook)) = definition.as_ref().map(|one| &one.conversion) {
-            if !parties.contains(&webhook.party) {
-                parties.push(webhook.party.clone());
-            }
+        if let Some(Conversion::Webhook(webhook)) = definition.as_ref().map(|one| &one.conversion)
+            && !parties.contains(&webhook.party)
+        {
+            parties.push(webhook.party.clone());
         }
         self.in_turn_with(parties, answer).await
     }
