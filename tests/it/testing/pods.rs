@@ -160,7 +160,7 @@ async fn an_init_container_that_fails_is_tried_again_node_7() {
         pod["spec"]["initContainers"] = json!([{"name": "first", "image": "app"}]);
         create::<Pod>(&cluster, pod).await;
     }
-    cluster.advance(Duration::from_secs(60)).await.unwrap();
+    cluster.advance(Duration::from_mins(1)).await.unwrap();
     let status = pods(&cluster).get("again").await.unwrap().status.unwrap();
     let first = &status.init_container_statuses.unwrap()[0];
     assert!(first.restart_count > 0 && status.phase.as_deref() == Some("Pending"), "{first:?}");
