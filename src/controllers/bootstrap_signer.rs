@@ -95,7 +95,6 @@ impl Reconciler for BootstrapSigner {
 }
 
 /// A bootstrap token that may sign.
-#[derive(Debug, PartialEq, Eq)]
 struct Token {
     id: String,
     secret: String,

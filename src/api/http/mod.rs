@@ -350,7 +350,8 @@ impl Server {
         }
         match target {
             Target::Resource(target) => {
-                let deprecation = target.served.deprecation();
+                // Whatever comes of the request.
+                wanted.warnings.extend(target.served.deprecation());
                 if let Some(trail) = wanted.warnings.trail()
                     && let Some(release) = target.served.removed_release()
                 {
@@ -362,7 +363,7 @@ impl Server {
                 if !of_the_node {
                     answer = shown::once_durable(self, answer).await;
                 }
-                Ok(Answer::warn(answer?, deprecation.as_slice()))
+                answer
             }
             Target::Review(review) => review::answer(self, &review, user, request).await,
             Target::Bindings { namespace } => match *request.method() {

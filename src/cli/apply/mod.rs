@@ -285,6 +285,7 @@ pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
     let (mut documents, mut errors) = read(&asked.filename, depth(asked));
     documents.reverse();
     runtime()?.block_on(async {
+        let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
         let client = client_of(&asked.instance).await?;
         for document in &documents {
             let served = match served::served(&client, document, &[]).await {
@@ -298,7 +299,7 @@ pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
                     continue;
                 }
             };
-            match delete_one(&client, document, served, asked).await {
+            match delete_one(&client, document, served, asked, &warnings).await {
                 Ok(true) => say(&format!("{} deleted", label(document, served))),
                 Ok(false) => errors.push(format!("{} not found", label(document, served))),
                 Err(error) => errors.push(in_place(document, &error)),
@@ -314,14 +315,14 @@ async fn delete_one(
     document: &Document,
     served: ServedKind,
     asked: &ManifestRequest,
+    warnings: &Warnings,
 ) -> Result<bool, kube::Error> {
     let text = |pointer: &str| document.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let namespace = Some(text("/metadata/namespace")).filter(|n| !n.is_empty()).unwrap_or(&asked.namespace);
     let (_, own) = paths(served, namespace, text("/metadata/name"));
     let path = if asked.dry_run { format!("{own}?dryRun=All") } else { own };
-    let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
     let options = json!({"propagationPolicy": "Background"}).to_string().into_bytes();
-    match answered(client, request(Method::DELETE, &path, "application/json", options), &warnings).await {
+    match answered(client, request(Method::DELETE, &path, "application/json", options), warnings).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),

@@ -57,6 +57,13 @@ fn what_the_server_warns_of_is_told_as_by_kubectl_api_12_api_18() {
         "{stderr}"
     );
     assert_eq!(stderr, told);
+    let (code, stdout, stderr) = podium(&home, &["delete", "-f", manifest.to_str().unwrap()]);
+    assert_eq!(
+        (code, stdout.as_str()),
+        (Some(0), "cronjob.batch/b deleted\ncronjob.batch/a deleted\n"),
+        "{stderr}"
+    );
+    assert_eq!(stderr, told);
     // What fails is told as ever, beside them.
     std::fs::write(&manifest, job("a").replace("0 0 1 1 *", "never")).unwrap();
     let (code, _, stderr) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);

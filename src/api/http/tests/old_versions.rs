@@ -59,6 +59,15 @@ async fn an_old_version_is_written_and_read_at_its_path_with_its_warning_api_18(
     assert_eq!(scale.body["spec"]["replicas"], 1);
     let refused = client.post("/apis/apps/v1beta1/namespaces/default/deployments", &old_deployment()).await;
     assert_eq!(refused.code, 400, "{refused:?}");
+    // What is refused, or not there, is of the same version: such answers bore no warning.
+    for (path, code) in [(format!("{OLD}/nobody"), 404), (format!("{OLD}/nobody/scale"), 404)] {
+        let answered = client.get(&path).await;
+        assert_eq!((answered.code, &answered.warnings[..]), (code, &[TOLD.to_string()][..]), "{path}");
+    }
+    let mut invalid = old_deployment();
+    invalid["metadata"]["name"] = "Not A Name".into();
+    let refused = client.post(OLD, &invalid).await;
+    assert_eq!((refused.code, refused.warnings.first().map(String::as_str)), (422, Some(TOLD)));
     assert_eq!(client.delete(&format!("{OLD}/web"), &json!({})).await.code, 200);
 }
 
