@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::identity::User;
-use crate::warning_list::Warnings;
+use crate::remarks::Remarks;
 use object::selector::{FieldRequirement, Selector};
 use object::{Key, Revision, ServedKind, Uid};
 
@@ -19,7 +19,7 @@ pub struct WriteOptions {
     /// On whose behalf; none = an actor of this process, who is not held by roles.
     pub user: Option<Arc<User>>,
     /// Who hears what should be said besides the answer.
-    pub warnings: Warnings,
+    pub remarks: Remarks,
     /// The version that the request names its kind in; none = the one of the object.
     pub requested: Option<ServedKind>,
 }
@@ -71,7 +71,7 @@ pub struct DeleteOptions {
     /// The version that the request names its kind in; none = the one that the object is stored in.
     pub requested: Option<ServedKind>,
     /// Who hears what should be said besides the answer.
-    pub warnings: Warnings,
+    pub remarks: Remarks,
 }
 
 impl DeleteOptions {

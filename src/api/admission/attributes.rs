@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::audit::Trail;
 use crate::identity::User;
 use crate::kinds::Kinds;
+use crate::remarks::Remarks;
 use crate::subresource;
-use crate::warning_list::Warnings;
 use crate::{Api, ApiError, DeleteOptions, Propagation, WriteOptions};
 use object::selector::Labels;
 use object::{Kind, Object, ServedKind};
@@ -112,7 +112,7 @@ pub(crate) enum Options<'a> {
     Write(&'a WriteOptions),
     Delete(&'a DeleteOptions),
     /// A session has none: they are its object. Only who hears what should be said of it is known.
-    Connect(&'a Warnings),
+    Connect(&'a Remarks),
 }
 
 /// Who asks: somebody who has shown who they are, or an actor of this process.
@@ -221,19 +221,19 @@ impl<'a> Attributes<'a> {
 
     /// Says something to who asks.
     pub(crate) fn warn(&self, warning: String) {
-        self.warnings().extend([warning]);
+        self.remarks().warn([warning]);
     }
 
     /// What is noted of the request for the audit log, where there is one.
     pub(crate) fn trail(&self) -> Option<&'a Trail> {
-        self.warnings().trail()
+        self.remarks().trail()
     }
 
-    fn warnings(&self) -> &'a Warnings {
+    fn remarks(&self) -> &'a Remarks {
         match self.options {
-            Options::Write(options) => &options.warnings,
-            Options::Delete(options) => &options.warnings,
-            Options::Connect(warnings) => warnings,
+            Options::Write(options) => &options.remarks,
+            Options::Delete(options) => &options.remarks,
+            Options::Connect(remarks) => remarks,
         }
     }
 

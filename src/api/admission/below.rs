@@ -56,8 +56,8 @@ impl Api {
         (metadata["name"], metadata["namespace"]) = (json!(pod.name), json!(pod.namespace));
         eviction["metadata"] = metadata;
         (eviction["apiVersion"], eviction["kind"]) = ("policy/v1".into(), "Eviction".into());
-        let warnings = options.warnings.clone();
-        let write = WriteOptions { dry_run: options.dry_run, warnings, ..WriteOptions::default() };
+        let remarks = options.remarks.clone();
+        let write = WriteOptions { dry_run: options.dry_run, remarks, ..WriteOptions::default() };
         let asked = Attributes {
             operation: Operation::Create,
             resource: Kind::Pod.into(),
@@ -89,7 +89,7 @@ impl Api {
             name: &key.name,
             object: Subject::Carried(session),
             old_object: Subject::None,
-            options: Options::Connect(&options.warnings),
+            options: Options::Connect(&options.remarks),
             requester: self.requester(options.user.as_deref()),
         };
         dynamic::admit(self, &asked)

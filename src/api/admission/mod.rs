@@ -49,7 +49,7 @@ struct Request<'a> {
 impl Request<'_> {
     /// Says something to the author of the write.
     fn warn(&self, warnings: impl IntoIterator<Item = String>) {
-        self.options.warnings.extend(warnings);
+        self.options.remarks.warn(warnings);
     }
 }
 

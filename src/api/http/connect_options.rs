@@ -35,8 +35,8 @@ pub(super) async fn admit(
     // The port and the scheme that a proxied name has are not the object's.
     let name = if part == Proxy { bare(&key.name) } else { &key.name };
     let key = Key::new(key.namespace.as_str(), name);
-    let (user, warnings) = (wanted.user.clone(), wanted.warnings.clone());
-    let writes = WriteOptions { user, warnings, ..WriteOptions::default() };
+    let (user, remarks) = (wanted.user.clone(), wanted.remarks.clone());
+    let writes = WriteOptions { user, remarks, ..WriteOptions::default() };
     let ask = || server.api().admit_session(target.kind(), &key, part.path(), &writes, &session);
     server.in_turn(target, &operations, ask).await
 }

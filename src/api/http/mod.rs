@@ -224,7 +224,7 @@ impl Server {
             measured.scope(answer).await
         };
         let response = answered.unwrap_or_else(|error| Answer::error(&error));
-        let response = Answer::warn(response, &wanted.warnings.take());
+        let response = Answer::warn(response, &wanted.remarks.take_warnings());
         let response = match &trail {
             Some(trail) => audited::answered(trail, response),
             None => response,
@@ -244,7 +244,7 @@ impl Server {
 
     /// Who asks, if they may ask this.
     fn authorized(&self, request: &Request, wanted: &ResponseFormat) -> Result<User, ApiError> {
-        let (api, uri, trail) = (self.api(), request.uri(), wanted.warnings.trail());
+        let (api, uri, trail) = (self.api(), request.uri(), wanted.remarks.trail());
         let info = || RequestInfo::of(request.method(), uri.path(), &wanted.query);
         let asked_by = |user: Option<&User>| {
             if let Some(trail) = trail {
@@ -351,8 +351,8 @@ impl Server {
         match target {
             Target::Resource(target) => {
                 // Whatever comes of the request.
-                wanted.warnings.extend(target.served.deprecation());
-                if let Some(trail) = wanted.warnings.trail()
+                wanted.remarks.warn(target.served.deprecation());
+                if let Some(trail) = wanted.remarks.trail()
                     && let Some(release) = target.served.removed_release()
                 {
                     trail.annotate("k8s.io/deprecated", "true");

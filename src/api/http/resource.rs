@@ -23,7 +23,7 @@ use crate::Part;
 use crate::admission::Operation;
 use crate::conversion::Source;
 use crate::kinds::Strategy;
-use crate::warning_list::Warnings;
+use crate::remarks::Remarks;
 use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, authorization, rules};
 use object::{Key, Kind, Object, ServedKind, Subresource};
 
@@ -214,7 +214,7 @@ async fn delete(
 ) -> Result<Response, ApiError> {
     let options = delete_options(request, wanted).await?;
     let strategy = server.api().kinds().strategy_in(target.served);
-    let options = with_default_propagation(&*strategy, options, &wanted.warnings);
+    let options = with_default_propagation(&*strategy, options, &wanted.remarks);
     let delete = || server.api().delete(target.kind(), key, &options);
     let deleted = server.in_turn(target, &[Operation::Delete], delete).await?;
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
@@ -234,13 +234,13 @@ async fn delete(
 fn with_default_propagation(
     strategy: &dyn Strategy,
     mut options: DeleteOptions,
-    warnings: &Warnings,
+    remarks: &Remarks,
 ) -> DeleteOptions {
     if options.propagation.is_none()
         && let Some((propagation, warning)) = strategy.default_propagation()
     {
         options.propagation = Some(propagation);
-        warnings.extend(warning.map(Into::into));
+        remarks.warn(warning.map(Into::into));
     }
     options
 }
@@ -271,7 +271,7 @@ async fn delete_collection(
     let selection = wanted.query.selection(&server.api().kinds(), target.served)?;
     let options = delete_options(request, wanted).await?;
     let strategy = server.api().kinds().strategy_in(target.served);
-    let options = with_default_propagation(&*strategy, options, &wanted.warnings);
+    let options = with_default_propagation(&*strategy, options, &wanted.remarks);
     let (kind, namespace) = (target.kind(), target.namespace.as_deref());
     let delete = || server.api().delete_collection(kind, namespace, &selection, &options);
     // What is selected by more than names is selected by what the request would be shown of it.
@@ -432,9 +432,9 @@ mod tests {
     fn jobs_leave_their_pods_to_a_client_that_says_nothing_job_1() {
         let defaulted = |kind, propagation| {
             let options = DeleteOptions { propagation, ..DeleteOptions::default() };
-            let warnings = Warnings::heard();
-            let options = with_default_propagation(built_in(kind), options, &warnings);
-            (options.propagation, warnings.take().len())
+            let remarks = Remarks::heard();
+            let options = with_default_propagation(built_in(kind), options, &remarks);
+            (options.propagation, remarks.take_warnings().len())
         };
         let background = Some(Propagation::Background);
         assert_eq!(defaulted(Kind::Job, None), (Some(Propagation::Orphan), 1));

@@ -13,7 +13,7 @@ use crate::ApiError;
 use crate::audit::Trail;
 use crate::flow_control::Flow;
 use crate::identity::User;
-use crate::warning_list::Warnings;
+use crate::remarks::Remarks;
 use object::ServedKind;
 
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
@@ -32,7 +32,7 @@ pub(super) struct ResponseFormat {
     /// Who asks; none before that is known.
     pub(super) user: Option<Arc<User>>,
     /// What the client should hear besides the answer.
-    pub(super) warnings: Warnings,
+    pub(super) remarks: Remarks,
     /// The kind that its path names, in that version; none before that is known, and where it names none.
     pub(super) served: Option<ServedKind>,
     /// What flow it is of; none before that is known.
@@ -57,7 +57,7 @@ impl ResponseFormat {
             accept: accept.join(","),
             program,
             user: None,
-            warnings: Warnings::heard().noted(request.extensions().get::<Trail>().cloned()),
+            remarks: Remarks::heard().noted(request.extensions().get::<Trail>().cloned()),
             served: None,
             flow: None,
             form: Form::default(),
@@ -79,7 +79,7 @@ impl ResponseFormat {
     /// How the answer is written.
     pub(super) fn accepted(&self) -> Accepted {
         // What is kept for the audit log is kept as JSON; the writing makes of it what the client wants.
-        let is_kept = self.warnings.trail().is_some_and(Trail::keeps_answer);
+        let is_kept = self.remarks.trail().is_some_and(Trail::keeps_answer);
         Accepted { form: self.form, media: if is_kept { Media::Json } else { self.writing.media } }
     }
 

@@ -47,7 +47,7 @@ pub(super) fn object(
                 return Err(unreadable(error));
             }
         }
-        "Warn" => wanted.warnings.extend(report.findings(&read.duplicates)),
+        "Warn" => wanted.remarks.warn(report.findings(&read.duplicates)),
         "Ignore" => {}
         other => {
             return Err(ApiError::InvalidOptions {

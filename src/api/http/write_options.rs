@@ -45,7 +45,7 @@ fn checked(wanted: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOption
         dry_run,
         field_manager,
         user: wanted.user.clone(),
-        warnings: wanted.warnings.clone(),
+        remarks: wanted.remarks.clone(),
         requested: wanted.served,
     })
 }
@@ -90,7 +90,7 @@ pub(super) fn of_delete(body: Option<Value>, wanted: &ResponseFormat) -> Result<
         dry_run: dry_run_in_body || dry_run_in_query,
         user: wanted.user.clone(),
         requested: wanted.served,
-        warnings: wanted.warnings.clone(),
+        remarks: wanted.remarks.clone(),
     })
 }
 
@@ -263,7 +263,7 @@ mod tests {
             resource_version: Some(Revision(7)),
             propagation: Some(Propagation::Background),
             dry_run: true,
-            warnings: good.as_ref().unwrap().warnings.clone(),
+            remarks: good.as_ref().unwrap().remarks.clone(),
             ..DeleteOptions::default()
         };
         assert_eq!(good, Ok(expected));

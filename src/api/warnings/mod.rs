@@ -4,13 +4,13 @@
 mod pod;
 
 use super::kinds;
-use super::warning_list::Warnings;
+use super::remarks::Remarks;
 use object::{Kind, Object};
 
 /// Adds what is to be said of a version, if anybody listens.
-pub(crate) fn add_those_of(warnings: &Warnings, new: &Object, old: Option<&Object>) {
-    if warnings.is_heard() {
-        warnings.extend(warnings_of(new, old));
+pub(crate) fn add_those_of(remarks: &Remarks, new: &Object, old: Option<&Object>) {
+    if remarks.is_heard() {
+        remarks.warn(warnings_of(new, old));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::warning_list::Warnings;
+use crate::remarks::Remarks;
 use crate::{Api, ApiConfig, Part, WriteOptions};
 use base::clock::Clock;
 use object::{Key, Kind, Object};
@@ -16,9 +16,9 @@ fn api() -> Api {
 
 /// What the API says to a write: the refusal, or the warnings.
 fn said(write: impl FnOnce(&WriteOptions) -> Result<(), crate::ApiError>) -> Result<Vec<String>, String> {
-    let options = WriteOptions { warnings: Warnings::heard(), ..WriteOptions::default() };
+    let options = WriteOptions { remarks: Remarks::heard(), ..WriteOptions::default() };
     write(&options).map_err(|error| error.to_string())?;
-    Ok(options.warnings.take())
+    Ok(options.remarks.take_warnings())
 }
 
 fn create(api: &Api, kind: Kind, value: Value) -> Result<Vec<String>, String> {

@@ -6,7 +6,7 @@ mod validating;
 
 use serde_json::{Value, json};
 
-use crate::warning_list::Warnings;
+use crate::remarks::Remarks;
 use crate::{Api, ApiConfig, ApiError, WriteOptions};
 use base::clock::Clock;
 use object::{Kind, Object};
@@ -21,9 +21,9 @@ fn api() -> Api {
 }
 
 fn create(api: &Api, kind: Kind, value: Value) -> Result<Vec<String>, ApiError> {
-    let options = WriteOptions { warnings: Warnings::heard(), ..WriteOptions::default() };
+    let options = WriteOptions { remarks: Remarks::heard(), ..WriteOptions::default() };
     api.create(Object::from_value(kind, value).unwrap(), &options)?;
-    Ok(options.warnings.take())
+    Ok(options.remarks.take_warnings())
 }
 
 fn extend(value: &mut Value, more: Value) {

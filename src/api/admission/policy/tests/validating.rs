@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{api, create, extend};
-use crate::warning_list::Warnings;
+use crate::remarks::Remarks;
 use crate::{Api, DeleteOptions, Part, WriteOptions};
 use object::{Key, Kind, Object};
 
@@ -263,9 +263,9 @@ async fn a_binding_may_warn_api_16() {
     let expected = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': failed expression: \
                     request.operation != 'DELETE' && object == null";
     assert_eq!(create(&api, Kind::ConfigMap, map(&json!({}))).unwrap(), [expected]);
-    let options = DeleteOptions { warnings: Warnings::heard(), ..DeleteOptions::default() };
+    let options = DeleteOptions { remarks: Remarks::heard(), ..DeleteOptions::default() };
     api.delete(Kind::ConfigMap, &Key::new("n", "m"), &options).unwrap();
-    assert_eq!(options.warnings.take(), [expected]);
+    assert_eq!(options.remarks.take_warnings(), [expected]);
 }
 
 /// Updates, subresources and deletions are asked about where rules say so; a policy that is gone or changed is not.

@@ -15,12 +15,12 @@ const TOLD_OF_MANY: usize = 256;
 /// Takes what the author of a write should hear besides the answer, and what is to be noted of it. By default nobody
 /// listens.
 #[derive(Clone, Debug, Default)]
-pub struct Warnings {
+pub struct Remarks {
     heard: Option<Arc<Mutex<Vec<String>>>>,
     trail: Option<Trail>,
 }
 
-impl PartialEq for Warnings {
+impl PartialEq for Remarks {
     /// When the same listens, or nobody.
     fn eq(&self, other: &Self) -> bool {
         match (&self.heard, &other.heard) {
@@ -30,9 +30,9 @@ impl PartialEq for Warnings {
     }
 }
 
-impl Eq for Warnings {}
+impl Eq for Remarks {}
 
-impl Warnings {
+impl Remarks {
     /// For an author who listens.
     pub(crate) fn heard() -> Self {
         Self { heard: Some(Arc::default()), trail: None }
@@ -50,7 +50,7 @@ impl Warnings {
     }
 
     /// Adds those that are not there yet: a write that is tried again says the same again.
-    pub(crate) fn extend(&self, warnings: impl IntoIterator<Item = String>) {
+    pub(crate) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         let Some(collected) = &self.heard else { return };
         let mut collected = collected.lock();
         let told = |warning: &String| warning.len().clamp(1, TOLD_OF_MANY);
@@ -73,8 +73,8 @@ impl Warnings {
         self.heard.is_some()
     }
 
-    /// What was collected.
-    pub(crate) fn take(&self) -> Vec<String> {
+    /// The warnings that were collected.
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
         self.heard.as_ref().map(|collected| std::mem::take(&mut *collected.lock())).unwrap_or_default()
     }
 }
@@ -85,12 +85,12 @@ mod tests {
 
     #[test]
     fn what_no_answer_has_room_for_is_not_kept_api_16() {
-        let warnings = Warnings::heard();
-        warnings.extend((0..100_000).map(|i| format!("{i} {}", "é".repeat(10_000))));
-        let kept = warnings.take();
+        let remarks = Remarks::heard();
+        remarks.warn((0..100_000).map(|i| format!("{i} {}", "é".repeat(10_000))));
+        let kept = remarks.take_warnings();
         assert_eq!(kept.len(), MAX_COLLECTED / TOLD_OF_MANY);
         assert!(kept.iter().all(|one| (MAX_COLLECTED - 1..=MAX_COLLECTED).contains(&one.len())));
-        warnings.extend((0..100_000).map(|_| String::new()).chain(["said".into(), "said".into()]));
-        assert_eq!(warnings.take(), ["", "said"]);
+        remarks.warn((0..100_000).map(|_| String::new()).chain(["said".into(), "said".into()]));
+        assert_eq!(remarks.take_warnings(), ["", "said"]);
     }
 }
