@@ -57,6 +57,11 @@ impl Instance {
         resident_mib(self.child.id().context("the instance has ended")?)
     }
 
+    /// What of the control plane's resident memory is its own, and no page of the program's file, which the system can drop.
+    pub(super) fn own_mib(&self) -> Result<f64> {
+        mib(&format!("/proc/{}/status", self.child.id().context("the instance has ended")?), "RssAnon:")
+    }
+
     /// Resident memory of the nodes' hosts and of what they put beside each container: all that stands between
     /// the control plane and the containers.
     pub(super) fn hosts_mib(&self) -> f64 {

@@ -85,5 +85,6 @@ async fn start() -> Result<()> {
     let (control, hosts) = (instance.resident_mib()?, instance.hosts_mib());
     Report::beside_recorded("resident memory, idle", "MiB", control + hosts, 480.0);
     Report::alone("  of which the hosts of 3 nodes", "MiB", hosts);
+    Report::alone("  of the control plane, without the program's file", "MiB", instance.own_mib()?);
     instance.stop().await
 }
