@@ -102,6 +102,23 @@ fn what_two_apply_alike_is_owned_by_both_until_the_last_drops_it_api_13() {
     case.is(&json!({"data": {"y": "2"}}), &json!({"b": {"f:data": {"f:y": {}}}}));
 }
 
+/// An object may have as many fields as it has parts, and managers long names.
+#[test]
+fn of_many_conflicts_so_many_are_told_and_the_rest_counted_api_13() {
+    let data = |keys: usize, value: &str| -> Value {
+        let entries = (0..keys).map(|i| (format!("k{i:05}"), json!(value)));
+        json!({"data": entries.collect::<serde_json::Map<_, _>>()})
+    };
+    let mut case = Case::new("ConfigMap");
+    case.apply("a", &data(5_000, "1"));
+    let told = case.try_apply("b", &data(5_000, "2"), false).unwrap_err();
+    assert!(
+        told.starts_with("Apply failed with 5000 conflicts: conflicts with \"a\":\n- .data.k00000\n"),
+        "{told:.200}"
+    );
+    assert!(told.ends_with("\n- .data.k00999\nand 4000 more"), "{}", &told[told.len() - 60..]);
+}
+
 #[test]
 fn conflicts_name_the_owners_and_force_takes_the_fields_api_13() {
     let mut case = Case::new("ConfigMap");

@@ -43,10 +43,15 @@ impl Api {
         let prefix = object.meta().generate_name.clone().filter(|_| object.name().is_empty());
         let mut tries = 0;
         loop {
-            let mut candidate = object.clone();
-            if let Some(prefix) = &prefix {
-                candidate.meta_mut().name = Some(generated_name(prefix));
-            }
+            // A name that is made up may be taken: the object is kept to be tried with another.
+            let (candidate, again) = match &prefix {
+                Some(prefix) => {
+                    let mut named = object.clone();
+                    named.meta_mut().name = Some(generated_name(prefix));
+                    (named, Some(object))
+                }
+                None => (object, None),
+            };
             let write = Write::create(self, options, ownership.clone(), prefix.is_some());
             let ready = write.run(candidate)?;
             if options.dry_run {
@@ -66,8 +71,9 @@ impl Api {
                 }
                 Err(error) => {
                     tries += 1;
-                    if error != WriteError::Exists || prefix.is_none() || tries >= TRIES {
-                        return Err(ApiError::from_write(error, kind, &name));
+                    match again.filter(|_| error == WriteError::Exists && tries < TRIES) {
+                        Some(again) => object = again,
+                        None => return Err(ApiError::from_write(error, kind, &name)),
                     }
                 }
             }

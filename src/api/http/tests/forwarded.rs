@@ -54,7 +54,7 @@ async fn a_pod_behind_the_proxy_learns_who_asks_and_where_it_is_api_3() {
     let uri = format!("x-forwarded-uri: {PODS}/web:");
     assert_eq!(forwarded.len(), 2, "{forwarded:?}");
     assert!(forwarded.contains(&"x-forwarded-for: 10.1.2.3, 10.9.8.7".into()), "{forwarded:?}");
-    let is_told = |line: &&String| line.starts_with(&uri) && line.ends_with("/proxy/a page/");
+    let is_told = |line: &&String| line.starts_with(&uri) && line.ends_with("/proxy/a%20page/");
     assert_eq!(forwarded.iter().filter(is_told).count(), 1, "{forwarded:?}");
 }
 
