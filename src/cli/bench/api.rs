@@ -12,11 +12,16 @@ use kube::Api;
 use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
 use tokio::time::Instant;
 
+use super::disk;
 use super::instance::Instance;
 use super::report::{Report, percentile_micros};
 
 const SAMPLES: usize = 1000;
 const CLIENTS: usize = 32;
+/// Creates that watchers are to see.
+const WATCHED: usize = 200;
+/// From one to the next, on a machine that has nothing else to do.
+const SELDOM: Duration = Duration::from_millis(50);
 
 fn config_map(name: &str) -> ConfigMap {
     ConfigMap {
@@ -32,8 +37,8 @@ pub(super) async fn run() -> Result<()> {
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
 
     // The connection, and the code on both sides, warm.
-    empty_answers(&client).await?;
-    let floor = empty_answers(&client).await?;
+    empty_answers(&client, SAMPLES, Duration::ZERO).await?;
+    let floor = empty_answers(&client, SAMPLES, Duration::ZERO).await?;
 
     let mut create = Vec::new();
     for n in 0..SAMPLES {
@@ -47,7 +52,7 @@ pub(super) async fn run() -> Result<()> {
     Report::beside_recorded("create, durable, 1 client, p50", "us", p50, 1800.0);
     Report::alone("create, durable, 1 client, p99", "us", percentile_micros(&mut create, 0.99));
 
-    let floor = empty_answers(&client).await?;
+    let floor = empty_answers(&client, SAMPLES, Duration::ZERO).await?;
     let mut get = Vec::new();
     for n in 0..SAMPLES {
         let name = format!("c{n}");
@@ -71,15 +76,27 @@ pub(super) async fn run() -> Result<()> {
 
     let rate = creates_per_second(&instance).await?;
     Report::beside_recorded("create, durable, 32 clients", "/s", rate, 1417.0);
-    let p50 = watch_delivery(&client).await?;
-    Report::beside_recorded("update to watcher, p50", "us", p50, 3750.0);
+    let sync = disk::sync_micros()?;
+    for (what, watchers) in [("create to watcher, p50", 1), ("create to 100 watchers, p50", 100)] {
+        let p50 = watch_delivery(&instance, watchers, Duration::ZERO).await?;
+        Report::against_limit(what, "us", p50, "append+fdatasync", sync);
+    }
+    // A machine that sleeps in between has to wake up, at each of the steps.
+    let floor = empty_answers(&client, 200, SELDOM).await?;
+    for (what, watchers) in
+        [("create to watcher, 20 a second, p50", 1), ("create to 100 watchers, 20 a second, p50", 100)]
+    {
+        let p50 = watch_delivery(&instance, watchers, SELDOM).await?;
+        Report::against_limit(what, "us", p50, "empty HTTPS answer, 20 a second", floor);
+    }
     instance.stop().await
 }
 
-/// The median time of an answer that says nothing, over the same connection.
-async fn empty_answers(client: &kube::Client) -> Result<f64> {
+/// The median time of an answer that says nothing, over the same connection, with so much time from one to the next.
+async fn empty_answers(client: &kube::Client, count: usize, every: Duration) -> Result<f64> {
     let mut samples = Vec::new();
-    for _ in 0..SAMPLES {
+    for _ in 0..count {
+        tokio::time::sleep(every).await;
         let start = Instant::now();
         client.request_text(http::Request::get("/healthz").body(Vec::new())?).await?;
         samples.push(start.elapsed());
@@ -110,26 +127,42 @@ async fn creates_per_second(instance: &Instance) -> Result<f64> {
     Ok(count.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64())
 }
 
-/// From sending a create to seeing it in a watch.
-async fn watch_delivery(client: &kube::Client) -> Result<f64> {
-    let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
+/// From sending a create to seeing it in each of so many watches, with so much time from one to the next.
+async fn watch_delivery(instance: &Instance, watchers: usize, every: Duration) -> Result<f64> {
+    let api: Api<ConfigMap> = Api::default_namespaced(instance.client().await?);
     let version = api.list(&ListParams::default()).await?.metadata.resource_version.unwrap_or_default();
-    let mut events = Box::pin(api.watch(&WatchParams::default(), &version).await?);
+    let (seen, mut all_seen) = tokio::sync::mpsc::unbounded_channel();
+    let mut watching = tokio::task::JoinSet::new();
+    for _ in 0..watchers {
+        let api: Api<ConfigMap> = Api::default_namespaced(instance.client().await?);
+        let mut events = Box::pin(api.watch(&WatchParams::default(), &version).await?);
+        let seen = seen.clone();
+        watching.spawn(async move {
+            while let Ok(Some(event)) = events.try_next().await {
+                if let WatchEvent::Added(_) = event
+                    && seen.send(Instant::now()).is_err()
+                {
+                    return;
+                }
+            }
+        });
+    }
+    drop(seen);
     let mut samples = Vec::new();
-    for n in 0..300 {
-        let object = config_map(&format!("w{n}"));
+    for n in 0..WATCHED {
+        tokio::time::sleep(every).await;
+        let object = config_map(&format!("w{watchers}-{}-{n}", every.as_millis()));
         let start = Instant::now();
         let create = tokio::spawn({
             let api = api.clone();
             async move { api.create(&PostParams::default(), &object).await.map(drop) }
         });
-        loop {
-            if let WatchEvent::Added(_) = events.try_next().await?.context("the watch ended")? {
-                break;
-            }
+        for _ in 0..watchers {
+            let at = all_seen.recv().await.context("the watches ended")?;
+            samples.push(at.saturating_duration_since(start));
         }
-        samples.push(start.elapsed());
         create.await??;
     }
+    watching.shutdown().await;
     Ok(percentile_micros(&mut samples, 0.5))
 }

@@ -33,6 +33,14 @@ pub(super) async fn run() -> Result<()> {
     Ok(())
 }
 
+/// How long one kilobyte at a file's end takes to be on the disk, in microseconds.
+pub(super) fn sync_micros() -> Result<f64> {
+    let path = std::env::temp_dir().join(format!("podium-bench-sync-{}", std::process::id()));
+    let rate = raw(&path, 0);
+    std::fs::remove_file(&path)?;
+    Ok(1e6 / rate?)
+}
+
 /// One kilobyte written and synced, again and again: at the file's end, or over so many bytes that are there.
 fn raw(path: &std::path::Path, there: usize) -> Result<f64> {
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).open(path)?;
