@@ -41,41 +41,34 @@ impl Api {
         let kind = object.kind();
         self.stamp_new(&mut object)?;
         let prefix = object.meta().generate_name.clone().filter(|_| object.name().is_empty());
-        let mut tries = 0;
-        loop {
-            // A name that is made up may be taken: the object is kept to be tried with another.
-            let (candidate, again) = match &prefix {
-                Some(prefix) => {
-                    let mut named = object.clone();
-                    named.meta_mut().name = Some(generated_name(prefix));
-                    (named, Some(object))
-                }
-                None => (object, None),
+        if let Some(prefix) = &prefix {
+            self.name(&mut object, prefix);
+        }
+        let write = Write::create(self, options, ownership.clone(), prefix.is_some());
+        let ready = write.run(object)?;
+        if options.dry_run {
+            let preview = ready.into_preview();
+            return match self.store().get(kind, &preview.key()) {
+                Some(_) => Err(ApiError::AlreadyExists { kind, name: preview.name().into() }),
+                None => Ok(Arc::new(preview)),
             };
-            let write = Write::create(self, options, ownership.clone(), prefix.is_some());
-            let ready = write.run(candidate)?;
-            if options.dry_run {
-                let candidate = ready.into_preview();
-                return match self.store().get(kind, &candidate.key()) {
-                    Some(_) => Err(ApiError::AlreadyExists { kind, name: candidate.name().into() }),
-                    None => Ok(Arc::new(candidate)),
-                };
-            }
-            let name = ready.object.name().to_string();
-            match self.store().create(ready.object) {
-                Ok(stored) => {
-                    ready.reservation.commit(&stored);
-                    self.object_stored(&stored);
-                    self.record_events(ready.events);
-                    return Ok(stored);
-                }
-                Err(error) => {
-                    tries += 1;
-                    match again.filter(|_| error == WriteError::Exists && tries < TRIES) {
-                        Some(again) => object = again,
-                        None => return Err(ApiError::from_write(error, kind, &name)),
-                    }
-                }
+        }
+        let name = ready.object.name().to_string();
+        let stored =
+            self.store().create(ready.object).map_err(|error| ApiError::from_write(error, kind, &name))?;
+        ready.reservation.commit(&stored);
+        self.object_stored(&stored);
+        self.record_events(ready.events);
+        Ok(stored)
+    }
+
+    /// Gives an object a name that nobody has yet. It is not kept for another try: of 27 million names nobody takes the same
+    /// in between, and a copy of each object is dear.
+    fn name(&self, object: &mut Object, prefix: &str) {
+        for _ in 0..TRIES {
+            object.meta_mut().name = Some(generated_name(prefix));
+            if self.store().get(object.kind(), &object.key()).is_none() {
+                return;
             }
         }
     }
