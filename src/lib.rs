@@ -17,6 +17,7 @@
 //! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |
 //! | [`store`] | revisioned state, watch history, durability | object, base |
 //! | [`programs`] | the programs of built-in images, inside this binary: web server, nslookup, pause | object, base |
+//! | [`fabric`] | the pods' network: namespaces, links, routes and nftables by netlink, and the process that is inside and hands sockets out; knows no Kubernetes | base |
 //! | [`host`] | the node host: the process that holds a node's containers, its protocol and journal; knows no Kubernetes API | programs, base |
 //! | [`api`] | the only door: admission, defaulting, validation, patching, deletion, subresources; `http` is a thin face over the same handle | store, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
@@ -86,7 +87,7 @@
 //! clock: ten minutes are a millisecond in a test.
 
 pub use {
-    api, base, console, controllers, host, kubelet, manifest, network, object, programs, reconcile,
+    api, base, console, controllers, fabric, host, kubelet, manifest, network, object, programs, reconcile,
     scheduler, store,
 };
 

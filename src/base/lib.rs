@@ -10,6 +10,7 @@ pub mod quote;
 pub mod resolv_conf;
 pub mod root_dir;
 pub mod session;
+pub mod socket_path;
 pub mod streams;
 pub mod task;
 pub mod time_zone;

@@ -27,7 +27,6 @@ mod process_tree;
 pub mod protocol;
 mod record;
 pub mod running;
-mod socket;
 mod spec;
 
 #[cfg(target_os = "linux")]
@@ -39,7 +38,6 @@ pub use record::after_all;
 pub use record::{
     ContainerExit, ContainerRecord, ExecOutput, RuntimeError, SandboxRecord, Usage, UsageByPod,
 };
-pub use socket::reachable;
 pub use spec::{
     ContainerId, ContainerSpec, DEFAULT_PATH, HostShares, MemoryVolume, Mount, PodUid, Program,
     ResourceLimits, SandboxSpec, Security,

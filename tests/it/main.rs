@@ -17,6 +17,7 @@ mod crash;
 mod custom_resources;
 mod data_dirs;
 mod draining;
+mod fabric;
 mod hostile;
 mod http;
 mod images;

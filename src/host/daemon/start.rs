@@ -25,9 +25,10 @@ use super::pod::Pod;
 use super::reaper::{self, Reaper};
 use super::rootfs::{overlays_work, remove_directory};
 use super::{Host, child, signals, write_journal};
+use crate::PodUid;
 use crate::descendants::{Descendants, id_prefix};
 use crate::journal::{self, Journal};
-use crate::{PodUid, reachable};
+use base::socket_path::reachable;
 
 /// How long processes that a dead host left may take to die. A host that begins beside them would run them twice.
 const TO_DIE: Duration = Duration::from_secs(30);

@@ -114,7 +114,7 @@ impl Shared {
         patience: Duration,
     ) -> Result<(UnixStream, Welcome), Unconnected> {
         let absent = |error: std::io::Error| Unconnected::Absent(error.to_string());
-        let socket = host::reachable(&self.socket()).map_err(absent)?;
+        let socket = base::socket_path::reachable(&self.socket()).map_err(absent)?;
         let mut stream = UnixStream::connect(&socket.path).await.map_err(absent)?;
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
         if matches!(purpose, Purpose::Control) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A path that fits into a socket address.
 pub struct Reachable {
+    /// As short as a socket address wants it; good for as long as this lives.
     pub path: PathBuf,
     /// Keeps the short path meaning what it should.
     _directory: Option<OwnedFd>,

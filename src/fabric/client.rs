@@ -1,0 +1,94 @@
+//! The fabric as others see it: whoever is outside asks here for what must be opened inside.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+use crate::protocol::{Answer, DESCRIPTORS, Request, SocketSpec, receive, send};
+use base::socket_path::reachable;
+
+use crate::{FabricError, LeafSpec, Namespaces, Trunk};
+
+/// How long the process may take for an answer. It waits for nobody: it has a defect, or is stopped.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// A connection to a fabric's process. Requests block for some ten microseconds; a leaf's for some milliseconds.
+#[derive(Debug)]
+pub struct Fabric {
+    connection: Mutex<OwnedFd>,
+}
+
+impl Fabric {
+    /// Connects to the process that listens at this path.
+    pub fn connect(socket: &Path) -> io::Result<Self> {
+        let connection =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        for way in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+            sockopt::set_socket_timeout(&connection, way, Some(ANSWER))?;
+        }
+        let path = reachable(socket)?;
+        rustix::net::connect(&connection, &SocketAddrUnix::new(&path.path)?)?;
+        Ok(Self { connection: Mutex::new(connection) })
+    }
+
+    /// Its namespaces.
+    pub fn namespaces(&self) -> Result<Namespaces, FabricError> {
+        let mut descriptors = self.ask(&Request::Namespaces)?.into_iter();
+        let network = descriptors.next().ok_or_else(|| FabricError::new("namespaces", none_came()))?;
+        Ok(Namespaces { network, user: descriptors.next() })
+    }
+
+    /// What one needs to make leaves; for a process that has entered the namespaces.
+    pub fn trunk(&self) -> Result<Trunk, FabricError> {
+        let route = self.socket(&SocketSpec::new(crate::SocketKind::Route))?;
+        Ok(Trunk::new(self.namespaces()?.network, route))
+    }
+
+    /// Has a leaf made that the process keeps, unless it has it.
+    pub fn leaf(&self, leaf: LeafSpec) -> Result<(), FabricError> {
+        self.ask(&Request::Leaf(leaf)).map(drop)
+    }
+
+    /// Lets go of a leaf.
+    pub fn remove_leaf(&self, link: &str) -> Result<(), FabricError> {
+        self.ask(&Request::RemoveLeaf(link.to_owned())).map(drop)
+    }
+
+    /// A socket.
+    pub fn socket(&self, spec: &SocketSpec) -> Result<OwnedFd, FabricError> {
+        let socket = self.sockets(spec, 1)?.pop();
+        socket.ok_or_else(|| FabricError::new("socket", none_came()))
+    }
+
+    /// Sockets, all alike; 64 at most.
+    pub fn sockets(&self, spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
+        self.ask(&Request::Sockets { spec: spec.clone(), count: count.min(DESCRIPTORS) })
+    }
+
+    /// Ends the process. What others hold of the namespaces stays.
+    pub fn shut_down(&self) -> Result<(), FabricError> {
+        self.ask(&Request::Shutdown).map(drop)
+    }
+
+    fn ask(&self, request: &Request) -> Result<Vec<OwnedFd>, FabricError> {
+        // A panic between request and answer is not possible; a half connection would only refuse.
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = send(&*connection, request, &[]).and_then(|()| receive::<Answer>(&*connection));
+        let answered = asked.map_err(FabricError::at("ask the fabric"))?;
+        match answered {
+            Some((Answer::Done, descriptors)) => Ok(descriptors),
+            Some((Answer::Failed { step, code }, _)) => {
+                Err(FabricError::new(step, io::Error::from_raw_os_error(code)))
+            }
+            None => Err(FabricError::new("ask the fabric", io::ErrorKind::ConnectionReset.into())),
+        }
+    }
+}
+
+fn none_came() -> io::Error {
+    io::Error::other("no descriptor came")
+}

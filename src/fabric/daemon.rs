@@ -1,0 +1,426 @@
+//! The process that is inside (`podium fabric`): it makes the namespaces, keeps them, and hands out sockets of them.
+//!
+//! It is one thread, as who changes namespaces must be, and it decides nothing. It ends when it is asked to, when its
+//! directory is gone, or when for a long time nobody was connected: neither a control plane nor a node's host.
+//!
+//! Architecture Invariant: nothing here waits for a client.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use base::socket_path::reachable;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::FlockOperation;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+use crate::namespaces::{enter_network, own_network, own_user, unshare_network};
+use crate::netlink::Family;
+use crate::protocol::{Answer, DESCRIPTORS, Request, SocketKind, SocketSpec, receive, send};
+use crate::{FabricError, LeafSpec, Namespaces, Trunk, enter_user_namespace, sysctl};
+
+/// How often it looks whether anybody can still want it.
+const LOOK: Duration = Duration::from_secs(1);
+/// Clients at once: a control plane or two, and the nodes' hosts.
+const CLIENTS: usize = 1024;
+/// Listening sockets that are kept: the API's, the DNS', the ways out.
+const KEPT: usize = 1024;
+
+/// Runs a fabric's process: `podium fabric --state DIR --socket PATH [--unclaimed SECONDS] [--network FD [--user FD]]`.
+///
+/// With descriptors it takes a fabric over whose process has died. It prints one line on standard output: `ready`, or the
+/// step that failed and why. Must be called while the process has one thread.
+pub fn fabric_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match parse(arguments).and_then(run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            // Whoever started us may be gone; then nobody wants to know.
+            let _ = writeln!(io::stdout(), "{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Its command line.
+#[derive(Debug)]
+struct Arguments {
+    state: PathBuf,
+    socket: PathBuf,
+    /// How long it lives without a client.
+    unclaimed: Duration,
+    /// The namespaces of the process that was there before.
+    adopted: Option<Namespaces>,
+}
+
+fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, String> {
+    let mut arguments = arguments.into_iter();
+    let (mut state, mut socket, mut unclaimed) = (None, None, Duration::MAX);
+    let (mut network, mut user) = (None, None);
+    while let Some(argument) = arguments.next() {
+        let mut number = |name: &str| -> Result<f64, String> {
+            let text = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+            text.ok_or_else(|| format!("{name} needs a number"))
+        };
+        match argument.to_str() {
+            Some(name @ "--unclaimed") => {
+                let seconds = Duration::try_from_secs_f64(number(name)?);
+                unclaimed = seconds.map_err(|_| format!("{name} needs a number of seconds"))?;
+            }
+            Some(name @ "--network") => network = Some(number(name)? as RawFd),
+            Some(name @ "--user") => user = Some(number(name)? as RawFd),
+            Some("--state") => state = arguments.next().map(PathBuf::from),
+            Some("--socket") => socket = arguments.next().map(PathBuf::from),
+            _ => return Err(format!("unknown argument {}", argument.display())),
+        }
+    }
+    let adopted = match (network, user) {
+        (None, None) => None,
+        (None, Some(_)) => return Err("--user goes with --network".to_owned()),
+        (Some(network), user) => {
+            Some(Namespaces { network: inherited(network)?, user: user.map(inherited).transpose()? })
+        }
+    };
+    Ok(Arguments {
+        state: state.ok_or("--state DIR is missing")?,
+        socket: socket.ok_or("--socket PATH is missing")?,
+        unclaimed,
+        adopted,
+    })
+}
+
+/// A descriptor that this process was started with.
+#[expect(unsafe_code, reason = "a number of the command line becomes a descriptor")]
+fn inherited(number: RawFd) -> Result<OwnedFd, String> {
+    if number < 3 || fs::metadata(format!("/proc/self/fd/{number}")).is_err() {
+        return Err(format!("{number} is no descriptor of a namespace"));
+    }
+    // SAFETY: it is open, and nothing else in this process knows of it: it was given by whoever started us.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
+    rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::CLOEXEC)
+        .map_err(|error| format!("descriptor {number}: {error}"))?;
+    Ok(descriptor)
+}
+
+fn run(arguments: Arguments) -> Result<(), String> {
+    let at = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    DirBuilder::new().recursive(true).mode(0o700).create(&arguments.state).map_err(at("state directory"))?;
+    let state = fs::canonicalize(&arguments.state).map_err(at("state directory"))?;
+    let lock =
+        File::options().create(true).append(true).open(state.join("fabric.lock")).map_err(at("lock"))?;
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| format!("another fabric runs on {}", state.display()))?;
+    // Signals of the terminal that the control plane runs in are not for us.
+    let _ = rustix::process::setsid();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let all = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+    // A lower limit only means fewer clients.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, all);
+
+    // In the machine's network still: the path is the machine's, so that everybody finds it.
+    let listener = listen(&arguments.socket).map_err(at("socket"))?;
+    let inside = Inside::enter(arguments.adopted).map_err(|error| error.to_string())?;
+    // The starter reads this and goes on.
+    let _ = writeln!(io::stdout(), "ready");
+    let served = Daemon { inside, listener, clients: Vec::new() }.serve(&state, arguments.unclaimed);
+    let _ = fs::remove_file(&arguments.socket);
+    drop(lock);
+    served.map_err(at("poll"))
+}
+
+fn listen(path: &Path) -> io::Result<OwnedFd> {
+    let socket = reachable(path)?;
+    match fs::remove_file(&socket.path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let listener = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    rustix::net::bind(&listener, &SocketAddrUnix::new(&socket.path)?)?;
+    fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o600))?;
+    rustix::net::listen(&listener, 128)?;
+    Ok(listener)
+}
+
+/// What is inside, and what is kept of it.
+struct Inside {
+    namespaces: Namespaces,
+    trunk: Trunk,
+    /// Leaves by their links.
+    leaves: BTreeMap<String, (LeafSpec, OwnedFd)>,
+    /// Sockets that wait for connections.
+    kept: BTreeMap<SocketSpec, OwnedFd>,
+}
+
+impl Inside {
+    /// Goes inside: to a fabric that is there, or to a new one.
+    fn enter(adopted: Option<Namespaces>) -> Result<Self, FabricError> {
+        let namespaces = match adopted {
+            Some(namespaces) => {
+                namespaces.enter_user()?;
+                enter_network(namespaces.network.as_fd())?;
+                namespaces
+            }
+            None => new_namespaces()?,
+        };
+        let route = crate::netlink::route::open()?;
+        let network = namespaces.network.try_clone().map_err(FabricError::at("namespace"))?;
+        let trunk = Trunk::from_parts(network, route);
+        Ok(Self { namespaces, trunk, leaves: BTreeMap::new(), kept: BTreeMap::new() })
+    }
+
+    /// Does what is asked, and gives what goes beside the answer.
+    fn answer(&mut self, request: Request) -> Result<Vec<OwnedFd>, FabricError> {
+        let copied = |descriptor: &OwnedFd| descriptor.try_clone().map_err(FabricError::at("descriptor"));
+        match request {
+            Request::Namespaces => {
+                let Namespaces { network, user } = &self.namespaces;
+                [Some(network), user.as_ref()].into_iter().flatten().map(copied).collect()
+            }
+            Request::Leaf(leaf) => {
+                if self.leaves.get(&leaf.link).is_none_or(|(known, _)| *known != leaf) {
+                    let namespace = self.trunk.leaf(&leaf)?;
+                    self.forget_sockets(&leaf.link);
+                    self.leaves.insert(leaf.link.clone(), (leaf, namespace));
+                }
+                Ok(Vec::new())
+            }
+            Request::RemoveLeaf(link) => {
+                self.forget_sockets(&link);
+                self.leaves.remove(&link);
+                Ok(Vec::new())
+            }
+            Request::Sockets { spec, .. } if spec.listen.is_some() => {
+                if let Some(kept) = self.kept.get(&spec) {
+                    return Ok(vec![copied(kept)?]);
+                }
+                if self.kept.len() >= KEPT {
+                    let full = io::Error::other(format!("{KEPT} sockets are kept already"));
+                    return Err(FabricError::new("socket", full));
+                }
+                let socket = self.open(&spec, 1)?.pop();
+                let socket = socket.ok_or_else(|| FabricError::new("socket", io::ErrorKind::Other.into()))?;
+                let copy = copied(&socket)?;
+                self.kept.insert(spec, socket);
+                Ok(vec![copy])
+            }
+            Request::Sockets { spec, count } => self.open(&spec, count.min(DESCRIPTORS)),
+            Request::Shutdown => Ok(Vec::new()),
+        }
+    }
+
+    fn forget_sockets(&mut self, link: &str) {
+        self.kept.retain(|spec, _| spec.leaf.as_deref() != Some(link));
+    }
+
+    /// Opens sockets where they are wanted, and comes back.
+    fn open(&self, spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
+        let Some(link) = &spec.leaf else {
+            return (0..count).map(|_| open(spec)).collect();
+        };
+        let leaf = self.leaves.get(link);
+        let (_, leaf) =
+            leaf.ok_or_else(|| FabricError::new(format!("leaf {link}"), io::ErrorKind::NotFound.into()))?;
+        enter_network(leaf.as_fd())?;
+        let opened = (0..count).map(|_| open(spec)).collect();
+        if let Err(error) = enter_network(self.namespaces.network.as_fd()) {
+            // Whatever it opened from now on would be somewhere else.
+            eprintln!("fabric: cannot come back: {error}");
+            std::process::abort();
+        }
+        opened
+    }
+}
+
+/// A new fabric's namespaces, entered, with what only who is inside can set.
+fn new_namespaces() -> Result<Namespaces, FabricError> {
+    let user = if rustix::process::geteuid().is_root() {
+        // Of root's own: containers of other users would not be mapped in another.
+        None
+    } else {
+        enter_user_namespace().map_err(FabricError::at("user namespace"))?;
+        Some(own_user()?)
+    };
+    unshare_network()?;
+    for (name, value) in [
+        ("ipv4/ip_forward", "1"),
+        // Leaves share a gateway: there is no shorter way that they could be told of.
+        ("ipv4/conf/all/send_redirects", "0"),
+        ("ipv4/conf/default/send_redirects", "0"),
+        ("ipv4/conf/all/rp_filter", "0"),
+        ("ipv4/conf/default/rp_filter", "0"),
+    ] {
+        sysctl::set(name, value)?;
+    }
+    sysctl::set_if_there("ipv6/conf/all/disable_ipv6", "0")?;
+    sysctl::set_if_there("ipv6/conf/default/disable_ipv6", "0")?;
+    sysctl::set_if_there("ipv6/conf/all/forwarding", "1")?;
+    sysctl::set_if_there("ipv6/conf/default/accept_dad", "0")?;
+    Ok(Namespaces { user, network: own_network()? })
+}
+
+/// Opens a socket in the namespace that this thread is in.
+fn open(spec: &SocketSpec) -> Result<OwnedFd, FabricError> {
+    let name = spec.bind.map_or_else(|| "socket".to_owned(), |address| format!("socket at {address}"));
+    opened(spec).map_err(|error| FabricError::new(name, error))
+}
+
+fn opened(spec: &SocketSpec) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let netlink = |family: Family| (AddressFamily::NETLINK, SocketType::RAW, family.protocol());
+    let (family, kind, protocol) = match spec.kind {
+        SocketKind::TcpV4 => (AddressFamily::INET, SocketType::STREAM, None),
+        SocketKind::TcpV6 => (AddressFamily::INET6, SocketType::STREAM, None),
+        SocketKind::UdpV4 => (AddressFamily::INET, SocketType::DGRAM, None),
+        SocketKind::UdpV6 => (AddressFamily::INET6, SocketType::DGRAM, None),
+        SocketKind::Route => netlink(Family::Route),
+        SocketKind::Netfilter => netlink(Family::Netfilter),
+    };
+    let socket = rustix::net::socket_with(family, kind, flags, protocol)?;
+    if spec.bind.is_some() || spec.listen.is_some() {
+        // What ended a moment ago must not keep the address.
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+    }
+    if family == AddressFamily::INET6 {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    if spec.transparent {
+        transparent(&socket, family)?;
+    }
+    if let Some(address) = spec.bind {
+        rustix::net::bind(&socket, &address)?;
+    }
+    if let Some(backlog) = spec.listen {
+        rustix::net::listen(&socket, i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    }
+    Ok(socket)
+}
+
+/// Lets a socket have addresses that are not its namespace's, and tells it where datagrams were sent to.
+#[expect(unsafe_code, reason = "these options have no safe wrapper")]
+fn transparent(socket: &OwnedFd, family: AddressFamily) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let options = if family == AddressFamily::INET6 {
+        [(libc::SOL_IPV6, libc::IPV6_TRANSPARENT), (libc::SOL_IPV6, libc::IPV6_RECVORIGDSTADDR)]
+    } else {
+        [(libc::SOL_IP, libc::IP_TRANSPARENT), (libc::SOL_IP, libc::IP_RECVORIGDSTADDR)]
+    };
+    for (level, option) in options {
+        let on: libc::c_int = 1;
+        // SAFETY: a number of the given size that lives for the call.
+        let set = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                level,
+                option,
+                (&raw const on).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        if set != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// The process at work.
+struct Daemon {
+    inside: Inside,
+    listener: OwnedFd,
+    clients: Vec<OwnedFd>,
+}
+
+impl Daemon {
+    /// Serves until nobody can want it any more.
+    fn serve(&mut self, state: &Path, unclaimed: Duration) -> io::Result<()> {
+        let own = place(state);
+        let mut alone = Duration::ZERO;
+        loop {
+            let ready = self.wait()?;
+            if ready.is_empty() {
+                alone = if self.clients.is_empty() { alone.saturating_add(LOOK) } else { Duration::ZERO };
+                if alone >= unclaimed || place(state) != own {
+                    return Ok(());
+                }
+            }
+            // From behind, so that places stay what they are while clients go.
+            for place in ready.into_iter().rev() {
+                match place.checked_sub(1) {
+                    None => self.accept(),
+                    Some(client) => match self.serve_one(client) {
+                        Ok(Next::Goes) => drop(self.clients.swap_remove(client)),
+                        Ok(Next::Stays) => {}
+                        Ok(Next::Ends) => return Ok(()),
+                        Err(error) => {
+                            eprintln!("fabric: client: {error}");
+                            self.clients.swap_remove(client);
+                        }
+                    },
+                }
+            }
+        }
+    }
+
+    /// Waits for a client, and says who has something to say: 0 is the listener, then the clients.
+    fn wait(&self) -> io::Result<Vec<usize>> {
+        let all = [&self.listener].into_iter().chain(&self.clients);
+        let mut wanted: Vec<PollFd<'_>> = all.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+        let look = Timespec { tv_sec: LOOK.as_secs() as i64, tv_nsec: 0 };
+        match rustix::event::poll(&mut wanted, Some(&look)) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        }
+        let ready = wanted.iter().enumerate().filter(|(_, socket)| !socket.revents().is_empty());
+        Ok(ready.map(|(place, _)| place).collect())
+    }
+
+    fn accept(&mut self) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let Ok(client) = rustix::net::accept_with(&self.listener, flags) else { return };
+        let is_ours = sockopt::socket_peercred(&client)
+            .is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::getuid());
+        if is_ours && self.clients.len() < CLIENTS {
+            self.clients.push(client);
+        }
+    }
+
+    fn serve_one(&mut self, client: usize) -> io::Result<Next> {
+        let request = match receive::<Request>(&self.clients[client]) {
+            Ok(Some((request, _))) => request,
+            Ok(None) => return Ok(Next::Goes),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Next::Stays),
+            Err(error) => return Err(error),
+        };
+        let ends = request == Request::Shutdown;
+        let (answer, beside) = match self.inside.answer(request) {
+            Ok(beside) => (Answer::Done, beside),
+            Err(FabricError { step, source }) => {
+                let code = source.raw_os_error().unwrap_or(libc::EIO);
+                (Answer::Failed { step, code }, Vec::new())
+            }
+        };
+        let beside: Vec<BorrowedFd<'_>> = beside.iter().map(AsFd::as_fd).collect();
+        send(&self.clients[client], &answer, &beside)?;
+        Ok(if ends { Next::Ends } else { Next::Stays })
+    }
+}
+
+/// What becomes of a client.
+enum Next {
+    Stays,
+    Goes,
+    /// It has asked for the end.
+    Ends,
+}
+
+/// Which directory is at a place.
+fn place(state: &Path) -> Option<(u64, u64)> {
+    fs::metadata(state).ok().map(|about| (about.dev(), about.ino()))
+}

@@ -1,0 +1,31 @@
+//! What could not be done, by the step that failed: users see it where the machine does not allow such a network.
+
+use std::io;
+
+/// A step that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {source}")]
+pub struct FabricError {
+    /// What was being done, in a few words: `address 10.244.0.2`.
+    pub step: String,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+impl FabricError {
+    pub(crate) fn new(step: impl Into<String>, source: io::Error) -> Self {
+        Self { step: step.into(), source }
+    }
+
+    /// The same for each error of a step.
+    pub(crate) fn at<E: Into<io::Error>>(step: &str) -> impl FnOnce(E) -> Self {
+        move |error| Self::new(step, error.into())
+    }
+
+    /// A step before this one, of which it was a part.
+    #[must_use]
+    pub(crate) fn within(mut self, step: &str) -> Self {
+        self.step = format!("{step}: {}", self.step);
+        self
+    }
+}

@@ -1,0 +1,141 @@
+//! Leaves: a network namespace with one link into the fabric.
+//!
+//! Routed: the leaf has its addresses alone, everything goes by a gateway that is no one's address, and both ends know the
+//! other's Ethernet address, so that nobody ever asks for one.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
+
+use serde::{Deserialize, Serialize};
+
+use crate::FabricError;
+use crate::namespaces::{enter_network, own_network, unshare_network};
+use crate::netlink::Netlink;
+use crate::netlink::route::{self, Mac, Requests, alone, index_of};
+use crate::sysctl;
+
+/// The gateway of every leaf, for IPv4.
+pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
+/// The same for IPv6.
+pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+/// The fabric's end of every link.
+const FABRIC_MAC: Mac = [0xee; 6];
+/// The leaf's end, as programs see it.
+const LEAF_LINK: &str = "eth0";
+/// The kernel's own link of every namespace.
+const LOOPBACK: u32 = 1;
+
+/// A leaf to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeafSpec {
+    /// The name of the fabric's end of its link, at most 15 bytes; one in the fabric.
+    pub link: String,
+    /// Its addresses: one of a family at most.
+    pub addresses: Vec<IpAddr>,
+    /// The largest packet in bytes.
+    pub mtu: u32,
+}
+
+/// What one needs to join leaves to a fabric.
+#[derive(Debug)]
+pub struct Trunk {
+    network: OwnedFd,
+    route: Netlink,
+}
+
+impl Trunk {
+    /// Of a fabric's network namespace and a route socket in it ([`crate::SocketKind::Route`]).
+    pub fn new(network: OwnedFd, route: OwnedFd) -> Self {
+        Self::from_parts(network, Netlink::from_descriptor(route))
+    }
+
+    pub(crate) fn from_parts(network: OwnedFd, route: Netlink) -> Self {
+        Self { network, route }
+    }
+
+    /// Makes a leaf and returns its namespace. This thread is in it meanwhile and comes back. What is left of one of the
+    /// same name is removed.
+    pub fn leaf(&self, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
+        let home = own_network()?;
+        let made = match self.furnish(&home, spec) {
+            // Of one whose last process died a moment ago: the kernel removes it when it finds the time.
+            Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {
+                // It may just have gone.
+                let _ = Requests::default().remove_link(&spec.link).send(&self.route);
+                self.furnish(&home, spec)
+            }
+            other => other,
+        };
+        let namespace = made.map_err(|error| error.within("leaf"))?;
+        self.connect(spec).map_err(|error| error.within("fabric"))?;
+        Ok(namespace)
+    }
+
+    /// Makes the leaf's side, and comes back to `home` whatever happens.
+    fn furnish(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
+        unshare_network()?;
+        let made = self.furnish_inside(spec);
+        enter_network(home.as_fd())?;
+        made
+    }
+
+    fn furnish_inside(&self, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
+        let namespace = own_network()?;
+        let socket = route::open()?;
+        let there = (spec.link.as_str(), FABRIC_MAC, self.network.as_fd());
+        Requests::default().pair((LEAF_LINK, mac(spec)), there, spec.mtu).send(&socket)?;
+        let index = index_of(&socket, LEAF_LINK)?;
+        if spec.addresses.iter().any(IpAddr::is_ipv6) {
+            // The machine may have switched it off for what is new.
+            sysctl::set_if_there("ipv6/conf/all/disable_ipv6", "0")?;
+            sysctl::set_if_there("ipv6/conf/eth0/disable_ipv6", "0")?;
+            sysctl::set_if_there("ipv6/conf/eth0/accept_ra", "0")?;
+        }
+        let mut requests = Requests::default().up(LOOPBACK).up(index);
+        for ip in &spec.addresses {
+            let gateway = gateway(*ip);
+            requests = requests.address(index, *ip).neighbour(gateway, FABRIC_MAC, index);
+            if gateway.is_ipv4() {
+                requests = requests.route(alone(gateway), index);
+            }
+            requests = requests.default_route(gateway, *ip, index);
+        }
+        requests.send(&socket)?;
+        // Every port is everybody's in a network of one's own, and so is ping.
+        sysctl::set("ipv4/ip_unprivileged_port_start", "0")?;
+        let group = rustix::process::getegid().as_raw();
+        sysctl::set("ipv4/ping_group_range", &format!("{group} {group}"))?;
+        Ok(namespace)
+    }
+
+    /// Makes the fabric's side.
+    fn connect(&self, spec: &LeafSpec) -> Result<(), FabricError> {
+        let index = index_of(&self.route, &spec.link)?;
+        let mut requests = Requests::default().up(index);
+        for ip in &spec.addresses {
+            requests = requests.route(alone(*ip), index).neighbour(*ip, mac(spec), index);
+        }
+        requests.send(&self.route)
+    }
+}
+
+fn gateway(of: IpAddr) -> IpAddr {
+    match of {
+        IpAddr::V4(_) => GATEWAY_V4.into(),
+        IpAddr::V6(_) => GATEWAY_V6.into(),
+    }
+}
+
+/// The leaf's Ethernet address: of its first address, in the range that everybody may use.
+fn mac(spec: &LeafSpec) -> Mac {
+    let last = match spec.addresses.first() {
+        Some(IpAddr::V4(ip)) => ip.octets(),
+        Some(IpAddr::V6(ip)) => {
+            let [.., a, b, c, d] = ip.octets();
+            [a, b, c, d]
+        }
+        None => [0; 4],
+    };
+    [0x02, 0x42, last[0], last[1], last[2], last[3]]
+}

@@ -1,0 +1,33 @@
+//! The pods' network: namespaces of their own, joined by a router that nobody has to be root for.
+//!
+//! A cluster has one *fabric*: a network namespace that forwards. Each pod, each node and the control plane is a *leaf*:
+//! a network namespace with one pair of links into the fabric, routed, without a bridge. Services, policies and faults are
+//! nftables of the fabric. All of it is written by netlink; no program of the machine is asked.
+//!
+//! As an ordinary user the fabric lies in a user namespace. Who is inside cannot come out again, and a process with
+//! threads cannot go in: [`fabric_main`] is the small process that is inside and hands sockets out ([`Fabric`]), those
+//! that configure it as well. It outlives the control plane, and what it has made outlives it: the kernel keeps a namespace
+//! for as long as anybody has a descriptor of it, and the nodes' hosts have.
+//!
+//! Architecture Invariant: nothing here knows of Kubernetes.
+
+#![cfg(target_os = "linux")]
+
+mod client;
+mod daemon;
+mod error;
+mod leaf;
+mod namespaces;
+mod netlink;
+mod protocol;
+mod router;
+mod sysctl;
+
+pub use client::Fabric;
+pub use daemon::fabric_main;
+pub use error::FabricError;
+pub use leaf::{GATEWAY_V4, GATEWAY_V6, LeafSpec, Trunk};
+pub use namespaces::{Namespaces, enter_user_namespace};
+pub use protocol::{SocketKind, SocketSpec};
+pub use router::{RouterConfig, set_up};
+pub use sysctl::has_ipv6;

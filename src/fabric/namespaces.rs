@@ -1,0 +1,72 @@
+//! Making, holding and entering user and network namespaces.
+//!
+//! Who enters must have one thread: the kernel refuses a user namespace to others, and a network namespace is a
+//! thread's.
+#![expect(unsafe_code, reason = "unshare has no safe wrapper")]
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
+use crate::FabricError;
+
+/// Descriptors of the namespaces of a fabric: as long as anybody has them, it is there.
+#[derive(Debug)]
+pub struct Namespaces {
+    /// The user namespace that owns the others; none where they are root's.
+    pub user: Option<OwnedFd>,
+    /// The fabric's network.
+    pub network: OwnedFd,
+}
+
+impl Namespaces {
+    /// Enters the user namespace, if there is one, and stays in the network that this process is in. There is no way
+    /// back. The process must have one thread.
+    pub fn enter_user(&self) -> Result<(), FabricError> {
+        let Some(user) = &self.user else { return Ok(()) };
+        rustix::thread::move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))
+            .map_err(FabricError::at("enter the fabric's user namespace"))
+    }
+}
+
+/// Enters a new user namespace in which this process is who it is, but may make the other namespaces.
+pub fn enter_user_namespace() -> io::Result<()> {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    unshare(UnshareFlags::NEWUSER)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}
+
+/// Moves this thread into a new network namespace.
+pub(crate) fn unshare_network() -> Result<(), FabricError> {
+    unshare(UnshareFlags::NEWNET).map_err(FabricError::at("new network namespace"))
+}
+
+/// Moves this thread into a network namespace.
+pub(crate) fn enter_network(network: BorrowedFd<'_>) -> Result<(), FabricError> {
+    rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))
+        .map_err(FabricError::at("enter a network namespace"))
+}
+
+/// This thread's network namespace.
+pub(crate) fn own_network() -> Result<OwnedFd, FabricError> {
+    own("net")
+}
+
+/// This thread's user namespace.
+pub(crate) fn own_user() -> Result<OwnedFd, FabricError> {
+    own("user")
+}
+
+fn own(kind: &str) -> Result<OwnedFd, FabricError> {
+    let opened = File::open(format!("/proc/thread-self/ns/{kind}"));
+    opened.map(OwnedFd::from).map_err(FabricError::at("own namespace"))
+}
+
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: never called with FILES or FS, so no other code's idea of its descriptors changes.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
+}

@@ -1,0 +1,108 @@
+//! Netlink sockets: many requests in one send, and what the kernel says to each.
+//!
+//! The kernel carries a request out while it is sent, so that all answers lie in the socket when `send` returns:
+//! nothing here waits.
+
+pub(crate) mod route;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use netlink_packet_core::{NLMSG_ERROR, NetlinkBuffer};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+/// One answer is no longer: its request comes back with it.
+const ANSWERS_BYTES: usize = 64 << 10;
+
+/// What a netlink socket talks with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Links, addresses, routes, neighbours.
+    Route,
+    /// nftables and connection tracking.
+    Netfilter,
+}
+
+impl Family {
+    /// Its number; none is 0.
+    pub(crate) fn protocol(self) -> Option<Protocol> {
+        match self {
+            Self::Route => None,
+            Self::Netfilter => Some(rustix::net::netlink::NETFILTER),
+        }
+    }
+}
+
+/// A socket of the network namespace that it was opened in, whoever holds it.
+#[derive(Debug)]
+pub(crate) struct Netlink(OwnedFd);
+
+impl Netlink {
+    /// Opens one in the network namespace of this thread.
+    pub(crate) fn open(family: Family) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let kind = SocketType::RAW;
+        Ok(Self(rustix::net::socket_with(AddressFamily::NETLINK, kind, flags, family.protocol())?))
+    }
+
+    /// One that somebody else has opened.
+    pub(crate) fn from_descriptor(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+
+    /// Sends requests that each ask for an acknowledgement, numbered from 1 in their order, and gives the first that
+    /// failed by its place among them.
+    pub(crate) fn send(&self, requests: &[u8], count: usize) -> Result<(), Failed> {
+        let unsent = |error: rustix::io::Errno| Failed { request: 0, error: error.into() };
+        let sent = rustix::net::send(&self.0, requests, SendFlags::empty()).map_err(unsent)?;
+        if sent != requests.len() {
+            return Err(Failed { request: 0, error: io::ErrorKind::WriteZero.into() });
+        }
+        let mut buffer = vec![0; ANSWERS_BYTES];
+        let (mut answered, mut first) = (0, None::<Failed>);
+        while answered < count {
+            let (length, _) =
+                rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()).map_err(unsent)?;
+            for (request, code) in answers(&buffer[..length]) {
+                answered += 1;
+                if code != 0 && first.as_ref().is_none_or(|first| request < first.request) {
+                    let error = io::Error::from_raw_os_error(-code);
+                    first = Some(Failed { request, error });
+                }
+            }
+        }
+        first.map_or(Ok(()), Err)
+    }
+}
+
+impl AsFd for Netlink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A request that was refused.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// Its place among those sent, from 0.
+    pub(crate) request: usize,
+    pub(crate) error: io::Error,
+}
+
+/// The acknowledgements in what was received: the place of the request, and 0 or a negative error number.
+fn answers(mut bytes: &[u8]) -> Vec<(usize, i32)> {
+    const HEADER: usize = 16;
+    let mut answers = Vec::new();
+    while let Ok(message) = NetlinkBuffer::new_checked(bytes) {
+        let length = message.length() as usize;
+        if message.message_type() == NLMSG_ERROR
+            && let Some(code) = bytes.get(HEADER..HEADER + 4)
+        {
+            let code = i32::from_ne_bytes([code[0], code[1], code[2], code[3]]);
+            answers.push(((message.sequence_number() as usize).saturating_sub(1), code));
+        }
+        let next = length.next_multiple_of(4);
+        bytes = bytes.get(next..).unwrap_or_default();
+    }
+    answers
+}

@@ -1,0 +1,240 @@
+//! Links, addresses, routes and neighbours of a network namespace.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use ipnet::IpNet;
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeader, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkHeader, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourHeader, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleHeader, RuleMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use super::{Family, Netlink};
+use crate::FabricError;
+
+/// An Ethernet address.
+pub(crate) type Mac = [u8; 6];
+
+/// The kernel's table of ordinary routes.
+const MAIN_TABLE: u8 = 254;
+
+/// Requests of one network namespace, gathered and then sent at once; each says what it is for.
+#[derive(Default)]
+pub(crate) struct Requests {
+    bytes: Vec<u8>,
+    steps: Vec<String>,
+}
+
+impl Requests {
+    /// Sends them; an error says which step failed.
+    pub(crate) fn send(self, socket: &Netlink) -> Result<(), FabricError> {
+        socket.send(&self.bytes, self.steps.len()).map_err(|failed| {
+            FabricError::new(self.steps.get(failed.request).map_or("netlink", String::as_str), failed.error)
+        })
+    }
+
+    fn add(mut self, step: impl Into<String>, message: RouteNetlinkMessage, flags: u16) -> Self {
+        self.steps.push(step.into());
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        header.sequence_number = self.steps.len() as u32;
+        let mut message = NetlinkMessage::new(header, message.into());
+        message.finalize();
+        let start = self.bytes.len();
+        self.bytes.resize(start + message.buffer_len().next_multiple_of(4), 0);
+        message.serialize(&mut self.bytes[start..]);
+        self
+    }
+
+    /// A pair of connected links: one here, the other in another namespace. Both are down: the kernel takes neither up
+    /// before the other is there.
+    pub(crate) fn pair(self, here: (&str, Mac), there: (&str, Mac, BorrowedFd<'_>), mtu: u32) -> Self {
+        let mut peer = LinkMessage::default();
+        peer.attributes = vec![
+            LinkAttribute::IfName(there.0.into()),
+            LinkAttribute::Address(there.1.into()),
+            LinkAttribute::Mtu(mtu),
+            LinkAttribute::NetNsFd(there.2.as_raw_fd()),
+        ];
+        let mut link = LinkMessage::default();
+        link.attributes = vec![
+            LinkAttribute::IfName(here.0.into()),
+            LinkAttribute::Address(here.1.into()),
+            LinkAttribute::Mtu(mtu),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Veth),
+                LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+            ]),
+        ];
+        let step = format!("veth pair {} and {}", here.0, there.0);
+        self.add(step, RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Takes a link up.
+    pub(crate) fn up(self, index: u32) -> Self {
+        let mut link = LinkMessage::default();
+        let mut header = LinkHeader::default();
+        (header.index, header.flags, header.change_mask) = (index, LinkFlags::Up, LinkFlags::Up);
+        link.header = header;
+        self.add(format!("link {index} up"), RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// Removes a link by its name, and the one that it is connected to.
+    pub(crate) fn remove_link(self, name: &str) -> Self {
+        let mut link = LinkMessage::default();
+        link.attributes = vec![LinkAttribute::IfName(name.into())];
+        self.add(format!("remove link {name}"), RouteNetlinkMessage::DelLink(link), 0)
+    }
+
+    /// Gives a link an address that it has alone. One of IPv6 may be used at once: nobody else can have it.
+    pub(crate) fn address(self, index: u32, ip: IpAddr) -> Self {
+        let mut message = AddressMessage::default();
+        let mut header = AddressHeader::default();
+        (header.family, header.prefix_len, header.index) = (family(ip), host_bits(ip), index);
+        header.scope = AddressScope::Universe;
+        message.attributes = vec![AddressAttribute::Local(ip), AddressAttribute::Address(ip)];
+        if ip.is_ipv6() {
+            header.flags = AddressHeaderFlags::Nodad;
+            message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        }
+        message.header = header;
+        let step = format!("address {ip}");
+        self.add(step, RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// What is sent to these addresses goes out by this link.
+    pub(crate) fn route(self, to: IpNet, index: u32) -> Self {
+        let scope = if to.addr().is_ipv4() { RouteScope::Link } else { RouteScope::Universe };
+        let attributes = vec![RouteAttribute::Oif(index)];
+        self.add_route(to, MAIN_TABLE, RouteType::Unicast, scope, attributes)
+    }
+
+    /// Everything else goes by this gateway, from this address.
+    pub(crate) fn default_route(self, gateway: IpAddr, from: IpAddr, index: u32) -> Self {
+        let attributes = vec![
+            RouteAttribute::Gateway(address(gateway)),
+            RouteAttribute::PrefSource(address(from)),
+            RouteAttribute::Oif(index),
+        ];
+        let to = everywhere(gateway);
+        self.add_route(to, MAIN_TABLE, RouteType::Unicast, RouteScope::Universe, attributes)
+    }
+
+    /// What is sent to these addresses is refused, where nothing narrower takes it.
+    pub(crate) fn unreachable(self, to: IpNet) -> Self {
+        self.add_route(to, MAIN_TABLE, RouteType::Unreachable, RouteScope::Universe, Vec::new())
+    }
+
+    /// What goes by this table is taken here, whatever its destination.
+    pub(crate) fn everything_is_local(self, table: u8, of: IpAddr) -> Self {
+        const LOOPBACK: u32 = 1;
+        let attributes = vec![RouteAttribute::Oif(LOOPBACK)];
+        self.add_route(everywhere(of), table, RouteType::Local, RouteScope::Host, attributes)
+    }
+
+    fn add_route(
+        self,
+        to: IpNet,
+        table: u8,
+        kind: RouteType,
+        scope: RouteScope,
+        mut attributes: Vec<RouteAttribute>,
+    ) -> Self {
+        let header = RouteHeader {
+            address_family: family(to.addr()),
+            destination_prefix_length: to.prefix_len(),
+            table,
+            protocol: RouteProtocol::Static,
+            kind,
+            scope,
+            ..RouteHeader::default()
+        };
+        if to.prefix_len() > 0 {
+            attributes.push(RouteAttribute::Destination(address(to.addr())));
+        }
+        let mut message = RouteMessage::default();
+        (message.header, message.attributes) = (header, attributes);
+        self.add(
+            format!("route to {to}"),
+            RouteNetlinkMessage::NewRoute(message),
+            NLM_F_CREATE | NLM_F_REPLACE,
+        )
+    }
+
+    /// Marked packets of a family go by this table.
+    pub(crate) fn mark_goes_by(self, mark: u32, table: u8, of: IpAddr) -> Self {
+        let mut header = RuleHeader::default();
+        (header.family, header.table, header.action) = (family(of), table, RuleAction::ToTable);
+        let mut message = RuleMessage::default();
+        message.header = header;
+        message.attributes = vec![RuleAttribute::FwMark(mark), RuleAttribute::Priority(u32::from(table))];
+        self.add(format!("rule for mark {mark}"), RouteNetlinkMessage::NewRule(message), NLM_F_CREATE)
+    }
+
+    /// Who has this address is known and not asked for.
+    pub(crate) fn neighbour(self, ip: IpAddr, mac: Mac, index: u32) -> Self {
+        let mut header = NeighbourHeader::default();
+        (header.family, header.ifindex, header.state) = (family(ip), index, NeighbourState::Permanent);
+        let of_ip = match ip {
+            IpAddr::V4(ip) => NeighbourAddress::Inet(ip),
+            IpAddr::V6(ip) => NeighbourAddress::Inet6(ip),
+        };
+        let mut message = NeighbourMessage::default();
+        message.header = header;
+        message.attributes =
+            vec![NeighbourAttribute::Destination(of_ip), NeighbourAttribute::LinkLayerAddress(mac.into())];
+        let step = format!("neighbour {ip}");
+        self.add(step, RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+}
+
+/// The number of a link of this namespace.
+pub(crate) fn index_of(socket: &Netlink, name: &str) -> Result<u32, FabricError> {
+    rustix::net::netdevice::name_to_index(socket, name)
+        .map_err(|error| FabricError::new(format!("link {name}"), error.into()))
+}
+
+/// A socket for these requests, in the network namespace of this thread.
+pub(crate) fn open() -> Result<Netlink, FabricError> {
+    Netlink::open(Family::Route).map_err(|error| FabricError::new("netlink socket", error))
+}
+
+/// An address with no other beside it.
+pub(crate) fn alone(ip: IpAddr) -> IpNet {
+    IpNet::from(ip)
+}
+
+fn everywhere(of: IpAddr) -> IpNet {
+    match of {
+        IpAddr::V4(_) => IpNet::new_assert(Ipv4Addr::UNSPECIFIED.into(), 0),
+        IpAddr::V6(_) => IpNet::new_assert(Ipv6Addr::UNSPECIFIED.into(), 0),
+    }
+}
+
+fn family(ip: IpAddr) -> AddressFamily {
+    if ip.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+fn host_bits(ip: IpAddr) -> u8 {
+    alone(ip).prefix_len()
+}
+
+fn address(ip: IpAddr) -> RouteAddress {
+    match ip {
+        IpAddr::V4(ip) => RouteAddress::Inet(ip),
+        IpAddr::V6(ip) => RouteAddress::Inet6(ip),
+    }
+}

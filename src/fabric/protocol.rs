@@ -1,0 +1,134 @@
+//! What the fabric's process and those who ask it say to each other: datagrams of JSON over a Unix socket, descriptors
+//! beside them.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::LeafSpec;
+
+/// No message is longer.
+const MESSAGE_BYTES: usize = 16 << 10;
+/// So many descriptors travel with one message; the kernel takes 253.
+pub(crate) const DESCRIPTORS: usize = 64;
+
+/// What a socket talks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SocketKind {
+    /// TCP over IPv4.
+    TcpV4,
+    /// TCP over IPv6.
+    TcpV6,
+    /// UDP over IPv4.
+    UdpV4,
+    /// UDP over IPv6.
+    UdpV6,
+    /// The kernel's links, addresses and routes.
+    Route,
+    /// The kernel's nftables.
+    Netfilter,
+}
+
+/// A socket to be opened inside.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SocketSpec {
+    /// The leaf that it is opened in, by its link; the fabric itself without one.
+    pub leaf: Option<String>,
+    /// What it talks.
+    pub kind: SocketKind,
+    /// It may have an address that is not its namespace's, and learns where what it gets was sent to.
+    pub transparent: bool,
+    /// The address that it gets.
+    pub bind: Option<SocketAddr>,
+    /// It waits for connections, so many of which the kernel keeps. Such a socket is made once: it is kept here too, so
+    /// that connections wait while nobody takes them, and whoever asks again gets the same.
+    pub listen: Option<u32>,
+}
+
+impl SocketSpec {
+    /// A socket of this kind in the fabric itself.
+    pub fn new(kind: SocketKind) -> Self {
+        Self { leaf: None, kind, transparent: false, bind: None, listen: None }
+    }
+
+    /// The same in a leaf.
+    #[must_use]
+    pub fn in_leaf(mut self, link: &str) -> Self {
+        self.leaf = Some(link.to_owned());
+        self
+    }
+}
+
+/// What the process is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// The namespaces' descriptors: the network's, then the user's, if there is one.
+    Namespaces,
+    /// Make a leaf that this process keeps, unless it has it already.
+    Leaf(LeafSpec),
+    /// Let go of a leaf and of the sockets kept in it.
+    RemoveLeaf(String),
+    /// Sockets, all alike.
+    Sockets { spec: SocketSpec, count: usize },
+    /// End.
+    Shutdown,
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// Done; what was asked for is beside it.
+    Done,
+    /// The step that failed, and the kernel's number for why.
+    Failed { step: String, code: i32 },
+}
+
+/// Sends a message with descriptors beside it.
+pub(crate) fn send(
+    socket: impl AsFd,
+    message: &impl Serialize,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let bytes = serde_json::to_vec(message)?;
+    if bytes.len() > MESSAGE_BYTES {
+        return Err(io::Error::other(format!("a message of more than {MESSAGE_BYTES} bytes is not sent")));
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other(format!("more than {DESCRIPTORS} descriptors are not sent")));
+    }
+    rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut beside, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives a message; none when the other side has hung up.
+pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut bytes = vec![0; MESSAGE_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let got = rustix::net::recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut bytes)],
+        &mut beside,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let mut descriptors = Vec::new();
+    for message in beside.drain() {
+        if let RecvAncillaryMessage::ScmRights(got) = message {
+            descriptors.extend(got);
+        }
+    }
+    if got.bytes == 0 {
+        return Ok(None);
+    }
+    Ok(Some((serde_json::from_slice(&bytes[..got.bytes])?, descriptors)))
+}

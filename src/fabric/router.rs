@@ -1,0 +1,44 @@
+//! The fabric as a router: its own addresses, what is refused, what is taken for the way out.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
+
+use ipnet::IpNet;
+
+use crate::netlink::Netlink;
+use crate::netlink::route::Requests;
+use crate::{FabricError, GATEWAY_V4};
+
+/// The kernel's own link of every namespace.
+const LOOPBACK: u32 = 1;
+/// Packets with this mark are taken by the fabric itself, whatever their destination: the way out of the cluster.
+pub(crate) const LOCAL_MARK: u32 = 1;
+/// The table that takes them.
+const LOCAL_TABLE: u8 = 100;
+
+/// What a fabric is told of the cluster.
+#[derive(Clone, Debug)]
+pub struct RouterConfig {
+    /// Addresses that the fabric itself has: what the control plane serves inside.
+    pub own: Vec<IpAddr>,
+    /// All addresses of pods, nodes and services: of those that nobody has, nothing leaves the cluster.
+    pub cluster: Vec<IpNet>,
+}
+
+/// Makes a fabric a router, over a route socket in it ([`crate::SocketKind::Route`]). Doing it again changes nothing.
+pub fn set_up(route: OwnedFd, config: &RouterConfig) -> Result<(), FabricError> {
+    let families: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let has_v6 = config.cluster.iter().any(|range| range.addr().is_ipv6());
+    let mut requests = Requests::default().up(LOOPBACK).address(LOOPBACK, GATEWAY_V4.into());
+    for ip in &config.own {
+        requests = requests.address(LOOPBACK, *ip);
+    }
+    for family in families.into_iter().filter(|family| family.is_ipv4() || has_v6) {
+        requests =
+            requests.mark_goes_by(LOCAL_MARK, LOCAL_TABLE, family).everything_is_local(LOCAL_TABLE, family);
+    }
+    for range in &config.cluster {
+        requests = requests.unreachable(*range);
+    }
+    requests.send(&Netlink::from_descriptor(route)).map_err(|error| error.within("router"))
+}

@@ -1,0 +1,117 @@
+//! Who dies, and what stays.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use fabric::{Fabric, SocketKind, SocketSpec};
+use rustix::io::FdFlags;
+
+use super::{Running, User, spawn, users};
+use crate::instance::wait_for;
+
+/// Starts a process for a fabric whose own has died, from descriptors that somebody else has.
+fn adopt(directory: &Path, user: User, network: &OwnedFd, of_user: Option<&OwnedFd>) -> std::process::Child {
+    for descriptor in [Some(network), of_user].into_iter().flatten() {
+        rustix::io::fcntl_setfd(descriptor, FdFlags::empty()).unwrap();
+    }
+    spawn(directory, user, |command| {
+        command.arg("--network").arg(network.as_raw_fd().to_string());
+        if let Some(of_user) = of_user {
+            command.arg("--user").arg(of_user.as_raw_fd().to_string());
+        }
+    })
+    .unwrap()
+}
+
+/// NET-5: connections go on while the fabric's process is killed, and another one takes over what there is.
+#[test]
+fn a_fabric_outlives_its_process_net_5() {
+    for user in users() {
+        let mut running = Running::with_leaves(user, 2).unwrap();
+        let held = running.fabric.namespaces().unwrap();
+        let listener = running.listen("l1", "0.0.0.0:80");
+        let mut open = running.connect("l2", "10.244.1.1:80").unwrap();
+        let (mut served, _) = listener.accept().unwrap();
+        let spare = running.fabric.sockets(&SocketSpec::new(SocketKind::TcpV4).in_leaf("l2"), 1).unwrap();
+
+        running.process.kill().unwrap();
+        running.process.wait().unwrap();
+        open.write_all(b"still here").unwrap();
+        let mut said = [0; 10];
+        served.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"still here");
+        for socket in spare {
+            super::connect(socket, "10.244.1.1:80".parse().unwrap()).unwrap();
+            listener.accept().unwrap();
+        }
+
+        running.process = adopt(running.directory.path(), user, &held.network, held.user.as_ref());
+        running.fabric = Fabric::connect(&running.socket_path()).unwrap();
+        running.route();
+        running.fabric.leaf(super::leaf(3)).unwrap();
+        running.connect("l3", "10.244.1.1:80").unwrap();
+        let (_, from) = listener.accept().unwrap();
+        assert_eq!(from.ip().to_string(), "10.244.1.3", "{user:?}: old leaves and new ones see each other");
+    }
+}
+
+/// NET-5: connections to a socket that waits for them wait while who served it is gone, and are served by the next.
+#[test]
+fn connections_wait_for_who_serves_next_net_5() {
+    let running = Running::with_leaves(users()[0], 2).unwrap();
+    drop(running.listen("l1", "0.0.0.0:443"));
+    let mut asking = running.connect("l2", "10.244.1.1:443").unwrap();
+    asking.write_all(b"anybody?").unwrap();
+    let (mut asked, _) = running.listen("l1", "0.0.0.0:443").accept().unwrap();
+    let mut said = [0; 8];
+    asked.read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"anybody?");
+}
+
+/// NET-5: nothing stays once nobody wants it: the process ends, its socket goes, and the kernel's namespaces with it.
+#[test]
+fn a_fabric_ends_when_it_is_asked_and_when_nobody_wants_it_net_5() {
+    for user in users() {
+        let mut running = Running::with_leaves(user, 1).unwrap();
+        running.fabric.shut_down().unwrap();
+        assert!(running.process.wait().unwrap().success());
+        assert_eq!(Fabric::connect(&running.socket_path()).unwrap_err().kind(), ErrorKind::NotFound);
+
+        let directory = tempfile::tempdir().unwrap();
+        if user == User::Ordinary {
+            std::os::unix::fs::chown(directory.path(), Some(super::ORDINARY), None).unwrap();
+        }
+        let set = |command: &mut std::process::Command| {
+            command.args(["--unclaimed", "0"]);
+        };
+        let mut alone = spawn(directory.path(), user, set).unwrap();
+        wait_for("the end of a fabric that nobody wants", || alone.try_wait().unwrap());
+
+        let mut lost = spawn(directory.path(), user, |_| {}).unwrap();
+        let _client = Fabric::connect(&directory.path().join("socket")).unwrap();
+        drop(directory);
+        wait_for("the end of a fabric whose directory is gone", || lost.try_wait().unwrap());
+    }
+}
+
+/// SEC-2: who sends nonsense is let go of, and the others are served.
+#[test]
+fn nonsense_is_no_reason_to_end_sec_2() {
+    let running = Running::with_leaves(users()[0], 1).unwrap();
+    let seqpacket = || {
+        let kind = rustix::net::SocketType::SEQPACKET;
+        let socket = rustix::net::socket(rustix::net::AddressFamily::UNIX, kind, None).unwrap();
+        let address = rustix::net::SocketAddrUnix::new(running.socket_path()).unwrap();
+        rustix::net::connect(&socket, &address).unwrap();
+        socket
+    };
+    for message in [&b"nonsense"[..], &[0xff; 60_000], b"{\"Leaf\": 7}"] {
+        let socket = seqpacket();
+        rustix::net::send(&socket, message, rustix::net::SendFlags::empty()).unwrap();
+        let mut answer = [0; 16];
+        let got = rustix::net::recv(&socket, &mut answer[..], rustix::net::RecvFlags::empty());
+        assert_eq!(got.map(|(length, _)| length), Ok(0), "it hangs up");
+    }
+    running.fabric.namespaces().unwrap();
+}

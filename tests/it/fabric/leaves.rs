@@ -1,0 +1,73 @@
+//! What two leaves see of each other.
+
+use std::io::{ErrorKind, Read, Write};
+
+use super::{Running, users};
+
+/// NET-5: own addresses, any port, every address of a leaf; who asks is seen; what nobody has is refused.
+#[test]
+fn leaves_have_addresses_and_ports_of_their_own_net_5() {
+    for user in users() {
+        let running = Running::with_leaves(user, 3).unwrap();
+        let mut families = vec![("0.0.0.0:80", "10.244.1.1:80", "10.244.1.2:80", "10.244.1.3")];
+        if fabric::has_ipv6() {
+            families.push(("[::]:80", "[fd00:10:244::1:1]:80", "[fd00:10:244::1:2]:80", "fd00:10:244::1:3"));
+        }
+        for (everywhere, first, second, asker) in families {
+            let listeners = [running.listen("l1", everywhere), running.listen("l2", everywhere)];
+            for (listener, address) in listeners.iter().zip([first, second]) {
+                let mut asking = running.connect("l3", address).unwrap();
+                let (mut asked, from) = listener.accept().unwrap();
+                assert_eq!(from.ip().to_string(), asker, "{user:?}");
+                asking.write_all(address.as_bytes()).unwrap();
+                drop(asking);
+                let mut said = String::new();
+                asked.read_to_string(&mut said).unwrap();
+                assert_eq!(said, address);
+            }
+        }
+        let refused = running.connect("l3", "10.244.1.1:81").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let nobody = running.connect("l3", "10.244.7.7:80").unwrap_err();
+        assert_eq!(nobody.kind(), ErrorKind::HostUnreachable);
+    }
+}
+
+/// NET-5: a leaf that is made anew takes the place of the one before it, whose end nobody has waited for.
+#[test]
+fn a_leaf_takes_the_place_of_one_before_it_net_5() {
+    for user in users() {
+        let running = Running::with_leaves(user, 2).unwrap();
+        for round in 0..20 {
+            running.fabric.remove_leaf("l1").unwrap();
+            running.fabric.leaf(super::leaf(1)).unwrap();
+            let listener = running.listen("l1", "10.244.1.1:80");
+            running.connect("l2", "10.244.1.1:80").unwrap();
+            listener.accept().unwrap();
+            assert_eq!(
+                running.fabric.leaf(super::leaf(1)).map_err(|error| error.to_string()),
+                Ok(()),
+                "{round}"
+            );
+        }
+    }
+}
+
+/// NET-5: what cannot be made says which step failed, and the process goes on.
+#[test]
+fn what_cannot_be_made_says_which_step_failed_net_5() {
+    let running = Running::with_leaves(users()[0], 1).unwrap();
+    let long = fabric::LeafSpec { link: "a-name-of-more-than-15-bytes".into(), ..super::leaf(2) };
+    let error = running.fabric.leaf(long).unwrap_err();
+    assert!(error.to_string().starts_with("leaf: veth pair eth0 and a-name-of"), "{error}");
+    let nowhere = fabric::SocketSpec::new(fabric::SocketKind::TcpV4).in_leaf("l9");
+    assert!(running.fabric.socket(&nowhere).unwrap_err().to_string().starts_with("leaf l9: "));
+    let taken = "10.244.1.1:80".parse().ok();
+    let socket = fabric::SocketSpec::new(fabric::SocketKind::TcpV4).in_leaf("l1");
+    let first = fabric::SocketSpec { bind: taken, listen: Some(1), ..socket.clone() };
+    let _first = running.fabric.socket(&first).unwrap();
+    let second = fabric::SocketSpec { listen: Some(2), ..first };
+    let error = running.fabric.socket(&second).unwrap_err();
+    assert_eq!(error.source.kind(), ErrorKind::AddrInUse, "{error}");
+    running.fabric.socket(&socket).unwrap();
+}
