@@ -18,11 +18,11 @@
 //! | [`store`] | revisioned state, watch history, durability | object, base |
 //! | [`programs`] | the programs of built-in images, inside this binary: web server, nslookup, pause | object, base |
 //! | [`fabric`] | the pods' network: namespaces, links, routes and nftables by netlink, and the process that is inside and hands sockets out; knows no Kubernetes | base |
-//! | [`host`] | the node host: the process that holds a node's containers, its protocol and journal; knows no Kubernetes API | programs, base |
+//! | [`host`] | the node host: the process that holds a node's containers, its protocol and journal; knows no Kubernetes API | programs, fabric, base |
 //! | [`api`] | the only door: admission, defaulting, validation, patching, deletion, subresources; `http` is a thin face over the same handle | store, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
 //! | [`controllers`], [`scheduler`], [`network`] | the actors; they never name each other | reconcile, api, object, base |
-//! | [`kubelet`] | the actor of a node; the host's only client | reconcile, api, host, object, base |
+//! | [`kubelet`] | the actor of a node; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything | all |
 //! | [`cli`] | flags, commands, exit codes | all |

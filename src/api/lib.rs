@@ -55,6 +55,7 @@ use ipnet::Ipv4Net;
 use parking_lot::{Mutex, RwLock};
 
 use base::clock::Clock;
+use base::dial::{Dialer, OwnNetwork};
 pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
 pub use error::{ApiError, Cause, PolicyDenial};
 use node_access::NodeAccess;
@@ -66,7 +67,7 @@ pub use store::{Change, ChangeKind, Expired, Snapshot, Visibility, Watcher};
 use store::{Store, StoreError};
 
 /// What the API needs to know of its cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ApiConfig {
     /// The timings.
     pub timings: Timings,
@@ -82,6 +83,8 @@ pub struct ApiConfig {
     pub token_signer: Option<Arc<identity::Signer>>,
     /// Vouches for requests that are passed on to servers that extend the API; none = one that ends with the process.
     pub front_proxy: Option<Arc<certificates::FrontProxy>>,
+    /// Opens the connections to pods and services: those of the proxy, to webhooks and to servers that extend the API.
+    pub dialer: Dialer,
 }
 
 impl Default for ApiConfig {
@@ -94,6 +97,7 @@ impl Default for ApiConfig {
             legacy_versions: false,
             token_signer: None,
             front_proxy: None,
+            dialer: Arc::new(OwnNetwork),
         }
     }
 }
@@ -138,6 +142,11 @@ struct Inner {
 }
 
 impl Api {
+    /// Opens connections to pods and services.
+    pub(crate) fn dialer(&self) -> Dialer {
+        self.inner.config.dialer.clone()
+    }
+
     /// The API of this state.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocator::new(config.service_range);

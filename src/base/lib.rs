@@ -4,6 +4,7 @@ pub mod any_certificate;
 pub mod backoff;
 pub mod clock;
 pub mod cron;
+pub mod dial;
 pub mod dial_error;
 pub mod nearest;
 pub mod quote;

@@ -1,53 +1,83 @@
-//! Which loopback addresses this cluster uses.
+//! Which addresses this cluster uses.
 //!
-//! Clusters on one machine share 127.0.0.0/8. Each takes a slot, held by a listening socket, and from it
-//! ranges nobody else uses: nodes 127.16+S.0.0/16, services 127.32+S.0.0/16, pods 127.64+4S.0.0/14. The slot
-//! is written down in the data directory, so that pods keep their addresses across restarts.
+//! Where pods share the machine's network, clusters on one machine share 127.0.0.0/8. Each takes a slot, held by a
+//! listening socket, and from it ranges nobody else uses: nodes 127.16+S.0.0/16, services 127.32+S.0.0/16, pods
+//! 127.64+4S.0.0/14. The slot is written down in the data directory, so that pods keep their addresses across restarts.
+//!
+//! Where pods have a network of their own, the ranges are those of the config file, the same in each cluster.
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 
-/// How many clusters one machine has room for.
+/// How many clusters one machine's loopback has room for.
 const SLOTS: u8 = 16;
 
 /// Bits that are the same in all addresses of one node's pods.
 const POD_PREFIX: u8 = 24;
 
-/// A slot, taken as long as this lives.
+/// Where everybody of a cluster is.
 #[derive(Debug)]
-pub(super) struct AddressPlan {
-    slot: u8,
-    _held: Option<TcpListener>,
+pub(super) enum AddressPlan {
+    /// On the machine's loopback, in this slot, taken as long as this lives.
+    Loopback { slot: u8, _held: Option<TcpListener> },
+    /// In a network of their own.
+    Fabric(Ranges),
+}
+
+/// The ranges of a network of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ranges {
+    /// Of all pods; each node has a /24 of it.
+    pub(super) pods: Ipv4Net,
+    /// Of services.
+    pub(super) services: Ipv4Net,
+    /// Of nodes. The last address but one is the control plane's.
+    pub(super) nodes: Ipv4Net,
 }
 
 impl AddressPlan {
-    /// Takes the preferred slot if it is free, else the first free one.
+    /// Takes the preferred slot of loopback if it is free, else the first free one.
     pub(super) fn take(preferred: Option<u8>) -> Self {
         let order = preferred.into_iter().chain(0..SLOTS).filter(|slot| *slot < SLOTS);
         for slot in order {
             let marker = SocketAddrV4::new(Ipv4Addr::new(127, 16 + slot, 255, 254), 6444);
             if let Ok(listener) = TcpListener::bind(marker) {
-                return Self { slot, _held: Some(listener) };
+                return Self::Loopback { slot, _held: Some(listener) };
             }
         }
         // More clusters than slots: pods of two of them may then ask for the same address and port.
         tracing::warn!("all {SLOTS} address ranges are taken by other clusters; sharing one");
-        Self { slot: preferred.unwrap_or(0) % SLOTS, _held: None }
+        Self::Loopback { slot: preferred.unwrap_or(0) % SLOTS, _held: None }
     }
 
     /// Addresses at which nobody listens: other clusters may have the same.
     pub(super) fn unheld() -> Self {
-        Self { slot: 0, _held: None }
+        Self::Loopback { slot: 0, _held: None }
     }
 
-    pub(super) fn slot(&self) -> u8 {
-        self.slot
+    /// The slot of loopback.
+    pub(super) fn slot(&self) -> Option<u8> {
+        match self {
+            Self::Loopback { slot, .. } => Some(*slot),
+            Self::Fabric(_) => None,
+        }
+    }
+
+    fn ranges(&self) -> Ranges {
+        match self {
+            Self::Loopback { slot, .. } => Ranges {
+                pods: Ipv4Net::new_assert(Ipv4Addr::new(127, 64 + 4 * slot, 0, 0), 14),
+                services: Ipv4Net::new_assert(Ipv4Addr::new(127, 32 + slot, 0, 0), 16),
+                nodes: Ipv4Net::new_assert(Ipv4Addr::new(127, 16 + slot, 0, 0), 16),
+            },
+            Self::Fabric(ranges) => *ranges,
+        }
     }
 
     /// Where services live.
     pub(super) fn services(&self) -> Ipv4Net {
-        Ipv4Net::new_assert(Ipv4Addr::new(127, 32 + self.slot, 0, 0), 16)
+        self.ranges().services
     }
 
     /// The address of a fixed service.
@@ -57,12 +87,29 @@ impl AddressPlan {
 
     /// The address of a node.
     pub(super) fn node(&self, index: usize) -> Ipv4Addr {
-        Ipv4Addr::new(127, 16 + self.slot, 0, 0).saturating_add(index as u32 + 1)
+        self.ranges().nodes.network().saturating_add(index as u32 + 1)
     }
 
     /// The pods of a node: a /24.
     pub(super) fn pods(&self, index: usize) -> Ipv4Net {
-        pods_of(Ipv4Addr::new(127, 64 + 4 * self.slot, 0, 0), index)
+        pods_of(self.ranges().pods.network(), index)
+    }
+
+    /// How many nodes with processes there are ranges of pods for.
+    pub(super) fn pod_ranges(&self) -> usize {
+        1 << POD_PREFIX.saturating_sub(self.ranges().pods.prefix_len()).min(10)
+    }
+
+    /// The index of a node with this range of pods; on loopback whatever slot it is of.
+    pub(super) fn index_of(&self, pods: Ipv4Net) -> Option<usize> {
+        let first = match self {
+            Self::Loopback { .. } if pods.addr().is_loopback() => {
+                Ipv4Net::new_assert(pods.addr(), 14).network()
+            }
+            Self::Fabric(ranges) if ranges.pods.contains(&pods) => ranges.pods.network(),
+            _ => return None,
+        };
+        index_from(first, pods)
     }
 
     /// The address of a hollow node: nothing listens there.
@@ -72,22 +119,23 @@ impl AddressPlan {
 
     /// The pods of a hollow node: a /24.
     pub(super) fn hollow_pods(index: usize) -> Ipv4Net {
-        pods_of(Ipv4Addr::new(10, 64, 0, 0), index)
+        pods_of(HOLLOW_PODS.network(), index)
+    }
+
+    /// The index of a hollow node with this range of pods.
+    pub(super) fn hollow_index_of(pods: Ipv4Net) -> Option<usize> {
+        if HOLLOW_PODS.contains(&pods) { index_from(HOLLOW_PODS.network(), pods) } else { None }
     }
 }
+
+/// Of all hollow pods.
+const HOLLOW_PODS: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 64, 0, 0), 10);
 
 fn pods_of(first: Ipv4Addr, index: usize) -> Ipv4Net {
     Ipv4Net::new_assert(first.saturating_add((index as u32) << 8), POD_PREFIX)
 }
 
-/// The index of a node with this range of pods, whatever the cluster's own part of it.
-pub(super) fn index_of(pods: Ipv4Net) -> Option<usize> {
-    let all = match pods.addr().octets()[0] {
-        127 => 14,
-        10 => 10,
-        _ => return None,
-    };
-    let first = Ipv4Net::new_assert(pods.addr(), all).network();
+fn index_from(first: Ipv4Addr, pods: Ipv4Net) -> Option<usize> {
     (pods.prefix_len() == POD_PREFIX).then(|| (pods.addr().saturating_sub(first) >> 8) as usize)
 }
 
@@ -103,5 +151,20 @@ mod tests {
         assert_ne!(a.pods(0), a.pods(1));
         assert_eq!(a.pods(1023).addr().octets()[0], 127);
         assert!(a.services().contains(&a.service(10)));
+        assert_eq!(a.index_of(b.pods(7)), Some(7), "whatever its slot");
+    }
+
+    #[test]
+    fn a_network_of_its_own_has_the_ranges_it_is_given_net_5() {
+        let net = |text: &str| text.parse::<Ipv4Net>().unwrap();
+        let ranges =
+            Ranges { pods: net("10.244.0.0/16"), services: net("10.96.0.0/16"), nodes: net("172.20.0.0/16") };
+        let plan = AddressPlan::Fabric(ranges);
+        assert_eq!((plan.node(0), plan.service(10)), ([172, 20, 0, 1].into(), [10, 96, 0, 10].into()));
+        assert_eq!((plan.pods(3), plan.pod_ranges()), (net("10.244.3.0/24"), 256));
+        for (pods, index) in [("10.244.3.0/24", Some(3)), ("10.245.0.0/24", None), ("10.244.0.0/25", None)] {
+            assert_eq!(plan.index_of(net(pods)), index, "{pods}");
+        }
+        assert_eq!(AddressPlan::hollow_index_of(AddressPlan::hollow_pods(16_383)), Some(16_383));
     }
 }

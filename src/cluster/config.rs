@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
 use super::audit::AuditConfig;
@@ -127,6 +128,8 @@ pub(crate) struct ConfigFile {
     pub(crate) cgroups: bool,
     /// How many processes a pod may have, where control groups are to be had.
     pub(crate) pod_pids_limit: Option<u64>,
+    /// The network that pods are in.
+    pub(crate) network: NetworkConfig,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
     /// 8000 higher.
     pub(crate) unprivileged_port_start: Option<u16>,
@@ -159,7 +162,48 @@ impl Default for ConfigFile {
             namespaces: true,
             cgroups: true,
             pod_pids_limit: None,
+            network: NetworkConfig::default(),
             unprivileged_port_start: None,
+        }
+    }
+}
+
+/// The network that pods are in (NET-5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(crate) struct NetworkConfig {
+    /// Whose it is.
+    pub mode: NetworkMode,
+    /// Addresses of pods in a network of their own; each node has a /24 of it.
+    pub pods: Ipv4Net,
+    /// The same of services.
+    pub services: Ipv4Net,
+    /// The same of nodes.
+    pub nodes: Ipv4Net,
+    /// The largest packet in a network of their own, in bytes.
+    pub mtu: u32,
+}
+
+/// Whose network pods are in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum NetworkMode {
+    /// The machine's: each pod has an address of 127.0.0.0/8.
+    #[default]
+    Loopback,
+    /// Each pod its own, joined by a fabric.
+    Fabric,
+}
+
+impl Default for NetworkConfig {
+    fn default() -> Self {
+        let net = |a, b, length| Ipv4Net::new_assert([a, b, 0, 0].into(), length);
+        Self {
+            mode: NetworkMode::default(),
+            pods: net(10, 244, 14),
+            services: net(10, 96, 16),
+            nodes: net(172, 20, 16),
+            mtu: 1500,
         }
     }
 }

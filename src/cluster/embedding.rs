@@ -1,6 +1,7 @@
 //! What a program decides that has a cluster inside, and that neither flag nor file can say.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -58,4 +59,15 @@ pub(crate) enum HostProgram {
     At(PathBuf),
     /// There is none: nodes are hollow.
     Absent,
+}
+
+impl HostProgram {
+    /// Where it is.
+    pub(super) fn path(&self) -> io::Result<PathBuf> {
+        match self {
+            Self::This => std::env::current_exe(),
+            Self::At(path) => Ok(path.clone()),
+            Self::Absent => Err(io::Error::other("this cluster was started without a program for processes")),
+        }
+    }
 }

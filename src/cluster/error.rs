@@ -36,6 +36,12 @@ pub(crate) enum StartError {
     /// The key of service account tokens cannot be used.
     #[error("{0}; remove the file sa.key of the data directory to have a new one made")]
     TokenKey(String),
+    /// The pods' own network cannot be made.
+    #[error(
+        "the pods' network cannot be made here: {0}; say \"network: {{mode: loopback}}\" in the config file to share the \
+         machine's"
+    )]
+    Network(String),
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
@@ -64,4 +70,10 @@ pub(crate) enum StartError {
         /// Why.
         reason: String,
     },
+}
+
+impl From<fabric::FabricError> for StartError {
+    fn from(error: fabric::FabricError) -> Self {
+        Self::Network(error.to_string())
+    }
 }

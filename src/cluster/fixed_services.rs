@@ -51,7 +51,7 @@ pub(super) fn dns_key() -> Key {
 }
 
 /// `kube-dns.kube-system`. A service of that name that selects pods is the user's, and stays as it is.
-pub(super) fn dns(api: &Api, served: SocketAddr) -> Result<(), ApiError> {
+pub(super) fn dns(api: &Api, address: IpAddr, served: SocketAddr) -> Result<(), ApiError> {
     if is_users(api) {
         tracing::warn!("kube-system/kube-dns selects pods of its own and is left alone: see --disable dns");
         return Ok(());
@@ -63,7 +63,7 @@ pub(super) fn dns(api: &Api, served: SocketAddr) -> Result<(), ApiError> {
             ("kubernetes.io/cluster-service", "true"),
             ("kubernetes.io/name", "CoreDNS"),
         ],
-        address: served.ip(),
+        address,
         ports: &[("dns", "UDP", 53), ("dns-tcp", "TCP", 53)],
         served,
     };

@@ -9,6 +9,7 @@ mod config;
 mod data_dir;
 mod embedding;
 mod error;
+mod fabric;
 mod fixed_services;
 mod housekeeping;
 mod images;

@@ -1,15 +1,19 @@
 //! Starts the service proxy and the cluster's DNS, without what is disabled.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
+use super::fabric::ClusterFabric;
 use super::fixed_services::{self, DNS_OFFSET};
 use api::{Api, ApiError};
 use base::task::Tasks;
-use network::dns::{self, DnsConfig, Resolvers};
+use fabric::FabricError;
+use network::dns::{self, DnsConfig, Resolvers, Sockets};
 use network::proxy::{self, ProxyConfig};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
@@ -19,12 +23,16 @@ const OPEN_FILES: u64 = 65_536;
 
 /// The cluster's domain.
 pub(super) const DOMAIN: &str = "cluster.local";
+/// Where DNS is asked.
+const DNS_PORT: u16 = 53;
 /// The machine's own resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// What the nodes' pods need to know of the network.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub(super) struct PodNetwork {
+    /// Where pods have networks of their own.
+    pub(super) fabric: Option<Arc<ClusterFabric>>,
     /// Which ports programs may not bind here.
     pub(super) low_ports: LowPorts,
     /// Where the cluster's DNS answers; none when it is disabled.
@@ -38,28 +46,45 @@ pub(super) fn start(
     tasks: &Tasks,
     config: &ClusterConfig,
     addresses: &AddressPlan,
+    fabric: Option<&Arc<ClusterFabric>>,
 ) -> Result<PodNetwork, ApiError> {
-    let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0));
-    if !config.is_disabled("proxy") {
+    let low_ports = match fabric {
+        Some(_) => LowPorts::default(),
+        None => super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0)),
+    };
+    if fabric.is_none() && !config.is_disabled("proxy") {
         let connections = allow_open_files() / 4;
         let proxy = ProxyConfig { services: addresses.services(), low_ports, connections };
         proxy::start(api, caches, tasks, proxy);
     }
     if config.is_disabled("dns") {
         fixed_services::no_dns(api)?;
-        return Ok(PodNetwork { low_ports, dns: None });
+        return Ok(PodNetwork { fabric: fabric.cloned(), low_ports, dns: None });
     }
     let ip = IpAddr::V4(addresses.service(DNS_OFFSET));
-    let address = SocketAddr::new(ip, low_ports.served(53));
-    fixed_services::dns(api, address)?;
+    let served = match fabric {
+        Some(fabric) => SocketAddr::new(fabric.address().into(), DNS_PORT),
+        None => SocketAddr::new(ip, low_ports.served(DNS_PORT)),
+    };
+    fixed_services::dns(api, ip, served)?;
+    let inside = fabric.cloned();
+    let open = move || match &inside {
+        Some(fabric) => {
+            let opened = || Ok((fabric.datagrams(DNS_PORT)?, fabric.listen(DNS_PORT)?));
+            let (udp, tcp) = opened().map_err(|error: FabricError| io::Error::other(error))?;
+            Ok(Sockets { udp, tcp })
+        }
+        None => dns::bind(served),
+    };
     let dns = DnsConfig {
-        address,
+        address: served,
+        open: Arc::new(open),
         domain: DOMAIN.into(),
         resolvers: Resolvers::File(RESOLV_CONF.into()),
         service: fixed_services::dns_key(),
     };
     dns::start(api, caches, tasks, dns);
-    Ok(PodNetwork { low_ports, dns: Some(ip) })
+    Ok(PodNetwork { fabric: fabric.cloned(), low_ports, dns: Some(ip) })
 }
 
 /// Raises the limit of open files as far as it may be, for many connections, and returns it.

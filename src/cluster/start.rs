@@ -12,26 +12,33 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::addresses::AddressPlan;
-use super::config::ClusterConfig;
+use super::addresses::{AddressPlan, Ranges};
+use super::config::{ClusterConfig, NetworkMode};
 use super::data_dir::{DataDir, write_private};
 use super::embedding::{Door, Embedding};
 use super::error::StartError;
+use super::fabric::{ClusterFabric, FabricConfig};
 use super::fixed_services::API_OFFSET;
 use super::{bootstrap, client, housekeeping, kubeconfig};
+use ::fabric::Namespaces;
 use api::audit::AuditLog;
 use api::certificates::{FrontProxy, TlsError};
 use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
 use api::identity::Signer;
 use api::{Api, ApiConfig};
 use base::clock::Clock;
+use base::dial::{Dialer, OwnNetwork};
 use base::task::Tasks;
+use kubelet::runtime::ProcessRuntime;
 use object::node::is_ready;
 use object::pod::{Phase, phase};
 use object::{Kind, Shared};
 use reconcile::Caches;
 use store::{Loss, Store, StoreError};
 
+/// How long the pods' network outlives its cluster once no node's host is there either: what it keeps by then are
+/// connections that wait for the next control plane.
+const UNWANTED: Duration = Duration::from_secs(10);
 /// The API's port unless another is asked for.
 const DEFAULT_PORT: u16 = 6443;
 
@@ -55,6 +62,7 @@ pub(crate) struct Cluster {
     kubeconfig: PathBuf,
     kubelets: super::nodes::Nodes,
     audit: Option<AuditLog>,
+    fabric: Option<Arc<ClusterFabric>>,
     _running: super::actors::Actors,
     // Held until the very end.
     _addresses: Arc<AddressPlan>,
@@ -84,7 +92,8 @@ impl Cluster {
                 source,
             })?
             .unwrap_or_else(default_address);
-        let addresses = Arc::new(addresses(&data_dir, &config)?);
+        let (addresses, fabric) = place(&data_dir, &config, &embedding).await?;
+        let addresses = Arc::new(addresses);
 
         let store = open_store(&data_dir, &config).await?;
         let clock = embedding.clock.clone().unwrap_or_else(Clock::machine);
@@ -98,10 +107,13 @@ impl Cluster {
             limits: config.file.limits.clone(),
             disabled_admission: config.disabled.clone(),
             legacy_versions: config.legacy_versions || config.file.legacy_versions,
+            dialer: fabric.as_ref().map_or_else(|| Arc::new(OwnNetwork) as Dialer, ClusterFabric::dialer),
         };
         let api = Api::new(store.clone(), clock, api_config);
         let reachable = SocketAddr::new(reachable(address.ip()), address.port());
-        bootstrap::bootstrap(&api, reachable, addresses.service(API_OFFSET))?;
+        // Where pods reach it.
+        let inside = fabric.as_ref().map(|fabric| SocketAddr::new(fabric.address().into(), DEFAULT_PORT));
+        bootstrap::bootstrap(&api, inside.unwrap_or(reachable), addresses.service(API_OFFSET))?;
 
         let (base, actors) = (Tasks::new(), Tasks::new());
         let begun = Begun { api: &api, tasks: vec![actors.clone(), base.clone()] };
@@ -124,11 +136,14 @@ impl Cluster {
         }
         let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         if let Some(listener) = listener {
-            let tls = authority.server_config(&[
-                address.ip(),
-                Ipv4Addr::LOCALHOST.into(),
-                addresses.service(API_OFFSET).into(),
-            ])?;
+            let mut names =
+                vec![address.ip(), Ipv4Addr::LOCALHOST.into(), addresses.service(API_OFFSET).into()];
+            names.extend(inside.map(|inside| inside.ip()));
+            let tls = authority.server_config(&names)?;
+            if let Some(fabric) = &fabric {
+                let listener = fabric.listen(DEFAULT_PORT)?;
+                serve_tls(server.clone(), listener, tls.clone(), &base);
+            }
             serve_tls(server.clone(), listener, tls, &base);
 
             let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
@@ -142,7 +157,7 @@ impl Cluster {
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority, data_dir.path())?;
-        let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
+        let network = super::network::start(&api, &caches, &actors, &config, &addresses, fabric.as_ref())?;
         let kubelets = super::nodes::Nodes::start(
             (&api, &caches, &actors),
             (&config, &embedding),
@@ -150,6 +165,9 @@ impl Cluster {
             &data_dir,
         )
         .await?;
+        if let Some(fabric) = &fabric {
+            fabric.keep(&actors);
+        }
         begun.stays();
         Ok(Self {
             api,
@@ -161,6 +179,7 @@ impl Cluster {
             kubeconfig: kubeconfig_path,
             kubelets,
             audit,
+            fabric,
             _running: running,
             _addresses: addresses,
             _data_dir: data_dir,
@@ -252,6 +271,9 @@ impl Cluster {
         if let Some(audit) = &self.audit {
             audit.flush().await;
         }
+        if let Some(fabric) = self.fabric {
+            let _ = tokio::task::spawn_blocking(move || fabric.stop()).await;
+        }
         let store = self.store.clone();
         // Joins the disk thread: not on a runtime thread.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;
@@ -282,15 +304,55 @@ impl Drop for Begun<'_> {
 }
 
 /// Where everything of this cluster is: a place of its own, if anybody is going to listen there.
-fn addresses(data_dir: &DataDir, config: &ClusterConfig) -> Result<AddressPlan, StartError> {
+async fn place(
+    data_dir: &DataDir,
+    config: &ClusterConfig,
+    embedding: &Embedding,
+) -> Result<(AddressPlan, Option<Arc<ClusterFabric>>), StartError> {
+    let network = &config.file.network;
+    if network.mode == NetworkMode::Fabric && config.has_processes() {
+        let ranges = Ranges { pods: network.pods, services: network.services, nodes: network.nodes };
+        let fabric = FabricConfig {
+            program: embedding.host_program.path().map_err(|error| StartError::Network(error.to_string()))?,
+            directory: data_dir.directory("fabric")?,
+            ranges,
+            mtu: network.mtu,
+            unclaimed: UNWANTED,
+        };
+        let before = of_hosts(data_dir, config, &fabric.program).await?;
+        let started =
+            tokio::task::spawn_blocking(move || ClusterFabric::start(fabric, before.as_ref())).await;
+        let fabric = started.map_err(|error| StartError::Network(error.to_string()))??;
+        return Ok((AddressPlan::Fabric(ranges), Some(Arc::new(fabric))));
+    }
     let listens = ["proxy", "dns"].iter().any(|part| !config.is_disabled(part));
     if !listens && !config.has_processes() {
-        return Ok(AddressPlan::unheld());
+        return Ok((AddressPlan::unheld(), None));
     }
     let before = data_dir.read("slot").and_then(|slot| slot.trim().parse().ok());
     let addresses = AddressPlan::take(before);
-    data_dir.write("slot", &addresses.slot().to_string())?;
-    Ok(addresses)
+    if let Some(slot) = addresses.slot() {
+        data_dir.write("slot", &slot.to_string())?;
+    }
+    Ok((addresses, None))
+}
+
+/// The namespaces of the network that nodes' hosts are in which outlived the control plane before this one.
+async fn of_hosts(
+    data_dir: &DataDir,
+    config: &ClusterConfig,
+    program: &Path,
+) -> Result<Option<Namespaces>, StartError> {
+    let nodes = std::fs::read_dir(data_dir.directory("nodes")?).into_iter().flatten().flatten();
+    for node in nodes {
+        let host = super::nodes::process_config(config, program.to_path_buf(), node.path());
+        if let Ok(descriptors) = ProcessRuntime::fabric_namespaces(host).await {
+            let mut descriptors = descriptors.into_iter();
+            let network = descriptors.next();
+            return Ok(network.map(|network| Namespaces { network, user: descriptors.next() }));
+        }
+    }
+    Ok(None)
 }
 
 fn running_pods(api: &Api) -> usize {

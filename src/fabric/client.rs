@@ -1,14 +1,15 @@
 //! The fabric as others see it: whoever is outside asks here for what must be opened inside.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-use crate::protocol::{Answer, DESCRIPTORS, Request, SocketSpec, receive, send};
+use crate::descriptors::AT_ONCE;
+use crate::protocol::{Answer, Request, SocketSpec, receive, send};
 use base::socket_path::reachable;
 
 use crate::{FabricError, LeafSpec, Namespaces, Trunk};
@@ -53,6 +54,17 @@ impl Fabric {
         self.ask(&Request::Leaf(leaf)).map(drop)
     }
 
+    /// The namespace of a leaf that the process keeps.
+    pub fn leaf_namespace(&self, link: &str) -> Result<OwnedFd, FabricError> {
+        let namespace = self.ask(&Request::LeafNamespace(link.to_owned()))?.pop();
+        namespace.ok_or_else(|| FabricError::new(format!("leaf {link}"), none_came()))
+    }
+
+    /// Gives the process a leaf that is there, of a process before it.
+    pub fn adopt_leaf(&self, leaf: LeafSpec, namespace: &OwnedFd) -> Result<(), FabricError> {
+        self.ask_with(&Request::AdoptLeaf(leaf), &[namespace.as_fd()]).map(drop)
+    }
+
     /// Lets go of a leaf.
     pub fn remove_leaf(&self, link: &str) -> Result<(), FabricError> {
         self.ask(&Request::RemoveLeaf(link.to_owned())).map(drop)
@@ -66,7 +78,7 @@ impl Fabric {
 
     /// Sockets, all alike; 64 at most.
     pub fn sockets(&self, spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
-        self.ask(&Request::Sockets { spec: spec.clone(), count: count.min(DESCRIPTORS) })
+        self.ask(&Request::Sockets { spec: spec.clone(), count: count.min(AT_ONCE) })
     }
 
     /// Ends the process. What others hold of the namespaces stays.
@@ -75,9 +87,13 @@ impl Fabric {
     }
 
     fn ask(&self, request: &Request) -> Result<Vec<OwnedFd>, FabricError> {
+        self.ask_with(request, &[])
+    }
+
+    fn ask_with(&self, request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Vec<OwnedFd>, FabricError> {
         // A panic between request and answer is not possible; a half connection would only refuse.
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = send(&*connection, request, &[]).and_then(|()| receive::<Answer>(&*connection));
+        let asked = send(&*connection, request, beside).and_then(|()| receive::<Answer>(&*connection));
         let answered = asked.map_err(FabricError::at("ask the fabric"))?;
         match answered {
             Some((Answer::Done, descriptors)) => Ok(descriptors),

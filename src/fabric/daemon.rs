@@ -20,9 +20,10 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
+use crate::descriptors::AT_ONCE;
 use crate::namespaces::{enter_network, own_network, own_user, unshare_network};
-use crate::netlink::Family;
-use crate::protocol::{Answer, DESCRIPTORS, Request, SocketKind, SocketSpec, receive, send};
+use crate::protocol::{Answer, Request, SocketSpec, receive, send};
+use crate::sockets::{open_here, open_in};
 use crate::{FabricError, LeafSpec, Namespaces, Trunk, enter_user_namespace, sysctl};
 
 /// How often it looks whether anybody can still want it.
@@ -175,7 +176,7 @@ impl Inside {
     }
 
     /// Does what is asked, and gives what goes beside the answer.
-    fn answer(&mut self, request: Request) -> Result<Vec<OwnedFd>, FabricError> {
+    fn answer(&mut self, request: Request, beside: Vec<OwnedFd>) -> Result<Vec<OwnedFd>, FabricError> {
         let copied = |descriptor: &OwnedFd| descriptor.try_clone().map_err(FabricError::at("descriptor"));
         match request {
             Request::Namespaces => {
@@ -188,6 +189,16 @@ impl Inside {
                     self.forget_sockets(&leaf.link);
                     self.leaves.insert(leaf.link.clone(), (leaf, namespace));
                 }
+                Ok(Vec::new())
+            }
+            Request::LeafNamespace(link) => match self.leaves.get(&link) {
+                Some((_, namespace)) => Ok(vec![copied(namespace)?]),
+                None => Err(no_leaf(&link)),
+            },
+            Request::AdoptLeaf(leaf) => {
+                let namespace = beside.into_iter().next();
+                let namespace = namespace.ok_or_else(|| no_leaf(&leaf.link))?;
+                self.leaves.insert(leaf.link.clone(), (leaf, namespace));
                 Ok(Vec::new())
             }
             Request::RemoveLeaf(link) => {
@@ -209,7 +220,7 @@ impl Inside {
                 self.kept.insert(spec, socket);
                 Ok(vec![copy])
             }
-            Request::Sockets { spec, count } => self.open(&spec, count.min(DESCRIPTORS)),
+            Request::Sockets { spec, count } => self.open(&spec, count.min(AT_ONCE)),
             Request::Shutdown => Ok(Vec::new()),
         }
     }
@@ -218,23 +229,16 @@ impl Inside {
         self.kept.retain(|spec, _| spec.leaf.as_deref() != Some(link));
     }
 
-    /// Opens sockets where they are wanted, and comes back.
+    /// Opens sockets where they are wanted.
     fn open(&self, spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
-        let Some(link) = &spec.leaf else {
-            return (0..count).map(|_| open(spec)).collect();
-        };
-        let leaf = self.leaves.get(link);
-        let (_, leaf) =
-            leaf.ok_or_else(|| FabricError::new(format!("leaf {link}"), io::ErrorKind::NotFound.into()))?;
-        enter_network(leaf.as_fd())?;
-        let opened = (0..count).map(|_| open(spec)).collect();
-        if let Err(error) = enter_network(self.namespaces.network.as_fd()) {
-            // Whatever it opened from now on would be somewhere else.
-            eprintln!("fabric: cannot come back: {error}");
-            std::process::abort();
-        }
-        opened
+        let Some(link) = &spec.leaf else { return open_here(spec, count) };
+        let (_, leaf) = self.leaves.get(link).ok_or_else(|| no_leaf(link))?;
+        open_in(leaf.as_fd(), self.namespaces.network.as_fd(), spec, count)
     }
+}
+
+fn no_leaf(link: &str) -> FabricError {
+    FabricError::new(format!("leaf {link}"), io::Error::from_raw_os_error(libc::ENOENT))
 }
 
 /// A new fabric's namespaces, entered, with what only who is inside can set.
@@ -262,71 +266,6 @@ fn new_namespaces() -> Result<Namespaces, FabricError> {
     sysctl::set_if_there("ipv6/conf/all/forwarding", "1")?;
     sysctl::set_if_there("ipv6/conf/default/accept_dad", "0")?;
     Ok(Namespaces { user, network: own_network()? })
-}
-
-/// Opens a socket in the namespace that this thread is in.
-fn open(spec: &SocketSpec) -> Result<OwnedFd, FabricError> {
-    let name = spec.bind.map_or_else(|| "socket".to_owned(), |address| format!("socket at {address}"));
-    opened(spec).map_err(|error| FabricError::new(name, error))
-}
-
-fn opened(spec: &SocketSpec) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let netlink = |family: Family| (AddressFamily::NETLINK, SocketType::RAW, family.protocol());
-    let (family, kind, protocol) = match spec.kind {
-        SocketKind::TcpV4 => (AddressFamily::INET, SocketType::STREAM, None),
-        SocketKind::TcpV6 => (AddressFamily::INET6, SocketType::STREAM, None),
-        SocketKind::UdpV4 => (AddressFamily::INET, SocketType::DGRAM, None),
-        SocketKind::UdpV6 => (AddressFamily::INET6, SocketType::DGRAM, None),
-        SocketKind::Route => netlink(Family::Route),
-        SocketKind::Netfilter => netlink(Family::Netfilter),
-    };
-    let socket = rustix::net::socket_with(family, kind, flags, protocol)?;
-    if spec.bind.is_some() || spec.listen.is_some() {
-        // What ended a moment ago must not keep the address.
-        sockopt::set_socket_reuseaddr(&socket, true)?;
-    }
-    if family == AddressFamily::INET6 {
-        sockopt::set_ipv6_v6only(&socket, true)?;
-    }
-    if spec.transparent {
-        transparent(&socket, family)?;
-    }
-    if let Some(address) = spec.bind {
-        rustix::net::bind(&socket, &address)?;
-    }
-    if let Some(backlog) = spec.listen {
-        rustix::net::listen(&socket, i32::try_from(backlog).unwrap_or(i32::MAX))?;
-    }
-    Ok(socket)
-}
-
-/// Lets a socket have addresses that are not its namespace's, and tells it where datagrams were sent to.
-#[expect(unsafe_code, reason = "these options have no safe wrapper")]
-fn transparent(socket: &OwnedFd, family: AddressFamily) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let options = if family == AddressFamily::INET6 {
-        [(libc::SOL_IPV6, libc::IPV6_TRANSPARENT), (libc::SOL_IPV6, libc::IPV6_RECVORIGDSTADDR)]
-    } else {
-        [(libc::SOL_IP, libc::IP_TRANSPARENT), (libc::SOL_IP, libc::IP_RECVORIGDSTADDR)]
-    };
-    for (level, option) in options {
-        let on: libc::c_int = 1;
-        // SAFETY: a number of the given size that lives for the call.
-        let set = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                level,
-                option,
-                (&raw const on).cast(),
-                size_of::<libc::c_int>() as libc::socklen_t,
-            )
-        };
-        if set != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
 }
 
 /// The process at work.
@@ -392,14 +331,14 @@ impl Daemon {
     }
 
     fn serve_one(&mut self, client: usize) -> io::Result<Next> {
-        let request = match receive::<Request>(&self.clients[client]) {
-            Ok(Some((request, _))) => request,
+        let (request, beside) = match receive::<Request>(&self.clients[client]) {
+            Ok(Some(got)) => got,
             Ok(None) => return Ok(Next::Goes),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Next::Stays),
             Err(error) => return Err(error),
         };
         let ends = request == Request::Shutdown;
-        let (answer, beside) = match self.inside.answer(request) {
+        let (answer, beside) = match self.inside.answer(request, beside) {
             Ok(beside) => (Answer::Done, beside),
             Err(FabricError { step, source }) => {
                 let code = source.raw_os_error().unwrap_or(libc::EIO);

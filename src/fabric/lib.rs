@@ -15,19 +15,22 @@
 
 mod client;
 mod daemon;
+pub mod descriptors;
 mod error;
 mod leaf;
 mod namespaces;
 mod netlink;
 mod protocol;
 mod router;
+mod sockets;
 mod sysctl;
 
 pub use client::Fabric;
 pub use daemon::fabric_main;
 pub use error::FabricError;
 pub use leaf::{GATEWAY_V4, GATEWAY_V6, LeafSpec, Trunk};
-pub use namespaces::{Namespaces, enter_user_namespace};
+pub use namespaces::{Namespaces, enter_network, enter_user_namespace};
 pub use protocol::{SocketKind, SocketSpec};
 pub use router::{RouterConfig, set_up};
+pub use sockets::{open_here, open_in};
 pub use sysctl::has_ipv6;

@@ -46,7 +46,7 @@ pub(crate) fn unshare_network() -> Result<(), FabricError> {
 }
 
 /// Moves this thread into a network namespace.
-pub(crate) fn enter_network(network: BorrowedFd<'_>) -> Result<(), FabricError> {
+pub fn enter_network(network: BorrowedFd<'_>) -> Result<(), FabricError> {
     rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))
         .map_err(FabricError::at("enter a network namespace"))
 }

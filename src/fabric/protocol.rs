@@ -1,24 +1,17 @@
 //! What the fabric's process and those who ask it say to each other: datagrams of JSON over a Unix socket, descriptors
 //! beside them.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags,
-};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::LeafSpec;
+use crate::{LeafSpec, descriptors};
 
 /// No message is longer.
 const MESSAGE_BYTES: usize = 16 << 10;
-/// So many descriptors travel with one message; the kernel takes 253.
-pub(crate) const DESCRIPTORS: usize = 64;
 
 /// What a socket talks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -74,6 +67,10 @@ pub(crate) enum Request {
     Namespaces,
     /// Make a leaf that this process keeps, unless it has it already.
     Leaf(LeafSpec),
+    /// The namespace of such a leaf.
+    LeafNamespace(String),
+    /// Keep a leaf that is there: its namespace comes beside.
+    AdoptLeaf(LeafSpec),
     /// Let go of a leaf and of the sockets kept in it.
     RemoveLeaf(String),
     /// Sockets, all alike.
@@ -92,43 +89,20 @@ pub(crate) enum Answer {
 }
 
 /// Sends a message with descriptors beside it.
-pub(crate) fn send(
-    socket: impl AsFd,
-    message: &impl Serialize,
-    descriptors: &[BorrowedFd<'_>],
-) -> io::Result<()> {
+pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, beside: &[BorrowedFd<'_>]) -> io::Result<()> {
     let bytes = serde_json::to_vec(message)?;
     if bytes.len() > MESSAGE_BYTES {
         return Err(io::Error::other(format!("a message of more than {MESSAGE_BYTES} bytes is not sent")));
     }
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(io::Error::other(format!("more than {DESCRIPTORS} descriptors are not sent")));
-    }
-    rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut beside, SendFlags::NOSIGNAL)?;
-    Ok(())
+    descriptors::send(socket, &bytes, beside)
 }
 
 /// Receives a message; none when the other side has hung up.
 pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut bytes = vec![0; MESSAGE_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let got = rustix::net::recvmsg(
-        socket,
-        &mut [IoSliceMut::new(&mut bytes)],
-        &mut beside,
-        RecvFlags::CMSG_CLOEXEC,
-    )?;
-    let mut descriptors = Vec::new();
-    for message in beside.drain() {
-        if let RecvAncillaryMessage::ScmRights(got) = message {
-            descriptors.extend(got);
-        }
-    }
-    if got.bytes == 0 {
+    let (length, beside) = descriptors::receive(socket, &mut bytes)?;
+    if length == 0 {
         return Ok(None);
     }
-    Ok(Some((serde_json::from_slice(&bytes[..got.bytes])?, descriptors)))
+    Ok(Some((serde_json::from_slice(&bytes[..length])?, beside)))
 }

@@ -1,5 +1,6 @@
 //! The fabric as a router: its own addresses, what is refused, what is taken for the way out.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 
@@ -27,6 +28,7 @@ pub struct RouterConfig {
 
 /// Makes a fabric a router, over a route socket in it ([`crate::SocketKind::Route`]). Doing it again changes nothing.
 pub fn set_up(route: OwnedFd, config: &RouterConfig) -> Result<(), FabricError> {
+    let socket = Netlink::from_descriptor(route);
     let families: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let has_v6 = config.cluster.iter().any(|range| range.addr().is_ipv6());
     let mut requests = Requests::default().up(LOOPBACK).address(LOOPBACK, GATEWAY_V4.into());
@@ -34,11 +36,15 @@ pub fn set_up(route: OwnedFd, config: &RouterConfig) -> Result<(), FabricError> 
         requests = requests.address(LOOPBACK, *ip);
     }
     for family in families.into_iter().filter(|family| family.is_ipv4() || has_v6) {
-        requests =
-            requests.mark_goes_by(LOCAL_MARK, LOCAL_TABLE, family).everything_is_local(LOCAL_TABLE, family);
+        match Requests::default().mark_goes_by(LOCAL_MARK, LOCAL_TABLE, family).send(&socket) {
+            Err(error) if error.source.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(error.within("router"));
+            }
+            _ => requests = requests.everything_is_local(LOCAL_TABLE, family),
+        }
     }
     for range in &config.cluster {
         requests = requests.unreachable(*range);
     }
-    requests.send(&Netlink::from_descriptor(route)).map_err(|error| error.within("router"))
+    requests.send(&socket).map_err(|error| error.within("router"))
 }

@@ -18,10 +18,12 @@ use super::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, Program, ResourceLimits, RuntimeError,
     SandboxRecord, SandboxSpec, Usage,
 };
+use fabric::SocketKind;
+
 use base::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
 
 /// Both sides must have the same.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Longer requests are refused before they are sent. The largest there is starts a container: what a program can be
 /// started with (2 MiB), six bytes for each where all are control characters, and what the rest of a manifest can say.
@@ -53,6 +55,10 @@ pub enum Purpose {
     Exec { id: ContainerId, command: Vec<String>, streams: Streams },
     /// The streams of a container itself.
     Attach { id: ContainerId, streams: Streams },
+    /// Sockets of the node's network, or of a pod's: descriptors, beside one byte after the answer.
+    Sockets { pod: Option<PodUid>, kind: SocketKind, count: usize },
+    /// The namespaces of the fabric that the node is in, in the same way: the network's, then the user's if there is one.
+    Namespaces,
 }
 
 /// `SessionStreams` as it travels.

@@ -33,8 +33,11 @@ pub struct SandboxSpec {
     pub name: String,
     /// The host name its processes see.
     pub hostname: String,
-    /// The pod's address: a loopback address nobody else has.
+    /// The pod's address, which nobody else has; of a pod in the node's network, the node's.
     pub ip: IpAddr,
+    /// Its address of the other family.
+    #[serde(default)]
+    pub second_ip: Option<IpAddr>,
     /// Containers see each other's processes (`shareProcessNamespace`).
     pub share_process_namespace: bool,
     /// Which of the machine's namespaces it uses instead of its own.
@@ -56,7 +59,7 @@ pub struct HostShares {
     pub pid: bool,
     /// It uses the machine's shared memory and semaphores.
     pub ipc: bool,
-    /// It has the machine's host name. The network is shared anyway.
+    /// It has the machine's host name, and the network of its node.
     pub network: bool,
 }
 

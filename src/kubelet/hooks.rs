@@ -40,10 +40,18 @@ pub(super) async fn run(
             return Ok(());
         }
         if let Some(get) = &hook.http_get {
-            return check::http_get(target.endpoint, container, get, "kube-lifecycle/1.37").await.map(|_| ());
+            return check::http_get(
+                &*target.runtime.dialer(),
+                target.endpoint,
+                container,
+                get,
+                "kube-lifecycle/1.37",
+            )
+            .await
+            .map(|_| ());
         }
         if let Some(socket) = &hook.tcp_socket {
-            return check::tcp_connect(target.endpoint, container, socket).await;
+            return check::tcp_connect(&*target.runtime.dialer(), target.endpoint, container, socket).await;
         }
         Ok(())
     };

@@ -13,6 +13,7 @@ use super::GroupVersion;
 use super::discovered::Discovered;
 use crate::Api;
 use crate::webhook_client::{Peer, ServiceTarget, Trust, config, connect, peer};
+use base::dial::Dialer;
 
 /// The port of a service that names none.
 const DEFAULT_PORT: i32 = 443;
@@ -66,7 +67,7 @@ impl Remote {
         let tls = self.tls.get_or_init(made).clone()?;
         let name = format!("{}.{}.svc", self.service.name, self.service.namespace);
         let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
-        Ok(Dialler { name, tls })
+        Ok(Dialler { from: api.dialer(), name, tls })
     }
 
     /// What it said that it serves.
@@ -95,6 +96,7 @@ impl Remote {
 /// Opens connections to a server.
 #[derive(Clone)]
 pub(crate) struct Dialler {
+    from: Dialer,
     name: ServerName<'static>,
     tls: TlsConnector,
 }
@@ -102,6 +104,6 @@ pub(crate) struct Dialler {
 impl Dialler {
     /// A connection to this peer.
     pub(crate) async fn dial(self, peer: Peer) -> Result<TlsStream<TcpStream>, String> {
-        connect(&peer, self.name, &self.tls).await.map_err(|error| error.to_string())
+        connect(&*self.from, &peer, self.name, &self.tls).await.map_err(|error| error.to_string())
     }
 }

@@ -16,6 +16,7 @@ use tokio_rustls::TlsConnector;
 
 use super::connector::{Connector, Peer};
 use super::tls::{self, Trust};
+use base::dial::{Dialer, OwnNetwork};
 use base::quote::{printable, quote};
 
 /// Of what a webhook says went wrong, so much is passed on.
@@ -38,14 +39,17 @@ pub(super) const TOO_LATE: &str = "context deadline exceeded";
 pub(super) struct WebhookClient {
     http: Client<Connector, Full<Bytes>>,
     uri: Uri,
-    peer: Arc<Mutex<Peer>>,
+    /// Who answers, and whence a connection to it comes.
+    peer: Arc<Mutex<(Peer, Dialer)>>,
 }
 
 impl WebhookClient {
     /// A client that asks `uri` of who can show a certificate of these authorities (none: of the system's).
     pub(super) fn new(uri: Uri, bundle: &[u8]) -> Result<Self, String> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_string();
-        let peer = Arc::new(Mutex::new(Peer { host: host.clone(), port: uri.port_u16().unwrap_or(443) }));
+        let peer = Peer { host: host.clone(), port: uri.port_u16().unwrap_or(443) };
+        let peer: (Peer, Dialer) = (peer, Arc::new(OwnNetwork));
+        let peer = Arc::new(Mutex::new(peer));
         let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
         let tls =
             TlsConnector::from(Arc::new(tls::config(Trust::Bundle(bundle), None, &[b"h2", b"http/1.1"])?));
@@ -62,9 +66,9 @@ impl WebhookClient {
         Ok(Self { http, uri, peer })
     }
 
-    /// The next connection goes there.
-    pub(super) fn connect_to(&self, peer: Peer) {
-        *self.peer.lock() = peer;
+    /// The next connection goes there, dialled so.
+    pub(super) fn connect_to(&self, peer: Peer, dialer: Dialer) {
+        *self.peer.lock() = (peer, dialer);
     }
 
     /// Sends a review and gives the answer. Beyond the time, or when the answer is longer than `most` bytes, it is given up.

@@ -17,6 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::tls::tls_error;
+use base::dial::{Dial, Dialer, dial};
 use base::dial_error::dial_error;
 
 /// TCP and TLS may take so long together, also where a webhook may take longer: Go's default of a dial.
@@ -41,12 +42,13 @@ impl std::fmt::Display for Peer {
 
 /// A connection to this peer, whose certificate is for `name`.
 pub(crate) async fn connect(
+    dialer: &dyn Dial,
     peer: &Peer,
     name: ServerName<'static>,
     tls: &TlsConnector,
 ) -> Result<TlsStream<TcpStream>, io::Error> {
     let connected = async {
-        let dialled = TcpStream::connect((peer.host.as_str(), peer.port)).await;
+        let dialled = dial(dialer, &peer.host, peer.port).await;
         let stream = dialled.map_err(|error| {
             io::Error::new(error.kind(), format!("dial tcp {peer}: {}", dial_error(&error)))
         })?;
@@ -61,7 +63,7 @@ pub(crate) async fn connect(
 /// Opens connections to a webhook.
 #[derive(Clone)]
 pub(super) struct Connector {
-    pub(super) peer: Arc<Mutex<Peer>>,
+    pub(super) peer: Arc<Mutex<(Peer, Dialer)>>,
     /// Who its certificate is for.
     pub(super) name: ServerName<'static>,
     pub(super) tls: TlsConnector,
@@ -79,8 +81,8 @@ impl tower::Service<Uri> for Connector {
     fn call(&mut self, _: Uri) -> Self::Future {
         let Self { peer, name, tls } = self.clone();
         Box::pin(async move {
-            let peer = peer.lock().clone();
-            let stream = connect(&peer, name, &tls).await?;
+            let (peer, dialer) = peer.lock().clone();
+            let stream = connect(&*dialer, &peer, name, &tls).await?;
             let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             Ok(TlsConnection { stream: TokioIo::new(stream), is_http2 })
         })

@@ -75,7 +75,7 @@ impl Target {
     ) -> Result<impl Future<Output = Result<Bytes, String>> + Send + 'static + use<>, String> {
         let client = self.client.clone();
         if let Some(service) = &self.service {
-            client.connect_to(peer(api, service)?);
+            client.connect_to(peer(api, service)?, api.dialer());
         }
         Ok(client.post(review, timeout, most))
     }

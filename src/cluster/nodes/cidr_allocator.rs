@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::desired::Origin;
-use crate::cluster::addresses::index_of;
+use crate::cluster::addresses::AddressPlan;
 
-/// How many ranges there are for nodes with processes, and for hollow ones.
-const PROCESS_RANGES: usize = 1024;
+/// How many ranges there are for hollow nodes.
 const HOLLOW_RANGES: usize = 16_384;
 
 /// The indices that are taken, with the node that has them.
@@ -25,9 +24,11 @@ impl CidrAllocator {
         hollow: bool,
         origin: Origin,
         pod_cidr: Option<&str>,
+        plan: &AddressPlan,
     ) -> Option<usize> {
         let (taken, ranges) =
-            if hollow { (&mut self.hollow, HOLLOW_RANGES) } else { (&mut self.process, PROCESS_RANGES) };
+            if hollow { (&mut self.hollow, HOLLOW_RANGES) } else { (&mut self.process, plan.pod_ranges()) };
+        let index_of = |pods| if hollow { AddressPlan::hollow_index_of(pods) } else { plan.index_of(pods) };
         let free = |index: &usize| *index < ranges && !taken.contains_key(index);
         let index = match origin {
             Origin::Count(index) => Some(index).filter(free),
@@ -53,18 +54,25 @@ mod tests {
 
     #[test]
     fn a_node_keeps_its_range_and_shares_it_with_nobody_node_6_net_1() {
-        let mut cidrs = CidrAllocator::default();
-        assert_eq!(cidrs.allocate("node-2", false, Origin::Count(1), None), Some(1));
-        assert_eq!(cidrs.allocate("gpu", false, Origin::File, None), Some(1023));
-        assert_eq!(cidrs.allocate("x", false, Origin::Object, Some("127.67.253.0/24")), Some(1021));
+        let (mut cidrs, plan) = (CidrAllocator::default(), &AddressPlan::unheld());
+        assert_eq!(cidrs.allocate("node-2", false, Origin::Count(1), None, plan), Some(1));
+        assert_eq!(cidrs.allocate("gpu", false, Origin::File, None, plan), Some(1023));
+        assert_eq!(cidrs.allocate("x", false, Origin::Object, Some("127.67.253.0/24"), plan), Some(1021));
         // The same range in the slot of another start.
-        assert_eq!(cidrs.allocate("y", false, Origin::Object, Some("127.71.252.0/24")), Some(1020));
-        assert_eq!(cidrs.allocate("z", false, Origin::Object, Some("127.67.255.0/24")), Some(1022), "taken");
-        assert_eq!(cidrs.allocate("h", true, Origin::File, Some("10.127.0.0/24")), Some(16_128));
-        assert_eq!(cidrs.allocate("foreign", true, Origin::Object, Some("192.168.7.0/24")), Some(16_383));
-        assert_eq!(cidrs.allocate("again", false, Origin::Count(1), None), None, "never two");
+        assert_eq!(cidrs.allocate("y", false, Origin::Object, Some("127.71.252.0/24"), plan), Some(1020));
+        assert_eq!(
+            cidrs.allocate("z", false, Origin::Object, Some("127.67.255.0/24"), plan),
+            Some(1022),
+            "taken"
+        );
+        assert_eq!(cidrs.allocate("h", true, Origin::File, Some("10.127.0.0/24"), plan), Some(16_128));
+        assert_eq!(
+            cidrs.allocate("foreign", true, Origin::Object, Some("192.168.7.0/24"), plan),
+            Some(16_383)
+        );
+        assert_eq!(cidrs.allocate("again", false, Origin::Count(1), None, plan), None, "never two");
         cidrs.release("node-2");
-        assert_eq!(cidrs.allocate("node-2", false, Origin::Count(1), None), Some(1));
-        assert_eq!(cidrs.allocate("node-9000", false, Origin::Count(9000), None), None);
+        assert_eq!(cidrs.allocate("node-2", false, Origin::Count(1), None, plan), Some(1));
+        assert_eq!(cidrs.allocate("node-9000", false, Origin::Count(9000), None, plan), None);
     }
 }

@@ -11,7 +11,7 @@ use super::desired::{ASKED, CAPACITY, DesiredNode, Origin};
 use super::settings::ZoneDefaults;
 use crate::cluster::addresses::AddressPlan;
 use crate::cluster::config::ClusterConfig;
-use crate::cluster::embedding::{Embedding, HostProgram, PodDirector};
+use crate::cluster::embedding::{Embedding, PodDirector};
 use crate::cluster::network::{self, PodNetwork};
 use crate::cluster::node_settings::{REGION, ZONE};
 use crate::cluster::static_pods;
@@ -79,6 +79,23 @@ pub(super) enum Host {
     Hollow(Arc<HollowRuntime>),
 }
 
+/// How the host of a node with this directory is run, in the machine's network.
+pub(crate) fn process_config(config: &ClusterConfig, program: PathBuf, state_dir: PathBuf) -> ProcessConfig {
+    let timings = &config.file.timings;
+    ProcessConfig {
+        program,
+        state_dir,
+        life: if config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
+        namespaces: config.file.namespaces,
+        network: None,
+        cgroups: config.file.cgroups,
+        pod_pids_limit: config.file.pod_pids_limit,
+        unclaimed: timings.unclaimed_host.0,
+        request_timeout: timings.runtime_request_timeout.0,
+        status_timeout: timings.runtime_status_timeout.0,
+    }
+}
+
 /// The zone and region that a node of this index has unless somebody says otherwise.
 pub(super) fn zone_defaults(index: usize) -> ZoneDefaults {
     [(ZONE, ZONES[index % ZONES.len()]), (REGION, REGION_NAME)]
@@ -90,9 +107,12 @@ impl NodeContext {
     }
 
     /// Starts the host process of a node, or finds the one that runs.
-    pub(super) async fn process(&self, name: &str) -> Result<ProcessRuntime, RuntimeError> {
+    pub(super) async fn process(&self, name: &str, index: usize) -> Result<ProcessRuntime, RuntimeError> {
         self.api.hold_node(name);
-        ProcessRuntime::start(self.process_config(name)?, self.catalogue.clone()).await
+        let fabric = self.network.fabric.as_ref();
+        let network = fabric.map(|fabric| fabric.node(index, self.addresses.node(index)));
+        let config = ProcessConfig { network, ..self.process_config(name)? };
+        ProcessRuntime::start(config, self.catalogue.clone()).await
     }
 
     /// Ends the host process of a node, if one runs, with all it holds; an error means that something may still run.
@@ -101,34 +121,14 @@ impl NodeContext {
     }
 
     fn process_config(&self, name: &str) -> Result<ProcessConfig, RuntimeError> {
-        Ok(ProcessConfig {
-            program: self.host_program()?,
-            state_dir: self.directory(name),
-            life: if self.config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
-            namespaces: self.config.file.namespaces,
-            cgroups: self.config.file.cgroups,
-            pod_pids_limit: self.config.file.pod_pids_limit,
-            unclaimed: self.api.timings().unclaimed_host.0,
-            request_timeout: self.api.timings().runtime_request_timeout.0,
-            status_timeout: self.api.timings().runtime_status_timeout.0,
-        })
-    }
-
-    fn host_program(&self) -> Result<PathBuf, RuntimeError> {
-        match &self.embedding.host_program {
-            HostProgram::This => {
-                std::env::current_exe().map_err(|error| RuntimeError::Host(error.to_string()))
-            }
-            HostProgram::At(path) => Ok(path.clone()),
-            HostProgram::Absent => {
-                Err(RuntimeError::Host("this cluster was started without a program for processes".into()))
-            }
-        }
+        let program = self.embedding.host_program.path();
+        let program = program.map_err(|error| RuntimeError::Host(error.to_string()))?;
+        Ok(process_config(&self.config, program, self.directory(name)))
     }
 
     pub(super) async fn host(&self, desired: &DesiredNode, index: usize) -> Result<Host, RuntimeError> {
         if !desired.hollow {
-            return Ok(Host::Process(Arc::new(self.process(&desired.name).await?)));
+            return Ok(Host::Process(Arc::new(self.process(&desired.name, index).await?)));
         }
         let clock = self.api.clock().clone();
         let runtime = self.config.file.hollow.runtime(index as u64);

@@ -16,6 +16,7 @@ use super::deprovision::deprovision;
 use super::desired::{self, Cause, DesiredNode, Member, Origin, Seen, Stage, Step};
 use super::file;
 use super::settings;
+use crate::cluster::addresses::AddressPlan;
 use crate::cluster::node_settings::NodeSettings;
 use base::backoff::BackoffPolicy;
 use object::{Key, Kind};
@@ -67,8 +68,13 @@ pub(super) enum Now {
 
 impl State {
     /// Allocates addresses for a node and holds it as being started.
-    pub(super) fn reserve(&mut self, desired: &DesiredNode, pod_cidr: Option<&str>) -> Option<usize> {
-        let index = self.cidrs.allocate(&desired.name, desired.hollow, desired.origin, pod_cidr)?;
+    pub(super) fn reserve(
+        &mut self,
+        desired: &DesiredNode,
+        pod_cidr: Option<&str>,
+        plan: &AddressPlan,
+    ) -> Option<usize> {
+        let index = self.cidrs.allocate(&desired.name, desired.hollow, desired.origin, pod_cidr, plan)?;
         let slot = Slot { now: Now::Starting, index, hollow: desired.hollow, origin: desired.origin };
         self.slots.insert(desired.name.clone(), slot);
         Some(index)
@@ -148,7 +154,7 @@ impl Follower {
             match step {
                 Step::Start(desired) => {
                     let cidr = cidrs.get(&desired.name).and_then(Option::as_deref);
-                    if let Some(index) = state.reserve(&desired, cidr) {
+                    if let Some(index) = state.reserve(&desired, cidr, &self.context.addresses) {
                         self.begin(desired, index);
                     } else {
                         self.record_failure(&desired.name, "all address ranges are taken by other nodes");

@@ -30,6 +30,7 @@ use super::error::StartError;
 use super::network::PodNetwork;
 use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
+pub(super) use context::process_config;
 use context::{NodeContext, Running};
 use desired::{ASKED, DesiredNode, Origin};
 pub(crate) use file::parse_config;
@@ -177,7 +178,8 @@ impl Follower {
                 objects.iter().filter_map(|node| desired::asked(node)).filter(|w| !known.contains(&w.name)),
             );
             let reserve = |desired: DesiredNode| {
-                let index = state.reserve(&desired, cidr(&desired.name).as_deref())?;
+                let index =
+                    state.reserve(&desired, cidr(&desired.name).as_deref(), &self.context.addresses)?;
                 Some((desired, index))
             };
             all.into_iter().filter_map(reserve).collect()

@@ -174,14 +174,18 @@ impl Requests {
         )
     }
 
-    /// Marked packets of a family go by this table.
+    /// Marked packets of a family go by this table; refused where they do already.
     pub(crate) fn mark_goes_by(self, mark: u32, table: u8, of: IpAddr) -> Self {
         let mut header = RuleHeader::default();
         (header.family, header.table, header.action) = (family(of), table, RuleAction::ToTable);
         let mut message = RuleMessage::default();
         message.header = header;
         message.attributes = vec![RuleAttribute::FwMark(mark), RuleAttribute::Priority(u32::from(table))];
-        self.add(format!("rule for mark {mark}"), RouteNetlinkMessage::NewRule(message), NLM_F_CREATE)
+        self.add(
+            format!("rule for mark {mark}"),
+            RouteNetlinkMessage::NewRule(message),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
     }
 
     /// Who has this address is known and not asked for.

@@ -1,8 +1,11 @@
 //! The command line of a node's host.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use fabric::LeafSpec;
 
 /// The command line of a host.
 pub(super) struct Arguments {
@@ -14,12 +17,24 @@ pub(super) struct Arguments {
     pub(super) pod_pids_limit: Option<u64>,
     /// How long it lives without a control plane.
     pub(super) unclaimed: Duration,
+    /// Where its pods have networks of their own.
+    pub(super) fabric: Option<FabricArguments>,
+}
+
+/// The node's place in a fabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FabricArguments {
+    /// The socket of the fabric's process.
+    pub(super) socket: PathBuf,
+    /// The node's own leaf.
+    pub(super) leaf: LeafSpec,
 }
 
 pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, String> {
     let mut arguments = arguments.into_iter();
     let (mut state, mut socket, mut pod_pids_limit) = (None, None, None);
     let mut unclaimed = Duration::MAX;
+    let (mut fabric, mut link, mut addresses, mut mtu) = (None, None, Vec::<IpAddr>::new(), None);
     let (mut lifeline, mut no_namespaces, mut no_cgroups) = (false, false, false);
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
@@ -37,12 +52,29 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
                 let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
                 unclaimed = duration.ok_or("--unclaimed needs a number of seconds")?;
             }
+            Some("--fabric") => fabric = arguments.next().map(PathBuf::from),
+            Some("--link") => link = arguments.next().and_then(|text| text.into_string().ok()),
+            Some("--address") => {
+                let address = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+                addresses.push(address.ok_or("--address needs an address")?);
+            }
+            Some("--mtu") => {
+                let number = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+                mtu = Some(number.ok_or("--mtu needs a number of bytes")?);
+            }
             _ => return Err(format!("unknown argument {}", argument.display())),
         }
     }
+    let fabric = match (fabric, link, mtu) {
+        (None, ..) => None,
+        (Some(socket), Some(link), Some(mtu)) if !addresses.is_empty() => {
+            Some(FabricArguments { socket, leaf: LeafSpec { link, addresses, mtu } })
+        }
+        _ => return Err("--fabric goes with --link, --address and --mtu".to_owned()),
+    };
     let state = state.ok_or("--state DIR is missing")?;
     let socket = socket.ok_or("--socket PATH is missing")?;
-    Ok(Arguments { state, socket, lifeline, no_namespaces, no_cgroups, pod_pids_limit, unclaimed })
+    Ok(Arguments { state, socket, lifeline, no_namespaces, no_cgroups, pod_pids_limit, unclaimed, fabric })
 }
 
 #[cfg(test)]
@@ -59,7 +91,16 @@ mod tests {
             parse("--state /s --socket /x --unclaimed 1.5").ok().unwrap().unclaimed,
             Duration::from_millis(1500)
         );
+        let line =
+            "--state /s --socket /x --fabric /f --link n1 --address 10.0.0.1 --address fd00::1 --mtu 1500";
+        let fabric = parse(line).ok().unwrap().fabric.unwrap();
+        assert_eq!((fabric.leaf.addresses.len(), fabric.leaf.mtu), (2, 1500));
         for (line, expect) in [
+            (
+                "--state /s --socket /x --fabric /f --link n1",
+                "--fabric goes with --link, --address and --mtu",
+            ),
+            ("--state /s --socket /x --address here", "--address needs an address"),
             ("--state /s --socket /x --unclaimed soon", "--unclaimed needs a number of seconds"),
             ("--state /s", "--socket PATH is missing"),
             ("--socket /s", "--state DIR is missing"),

@@ -22,10 +22,12 @@ pub(super) struct Isolation {
 }
 
 impl Isolation {
-    /// Tries in a child, then enters a user namespace if that is what makes it work.
-    pub(super) fn choose(no_namespaces: bool, cgroups: &Cgroups) -> Self {
+    /// Tries in a child, then enters a user namespace if that is what makes it work; `inside` = this process is in one
+    /// already, with all rights there.
+    pub(super) fn choose(no_namespaces: bool, inside: bool, cgroups: &Cgroups) -> Self {
         let root = rustix::process::geteuid().is_root();
-        let namespaces = !no_namespaces && works(root) && (root || enter_own_namespaces().is_ok());
+        let user = if root || inside { User::Has } else { User::Needs };
+        let namespaces = !no_namespaces && works(user) && (root || enter_own_namespaces(user).is_ok());
         let kinds = if namespaces { "pid,mount,uts,ipc" } else { "none" };
         let how = match (namespaces, root) {
             (true, true) => "namespaces",
@@ -42,11 +44,20 @@ impl Isolation {
     }
 }
 
+/// What this process has for making namespaces.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum User {
+    /// It may: as root, or in a user namespace that it is in already.
+    Has,
+    /// It needs a user namespace of its own.
+    Needs,
+}
+
 /// Does in a child what every container's start will do.
-fn works(root: bool) -> bool {
+fn works(user: User) -> bool {
     match os::fork() {
         Ok(os::Forked::Child) => {
-            let entered = root || enter_user_namespace().is_ok();
+            let entered = user == User::Has || fabric::enter_user_namespace().is_ok();
             let flags =
                 UnshareFlags::NEWPID | UnshareFlags::NEWNS | UnshareFlags::NEWUTS | UnshareFlags::NEWIPC;
             if !entered || os::unshare(flags).is_err() {
@@ -76,8 +87,10 @@ fn succeeded(pid: rustix::process::Pid) -> bool {
 }
 
 /// A user namespace, and others owned by it: only such can be left and entered again.
-fn enter_own_namespaces() -> std::io::Result<()> {
-    enter_user_namespace()?;
+fn enter_own_namespaces(user: User) -> std::io::Result<()> {
+    if user == User::Needs {
+        fabric::enter_user_namespace()?;
+    }
     os::unshare(UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)
 }
 
@@ -97,13 +110,4 @@ pub(super) fn private_memory(place: &Path) -> io::Result<()> {
         eprintln!("{}: {error}: on disk instead", place.display());
     }
     Ok(())
-}
-
-/// A user namespace in which we are who we are, but may make the other namespaces.
-fn enter_user_namespace() -> std::io::Result<()> {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    os::unshare(UnshareFlags::NEWUSER)?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
 }

@@ -24,6 +24,7 @@ mod launch;
 mod listeners;
 mod log_writer;
 mod memory_volumes;
+mod network;
 mod orphan;
 mod os;
 mod pause;
@@ -58,6 +59,7 @@ use crate::{ContainerId, PodUid, RuntimeError};
 use cgroup::Cgroups;
 use container::Container;
 use isolation::Isolation;
+use network::Network;
 use pod::Pod;
 use reaper::Reaper;
 pub use start::node_host_main;
@@ -73,6 +75,8 @@ struct Host {
     /// What containers write over the machine's files goes into layers of theirs.
     overlays: bool,
     isolation: Isolation,
+    /// Where pods have networks of their own.
+    network: Option<Network>,
     /// This binary, for programs inside it; also after the file was replaced.
     own_program: OwnedFd,
     /// What pid 1 of a PID namespace runs; none where it is a copy of this process.

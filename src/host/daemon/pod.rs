@@ -28,7 +28,7 @@ pub(super) struct Pod {
     /// Where its files for containers lie: in memory where there are namespaces, else beside its volumes.
     pub(super) private: PathBuf,
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
-    /// Host name and IPC namespaces; none without namespaces, or when the sandbox is a dead one.
+    /// Host name, IPC and network namespaces; none without namespaces, or when the sandbox is a dead one.
     pub(super) namespaces: RefCell<Vec<(OwnedFd, LinkNameSpaceType)>>,
     /// The init of a pod whose containers share processes.
     pub(super) init: RefCell<Option<Init>>,
@@ -43,7 +43,12 @@ impl Pod {
             memory_volumes::mount_shared_memory(&private)?;
             memory_volumes::mount_all(&private, &spec.memory_volumes)?;
         }
-        let namespaces = if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
+        let mut namespaces =
+            if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
+        if let Some(network) = &host.network {
+            let leaf = network.leaf_of(&spec).map_err(io::Error::other)?;
+            namespaces.extend(leaf.map(|leaf| (leaf, LinkNameSpaceType::Network)));
+        }
         let init = if host.isolation.namespaces && spec.share_process_namespace && !spec.host.pid {
             Some(host.make_init()?)
         } else {

@@ -3,6 +3,7 @@
 use crate::process_tree;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use tokio::io::{AsyncWriteExt, BufReader};
@@ -43,16 +44,15 @@ impl Host {
         }
     }
 
-    async fn greet(self: Rc<Self>, stream: UnixStream) -> std::io::Result<()> {
+    async fn greet(self: Rc<Self>, mut stream: UnixStream) -> std::io::Result<()> {
         let peer = stream.peer_cred()?.uid();
         if peer != 0 && peer != rustix::process::getuid().as_raw() {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }
-        let (mut reader, mut writer) = stream.into_split();
-        let Some(greeting) = read_json::<_, Greeting>(&mut reader, REQUEST_LIMIT).await? else {
+        let Some(greeting) = read_json::<_, Greeting>(&mut stream, REQUEST_LIMIT).await? else {
             return Ok(());
         };
-        let mut welcome = Welcome {
+        let welcome = Welcome {
             version: VERSION,
             pid: std::process::id(),
             isolation: self.isolation.facts.clone(),
@@ -60,36 +60,39 @@ impl Host {
             refused: None,
         };
         if greeting.version != VERSION {
-            return write_json(&mut writer, &welcome, ANSWER_LIMIT).await;
+            return write_json(&mut stream, &welcome, ANSWER_LIMIT).await;
         }
         match greeting.purpose {
             Purpose::Control => {
+                let (reader, mut writer) = stream.into_split();
                 write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
                 self.control(reader, writer).await
             }
             Purpose::Exec { id, command, streams } => match self.exec(&id, &command, streams).await {
                 Ok(exec) => {
+                    let (reader, mut writer) = stream.into_split();
                     write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
                     Self::serve_exec(exec, reader, writer).await;
                     Ok(())
                 }
-                Err(error) => {
-                    welcome.refused = Some(error);
-                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await
-                }
+                Err(error) => refuse(stream, welcome, error).await,
             },
             Purpose::Attach { id, streams } => {
                 // One that has ended is answered for as well: the kubelet says for how long it may be asked for.
                 let started = self.container(&id).ok().filter(|container| !container.starting.get());
-                if let Some(container) = started {
-                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
-                    Self::serve_attach(container, streams, reader, writer).await;
-                    Ok(())
-                } else {
-                    welcome.refused = Some(RuntimeError::NotFound(format!("running container {}", id.0)));
-                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await
-                }
+                let Some(container) = started else {
+                    let error = RuntimeError::NotFound(format!("running container {}", id.0));
+                    return refuse(stream, welcome, error).await;
+                };
+                let (reader, mut writer) = stream.into_split();
+                write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
+                Self::serve_attach(container, streams, reader, writer).await;
+                Ok(())
             }
+            Purpose::Sockets { pod, kind, count } => {
+                give(stream, welcome, self.sockets(pod.as_ref(), kind, count)).await
+            }
+            Purpose::Namespaces => give(stream, welcome, self.namespaces()).await,
         }
     }
 
@@ -253,6 +256,28 @@ impl Host {
             pod.stop(self).await;
         }
     }
+}
+
+/// Says why there is no session.
+async fn refuse(mut stream: UnixStream, mut welcome: Welcome, error: RuntimeError) -> std::io::Result<()> {
+    welcome.refused = Some(error);
+    write_json(&mut stream, &welcome, ANSWER_LIMIT).await
+}
+
+/// Gives descriptors beside one byte, or says why there are none.
+async fn give(
+    mut stream: UnixStream,
+    welcome: Welcome,
+    descriptors: Result<Vec<OwnedFd>, RuntimeError>,
+) -> std::io::Result<()> {
+    let descriptors = match descriptors {
+        Ok(descriptors) => descriptors,
+        Err(error) => return refuse(stream, welcome, error).await,
+    };
+    write_json(&mut stream, &welcome, ANSWER_LIMIT).await?;
+    let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+    let send = || fabric::descriptors::send(stream.as_fd(), &[0], &descriptors);
+    stream.async_io(tokio::io::Interest::WRITABLE, send).await
 }
 
 /// A frame as it is sent; in place of an answer that is too long, that it is.

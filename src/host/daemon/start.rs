@@ -21,6 +21,7 @@ use tokio::sync::{Notify, watch};
 use super::arguments::{Arguments, parse};
 use super::cgroup::Cgroups;
 use super::isolation::{self, Isolation};
+use super::network::Network;
 use super::pod::Pod;
 use super::reaper::{self, Reaper};
 use super::rootfs::{overlays_work, remove_directory};
@@ -34,7 +35,8 @@ use base::socket_path::reachable;
 const TO_DIE: Duration = Duration::from_secs(30);
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
-/// [--no-cgroups] [--pod-pids-limit NUMBER] [--unclaimed SECONDS]`.
+/// [--no-cgroups] [--pod-pids-limit NUMBER] [--unclaimed SECONDS]
+/// [--fabric SOCKET --link NAME --address IP... --mtu BYTES]`.
 ///
 /// Prints one line on standard output: `ready`, or why not. Must be called while the process has one thread.
 pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -77,7 +79,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 
     let own = rustix::process::getpid();
     let alive = rustix::process::pidfd_open(own, PidfdFlags::empty()).ok();
-    let isolation = Isolation::choose(arguments.no_namespaces, &cgroups);
+    let network = arguments.fabric.as_ref().map(Network::join).transpose().map_err(|e| e.to_string())?;
+    let mut isolation = Isolation::choose(arguments.no_namespaces, network.is_some(), &cgroups);
+    let name = if network.is_some() { "fabric" } else { "loopback" };
+    isolation.facts.insert("podium.dev/network".to_owned(), name.to_owned());
     let own_pid_namespace = if isolation.namespaces && rustix::process::geteuid().is_root() {
         Some(child::open_namespace(own, "pid").map_err(at("namespace"))?)
     } else {
@@ -96,6 +101,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         overlays: memory.as_deref().is_some_and(overlays_work),
         memory,
         isolation,
+        network,
         own_program,
         pause: programs::pause::program(),
         alive,

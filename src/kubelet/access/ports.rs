@@ -1,20 +1,20 @@
 //! Connections to a pod's ports, for port-forward.
 //!
-//! A container runtime connects to localhost inside the pod's network namespace. Pods here share the machine's,
-//! so a connection to an address may end at another pod: at one that listens on every address, or on the
-//! machine's own localhost. Therefore the runtime is asked first where processes of this very pod listen, and
-//! only there a connection is made.
+//! A container runtime connects to localhost inside the pod's network namespace, and so do we where the pod has one.
+//! Where pods share the machine's, a connection to an address may end at another pod: at one that listens on every
+//! address, or on the machine's own localhost. There the runtime is asked first where processes of this very pod
+//! listen, and only there a connection is made.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::net::TcpStream;
 
 use crate::node::Node;
 use crate::runtime::{PodUid, RuntimeError};
 use api::node_access::{Duplex, PodPorts, Unreachable};
+use base::dial::{Dialer, OwnNetwork};
 use base::dial_error::dial_error;
 
 /// The ports of one sandbox.
@@ -52,15 +52,23 @@ impl PodPorts for Ports {
 
     fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>> {
         async move {
+            let (dialer, addresses) = match self.node.runtime.pod_dialer(&self.sandbox) {
+                Some(inside) => {
+                    let localhost: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+                    (inside, localhost.map(|ip| SocketAddr::new(ip, port)).to_vec())
+                }
+                None => (Arc::new(OwnNetwork) as Dialer, self.listeners(port).await?),
+            };
             let mut last = None;
-            for address in self.listeners(port).await? {
-                match TcpStream::connect(address).await {
+            for address in addresses {
+                match dialer.tcp(address).await {
                     Ok(stream) => {
                         // Small writes are somebody's keystrokes.
                         let _ = stream.set_nodelay(true);
                         return Ok(Box::new(stream) as Box<dyn Duplex>);
                     }
-                    Err(error) => last = Some((address, error)),
+                    // What the first says is what is told: runtimes try IPv4 first.
+                    Err(error) => drop(last.get_or_insert((address, error))),
                 }
             }
             Err(refused(port, last))

@@ -139,6 +139,7 @@ impl Machine {
                     namespace: "n".into(),
                     name: "p".into(),
                     hostname: "p".into(),
+                    second_ip: None,
                     ip: [127, 0, 0, 2].into(),
                     share_process_namespace: false,
                     host: crate::runtime::HostShares::default(),

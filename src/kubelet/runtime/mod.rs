@@ -9,7 +9,7 @@
 pub mod hollow;
 mod process;
 
-pub use process::{HostLife, ProcessConfig, ProcessRuntime};
+pub use process::{HostLife, NodeNetwork, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,6 +20,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 pub(crate) use super::images::Image;
+use base::dial::{Dialer, OwnNetwork};
 use base::session::{Session, SessionStreams};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostShares, Memory, MemoryVolume,
@@ -145,6 +146,17 @@ pub trait Runtime: Send + Sync + 'static {
         pod: &'a PodUid,
         port: u16,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
+
+    /// Where the node's own connections come from, those of probes and hooks.
+    fn dialer(&self) -> Dialer {
+        Arc::new(OwnNetwork)
+    }
+
+    /// The same of a pod whose network is its own; none where it shares the machine's.
+    fn pod_dialer(&self, pod: &PodUid) -> Option<Dialer> {
+        let _ = pod;
+        None
+    }
 
     /// The container's log files, oldest first. Lines are CRI's:
     /// `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.

@@ -28,6 +28,7 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
         namespace: "n".into(),
         name: "p".into(),
         hostname: "p".into(),
+        second_ip: None,
         ip: [127, 0, 0, 2].into(),
         share_process_namespace: false,
         resolv_conf: None,

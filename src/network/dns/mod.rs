@@ -18,6 +18,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ use index::Index;
 use object::{Key, Kind};
 use reconcile::{Caches, Recorder};
 use server::Server;
+pub use server::{Sockets, bind};
 
 /// How long until a port that could not be had is tried again.
 const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
@@ -43,10 +45,12 @@ const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), ma
 const BURST: Duration = Duration::from_millis(20);
 
 /// How the server is set up.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct DnsConfig {
     /// Where it answers.
     pub address: SocketAddr,
+    /// Opens its sockets there ([`bind`]); tried again when it fails.
+    pub open: Arc<dyn Fn() -> io::Result<Sockets> + Send + Sync>,
     /// The cluster's domain.
     pub domain: String,
     /// Who knows all other names.
@@ -81,7 +85,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
         let server = Arc::new(Server::new(index, config.resolvers, config.address, clock));
         let mut failures = 0;
         loop {
-            match server::bind(config.address) {
+            match (config.open)() {
                 Ok(sockets) => return server.serve(sockets, &inner),
                 Err(error) => {
                     failures += 1;

@@ -27,14 +27,16 @@ const FORWARDED: usize = 512;
 /// How long a connection may be silent.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The open sockets.
-pub(super) struct Sockets {
-    udp: UdpSocket,
-    tcp: TcpListener,
+/// The open sockets, both of the same port.
+pub struct Sockets {
+    /// For questions of one packet.
+    pub udp: UdpSocket,
+    /// For those that come over connections.
+    pub tcp: TcpListener,
 }
 
-/// Opens both sockets of an address, or none.
-pub(super) fn bind(address: SocketAddr) -> io::Result<Sockets> {
+/// Opens both sockets of an address of this process' network, or none.
+pub fn bind(address: SocketAddr) -> io::Result<Sockets> {
     let udp = std::net::UdpSocket::bind(address)?;
     udp.set_nonblocking(true)?;
     let tcp = std::net::TcpListener::bind(address)?;

@@ -106,7 +106,8 @@ fn nonsense_is_no_reason_to_end_sec_2() {
         rustix::net::connect(&socket, &address).unwrap();
         socket
     };
-    for message in [&b"nonsense"[..], &[0xff; 60_000], b"{\"Leaf\": 7}"] {
+    let long = vec![0xff; 60_000];
+    for message in [&b"nonsense"[..], &long, b"{\"Leaf\": 7}"] {
         let socket = seqpacket();
         rustix::net::send(&socket, message, rustix::net::SendFlags::empty()).unwrap();
         let mut answer = [0; 16];

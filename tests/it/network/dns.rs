@@ -8,7 +8,7 @@ use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use ipnet::IpAdd;
 use podium::api::DeleteOptions;
-use podium::network::dns::{DnsConfig, Resolvers, start};
+use podium::network::dns::{DnsConfig, Resolvers, bind, start};
 use podium::object::Key;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,6 +21,7 @@ fn running(resolvers: Vec<SocketAddr>) -> (Net, SocketAddr) {
     let net = Net::new();
     let address = SocketAddr::from((net.services.network().saturating_add(10), 8053));
     let config = DnsConfig {
+        open: std::sync::Arc::new(move || bind(address)),
         address,
         domain: "cluster.local".into(),
         resolvers: Resolvers::Fixed(resolvers),

@@ -22,7 +22,6 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
@@ -33,6 +32,7 @@ use crate::node_access::Duplex;
 use crate::webhook_client::exchange;
 use backend::Backend;
 use base::any_certificate;
+use base::dial::Dial;
 use base::dial_error::dial_error;
 pub(super) use forwarded::tell as tell_forwarded;
 use object::{Key, Kind};
@@ -66,7 +66,7 @@ pub(super) async fn answer(
     }
     let backend = Backend::find(server.api(), kind, key)?;
     let unreachable = |why: String| ApiError::Unavailable(format!("error trying to reach service: {why}"));
-    let socket = connect(&backend).await.map_err(unreachable)?;
+    let socket = connect(&*server.api().dialer(), &backend).await.map_err(unreachable)?;
     let stopping = server.inner.stopping.clone();
     let path = if path.is_empty() { "/" } else { &path };
     let uri = format!("{path}{query}").parse().map_err(|e| ApiError::BadRequest(format!("{e}")))?;
@@ -82,9 +82,9 @@ fn moved(to: &str) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-async fn connect(backend: &Backend) -> Result<Box<dyn Duplex>, String> {
+async fn connect(dialer: &dyn Dial, backend: &Backend) -> Result<Box<dyn Duplex>, String> {
     let address = backend.address;
-    let stream = TcpStream::connect(address).await;
+    let stream = dialer.tcp(address).await;
     let stream = stream.map_err(|error| format!("dial tcp {address}: {}", dial_error(&error)))?;
     // Small writes are somebody's keystrokes.
     let _ = stream.set_nodelay(true);

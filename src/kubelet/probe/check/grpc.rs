@@ -7,11 +7,13 @@ use k8s_openapi::api::core::v1::GRPCAction;
 use tokio::net::TcpStream;
 
 use super::ProbeOutcome;
+use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
 
 /// Asks once; the caller limits the time.
-pub(super) async fn check(address: &str, action: &GRPCAction) -> ProbeOutcome {
-    let stream = match TcpStream::connect(address).await {
+pub(super) async fn check(dialer: &dyn Dial, (host, port): (&str, u16), action: &GRPCAction) -> ProbeOutcome {
+    let address = &format!("{host}:{port}");
+    let stream = match dial(dialer, host, port).await {
         Ok(stream) => stream,
         Err(error) => {
             return ProbeOutcome::Failure(format!(

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use super::PodEndpoint;
 use crate::spec;
 use base::any_certificate;
+use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
 
 /// The head of an answer is never read beyond this.
@@ -51,6 +51,7 @@ pub(super) fn url(endpoint: PodEndpoint, container: &Container, get: &HTTPGetAct
 
 /// Gets and answers the status code; errors are as Go's HTTP client tells them.
 pub(crate) async fn http_get(
+    dialer: &dyn Dial,
     endpoint: PodEndpoint,
     container: &Container,
     get: &HTTPGetAction,
@@ -61,7 +62,7 @@ pub(crate) async fn http_get(
         return Err(format!("couldn't find port: {:?}", get.port));
     }
     let failed = |text: String| format!("Get \"{}\": {text}", url(endpoint, container, get));
-    let stream = TcpStream::connect((host.as_str(), port))
+    let stream = dial(dialer, &host, port)
         .await
         .map_err(|error| failed(format!("dial tcp {host}:{port}: {}", dial_error(&error))))?;
     let request = request(get, &host, port, agent);
@@ -172,7 +173,8 @@ mod tests {
             ..HTTPGetAction::default()
         };
         let endpoint = PodEndpoint { ip: [127, 0, 0, 1].into(), low_ports: LowPorts::default() };
-        let result = http_get(endpoint, &Container::default(), &get, "kube-probe/1.37").await;
+        let result =
+            http_get(&base::dial::OwnNetwork, endpoint, &Container::default(), &get, "kube-probe/1.37").await;
         (result.map_err(|e| e.replace(&port.to_string(), "PORT")), server.await.unwrap())
     }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Probe, TCPSocketAction};
-use tokio::net::TcpStream;
 
 use super::ProbeOutcome;
 use crate::runtime::{ContainerId, Runtime, RuntimeError};
 use crate::spec;
+use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
 pub(crate) use http::http_get;
 use object::low_ports::LowPorts;
@@ -63,9 +63,10 @@ pub(crate) async fn ask(target: &Target, container: &Container, probe: &Probe) -
     if target.hollow {
         return ProbeOutcome::Success;
     }
+    let dialer = target.runtime.dialer();
     if let Some(get) = &probe.http_get {
         // Boxed, as gRPC is: what a task that asks a socket would carry with it for nothing.
-        let asked = Box::pin(http_get(target.endpoint, container, get, "kube-probe/1.37"));
+        let asked = Box::pin(http_get(&*dialer, target.endpoint, container, get, "kube-probe/1.37"));
         return match tokio::time::timeout(limit, asked).await {
             Ok(Ok(status)) if (200..400).contains(&status) => ProbeOutcome::Success,
             Ok(Ok(status)) => ProbeOutcome::Failure(format!("HTTP probe failed with statuscode: {status}")),
@@ -77,7 +78,9 @@ pub(crate) async fn ask(target: &Target, container: &Container, probe: &Probe) -
         };
     }
     if let Some(socket) = &probe.tcp_socket {
-        return match tokio::time::timeout(limit, tcp_connect(target.endpoint, container, socket)).await {
+        return match tokio::time::timeout(limit, tcp_connect(&*dialer, target.endpoint, container, socket))
+            .await
+        {
             Ok(Ok(())) => ProbeOutcome::Success,
             Ok(Err(text)) => ProbeOutcome::Failure(text),
             Err(_) => {
@@ -89,7 +92,8 @@ pub(crate) async fn ask(target: &Target, container: &Container, probe: &Probe) -
     if let Some(action) = &probe.grpc {
         let (host, port) = target.endpoint.address(None, u16::try_from(action.port).unwrap_or(0));
         let address = format!("{host}:{port}");
-        return match tokio::time::timeout(limit, Box::pin(grpc::check(&address, action))).await {
+        return match tokio::time::timeout(limit, Box::pin(grpc::check(&*dialer, (&host, port), action))).await
+        {
             Ok(outcome) => outcome,
             Err(_) => ProbeOutcome::Failure(format!(
                 "timeout: failed to connect service \"{address}\" within {limit:?}: context deadline exceeded"
@@ -122,6 +126,7 @@ fn tcp_address(endpoint: PodEndpoint, container: &Container, socket: &TCPSocketA
 
 /// Opens a connection and closes it.
 pub(crate) async fn tcp_connect(
+    dialer: &dyn Dial,
     endpoint: PodEndpoint,
     container: &Container,
     socket: &TCPSocketAction,
@@ -130,7 +135,7 @@ pub(crate) async fn tcp_connect(
     if port == 0 {
         return Err(format!("couldn't find port: {:?}", socket.port));
     }
-    match TcpStream::connect((host.as_str(), port)).await {
+    match dial(dialer, &host, port).await {
         Ok(_) => Ok(()),
         Err(error) => Err(format!("dial tcp {host}:{port}: {}", dial_error(&error))),
     }

@@ -25,6 +25,7 @@ fn sandbox(uid: &str) -> SandboxSpec {
         namespace: "default".to_owned(),
         name: uid.to_owned(),
         hostname: uid.to_owned(),
+        second_ip: None,
         ip: [127, 0, 0, 9].into(),
         share_process_namespace: false,
         host: HostShares::default(),

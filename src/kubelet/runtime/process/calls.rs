@@ -10,12 +10,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
+use super::dial::HostDialer;
 use super::{ProcessRuntime, host_error};
 use crate::images::StoredImage;
 use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Image, Memory, PodUid, ResourceLimits, Runtime,
     RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
+use base::dial::{Dialer, OwnNetwork};
 use base::session::{Session, SessionStreams};
 use host::journal;
 use host::protocol::{Purpose, Request, Response};
@@ -193,6 +195,18 @@ impl Runtime for ProcessRuntime {
             }
         }
         .boxed()
+    }
+
+    fn dialer(&self) -> Dialer {
+        match self.shared.config.network {
+            Some(_) => Arc::new(HostDialer { shared: self.shared.clone(), pod: None }),
+            None => Arc::new(OwnNetwork),
+        }
+    }
+
+    fn pod_dialer(&self, pod: &PodUid) -> Option<Dialer> {
+        self.shared.config.network.as_ref()?;
+        Some(Arc::new(HostDialer { shared: self.shared.clone(), pod: Some(pod.clone()) }))
     }
 
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {

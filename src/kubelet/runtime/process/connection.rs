@@ -20,8 +20,9 @@ use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::dial::ReadySockets;
 use super::session::run_session;
-use super::{HostLife, ProcessConfig, host_error};
+use super::{HostLife, NodeNetwork, ProcessConfig, host_error};
 use crate::runtime::{Memory, PodUid, RuntimeError, RuntimeEvent};
 use base::session::Session;
 use host::Descendants;
@@ -48,6 +49,8 @@ pub(super) struct Shared {
     pub(super) ended: watch::Sender<bool>,
     /// What was killed with a host and had not died by then.
     pub(super) unburied: Mutex<Option<Descendants>>,
+    /// Sockets of the node's own network, opened in advance.
+    pub(super) ready_sockets: Mutex<ReadySockets>,
     /// Of requests, over all connections.
     pub(super) next_id: AtomicU64,
 }
@@ -68,7 +71,7 @@ pub(super) struct Link {
 }
 
 /// Why there is no connection.
-enum Unconnected {
+pub(super) enum Unconnected {
     /// No host runs, or it died just now.
     Absent(String),
     /// One runs and is of no use: another must not be started beside it.
@@ -99,6 +102,7 @@ impl Shared {
             closing: Mutex::new(false),
             ended: watch::Sender::new(false),
             unburied: Mutex::default(),
+            ready_sockets: Mutex::default(),
             next_id: AtomicU64::new(0),
         })
     }
@@ -108,7 +112,7 @@ impl Shared {
     }
 
     /// Connects to the host that runs and greets it; `patience` is what its answer may take.
-    async fn connect(
+    pub(super) async fn connect(
         &self,
         purpose: Purpose,
         patience: Duration,
@@ -158,6 +162,7 @@ impl Shared {
             }
             connected => connected?,
         };
+        self.ready_sockets.lock().forget();
         *self.isolation.lock() = welcome.isolation;
         let memory = welcome.memory.and_then(|path| Memory::of_host(welcome.pid, path));
         *self.memory.lock() = memory.map(Arc::new);
@@ -194,6 +199,13 @@ impl Shared {
         }
         if let Some(limit) = self.config.pod_pids_limit {
             command.arg("--pod-pids-limit").arg(limit.to_string());
+        }
+        if let Some(NodeNetwork { fabric, leaf }) = &self.config.network {
+            command.arg("--fabric").arg(fabric).arg("--link").arg(&leaf.link);
+            command.arg("--mtu").arg(leaf.mtu.to_string());
+            for address in &leaf.addresses {
+                command.arg("--address").arg(address.to_string());
+            }
         }
         command.arg("--unclaimed").arg(self.config.unclaimed.as_secs_f64().to_string());
         command.stdout(Stdio::piped()).stderr(log).current_dir("/");

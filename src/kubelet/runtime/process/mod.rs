@@ -7,9 +7,11 @@
 
 mod calls;
 mod connection;
+mod dial;
 mod kill;
 mod session;
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +23,8 @@ use tokio::task::JoinHandle;
 use super::{ContainerSpec, RuntimeError, RuntimeEvent};
 use crate::images::{Catalogue, ResolvedImage};
 use connection::Shared;
-use host::protocol::{Launch, Request};
+use fabric::LeafSpec;
+use host::protocol::{Launch, Purpose, Request};
 
 /// What becomes of a host when its control plane goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,15 @@ pub enum HostLife {
     Own,
     /// It kills everything and ends (`--ephemeral`).
     OfControlPlane,
+}
+
+/// A node's place in the pods' network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeNetwork {
+    /// The socket of the fabric's process.
+    pub fabric: PathBuf,
+    /// The node's own leaf.
+    pub leaf: LeafSpec,
 }
 
 /// How a node's host is run.
@@ -43,6 +55,8 @@ pub struct ProcessConfig {
     pub life: HostLife,
     /// Containers get namespaces where the machine allows it; false never tries.
     pub namespaces: bool,
+    /// Where pods have networks of their own; none = all share the machine's.
+    pub network: Option<NodeNetwork>,
     /// Limits are kept by control groups where the machine allows it; false never tries.
     pub cgroups: bool,
     /// How many processes a pod may have (`podPidsLimit`), where there are control groups.
@@ -118,6 +132,12 @@ impl ProcessRuntime {
             }
         };
         waited.map_err(host_error)?
+    }
+
+    /// The namespaces of the fabric that a node's host is in, the network's first, if a host runs that is in one: for a
+    /// process of the fabric that comes after one that died.
+    pub async fn fabric_namespaces(config: ProcessConfig) -> Result<Vec<OwnedFd>, RuntimeError> {
+        Shared::new(config).descriptors(Purpose::Namespaces).await
     }
 
     /// Kills the host with all that it holds, at once and whatever it does; blocks until nothing is left, for some

@@ -1,0 +1,62 @@
+//! Where a connection comes from: the machine's own network, or a network inside of which a socket must be opened first.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::net::TcpStream;
+
+/// Opens connections from one place.
+pub trait Dial: Send + Sync + 'static {
+    /// Connects to an address; errors are the kernel's. Nothing here gives up: whoever waits has a time-out.
+    fn tcp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>>;
+}
+
+/// Whoever opens connections, shared.
+pub type Dialer = Arc<dyn Dial>;
+
+/// From the network of this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnNetwork;
+
+impl Dial for OwnNetwork {
+    fn tcp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>> {
+        TcpStream::connect(to).boxed()
+    }
+}
+
+/// Connects to a host by address or name, which the machine resolves: its addresses one after the other.
+pub async fn dial(dialer: &dyn Dial, host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = None;
+    for address in tokio::net::lookup_host((host, port)).await? {
+        match dialer.tcp(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_name_is_dialled_by_its_addresses() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "localhost"] {
+            let (dialled, accepted) = tokio::join!(dial(&OwnNetwork, host, port), listener.accept());
+            drop(dialled.unwrap());
+            assert_eq!(accepted.unwrap().0.read(&mut [0]).await.unwrap(), 0);
+        }
+        drop(listener);
+        let refused = dial(&OwnNetwork, "127.0.0.1", port).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

@@ -1,0 +1,270 @@
+//! The pods' own network of this cluster: its process found, started, and started anew when it dies; the control
+//! plane's place in it.
+
+use std::io::{self, BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use ipnet::{IpNet, Ipv4Net};
+use parking_lot::Mutex;
+use rustix::io::FdFlags;
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
+
+use super::addresses::Ranges;
+use base::backoff::BackoffPolicy;
+use base::dial::{Dial, Dialer, OwnNetwork};
+use base::task::Tasks;
+use fabric::descriptors::AT_ONCE;
+use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
+use kubelet::runtime::NodeNetwork;
+
+/// The control plane's leaf.
+const CONTROL_PLANE: &str = "control-plane";
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+/// How soon a process that died is started anew.
+const AGAIN: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_millis(10), max: Duration::from_secs(10) };
+/// How often it is looked whether the process is there.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How the network is made.
+#[derive(Clone, Debug)]
+pub(super) struct FabricConfig {
+    /// The binary that knows the `fabric` subcommand.
+    pub(super) program: PathBuf,
+    /// Where the process has its socket.
+    pub(super) directory: PathBuf,
+    pub(super) ranges: Ranges,
+    /// The largest packet of a pod, in bytes.
+    pub(super) mtu: u32,
+    /// How long the process lives while neither a control plane nor a node's host is connected.
+    pub(super) unclaimed: Duration,
+}
+
+/// The network of a running cluster.
+pub(super) struct ClusterFabric {
+    config: FabricConfig,
+    /// The connection to its process.
+    connection: Mutex<Arc<Fabric>>,
+    /// For a process that comes after one that died, while this one lives.
+    held: Held,
+    /// Sockets of the control plane's leaf that nobody has used yet.
+    ready: Mutex<Vec<OwnedFd>>,
+}
+
+/// What must be there for the network to be.
+struct Held {
+    namespaces: Namespaces,
+    control_plane: OwnedFd,
+}
+
+impl ClusterFabric {
+    /// Finds the cluster's network, or makes it. `before` are the namespaces of one whose process died together with the
+    /// control plane before this one, as the nodes' hosts have them.
+    pub(super) fn start(config: FabricConfig, before: Option<&Namespaces>) -> Result<Self, FabricError> {
+        let connection = config.find_or_start(before)?;
+        let route = connection.socket(&SocketSpec::new(SocketKind::Route))?;
+        let Ranges { pods, services, nodes } = config.ranges;
+        let cluster = [pods, services, nodes].map(IpNet::V4).to_vec();
+        set_up(route, &RouterConfig { own: Vec::new(), cluster })?;
+        connection.leaf(config.control_plane())?;
+        let held = Held {
+            namespaces: connection.namespaces()?,
+            control_plane: connection.leaf_namespace(CONTROL_PLANE)?,
+        };
+        let connection = Mutex::new(Arc::new(connection));
+        Ok(Self { config, connection, held, ready: Mutex::default() })
+    }
+
+    /// The control plane's own address inside.
+    pub(super) fn address(&self) -> Ipv4Addr {
+        self.config.control_plane_address()
+    }
+
+    /// A port of the control plane. Connections to it wait while no control plane is there.
+    pub(super) fn listen(&self, port: u16) -> Result<TcpListener, FabricError> {
+        let spec = own(SocketKind::TcpV4);
+        let spec = SocketSpec { bind: Some(self.at(port)), listen: Some(BACKLOG), ..spec };
+        let socket = self.connection().socket(&spec)?;
+        TcpListener::from_std(socket.into()).map_err(at("listen"))
+    }
+
+    /// The same for datagrams, which nobody keeps.
+    pub(super) fn datagrams(&self, port: u16) -> Result<UdpSocket, FabricError> {
+        let spec = SocketSpec { bind: Some(self.at(port)), ..own(SocketKind::UdpV4) };
+        let socket = self.connection().socket(&spec)?;
+        UdpSocket::from_std(socket.into()).map_err(at("datagrams"))
+    }
+
+    /// A node's place.
+    pub(super) fn node(&self, index: usize, ip: Ipv4Addr) -> NodeNetwork {
+        let leaf =
+            LeafSpec { link: format!("node-{index}"), addresses: vec![ip.into()], mtu: self.config.mtu };
+        NodeNetwork { fabric: self.config.directory.join("socket"), leaf }
+    }
+
+    /// Opens connections from the control plane: inside to who has an address there, else on the machine.
+    pub(super) fn dialer(self: &Arc<Self>) -> Dialer {
+        self.clone()
+    }
+
+    /// Starts the process anew whenever it is gone, until `tasks` end.
+    pub(super) fn keep(self: &Arc<Self>, tasks: &Tasks) {
+        let fabric = self.clone();
+        tasks.spawn("fabric", async move {
+            let mut failures = 0;
+            loop {
+                let pause = if failures == 0 { LOOK } else { AGAIN.delay(failures) };
+                tokio::time::sleep(pause).await;
+                let looked = fabric.clone();
+                let kept = tokio::task::spawn_blocking(move || looked.find_or_start()).await;
+                match kept.map_err(io::Error::other).map_err(at("task")).and_then(|kept| kept) {
+                    Ok(()) => failures = 0,
+                    Err(error) => {
+                        failures += 1;
+                        tracing::warn!(%error, "the pods' network has no process, and none can be started");
+                    }
+                }
+            }
+        });
+    }
+
+    /// Ends the process; with the nodes' hosts and this process gone, nothing of the network is left.
+    pub(super) fn stop(&self) {
+        if let Err(error) = self.connection().shut_down() {
+            tracing::debug!(%error, "the fabric's process");
+        }
+    }
+
+    fn find_or_start(&self) -> Result<(), FabricError> {
+        if self.connection().namespaces().is_ok() {
+            return Ok(());
+        }
+        let connection = self.config.find_or_start(Some(&self.held.namespaces))?;
+        connection.adopt_leaf(self.config.control_plane(), &self.held.control_plane)?;
+        *self.connection.lock() = Arc::new(connection);
+        Ok(())
+    }
+
+    fn connection(&self) -> Arc<Fabric> {
+        self.connection.lock().clone()
+    }
+
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.address().into(), port)
+    }
+
+    fn is_inside(&self, ip: IpAddr) -> bool {
+        let Ranges { pods, services, nodes } = self.config.ranges;
+        matches!(ip, IpAddr::V4(ip) if [pods, services, nodes].iter().any(|range: &Ipv4Net| range.contains(&ip)))
+    }
+
+    async fn ready_socket(&self) -> io::Result<OwnedFd> {
+        if let Some(socket) = self.ready.lock().pop() {
+            return Ok(socket);
+        }
+        let (connection, spec) = (self.connection(), own(SocketKind::TcpV4));
+        let asked = tokio::task::spawn_blocking(move || connection.sockets(&spec, AT_ONCE)).await?;
+        let mut sockets = asked.map_err(io::Error::other)?;
+        let first = sockets.pop();
+        self.ready.lock().append(&mut sockets);
+        first.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Dial for ClusterFabric {
+    fn tcp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>> {
+        if !self.is_inside(to.ip()) {
+            return async move { OwnNetwork.tcp(to).await }.boxed();
+        }
+        async move {
+            let socket = self.ready_socket().await?;
+            TcpSocket::from_std_stream(socket.into()).connect(to).await
+        }
+        .boxed()
+    }
+}
+
+impl FabricConfig {
+    /// The last address of the nodes' range but one.
+    fn control_plane_address(&self) -> Ipv4Addr {
+        let last = u32::from(self.ranges.nodes.broadcast());
+        Ipv4Addr::from(last.saturating_sub(1))
+    }
+
+    fn control_plane(&self) -> LeafSpec {
+        let addresses = vec![self.control_plane_address().into()];
+        LeafSpec { link: CONTROL_PLANE.into(), addresses, mtu: self.mtu }
+    }
+
+    fn find_or_start(&self, there: Option<&Namespaces>) -> Result<Fabric, FabricError> {
+        let socket = self.directory.join("socket");
+        if let Ok(connection) = Fabric::connect(&socket) {
+            return Ok(connection);
+        }
+        if there.is_some() {
+            tracing::warn!("the process of the pods' network has died: another takes it over");
+        }
+        self.spawn(there)?;
+        Fabric::connect(&socket).map_err(at("connect to the fabric"))
+    }
+
+    /// Starts the process, for what is there or for something new, and waits until it says that it serves.
+    fn spawn(&self, there: Option<&Namespaces>) -> Result<(), FabricError> {
+        std::fs::create_dir_all(&self.directory).map_err(at("directory"))?;
+        let log = std::fs::File::options().create(true).append(true).open(self.directory.join("log"));
+        let mut command = Command::new(&self.program);
+        command.arg("fabric").arg("--state").arg(&self.directory);
+        command.arg("--socket").arg(self.directory.join("socket"));
+        command.arg("--unclaimed").arg(self.unclaimed.as_secs_f64().to_string());
+        let passed = there.map(passed).transpose()?;
+        for (name, descriptor) in passed.iter().flatten() {
+            command.arg(name).arg(descriptor.as_raw_fd().to_string());
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.map_err(at("log"))?).current_dir("/");
+        let mut process = command.spawn().map_err(at("start the fabric's process"))?;
+        let mut line = String::new();
+        if let Some(stdout) = process.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line).map_err(at("the fabric's process"))?;
+        }
+        if line.trim() == "ready" {
+            // It is nobody's child in the end; until then somebody has to hear of its end.
+            std::thread::spawn(move || process.wait());
+            return Ok(());
+        }
+        let _ = process.kill();
+        let _ = process.wait();
+        let (step, why) =
+            line.trim().split_once(": ").unwrap_or(("the fabric's process", "it ended at once"));
+        Err(at(step)(io::Error::other(why.to_owned())))
+    }
+}
+
+/// A socket of the control plane's leaf.
+fn own(kind: SocketKind) -> SocketSpec {
+    SocketSpec::new(kind).in_leaf(CONTROL_PLANE)
+}
+
+/// Copies of the namespaces that a program inherits, with the flags that say so.
+fn passed(namespaces: &Namespaces) -> Result<Vec<(&'static str, OwnedFd)>, FabricError> {
+    let named = [("--network", Some(&namespaces.network)), ("--user", namespaces.user.as_ref())];
+    let copied = named.into_iter().filter_map(|(name, descriptor)| Some((name, descriptor?)));
+    let copies = copied.map(|(name, descriptor)| {
+        let copy = rustix::io::dup(descriptor)?;
+        rustix::io::fcntl_setfd(&copy, FdFlags::empty())?;
+        Ok((name, copy))
+    });
+    copies.collect::<io::Result<Vec<_>>>().map_err(at("descriptor"))
+}
+
+fn at(step: &str) -> impl FnOnce(io::Error) -> FabricError {
+    let step = step.to_owned();
+    move |source| FabricError { step, source }
+}

@@ -1,0 +1,109 @@
+//! The node's and its pods' networks, where there is a fabric: made, entered, and sockets opened in them.
+
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use fabric::descriptors::AT_ONCE;
+use fabric::{
+    Fabric, FabricError, LeafSpec, Namespaces, SocketKind, SocketSpec, Trunk, enter_network, open_here,
+    open_in,
+};
+use rustix::thread::LinkNameSpaceType;
+
+use super::Host;
+use super::arguments::FabricArguments;
+use crate::{PodUid, RuntimeError, SandboxSpec};
+
+/// The node's place in a fabric.
+pub(super) struct Network {
+    trunk: Trunk,
+    /// The fabric's, for a process of it that comes after one that died.
+    namespaces: Namespaces,
+    /// The node's own.
+    own: OwnedFd,
+    mtu: u32,
+    /// As long as this host is connected, the fabric's process knows that somebody wants it.
+    _fabric: Fabric,
+}
+
+impl Network {
+    /// Goes into the fabric's user namespace and into a leaf of the node's own, for good. This process must have one
+    /// thread.
+    pub(super) fn join(arguments: &FabricArguments) -> Result<Self, FabricError> {
+        let at = |step: &str| {
+            let step = step.to_owned();
+            move |source| FabricError { step, source }
+        };
+        let fabric = Fabric::connect(&arguments.socket).map_err(at("connect to the fabric"))?;
+        let (trunk, namespaces) = (fabric.trunk()?, fabric.namespaces()?);
+        namespaces.enter_user()?;
+        // Where this process comes from it may not come back to: only to what the user namespace owns.
+        enter_network(namespaces.network.as_fd())?;
+        let own = trunk.leaf(&arguments.leaf)?;
+        enter_network(own.as_fd())?;
+        Ok(Self { trunk, namespaces, own, mtu: arguments.leaf.mtu, _fabric: fabric })
+    }
+
+    /// Makes a pod's network; none for one that uses the node's.
+    pub(super) fn leaf_of(&self, pod: &SandboxSpec) -> Result<Option<OwnedFd>, FabricError> {
+        if pod.host.network {
+            return Ok(None);
+        }
+        let addresses: Vec<IpAddr> = [Some(pod.ip), pod.second_ip].into_iter().flatten().collect();
+        let spec = LeafSpec { link: link_of(pod.ip), addresses, mtu: self.mtu };
+        self.trunk.leaf(&spec).map(Some)
+    }
+}
+
+/// The name of a pod's link in the fabric: as unique as its address, and no longer than 15 bytes.
+fn link_of(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => format!("p{:08x}", u32::from(ip)),
+        IpAddr::V6(ip) => format!("p{:014x}", u128::from(ip) & 0xff_ffff_ffff_ffff),
+    }
+}
+
+impl Host {
+    /// The namespaces of the fabric, the network's first.
+    pub(super) fn namespaces(&self) -> Result<Vec<OwnedFd>, RuntimeError> {
+        let network = self.network.as_ref();
+        let network = network.ok_or_else(|| RuntimeError::Os("pods share the machine's network".into()))?;
+        let Namespaces { network, user } = &network.namespaces;
+        let copies = [Some(network), user.as_ref()].into_iter().flatten().map(OwnedFd::try_clone);
+        copies.collect::<Result<_, _>>().map_err(|error| RuntimeError::Os(error.to_string()))
+    }
+
+    /// Opens sockets in the node's network, or in a pod's.
+    pub(super) fn sockets(
+        &self,
+        pod: Option<&PodUid>,
+        kind: SocketKind,
+        count: usize,
+    ) -> Result<Vec<OwnedFd>, RuntimeError> {
+        let unmade = |error: FabricError| RuntimeError::Os(error.to_string());
+        let network = self.network.as_ref();
+        let network = network.ok_or_else(|| RuntimeError::Os("pods share the machine's network".into()))?;
+        let (spec, count) = (SocketSpec::new(kind), count.min(AT_ONCE));
+        let Some(uid) = pod else { return open_here(&spec, count).map_err(unmade) };
+        let pod = self.pod(uid).filter(|pod| pod.ready.get());
+        let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
+        let namespaces = pod.namespaces.borrow();
+        match namespaces.iter().find(|(_, kind)| *kind == LinkNameSpaceType::Network) {
+            Some((leaf, _)) => open_in(leaf.as_fd(), network.own.as_fd(), &spec, count).map_err(unmade),
+            None => open_here(&spec, count).map_err(unmade),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::link_of;
+
+    #[test]
+    fn each_address_has_a_link_of_its_own_net_5() {
+        let names = ["10.244.0.2", "10.244.0.3", "fd00:10:244::1:2", "fd00:10:244::2:2"];
+        let links = names.map(|ip| link_of(ip.parse().unwrap()));
+        assert!(links.iter().all(|link| link.len() <= 15), "{links:?}");
+        assert_eq!(links.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{links:?}");
+    }
+}

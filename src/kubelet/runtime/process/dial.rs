@@ -1,0 +1,106 @@
+//! Connections from a node's network, or from a pod's: their sockets are opened by the node's host, which is there.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::io::Interest;
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::connection::Shared;
+use crate::runtime::{PodUid, RuntimeError};
+use base::dial::Dial;
+use fabric::{SocketKind, descriptors};
+use host::protocol::Purpose;
+
+/// So many sockets of the node's network come at once: probes need one every moment.
+const AT_ONCE: usize = 16;
+
+/// Dials from the node's network, or from a pod's.
+pub(super) struct HostDialer {
+    pub(super) shared: Arc<Shared>,
+    /// None = from the node's.
+    pub(super) pod: Option<PodUid>,
+}
+
+impl Dial for HostDialer {
+    fn tcp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>> {
+        async move {
+            let kind = if to.is_ipv4() { SocketKind::TcpV4 } else { SocketKind::TcpV6 };
+            let socket = self.socket(kind).await.map_err(io::Error::other)?;
+            TcpSocket::from_std_stream(socket.into()).connect(to).await
+        }
+        .boxed()
+    }
+}
+
+impl HostDialer {
+    async fn socket(&self, kind: SocketKind) -> Result<OwnedFd, RuntimeError> {
+        if self.pod.is_some() {
+            let mut sockets = self.shared.sockets(self.pod.clone(), kind, 1).await?;
+            return sockets.pop().ok_or_else(|| super::host_error("no socket came"));
+        }
+        if let Some(ready) = self.shared.ready_sockets.lock().take(kind) {
+            return Ok(ready);
+        }
+        let before = self.shared.ready_sockets.lock().generation;
+        let mut sockets = self.shared.sockets(None, kind, AT_ONCE).await?;
+        let first = sockets.pop().ok_or_else(|| super::host_error("no socket came"))?;
+        self.shared.ready_sockets.lock().put(before, kind, sockets);
+        Ok(first)
+    }
+}
+
+/// Sockets of the node's network that nobody has used yet.
+#[derive(Default)]
+pub(super) struct ReadySockets {
+    sockets: Vec<(SocketKind, OwnedFd)>,
+    /// Counts the hosts: a new one has a new network.
+    generation: u64,
+}
+
+impl ReadySockets {
+    fn take(&mut self, kind: SocketKind) -> Option<OwnedFd> {
+        let place = self.sockets.iter().position(|(known, _)| *known == kind)?;
+        Some(self.sockets.swap_remove(place).1)
+    }
+
+    fn put(&mut self, generation: u64, kind: SocketKind, sockets: Vec<OwnedFd>) {
+        if generation == self.generation && !self.sockets.iter().any(|(known, _)| *known == kind) {
+            self.sockets.extend(sockets.into_iter().map(|socket| (kind, socket)));
+        }
+    }
+
+    /// What there is belongs to a host before this one, perhaps.
+    pub(super) fn forget(&mut self) {
+        self.sockets.clear();
+        self.generation += 1;
+    }
+}
+
+impl Shared {
+    async fn sockets(
+        &self,
+        pod: Option<PodUid>,
+        kind: SocketKind,
+        count: usize,
+    ) -> Result<Vec<OwnedFd>, RuntimeError> {
+        self.descriptors(Purpose::Sockets { pod, kind, count }).await
+    }
+
+    /// Asks for descriptors.
+    pub(super) async fn descriptors(&self, purpose: Purpose) -> Result<Vec<OwnedFd>, RuntimeError> {
+        let patience = self.config.request_timeout;
+        let received = async {
+            let (stream, _) = self.connect(purpose, patience).await.map_err(RuntimeError::from)?;
+            let receive = || descriptors::receive(stream.as_fd(), &mut [0]);
+            let received = stream.async_io(Interest::READABLE, receive).await;
+            received.map(|(_, descriptors)| descriptors).map_err(super::host_error)
+        };
+        let timed = tokio::time::timeout(patience, received).await;
+        timed.unwrap_or_else(|_| Err(super::host_error(format!("no answer within {patience:?}"))))
+    }
+}
