@@ -20,6 +20,7 @@ mod error;
 mod leaf;
 mod namespaces;
 mod netlink;
+pub mod nft;
 mod protocol;
 mod router;
 mod sockets;

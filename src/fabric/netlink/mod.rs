@@ -75,6 +75,37 @@ impl Netlink {
     }
 }
 
+impl Netlink {
+    /// Sends a batch whose requests are numbered from 1, the last of which may ask for an acknowledgement, and gives the
+    /// first that failed.
+    pub(crate) fn transact(&self, batch: &[u8]) -> Result<(), Failed> {
+        let unsent = |error: rustix::io::Errno| Failed { request: usize::MAX, error: error.into() };
+        // What a transaction before this one left unread.
+        self.answers_now().map_err(unsent)?;
+        rustix::net::send(&self.0, batch, SendFlags::empty()).map_err(unsent)?;
+        let failed = self.answers_now().map_err(unsent)?.into_iter().filter(|(_, code)| *code != 0);
+        match failed.min_by_key(|(request, _)| *request) {
+            Some((request, code)) => Err(Failed { request, error: io::Error::from_raw_os_error(-code) }),
+            None => Ok(()),
+        }
+    }
+
+    /// All answers that lie in the socket.
+    fn answers_now(&self) -> rustix::io::Result<Vec<(usize, i32)>> {
+        let mut buffer = vec![0; ANSWERS_BYTES];
+        let mut all = Vec::new();
+        loop {
+            match rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()) {
+                Ok((length, _)) => all.append(&mut answers(&buffer[..length])),
+                Err(rustix::io::Errno::AGAIN) => return Ok(all),
+                // So many answers that they found no room: there are failures among those that did.
+                Err(rustix::io::Errno::NOBUFS) if !all.is_empty() => return Ok(all),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
 impl AsFd for Netlink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

@@ -1,0 +1,393 @@
+//! Changes gathered and carried out at once: one transaction of the kernel's, or several where they are too many bytes.
+
+use std::os::fd::OwnedFd;
+
+use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage};
+use netlink_packet_netfilter::nftables::{
+    ChainAttribute, ChainMessage, DataAttribute, Hook as HookAttribute, HookNumber, InetHookNumber,
+    ListAttribute, NfTablesMessage, RuleAttribute, RuleMessage, SetAttribute, SetDescription,
+    SetElementAttribute, SetElementFlags, SetElementList, SetElementMessage, SetFlags, SetMessage,
+    TableAttribute, TableMessage,
+};
+use netlink_packet_netfilter::none::ControlMessage;
+use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterProtoFamily};
+
+use super::expressions::{self, ANONYMOUS, AnonymousMap, Expression};
+use super::model::{Base, Element, Family, Field, Hook, Kind, Rule, Set, Table, Value};
+use crate::FabricError;
+use crate::netlink::Netlink;
+
+/// The subsystem of nftables, which a batch names.
+const NFTABLES: u16 = 10;
+/// Elements in one message: its list is one attribute, of 64 KiB at most.
+const ELEMENTS: usize = 400;
+/// The type of verdicts in maps (`NFT_DATA_VERDICT`).
+const OF_VERDICTS: u32 = 0xffff_ff00;
+/// `NFT_SET_ELEM_INTERVAL_END`.
+const INTERVAL_END: u32 = 1;
+/// What the socket shall hold, where it may: the kernel takes a batch only whole.
+const SEND_BYTES: usize = 4 << 20;
+
+/// A socket of nftables in a network namespace, whoever holds it ([`crate::SocketKind::Netfilter`]).
+#[derive(Debug)]
+pub struct Nft {
+    socket: Netlink,
+    /// The most bytes that it takes at once.
+    most: usize,
+}
+
+impl Nft {
+    /// Over a socket.
+    pub fn new(socket: OwnedFd) -> Result<Self, FabricError> {
+        // Whoever may not have so much has less.
+        let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BYTES);
+        let has = rustix::net::sockopt::socket_send_buffer_size(&socket);
+        let most = has.map_err(FabricError::at("netlink socket"))?.saturating_sub(4096);
+        Ok(Self { socket: Netlink::from_descriptor(socket), most })
+    }
+
+    /// Carries the changes of a batch out: at once or not at all as far as one transaction takes them, else in their
+    /// order. An error names the step that was refused.
+    pub fn commit(&self, batch: &Batch) -> Result<(), FabricError> {
+        let mut rest = &batch.messages[..];
+        while !rest.is_empty() {
+            let mut bytes = edge(ControlMessage::BatchBegin);
+            let mut count = 0;
+            for message in rest {
+                if count > 0 && bytes.len() + message.bytes.len() > self.most {
+                    break;
+                }
+                let start = bytes.len();
+                bytes.extend_from_slice(&message.bytes);
+                count += 1;
+                // Those that fail are heard of unasked.
+                stamp(&mut bytes[start..], count as u32, message.flags);
+            }
+            bytes.extend(edge(ControlMessage::BatchEnd));
+            let (now, later) = rest.split_at(count);
+            self.socket.transact(&bytes).map_err(|failed| {
+                let step = now.get(failed.request).map_or("nftables", |message| message.step.as_str());
+                FabricError::new(step, failed.error)
+            })?;
+            rest = later;
+        }
+        Ok(())
+    }
+}
+
+/// Writes number and flags into a message's header.
+fn stamp(message: &mut [u8], sequence: u32, flags: u16) {
+    message[6..8].copy_from_slice(&flags.to_ne_bytes());
+    message[8..12].copy_from_slice(&sequence.to_ne_bytes());
+}
+
+/// The message that begins or ends a batch.
+fn edge(message: ControlMessage) -> Vec<u8> {
+    let header = NetfilterHeader::new(NetfilterProtoFamily::Unspec, 0, NFTABLES);
+    encoded(NetfilterMessage::new(header, message), NLM_F_REQUEST)
+}
+
+fn encoded(message: NetfilterMessage, flags: u16) -> Vec<u8> {
+    let mut header = NetlinkHeader::default();
+    header.flags = flags;
+    let mut message = NetlinkMessage::new(header, message.into());
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len().next_multiple_of(4)];
+    message.serialize(&mut bytes);
+    bytes
+}
+
+/// One change.
+#[derive(Clone, Debug)]
+struct Message {
+    bytes: Vec<u8>,
+    flags: u16,
+    step: String,
+}
+
+/// Changes in their order. Each must be right after those before it: what is named must be there.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    messages: Vec<Message>,
+    /// Of sets that it makes: the kernel wants to tell them apart before they have names.
+    sets: u32,
+}
+
+impl Batch {
+    /// Nothing to change yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether there is nothing to change.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Bytes that the kernel gets.
+    pub fn bytes(&self) -> usize {
+        self.messages.iter().map(|message| message.bytes.len()).sum()
+    }
+
+    /// Makes a table, unless it is there.
+    pub fn add_table(&mut self, table: &Table) {
+        let attributes = vec![TableAttribute::Name(table.name.clone())];
+        let message = NfTablesMessage::NewTable(TableMessage { attributes });
+        self.add(table, format!("table {}", table.name), message, NLM_F_CREATE);
+    }
+
+    /// Removes a table with all that is in it.
+    pub fn delete_table(&mut self, table: &Table) {
+        let attributes = vec![TableAttribute::Name(table.name.clone())];
+        let message = NfTablesMessage::DeleteTable(TableMessage { attributes });
+        self.add(table, format!("delete table {}", table.name), message, 0);
+    }
+
+    /// Makes a chain, unless it is there; one with a base is asked by itself, and lets pass what it says nothing of.
+    pub fn add_chain(&mut self, table: &Table, name: &str, base: Option<Base>) {
+        let mut attributes =
+            vec![ChainAttribute::Table(table.name.clone()), ChainAttribute::Name(name.to_owned())];
+        if let Some(Base { kind, hook, priority }) = base {
+            let hook = match hook {
+                Hook::PreRouting => InetHookNumber::PreRouting,
+                Hook::Input => InetHookNumber::LocalIn,
+                Hook::Forward => InetHookNumber::Forward,
+                Hook::PostRouting => InetHookNumber::PostRouting,
+            };
+            let kind = match kind {
+                Kind::Filter => "filter",
+                Kind::Nat => "nat",
+            };
+            attributes.extend([
+                ChainAttribute::Hook(vec![
+                    HookAttribute::Number(HookNumber::Inet(hook)),
+                    HookAttribute::Priority(priority.cast_unsigned()),
+                ]),
+                ChainAttribute::Policy(1),
+                ChainAttribute::Type(kind.to_owned()),
+            ]);
+        }
+        let message = NfTablesMessage::NewChain(ChainMessage { attributes });
+        self.add(table, format!("chain {name}"), message, NLM_F_CREATE);
+    }
+
+    /// Takes all rules out of a chain.
+    pub fn flush_chain(&mut self, table: &Table, name: &str) {
+        let attributes =
+            vec![RuleAttribute::Table(table.name.clone()), RuleAttribute::Chain(name.to_owned())];
+        let message = NfTablesMessage::DeleteRule(RuleMessage { attributes });
+        self.add(table, format!("flush chain {name}"), message, 0);
+    }
+
+    /// Removes a chain, which nothing may lead to any more.
+    pub fn delete_chain(&mut self, table: &Table, name: &str) {
+        let attributes =
+            vec![ChainAttribute::Table(table.name.clone()), ChainAttribute::Name(name.to_owned())];
+        let message = NfTablesMessage::DeleteChain(ChainMessage { attributes });
+        self.add(table, format!("delete chain {name}"), message, 0);
+    }
+
+    /// Adds a rule after those that a chain has.
+    pub fn add_rule(&mut self, table: &Table, chain: &str, rule: &Rule) {
+        let mut expressions: Vec<Expression> = Vec::new();
+        for part in rule {
+            let mut anonymous = |map: &AnonymousMap| self.add_anonymous(table, map);
+            expressions.extend(expressions::of(part, table.family, &mut anonymous));
+        }
+        let attributes = vec![
+            RuleAttribute::Table(table.name.clone()),
+            RuleAttribute::Chain(chain.to_owned()),
+            RuleAttribute::Expressions(expressions),
+        ];
+        let message = NfTablesMessage::NewRule(RuleMessage { attributes });
+        self.add(table, format!("rule of chain {chain}"), message, NLM_F_CREATE | NLM_F_APPEND);
+    }
+
+    /// Makes a set or map, unless it is there.
+    pub fn add_set(&mut self, table: &Table, set: &Set) {
+        let family = table.family;
+        let widths = set.fields.iter().map(|field| expressions::width(*field, family));
+        let mut flags = SetFlags::empty();
+        let mut attributes = self.head_of_set(table, &set.name);
+        let kind = set.fields.iter().fold(0, |all, field| all << 6 | expressions::shown_type(*field, family));
+        attributes.extend([SetAttribute::KeyType(kind), SetAttribute::KeyLen(widths.clone().sum())]);
+        if set.intervals {
+            flags |= SetFlags::Interval;
+        }
+        if set.intervals && is_concatenated(set) {
+            flags |= SetFlags::Concat;
+            let field = |width| expressions::nested(1, &[expressions::u32_be(1, width)]);
+            let fields = vec![SetDescription::Concat(widths.map(field).collect())];
+            attributes.push(SetAttribute::Description(fields));
+        }
+        if set.verdicts {
+            flags |= SetFlags::Map;
+            attributes.push(SetAttribute::DataType(OF_VERDICTS));
+        }
+        if let Some(after) = set.forgets_after {
+            flags |= SetFlags::Timeout | SetFlags::Eval;
+            attributes.push(SetAttribute::Timeout(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)));
+        }
+        attributes.push(SetAttribute::Flags(flags));
+        let message = NfTablesMessage::NewSet(SetMessage { attributes });
+        self.add(table, format!("set {}", set.name), message, NLM_F_CREATE);
+    }
+
+    /// Removes a set, which no rule may name any more.
+    pub fn delete_set(&mut self, table: &Table, name: &str) {
+        let attributes = vec![SetAttribute::Table(table.name.clone()), SetAttribute::Name(name.to_owned())];
+        let message = NfTablesMessage::DeleteSet(SetMessage { attributes });
+        self.add(table, format!("delete set {name}"), message, 0);
+    }
+
+    /// Puts elements into a set; the same again is no change.
+    pub fn add_elements<'a>(
+        &mut self,
+        table: &Table,
+        set: &Set,
+        elements: impl IntoIterator<Item = &'a Element>,
+    ) {
+        self.elements(table, set, elements, true);
+    }
+
+    /// Takes elements out of a set, which must be there.
+    pub fn delete_elements<'a>(
+        &mut self,
+        table: &Table,
+        set: &Set,
+        elements: impl IntoIterator<Item = &'a Element>,
+    ) {
+        self.elements(table, set, elements, false);
+    }
+
+    fn elements<'a>(
+        &mut self,
+        table: &Table,
+        set: &Set,
+        elements: impl IntoIterator<Item = &'a Element>,
+        add: bool,
+    ) {
+        let all: Vec<_> = elements.into_iter().flat_map(|element| attributes_of(element, set)).collect();
+        for some in all.chunks(ELEMENTS) {
+            let attributes = vec![
+                SetElementList::Table(table.name.clone()),
+                SetElementList::Set(set.name.clone()),
+                SetElementList::Elements(some.to_vec()),
+            ];
+            let message = SetElementMessage { attributes };
+            let (message, flags) = if add {
+                (NfTablesMessage::NewSetElement(message), NLM_F_CREATE)
+            } else {
+                (NfTablesMessage::DeleteSetElement(message), 0)
+            };
+            self.add(table, format!("elements of set {}", set.name), message, flags);
+        }
+    }
+
+    /// Makes a map that belongs to a rule, and gives its number.
+    fn add_anonymous(&mut self, table: &Table, map: &AnonymousMap) -> u32 {
+        let mut attributes = self.head_of_set(table, ANONYMOUS);
+        let number = self.sets;
+        // As nft shows it: a number, and an address with a port.
+        let (data_type, data_bytes) = match map.value_bytes {
+            Some(bytes) => {
+                let address = if table.family == Family::V4 { 7 } else { 8 };
+                (address << 6 | expressions::shown_type(Field::DestinationPort, table.family), bytes)
+            }
+            None => (OF_VERDICTS, 0),
+        };
+        attributes.extend([
+            SetAttribute::KeyType(4),
+            SetAttribute::KeyLen(map.key_bytes),
+            SetAttribute::Flags(SetFlags::Anonymous | SetFlags::Constant | SetFlags::Map),
+            SetAttribute::DataType(data_type),
+        ]);
+        if data_bytes > 0 {
+            attributes.push(SetAttribute::DataLen(data_bytes));
+        }
+        let message = NfTablesMessage::NewSet(SetMessage { attributes });
+        self.add(table, "map of a rule".to_owned(), message, NLM_F_CREATE);
+        for some in map.elements.chunks(ELEMENTS) {
+            let element = |(key, value): &(super::Key, Value)| {
+                ListAttribute::Element(vec![
+                    SetElementAttribute::Key(DataAttribute::Value(key.0.clone())),
+                    value_of(value),
+                ])
+            };
+            let attributes = vec![
+                SetElementList::Table(table.name.clone()),
+                SetElementList::Set(ANONYMOUS.to_owned()),
+                SetElementList::SetId(number),
+                SetElementList::Elements(some.iter().map(element).collect()),
+            ];
+            let message = NfTablesMessage::NewSetElement(SetElementMessage { attributes });
+            self.add(table, "elements of the map of a rule".to_owned(), message, NLM_F_CREATE);
+        }
+        number
+    }
+
+    fn head_of_set(&mut self, table: &Table, name: &str) -> Vec<SetAttribute> {
+        self.sets += 1;
+        vec![
+            SetAttribute::Table(table.name.clone()),
+            SetAttribute::Name(name.to_owned()),
+            SetAttribute::Id(self.sets),
+        ]
+    }
+
+    fn add(&mut self, table: &Table, step: String, message: NfTablesMessage, flags: u16) {
+        let family = match table.family {
+            Family::V4 => NetfilterProtoFamily::IPv4,
+            Family::V6 => NetfilterProtoFamily::IPv6,
+        };
+        let message = NetfilterMessage::new(NetfilterHeader::new(family, 0, 0), message);
+        let flags = NLM_F_REQUEST | flags;
+        self.messages.push(Message { bytes: encoded(message, flags), flags, step });
+    }
+}
+
+/// Ranges of several fields are kept otherwise than those of one.
+fn is_concatenated(set: &Set) -> bool {
+    set.fields.len() > 1
+}
+
+/// What the kernel is told of an element: two of them for a range of one field, its begin and what comes after its end.
+fn attributes_of(element: &Element, set: &Set) -> Vec<ListAttribute<SetElementAttribute>> {
+    let mut own = vec![SetElementAttribute::Key(DataAttribute::Value(element.key.0.clone()))];
+    own.extend(element.value.as_ref().map(value_of));
+    let last = element.last.as_ref().unwrap_or(&element.key);
+    if set.intervals && is_concatenated(set) {
+        let end = expressions::attribute_value(&last.0);
+        own.push(SetElementAttribute::KeyEnd(vec![end]));
+    } else if set.intervals {
+        let mut all = vec![ListAttribute::Element(own)];
+        if let Some(next) = after(&last.0) {
+            all.push(ListAttribute::Element(vec![
+                SetElementAttribute::Key(DataAttribute::Value(next)),
+                SetElementAttribute::Flags(SetElementFlags::from_bits_retain(INTERVAL_END)),
+            ]));
+        }
+        return all;
+    }
+    vec![ListAttribute::Element(own)]
+}
+
+/// The number after this one; none after the last.
+fn after(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut next = bytes.to_vec();
+    for byte in next.iter_mut().rev() {
+        let (sum, overflows) = byte.overflowing_add(1);
+        *byte = sum;
+        if !overflows {
+            return Some(next);
+        }
+    }
+    None
+}
+
+fn value_of(value: &Value) -> SetElementAttribute {
+    SetElementAttribute::Data(match value {
+        Value::Verdict(verdict) => DataAttribute::Other(expressions::data_of_verdict(verdict)),
+        Value::Key(key) => DataAttribute::Value(key.0.clone()),
+    })
+}

@@ -1,0 +1,312 @@
+//! Parts of rules as the kernel's expressions, which work on registers: numbers and layouts are those of
+//! `linux/netfilter/nf_tables.h`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED};
+use netlink_packet_netfilter::nftables::{ExpressionAttribute, Expressions, ListAttribute};
+
+use super::model::{Family, Field, Key, Part, Reject, Value, Verdict};
+
+/// The first register of four bytes (`NFT_REG32_00`).
+const FIRST: u32 = 8;
+/// The register of verdicts (`NFT_REG_VERDICT`).
+const VERDICT: u32 = 0;
+
+pub(super) type Expression = ListAttribute<ExpressionAttribute>;
+
+/// A map inside a rule that the batch has to make for it.
+pub(super) struct AnonymousMap {
+    /// Bytes of a key.
+    pub(super) key_bytes: u32,
+    /// Bytes of a value; none = verdicts.
+    pub(super) value_bytes: Option<u32>,
+    pub(super) elements: Vec<(Key, Value)>,
+}
+
+/// A map inside a rule as its expressions name it.
+pub(super) const ANONYMOUS: &str = "__map%d";
+
+/// The expressions of a part; `anonymous` makes a map for it and gives its number in the batch.
+pub(super) fn of(
+    part: &Part,
+    family: Family,
+    anonymous: &mut impl FnMut(&AnonymousMap) -> u32,
+) -> Vec<Expression> {
+    match part {
+        Part::Is(fields, key) => with(load(fields, family), compare(key, 0)),
+        Part::IsNot(fields, key) => with(load(fields, family), compare(key, 1)),
+        Part::In(fields, set) => with(load(fields, family), lookup(set, None, None, false)),
+        Part::NotIn(fields, set) => with(load(fields, family), lookup(set, None, None, true)),
+        Part::HasBits(field, bits) => {
+            let mut all = load(&[*field], family);
+            let number = |bits: u32| attribute_value(&bits.to_ne_bytes());
+            all.push(expression(
+                "bitwise",
+                vec![
+                    u32_be(1, FIRST),
+                    u32_be(2, FIRST),
+                    u32_be(3, 4),
+                    at(4, &number(*bits)),
+                    at(5, &number(0)),
+                ],
+            ));
+            with(all, compare(&Key::new().number(0), 1))
+        }
+        Part::OfTransparentSocket => {
+            let socket = expression("socket", vec![u32_be(1, 0), u32_be(2, FIRST)]);
+            with(vec![socket], compare(&Key(vec![1]), 0))
+        }
+        Part::Dispatch(fields, map) => with(load(fields, family), lookup(map, None, Some(VERDICT), false)),
+        Part::Verdict(verdict) => vec![immediate(VERDICT, &data_of_verdict(verdict))],
+        Part::Dnat(to) => {
+            let port = FIRST + address_words(family);
+            vec![
+                immediate(FIRST, &attribute_value(&octets(to.ip()))),
+                immediate(port, &attribute_value(&to.port().to_be_bytes())),
+                dnat(family, FIRST, port),
+            ]
+        }
+        Part::DnatAmong(targets) => {
+            let value = |to: &SocketAddr| Value::Key(Key::new().ip(to.ip()).port(to.port()));
+            let elements = numbered(targets.iter().map(value));
+            let value_bytes = Some(4 * (address_words(family) + 1));
+            let map = anonymous(&AnonymousMap { key_bytes: 4, value_bytes, elements });
+            vec![
+                turn(targets.len()),
+                lookup(ANONYMOUS, Some(map), Some(FIRST), false),
+                dnat(family, FIRST, FIRST + address_words(family)),
+            ]
+        }
+        Part::VerdictAmong(verdicts) => {
+            let elements = numbered(verdicts.iter().cloned().map(Value::Verdict));
+            let map = anonymous(&AnonymousMap { key_bytes: 4, value_bytes: None, elements });
+            vec![turn(verdicts.len()), lookup(ANONYMOUS, Some(map), Some(VERDICT), false)]
+        }
+        Part::Masquerade => vec![expression("masq", Vec::new())],
+        Part::Tproxy(to) => {
+            let port = FIRST + address_words(family);
+            vec![
+                immediate(FIRST, &attribute_value(&octets(to.ip()))),
+                immediate(port, &attribute_value(&to.port().to_be_bytes())),
+                expression("tproxy", vec![u32_be(1, number(family)), u32_be(2, FIRST), u32_be(3, port)]),
+            ]
+        }
+        Part::SetMark(mark) => vec![
+            immediate(FIRST, &attribute_value(&mark.to_ne_bytes())),
+            expression("meta", vec![u32_be(2, META_MARK), u32_be(3, FIRST)]),
+        ],
+        Part::Reject(how) => vec![reject(*how, family)],
+        Part::NoTrack => vec![expression("notrack", Vec::new())],
+        Part::BytesPerSecondOver(bytes) => vec![expression(
+            "limit",
+            vec![
+                attribute(1, bytes.to_be_bytes().to_vec()),
+                attribute(2, 1_u64.to_be_bytes().to_vec()),
+                // What one burst of packets takes.
+                u32_be(3, u32::try_from(bytes / 10).unwrap_or(u32::MAX).max(20_000)),
+                u32_be(4, 1),
+                u32_be(5, 1),
+            ],
+        )],
+        Part::PerMilleOfPackets(share) => {
+            let random = expression("numgen", vec![u32_be(1, FIRST), u32_be(2, 1000), u32_be(3, 1)]);
+            // The kernel compares bytes from the left: the number has to begin with its highest.
+            let order = expression(
+                "byteorder",
+                vec![u32_be(1, FIRST), u32_be(2, FIRST), u32_be(3, 1), u32_be(4, 4), u32_be(5, 4)],
+            );
+            let less = expression(
+                "cmp",
+                vec![u32_be(1, FIRST), u32_be(2, 2), at(3, &attribute_value(&share.to_be_bytes()))],
+            );
+            vec![random, order, less]
+        }
+        Part::Remember(fields, set) => with(
+            load(fields, family),
+            expression("dynset", vec![text(1, set), u32_be(3, 1), u32_be(4, FIRST)]),
+        ),
+    }
+}
+
+/// The data of a verdict, for rules and elements.
+pub(super) fn data_of_verdict(verdict: &Verdict) -> DefaultNla {
+    let (code, chain): (i32, Option<&str>) = match verdict {
+        Verdict::Drop => (0, None),
+        Verdict::Accept => (1, None),
+        Verdict::Return => (-5, None),
+        Verdict::Jump(chain) => (-3, Some(chain)),
+        Verdict::Goto(chain) => (-4, Some(chain)),
+    };
+    let mut parts = vec![u32_be(1, code.cast_unsigned())];
+    parts.extend(chain.map(|chain| text(2, chain)));
+    nested(2, &parts)
+}
+
+/// The data of a value.
+pub(super) fn attribute_value(bytes: &[u8]) -> DefaultNla {
+    attribute(1, bytes.to_vec())
+}
+
+pub(super) fn attribute(kind: u16, value: Vec<u8>) -> DefaultNla {
+    DefaultNla::new(kind, value)
+}
+
+pub(super) fn u32_be(kind: u16, value: u32) -> DefaultNla {
+    attribute(kind, value.to_be_bytes().to_vec())
+}
+
+/// An attribute with others inside.
+pub(super) fn nested(kind: u16, inside: &[DefaultNla]) -> DefaultNla {
+    let mut bytes = vec![0; inside.buffer_len()];
+    inside.emit(&mut bytes);
+    attribute(kind | NLA_F_NESTED, bytes)
+}
+
+/// Bytes of a field's value in registers and keys.
+pub(super) fn width(field: Field, family: Family) -> u32 {
+    match field {
+        Field::SourceAddress | Field::DestinationAddress => 4 * address_words(family),
+        _ => 4,
+    }
+}
+
+/// Which type nft shows a field as.
+pub(super) fn shown_type(field: Field, family: Family) -> u32 {
+    match field {
+        Field::SourceAddress | Field::DestinationAddress if family == Family::V4 => 7,
+        Field::SourceAddress | Field::DestinationAddress => 8,
+        Field::Protocol => 12,
+        Field::SourcePort | Field::DestinationPort => 13,
+        Field::Mark => 19,
+        Field::ConnectionState => 26,
+        Field::ConnectionStatus => 28,
+    }
+}
+
+/// The number of a family (`NFPROTO_IPV4`, `NFPROTO_IPV6`).
+fn number(family: Family) -> u32 {
+    match family {
+        Family::V4 => 2,
+        Family::V6 => 10,
+    }
+}
+
+fn address_words(family: Family) -> u32 {
+    match family {
+        Family::V4 => 1,
+        Family::V6 => 4,
+    }
+}
+
+fn octets(ip: IpAddr) -> Vec<u8> {
+    match ip {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    }
+}
+
+const META_MARK: u32 = 3;
+const META_PROTOCOL: u32 = 16;
+const NETWORK_HEADER: u32 = 1;
+const TRANSPORT_HEADER: u32 = 2;
+
+/// Loads fields into registers, one after the other.
+fn load(fields: &[Field], family: Family) -> Vec<Expression> {
+    let mut register = FIRST;
+    let mut loaded = Vec::new();
+    for field in fields {
+        let payload = |base, offset, bytes| {
+            let parts = vec![u32_be(1, register), u32_be(2, base), u32_be(3, offset), u32_be(4, bytes)];
+            expression("payload", parts)
+        };
+        let connection = |key| expression("ct", vec![u32_be(1, register), u32_be(2, key)]);
+        let (source, destination, bytes) = match family {
+            Family::V4 => (12, 16, 4),
+            Family::V6 => (8, 24, 16),
+        };
+        loaded.push(match field {
+            Field::SourceAddress => payload(NETWORK_HEADER, source, bytes),
+            Field::DestinationAddress => payload(NETWORK_HEADER, destination, bytes),
+            Field::Protocol => expression("meta", vec![u32_be(1, register), u32_be(2, META_PROTOCOL)]),
+            Field::SourcePort => payload(TRANSPORT_HEADER, 0, 2),
+            Field::DestinationPort => payload(TRANSPORT_HEADER, 2, 2),
+            Field::Mark => expression("meta", vec![u32_be(1, register), u32_be(2, META_MARK)]),
+            Field::ConnectionState => connection(0),
+            Field::ConnectionStatus => connection(2),
+        });
+        register += width(*field, family) / 4;
+    }
+    loaded
+}
+
+/// Compares what is in the registers: 0 = equal, 1 = not.
+fn compare(key: &Key, how: u32) -> Expression {
+    expression("cmp", vec![u32_be(1, FIRST), u32_be(2, how), at(3, &attribute_value(&key.0))])
+}
+
+fn lookup(set: &str, number: Option<u32>, to: Option<u32>, inverted: bool) -> Expression {
+    let mut parts = vec![text(1, set), u32_be(2, FIRST)];
+    parts.extend(to.map(|register| u32_be(3, register)));
+    parts.extend(number.map(|number| u32_be(4, number)));
+    if inverted {
+        parts.push(u32_be(5, 1));
+    }
+    expression("lookup", parts)
+}
+
+/// A number of so many, the next one each time.
+fn turn(count: usize) -> Expression {
+    let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
+    expression("numgen", vec![u32_be(1, FIRST), u32_be(2, count), u32_be(3, 0)])
+}
+
+fn numbered(values: impl Iterator<Item = Value>) -> Vec<(Key, Value)> {
+    (0..).zip(values).map(|(number, value)| (Key::new().number(number), value)).collect()
+}
+
+fn dnat(family: Family, address: u32, port: u32) -> Expression {
+    let parts = vec![
+        u32_be(1, 1),
+        u32_be(2, number(family)),
+        u32_be(3, address),
+        u32_be(4, address),
+        u32_be(5, port),
+        u32_be(6, port),
+    ];
+    expression("nat", parts)
+}
+
+fn reject(how: Reject, family: Family) -> Expression {
+    let (kind, code) = match (how, family) {
+        (Reject::Reset, _) => (1, 0),
+        (Reject::PortUnreachable, Family::V4) => (0, 3),
+        (Reject::PortUnreachable, Family::V6) => (0, 4),
+        (Reject::Prohibited, Family::V4) => (0, 13),
+        (Reject::Prohibited, Family::V6) => (0, 1),
+    };
+    expression("reject", vec![u32_be(1, kind), attribute(2, vec![code])])
+}
+
+fn immediate(register: u32, data: &DefaultNla) -> Expression {
+    expression("immediate", vec![u32_be(1, register), at(2, data)])
+}
+
+/// Data as an attribute of this kind.
+fn at(kind: u16, data: &DefaultNla) -> DefaultNla {
+    nested(kind, std::slice::from_ref(data))
+}
+
+fn text(kind: u16, text: &str) -> DefaultNla {
+    attribute(kind, text.bytes().chain([0]).collect())
+}
+
+fn expression(name: &str, attributes: Vec<DefaultNla>) -> Expression {
+    Expressions::Other { expression_type: name.to_owned(), attributes }.into()
+}
+
+/// What is loaded, and what looks at it.
+fn with(mut first: Vec<Expression>, then: Expression) -> Vec<Expression> {
+    first.push(then);
+    first
+}

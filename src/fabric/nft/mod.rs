@@ -1,0 +1,14 @@
+//! nftables, by netlink: tables, chains, sets and rules as values, and batches of changes that the kernel makes at once or
+//! not at all.
+//!
+//! A table is of one family; what concerns both is in two tables that are twins. Names of what the kernel has are the
+//! caller's. `nft list ruleset`, run inside, shows what is written here in nft's own words.
+
+mod batch;
+mod expressions;
+mod model;
+
+pub use batch::{Batch, Nft};
+pub use model::{
+    Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Rule, Set, Table, Value, Verdict,
+};

@@ -1,0 +1,278 @@
+//! What tables are made of.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Which packets a table is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// That of an address.
+    pub fn of(ip: IpAddr) -> Self {
+        if ip.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+}
+
+/// A table by its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Table {
+    /// Which packets it is about.
+    pub family: Family,
+    /// Its name.
+    pub name: String,
+}
+
+/// When a chain is asked that is asked by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// What its rules may do.
+    pub kind: Kind,
+    /// Where on a packet's way.
+    pub hook: Hook,
+    /// In which order among others there; lower is first.
+    pub priority: i32,
+}
+
+/// What the rules of a base chain may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Let pass, drop, mark.
+    Filter,
+    /// Change addresses: asked for the first packet of a connection alone.
+    Nat,
+}
+
+/// Where on its way a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// It has come in.
+    PreRouting,
+    /// It is for the fabric itself.
+    Input,
+    /// It goes from one leaf to another.
+    Forward,
+    /// It goes out.
+    PostRouting,
+}
+
+/// What of a packet is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// Where it comes from.
+    SourceAddress,
+    /// Where it goes.
+    DestinationAddress,
+    /// TCP, UDP …, by number.
+    Protocol,
+    /// The port it comes from.
+    SourcePort,
+    /// The port it goes to.
+    DestinationPort,
+    /// Its mark.
+    Mark,
+    /// The state of its connection, as bits: 2 = established, 4 = related, 8 = new.
+    ConnectionState,
+    /// What became of its connection, as bits: 32 = its destination was changed.
+    ConnectionStatus,
+}
+
+/// Values of fields, one after the other, as the kernel compares them: each fills up four bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub(super) Vec<u8>);
+
+impl Key {
+    /// Of no field yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An address.
+    #[must_use]
+    pub fn ip(self, ip: IpAddr) -> Self {
+        match ip {
+            IpAddr::V4(ip) => self.bytes(&ip.octets()),
+            IpAddr::V6(ip) => self.bytes(&ip.octets()),
+        }
+    }
+
+    /// A protocol by its number.
+    #[must_use]
+    pub fn protocol(self, number: u8) -> Self {
+        self.bytes(&[number])
+    }
+
+    /// A port.
+    #[must_use]
+    pub fn port(self, port: u16) -> Self {
+        self.bytes(&port.to_be_bytes())
+    }
+
+    /// A number that the kernel has in the machine's own order: a mark, bits of a connection.
+    #[must_use]
+    pub fn number(self, number: u32) -> Self {
+        self.bytes(&number.to_ne_bytes())
+    }
+
+    fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.0.extend_from_slice(bytes);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self
+    }
+}
+
+/// A set or map of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// Its name.
+    pub name: String,
+    /// Of which fields its keys are.
+    pub fields: Vec<Field>,
+    /// Its keys are ranges.
+    pub intervals: bool,
+    /// Its values are verdicts; without, it has none.
+    pub verdicts: bool,
+    /// Rules put keys in, which go out after this time.
+    pub forgets_after: Option<Duration>,
+}
+
+impl Set {
+    /// A plain set.
+    pub fn new(name: &str, fields: &[Field]) -> Self {
+        let (name, fields) = (name.to_owned(), fields.to_vec());
+        Self { name, fields, intervals: false, verdicts: false, forgets_after: None }
+    }
+
+    /// The same of ranges.
+    #[must_use]
+    pub fn of_intervals(self) -> Self {
+        Self { intervals: true, ..self }
+    }
+
+    /// A map to verdicts.
+    #[must_use]
+    pub fn of_verdicts(self) -> Self {
+        Self { verdicts: true, ..self }
+    }
+
+    /// A set that rules fill.
+    #[must_use]
+    pub fn forgetting(self, after: Duration) -> Self {
+        Self { forgets_after: Some(after), ..self }
+    }
+}
+
+/// What is in a set.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Element {
+    /// Its key, or the first of its range.
+    pub key: Key,
+    /// The last of its range.
+    pub last: Option<Key>,
+    /// What a map says of it.
+    pub value: Option<Value>,
+}
+
+impl Element {
+    /// Of a plain set.
+    pub fn new(key: Key) -> Self {
+        Self { key, last: None, value: None }
+    }
+
+    /// Of a set of ranges: from a key to another, both in it.
+    pub fn range(first: Key, last: Key) -> Self {
+        Self { key: first, last: Some(last), value: None }
+    }
+
+    /// Of a map.
+    #[must_use]
+    pub fn to(self, verdict: Verdict) -> Self {
+        Self { value: Some(Value::Verdict(verdict)), ..self }
+    }
+}
+
+/// What a map says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Value {
+    /// What becomes of the packet.
+    Verdict(Verdict),
+    /// Values of fields.
+    Key(Key),
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// It goes on, to the next base chain.
+    Accept,
+    /// It is gone.
+    Drop,
+    /// Back to the chain before; from a base chain as `Accept`.
+    Return,
+    /// Another chain, and then back.
+    Jump(String),
+    /// Another chain, and not back.
+    Goto(String),
+}
+
+/// How somebody is told that a packet was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reject {
+    /// By a reset: TCP alone.
+    Reset,
+    /// By ICMP: port unreachable.
+    PortUnreachable,
+    /// By ICMP: forbidden by an administrator.
+    Prohibited,
+}
+
+/// A rule: its parts one after the other, for as long as they match.
+pub type Rule = Vec<Part>;
+
+/// A part of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// Goes on when the fields have these values.
+    Is(Vec<Field>, Key),
+    /// Goes on when they have others.
+    IsNot(Vec<Field>, Key),
+    /// Goes on when they are in the set.
+    In(Vec<Field>, String),
+    /// Goes on when they are not.
+    NotIn(Vec<Field>, String),
+    /// Goes on when the field, a number of the machine's order, has any of these bits.
+    HasBits(Field, u32),
+    /// Goes on when the packet belongs to a socket here that may have other people's addresses.
+    OfTransparentSocket,
+    /// What the map says of the fields; goes on when it says nothing.
+    Dispatch(Vec<Field>, String),
+    /// Ends.
+    Verdict(Verdict),
+    /// Sends the connection to one of these, in turn.
+    DnatAmong(Vec<SocketAddr>),
+    /// One of these verdicts, in turn.
+    VerdictAmong(Vec<Verdict>),
+    /// Sends the connection there.
+    Dnat(SocketAddr),
+    /// Lets the connection come from the fabric's own address.
+    Masquerade,
+    /// Hands the packet to a socket here, whatever its destination.
+    Tproxy(SocketAddr),
+    /// Marks the packet.
+    SetMark(u32),
+    /// Refuses it.
+    Reject(Reject),
+    /// It belongs to no connection.
+    NoTrack,
+    /// Goes on when more bytes than this come in a second.
+    BytesPerSecondOver(u64),
+    /// Goes on for so many of a thousand packets, by chance.
+    PerMilleOfPackets(u32),
+    /// Puts the fields into a set that forgets, anew.
+    Remember(Vec<Field>, String),
+}
