@@ -15,6 +15,7 @@
 
 mod client;
 mod daemon;
+pub mod datagrams;
 pub mod descriptors;
 mod error;
 mod leaf;
