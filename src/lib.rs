@@ -21,7 +21,8 @@
 //! | [`host`] | the node host: the process that holds a node's containers, its protocol and journal; knows no Kubernetes API | programs, fabric, base |
 //! | [`api`] | the only door: admission, defaulting, validation, patching, deletion, subresources; `http` is a thin face over the same handle | store, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
-//! | [`controllers`], [`scheduler`], [`network`] | the actors; they never name each other | reconcile, api, object, base |
+//! | [`controllers`], [`scheduler`] | the actors; they never name each other | reconcile, api, object, base |
+//! | [`network`] | the actor of services: the proxy or the kernel's rules, and the cluster's DNS | reconcile, api, fabric, object, base |
 //! | [`kubelet`] | the actor of a node; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything | all |

@@ -21,6 +21,7 @@ use base::backoff::BackoffPolicy;
 use base::dial::{Dial, Dialer, OwnNetwork};
 use base::task::Tasks;
 use fabric::descriptors::AT_ONCE;
+use fabric::nft::Nft;
 use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
 use kubelet::runtime::NodeNetwork;
 
@@ -101,6 +102,11 @@ impl ClusterFabric {
         let spec = SocketSpec { bind: Some(self.at(port)), ..own(SocketKind::UdpV4) };
         let socket = self.connection().socket(&spec)?;
         UdpSocket::from_std(socket.into()).map_err(at("datagrams"))
+    }
+
+    /// The kernel's rules of this network.
+    pub(super) fn nft(&self) -> Result<Nft, FabricError> {
+        Nft::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?)
     }
 
     /// A node's place.

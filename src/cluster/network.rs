@@ -13,8 +13,10 @@ use super::fixed_services::{self, DNS_OFFSET};
 use api::{Api, ApiError};
 use base::task::Tasks;
 use fabric::FabricError;
+use fabric::nft::Family;
 use network::dns::{self, DnsConfig, Resolvers, Sockets};
 use network::proxy::{self, ProxyConfig};
+use network::rules::{self, RulesConfig};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
 
@@ -52,10 +54,19 @@ pub(super) fn start(
         Some(_) => LowPorts::default(),
         None => super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0)),
     };
-    if fabric.is_none() && !config.is_disabled("proxy") {
-        let connections = allow_open_files() / 4;
-        let proxy = ProxyConfig { services: addresses.services(), low_ports, connections };
-        proxy::start(api, caches, tasks, proxy);
+    if !config.is_disabled("proxy") {
+        match fabric {
+            Some(fabric) => {
+                let nft = fabric.nft().map_err(|error| ApiError::Internal(error.to_string()))?;
+                let services = vec![addresses.services().into()];
+                rules::start(caches, tasks, RulesConfig { nft, families: vec![Family::V4], services });
+            }
+            None => {
+                let connections = allow_open_files() / 4;
+                let proxy = ProxyConfig { services: addresses.services(), low_ports, connections };
+                proxy::start(api, caches, tasks, proxy);
+            }
+        }
     }
     if config.is_disabled("dns") {
         fixed_services::no_dns(api)?;

@@ -11,3 +11,4 @@ pub mod dns;
 pub mod follow;
 pub(crate) mod machine;
 pub mod proxy;
+pub mod rules;

@@ -8,7 +8,7 @@ pub(crate) mod route;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use netlink_packet_core::{NLMSG_ERROR, NetlinkBuffer};
+use netlink_packet_core::{NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 /// One answer is no longer: its request comes back with it.
@@ -87,6 +87,27 @@ impl Netlink {
         match failed.min_by_key(|(request, _)| *request) {
             Some((request, code)) => Err(Failed { request, error: io::Error::from_raw_os_error(-code) }),
             None => Ok(()),
+        }
+    }
+
+    /// Sends a request for a list and gives the messages that come, whole.
+    pub(crate) fn dump(&self, request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+        self.answers_now()?;
+        rustix::net::send(&self.0, request, SendFlags::empty())?;
+        let mut buffer = vec![0; ANSWERS_BYTES];
+        let mut all = Vec::new();
+        loop {
+            let (length, _) = rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
+            let mut rest = &buffer[..length];
+            while let Ok(message) = NetlinkBuffer::new_checked(rest) {
+                let own = message.length() as usize;
+                match message.message_type() {
+                    NLMSG_DONE => return Ok(all),
+                    NLMSG_ERROR => return Err(io::ErrorKind::Other.into()),
+                    _ => all.push(rest[..own].to_vec()),
+                }
+                rest = rest.get(own.next_multiple_of(4)..).unwrap_or_default();
+            }
         }
     }
 

@@ -1,8 +1,12 @@
 //! Changes gathered and carried out at once: one transaction of the kernel's, or several where they are too many bytes.
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use netlink_packet_core::{Emitable, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage};
+use netlink_packet_core::{
+    Emitable, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
+};
 use netlink_packet_netfilter::nftables::{
     ChainAttribute, ChainMessage, DataAttribute, Hook as HookAttribute, HookNumber, InetHookNumber,
     ListAttribute, NfTablesMessage, RuleAttribute, RuleMessage, SetAttribute, SetDescription,
@@ -10,7 +14,9 @@ use netlink_packet_netfilter::nftables::{
     TableAttribute, TableMessage,
 };
 use netlink_packet_netfilter::none::ControlMessage;
-use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterProtoFamily};
+use netlink_packet_netfilter::{
+    NetfilterHeader, NetfilterMessage, NetfilterMessageInner, NetfilterProtoFamily,
+};
 
 use super::expressions::{self, ANONYMOUS, AnonymousMap, Expression};
 use super::model::{Base, Element, Family, Field, Hook, Kind, Rule, Set, Table, Value};
@@ -87,6 +93,35 @@ impl Nft {
     }
 }
 
+impl Nft {
+    /// The tables of a family that are there.
+    pub fn tables(&self, family: Family) -> Result<Vec<Table>, FabricError> {
+        let message = NfTablesMessage::GetTable(TableMessage { attributes: Vec::new() });
+        let header = NetfilterHeader::new(proto_family(family), 0, 0);
+        let request = encoded(NetfilterMessage::new(header, message), NLM_F_REQUEST | NLM_F_DUMP);
+        let answered = self.socket.dump(&request).map_err(FabricError::at("list tables"))?;
+        let name = |bytes: &Vec<u8>| {
+            let message = NetlinkMessage::<NetfilterMessage>::deserialize(bytes).ok()?;
+            let NetlinkPayload::InnerMessage(message) = message.payload else { return None };
+            let NetfilterMessageInner::NfTables(NfTablesMessage::NewTable(table)) = message.inner else {
+                return None;
+            };
+            table.attributes.into_iter().find_map(|attribute| match attribute {
+                TableAttribute::Name(name) => Some(Table { family, name }),
+                _ => None,
+            })
+        };
+        Ok(answered.iter().filter_map(name).collect())
+    }
+}
+
+fn proto_family(family: Family) -> NetfilterProtoFamily {
+    match family {
+        Family::V4 => NetfilterProtoFamily::IPv4,
+        Family::V6 => NetfilterProtoFamily::IPv6,
+    }
+}
+
 /// Writes number and flags into a message's header.
 fn stamp(message: &mut [u8], sequence: u32, flags: u16) {
     message[6..8].copy_from_slice(&flags.to_ne_bytes());
@@ -123,9 +158,10 @@ struct Message {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     messages: Vec<Message>,
-    /// Of sets that it makes: the kernel wants to tell them apart before they have names.
-    sets: u32,
 }
+
+/// Of sets that are made: within a transaction the kernel wants to tell them apart before they have names.
+static SETS: AtomicU32 = AtomicU32::new(1);
 
 impl Batch {
     /// Nothing to change yet.
@@ -222,7 +258,7 @@ impl Batch {
         let family = table.family;
         let widths = set.fields.iter().map(|field| expressions::width(*field, family));
         let mut flags = SetFlags::empty();
-        let mut attributes = self.head_of_set(table, &set.name);
+        let (_, mut attributes) = head_of_set(table, &set.name);
         let kind = set.fields.iter().fold(0, |all, field| all << 6 | expressions::shown_type(*field, family));
         attributes.extend([SetAttribute::KeyType(kind), SetAttribute::KeyLen(widths.clone().sum())]);
         if set.intervals {
@@ -300,8 +336,7 @@ impl Batch {
 
     /// Makes a map that belongs to a rule, and gives its number.
     fn add_anonymous(&mut self, table: &Table, map: &AnonymousMap) -> u32 {
-        let mut attributes = self.head_of_set(table, ANONYMOUS);
-        let number = self.sets;
+        let (number, mut attributes) = head_of_set(table, ANONYMOUS);
         // As nft shows it: a number, and an address with a port.
         let (data_type, data_bytes) = match map.value_bytes {
             Some(bytes) => {
@@ -345,21 +380,14 @@ impl Batch {
         number
     }
 
-    fn head_of_set(&mut self, table: &Table, name: &str) -> Vec<SetAttribute> {
-        self.sets += 1;
-        vec![
-            SetAttribute::Table(table.name.clone()),
-            SetAttribute::Name(name.to_owned()),
-            SetAttribute::Id(self.sets),
-        ]
+    /// Changes that come after these.
+    pub fn append(&mut self, mut later: Self) {
+        self.messages.append(&mut later.messages);
     }
 
     fn add(&mut self, table: &Table, step: String, message: NfTablesMessage, flags: u16) {
-        let family = match table.family {
-            Family::V4 => NetfilterProtoFamily::IPv4,
-            Family::V6 => NetfilterProtoFamily::IPv6,
-        };
-        let message = NetfilterMessage::new(NetfilterHeader::new(family, 0, 0), message);
+        let header = NetfilterHeader::new(proto_family(table.family), 0, 0);
+        let message = NetfilterMessage::new(header, message);
         let flags = NLM_F_REQUEST | flags;
         self.messages.push(Message { bytes: encoded(message, flags), flags, step, with_next: false });
     }
@@ -379,6 +407,17 @@ fn chunks(elements: &[ListAttribute<SetElementAttribute>]) -> Vec<&[ListAttribut
     all.push(&elements[begin..]);
     all.retain(|some| !some.is_empty());
     all
+}
+
+/// What the kernel must know of every set that is made, and the set's number.
+fn head_of_set(table: &Table, name: &str) -> (u32, Vec<SetAttribute>) {
+    let number = SETS.fetch_add(1, Ordering::Relaxed);
+    let attributes = vec![
+        SetAttribute::Table(table.name.clone()),
+        SetAttribute::Name(name.to_owned()),
+        SetAttribute::Id(number),
+    ];
+    (number, attributes)
 }
 
 /// Ranges of several fields are kept otherwise than those of one.

@@ -22,7 +22,7 @@ use object::{Key, Kind, Shared, host_ports};
 use reconcile::Caches;
 
 /// Follows the pods with host ports.
-pub(super) struct HostPorts {
+pub(crate) struct HostPorts {
     state: Mutex<State>,
     changed: Notify,
 }
@@ -35,7 +35,7 @@ struct State {
 
 impl HostPorts {
     /// Starts following; every pod with host ports counts as changed.
-    pub(super) fn start(caches: &Caches) -> Arc<Self> {
+    pub(crate) fn start(caches: &Caches) -> Arc<Self> {
         let follower = Arc::new(Self { state: Mutex::default(), changed: Notify::new() });
         let weak = Arc::downgrade(&follower);
         caches.on_any_change(Kind::Pod, move |change| {
@@ -47,7 +47,7 @@ impl HostPorts {
     }
 
     /// Waits for changes and takes all of them: each changed pod as it is now, none for one that is gone.
-    pub(super) async fn take(&self) -> Vec<(Key, Option<Shared<Pod>>)> {
+    pub(crate) async fn take(&self) -> Vec<(Key, Option<Shared<Pod>>)> {
         loop {
             let changed = self.changed.notified();
             let taken: Vec<_> = {
@@ -69,7 +69,7 @@ impl HostPorts {
     }
 
     /// Marks every pod with host ports for another look.
-    pub(super) fn mark_all(&self) {
+    pub(crate) fn mark_all(&self) {
         {
             let mut state = self.state.lock();
             let State { pods, dirty } = &mut *state;

@@ -6,7 +6,7 @@
 //! (another program's port) is recorded in an event on the Service or Pod and tried again.
 
 pub(crate) mod balance;
-mod host_ports;
+pub(crate) mod host_ports;
 mod listening;
 mod owner;
 mod sockets;

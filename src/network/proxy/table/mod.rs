@@ -34,7 +34,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(super) fn of(text: Option<&str>) -> Option<Self> {
+    pub(crate) fn of(text: Option<&str>) -> Option<Self> {
         match text.unwrap_or("TCP") {
             "TCP" => Some(Self::Tcp),
             "UDP" => Some(Self::Udp),
@@ -162,7 +162,7 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
     all
 }
 
-fn is_left_alone(service: &Service) -> bool {
+pub(crate) fn is_left_alone(service: &Service) -> bool {
     let labels = service.metadata.labels.as_ref();
     service.spec.as_ref().is_some_and(|spec| spec.type_.as_deref() == Some("ExternalName"))
         || labels.is_some_and(|labels| labels.contains_key(OTHER_PROXY))
@@ -202,7 +202,7 @@ fn balance(
     balance
 }
 
-fn affinity(spec: &ServiceSpec) -> Option<Duration> {
+pub(crate) fn affinity(spec: &ServiceSpec) -> Option<Duration> {
     let config = spec.session_affinity_config.as_ref().and_then(|c| c.client_ip.as_ref());
     let seconds = config.and_then(|c| c.timeout_seconds).and_then(|s| u64::try_from(s).ok());
     (spec.session_affinity.as_deref() == Some("ClientIP"))
@@ -210,7 +210,7 @@ fn affinity(spec: &ServiceSpec) -> Option<Duration> {
 }
 
 /// The number a slice has for a service's port: targetPort was resolved by whoever wrote the slice.
-fn port_in(slice: &EndpointSlice, name: &str, protocol: Protocol) -> Option<u16> {
+pub(crate) fn port_in(slice: &EndpointSlice, name: &str, protocol: Protocol) -> Option<u16> {
     let same = slice.ports.iter().flatten().find(|p| {
         p.name.as_deref().unwrap_or_default() == name && Protocol::of(p.protocol.as_deref()) == Some(protocol)
     });

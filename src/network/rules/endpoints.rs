@@ -1,0 +1,95 @@
+//! Which endpoints a client gets: kube-proxy's rules (`CategorizeEndpoints`).
+
+use std::net::{IpAddr, SocketAddr};
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use super::nodes::Places;
+use crate::follow::Joined;
+use crate::proxy::table::{Protocol, port_in};
+
+/// An endpoint of one port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub(crate) address: SocketAddr,
+    pub(crate) node: Option<String>,
+    /// It takes new connections.
+    pub(crate) ready: bool,
+    /// The zones that it is meant for; none = it is not said.
+    pub(crate) zones: Vec<String>,
+    /// The same of nodes.
+    pub(crate) nodes: Vec<String>,
+}
+
+/// Those of a port that serve: ready ones and those that serve while they terminate; each address once.
+pub(crate) fn of_port(
+    joined: &Joined,
+    address_type: &str,
+    (name, protocol): (&str, Protocol),
+    places: &Places,
+    is_service: impl Fn(IpAddr) -> bool,
+) -> Vec<Endpoint> {
+    let mut all: Vec<Endpoint> = Vec::new();
+    for slice in joined.slices.values().filter(|slice| slice.address_type == address_type) {
+        let Some(port) = port_in(slice, name, protocol) else { continue };
+        for endpoint in of_slice(slice, port, places) {
+            // Through a service once more would be a loop.
+            if !is_service(endpoint.address.ip())
+                && !all.iter().any(|known| known.address == endpoint.address)
+            {
+                all.push(endpoint);
+            }
+        }
+    }
+    all
+}
+
+fn of_slice<'a>(
+    slice: &'a EndpointSlice,
+    port: u16,
+    places: &'a Places,
+) -> impl Iterator<Item = Endpoint> + 'a {
+    slice.endpoints.iter().flatten().filter_map(move |endpoint| {
+        let conditions = endpoint.conditions.clone().unwrap_or_default();
+        let ready = conditions.ready.unwrap_or(true);
+        let draining = conditions.terminating == Some(true) && conditions.serving.unwrap_or(ready);
+        if !ready && !draining {
+            return None;
+        }
+        // The addresses of one endpoint are interchangeable.
+        let ip: IpAddr = endpoint.addresses.first()?.parse().ok()?;
+        let is_pod = endpoint.target_ref.as_ref().is_some_and(|target| target.kind.as_deref() == Some("Pod"));
+        let node = endpoint.node_name.clone();
+        // A pod of a hollow node: nobody is there.
+        if is_pod && node.as_ref().is_none_or(|node| !places.contains_key(node)) {
+            return None;
+        }
+        let hints = endpoint.hints.clone().unwrap_or_default();
+        let zones = hints.for_zones.into_iter().flatten().map(|zone| zone.name).collect();
+        let nodes = hints.for_nodes.into_iter().flatten().map(|node| node.name).collect();
+        Some(Endpoint { address: SocketAddr::new(ip, port), node, ready, zones, nodes })
+    })
+}
+
+/// The ready ones of these, or, when there is none, those that still serve.
+pub(crate) fn usable<'a>(all: impl IntoIterator<Item = &'a Endpoint>) -> Vec<&'a Endpoint> {
+    let (ready, draining): (Vec<_>, Vec<_>) = all.into_iter().partition(|endpoint| endpoint.ready);
+    if ready.is_empty() { draining } else { ready }
+}
+
+/// Those that the slices' hints mean for clients of a node: of its own, else of its zone; all where hints do not help.
+pub(crate) fn hinted<'a>(all: &[&'a Endpoint], node: &str, zone: Option<&str>) -> Vec<&'a Endpoint> {
+    let ready = || all.iter().copied().filter(|endpoint| endpoint.ready);
+    let by = |has: fn(&Endpoint) -> &[String], name: &str| -> Option<Vec<&'a Endpoint>> {
+        // One without a hint, and none is believed.
+        if ready().next().is_none() || ready().any(|endpoint| has(endpoint).is_empty()) {
+            return None;
+        }
+        let own: Vec<_> =
+            ready().filter(|endpoint| has(endpoint).iter().any(|known| known == name)).collect();
+        (!own.is_empty()).then_some(own)
+    };
+    by(|endpoint| &endpoint.nodes, node)
+        .or_else(|| by(|endpoint| &endpoint.zones, zone?))
+        .unwrap_or_else(|| all.to_vec())
+}

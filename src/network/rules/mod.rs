@@ -1,0 +1,168 @@
+//! Services in the kernel (NET-6): what kube-proxy writes elsewhere, as nftables of the fabric.
+//!
+//! [`services`], [`pods`] and [`nodes`] say what each wants there, purely; [`kernel`] brings the tables to it by the least
+//! changes. Connections that exist go on with the endpoint they have: the kernel remembers them itself, whatever becomes
+//! of the rules and of this process.
+
+mod base;
+mod endpoints;
+mod kernel;
+mod nodes;
+mod piece;
+mod pods;
+mod services;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fabric::FabricError;
+use fabric::nft::{Family, Nft};
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Node;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use self::base::base;
+use crate::follow::Follower;
+use crate::proxy::host_ports::HostPorts;
+use ::base::backoff::BackoffPolicy;
+use ::base::task::Tasks;
+use kernel::Kernel;
+use nodes::{NodePlace, Places};
+use object::{Key, Kind};
+use piece::Piece;
+use reconcile::Caches;
+
+/// How soon rules are tried again that the kernel has refused.
+const RETRY: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_millis(100), max: Duration::from_secs(30) };
+
+/// How the rules are set up.
+pub struct RulesConfig {
+    /// A socket of the fabric's nftables.
+    pub nft: Nft,
+    /// Which families pods have addresses of.
+    pub families: Vec<Family>,
+    /// Where services have their addresses.
+    pub services: Vec<IpNet>,
+}
+
+/// Who wants something in the tables.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Service(Key),
+    Pod(Key),
+    Node(String),
+}
+
+/// The nodes as they are, and that they have changed.
+#[derive(Default)]
+struct Followed {
+    places: Mutex<Places>,
+    changed: Notify,
+}
+
+/// Starts keeping the tables; it ends with `tasks`, and the tables stay.
+pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) {
+    let nodes = Arc::new(Followed::default());
+    let (services, pods) = (Follower::start(caches), HostPorts::start(caches));
+    let of_nodes = Arc::downgrade(&nodes);
+    caches.of::<Node>().on_change(move |change| {
+        let (Some(nodes), Some(node)) = (of_nodes.upgrade(), change.object.get::<Node>()) else { return };
+        let place = (change.kind != api::ChangeKind::Deleted).then(|| NodePlace::of(node)).flatten();
+        let mut places = nodes.places.lock();
+        let name = change.object.name();
+        if places.get(name) == place.as_ref() {
+            return;
+        }
+        match place {
+            Some(place) => drop(places.insert(name.to_owned(), place)),
+            None => drop(places.remove(name)),
+        }
+        drop(places);
+        nodes.changed.notify_one();
+    });
+    let caches = caches.clone();
+    tasks.spawn("service rules", async move {
+        // Half a picture would refuse connections that a moment later are served.
+        tokio::join!(caches.synced(Kind::Node), caches.synced(Kind::Service), caches.synced(Kind::EndpointSlice));
+        let RulesConfig { nft, families, services: ranges } = config;
+        let base = base(&families);
+        let mut rules = Rules { kernel: Kernel::new(nft, families, base), ranges, places: Places::new(), failures: 0 };
+        loop {
+            let mut changes = Vec::new();
+            tokio::select! {
+                changed = services.take() => {
+                    changes.extend(changed.into_iter().map(|(key, joined)| {
+                        let piece = services::piece(&key, &joined, &rules.places, &rules.ranges);
+                        (Owner::Service(key), piece)
+                    }));
+                }
+                changed = pods.take() => {
+                    changes.extend(changed.into_iter().map(|(key, pod)| {
+                        let piece = pod.map(|pod| pods::piece(&key.namespace, &pod, &rules.places));
+                        (Owner::Pod(key), piece.unwrap_or_default())
+                    }));
+                }
+                () = nodes.changed.notified() => {
+                    let now = nodes.places.lock().clone();
+                    changes.extend(rules.places.keys().filter(|name| !now.contains_key(*name)).map(|name| {
+                        (Owner::Node(name.clone()), Piece::default())
+                    }));
+                    changes.extend(now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::piece(name, place))));
+                    rules.places = now;
+                    // Whom they serve depends on where: with the same change, so that nobody names what is gone.
+                    services.mark_all();
+                    pods.mark_all();
+                    changes.extend(services.take_now().into_iter().map(|(key, joined)| {
+                        let piece = services::piece(&key, &joined, &rules.places, &rules.ranges);
+                        (Owner::Service(key), piece)
+                    }));
+                }
+                () = rules.wait() => {}
+            }
+            rules = rules.apply(changes).await;
+        }
+    });
+}
+
+/// The tables, and what is known of the cluster besides.
+struct Rules {
+    kernel: Kernel<Owner>,
+    ranges: Vec<IpNet>,
+    places: Places,
+    /// Changes that the kernel has refused in a row.
+    failures: u32,
+}
+
+impl Rules {
+    /// Until what was refused is to be tried again.
+    async fn wait(&self) {
+        match self.failures {
+            0 => std::future::pending().await,
+            failures => tokio::time::sleep(RETRY.delay(failures)).await,
+        }
+    }
+
+    /// Takes changes over. A whole set of tables takes some hundred milliseconds: not on a thread of the runtime.
+    async fn apply(mut self, changes: Vec<(Owner, Piece)>) -> Self {
+        let work = move || {
+            let applied: Result<(), FabricError> = self.kernel.apply(changes);
+            match applied {
+                Ok(()) => self.failures = 0,
+                Err(error) => {
+                    self.failures += 1;
+                    tracing::warn!(%error, "the kernel refuses the rules of services; trying again");
+                }
+            }
+            self
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok(rules) => rules,
+            // A panic inside: the task ends with it, and is told.
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What the rules know of the nodes: whose a client or an endpoint is.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use fabric::nft::{Element, Family, Field, Key, Set};
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Node;
+
+use super::piece::Piece;
+use super::services::short;
+
+/// The annotation in which a node's host says what network its pods are in.
+const NETWORK: &str = "podium.dev/network";
+/// The zone of a node.
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A node whose pods have networks of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NodePlace {
+    /// Its own addresses.
+    pub(crate) ips: Vec<IpAddr>,
+    /// Where its pods have theirs.
+    pub(crate) pods: Vec<IpNet>,
+    /// Its zone.
+    pub(crate) zone: Option<String>,
+}
+
+/// All of them, by name.
+pub(crate) type Places = BTreeMap<String, NodePlace>;
+
+impl NodePlace {
+    /// What a Node says; none where its pods are not in this network.
+    pub(crate) fn of(node: &Node) -> Option<Self> {
+        let annotations = node.metadata.annotations.as_ref();
+        annotations?.get(NETWORK).filter(|network| *network == "fabric")?;
+        let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
+        let ips = addresses.filter(|address| address.type_ == "InternalIP");
+        let ips = ips.filter_map(|address| address.address.parse().ok()).collect();
+        let spec = node.spec.clone().unwrap_or_default();
+        let ranges =
+            spec.pod_cidrs.filter(|all| !all.is_empty()).or_else(|| spec.pod_cidr.map(|cidr| vec![cidr]));
+        let pods = ranges.into_iter().flatten().filter_map(|cidr| cidr.parse().ok()).collect();
+        let zone = node.metadata.labels.as_ref().and_then(|labels| labels.get(ZONE).cloned());
+        Some(Self { ips, pods, zone })
+    }
+
+    /// Whether it has addresses of a family.
+    pub(super) fn is_in(&self, family: Family) -> bool {
+        let pods = self.pods.iter().map(IpNet::addr);
+        self.ips.iter().copied().chain(pods).any(|ip| Family::of(ip) == family)
+    }
+}
+
+/// The set with the addresses that clients of a node have.
+pub(super) fn clients_of(node: &str) -> String {
+    short(format!("from/{node}"))
+}
+
+/// What a node wants in the tables.
+pub(super) fn piece(name: &str, place: &NodePlace) -> Piece {
+    let mut piece = Piece::default();
+    let set = clients_of(name);
+    let ranges = place.pods.iter().copied().chain(place.ips.iter().copied().map(IpNet::from));
+    for range in ranges {
+        let half = piece.half(Family::of(range.addr()));
+        half.set(Set::new(&set, &[Field::SourceAddress]).of_intervals());
+        let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
+        half.element(&set, Element::range(first, last));
+    }
+    piece
+}

@@ -1,0 +1,51 @@
+//! Host ports: what pods are served at on their nodes' addresses.
+
+use std::net::{IpAddr, SocketAddr};
+
+use fabric::nft::{Element, Family, Key, Part, Verdict};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::base::{HAIRPIN, SERVICES, TCP, UDP};
+use super::nodes::Places;
+use super::piece::Piece;
+use super::services::short;
+use crate::proxy::table::Protocol;
+use object::host_ports;
+use object::pod::{is_terminal, node_name};
+
+/// What a pod with host ports wants in the tables.
+pub(super) fn piece(namespace: &str, pod: &Pod, places: &Places) -> Piece {
+    let mut piece = Piece::default();
+    let Some(place) = node_name(pod).and_then(|node| places.get(node)).filter(|_| !is_terminal(pod)) else {
+        return piece;
+    };
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let status = pod.status.clone().unwrap_or_default();
+    let all = status.pod_ips.into_iter().flatten().map(|own| own.ip).chain(status.pod_ip);
+    let mut own: Vec<IpAddr> = all.filter_map(|ip| ip.parse().ok()).collect();
+    own.dedup();
+    for port in host_ports::ports(pod) {
+        let Some(protocol) = Protocol::of(port.protocol.as_deref()) else { continue };
+        let number =
+            |port: Option<i32>| port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+        let (Some(host), Some(inside)) = (number(port.host_port), number(Some(port.container_port))) else {
+            continue;
+        };
+        let asked = port.host_ip.as_ref().and_then(|ip| ip.parse::<IpAddr>().ok());
+        for target in own.iter().copied() {
+            let family = Family::of(target);
+            let at = place.ips.iter().copied().filter(|ip| Family::of(*ip) == family);
+            let at = at.filter(|ip| asked.is_none_or(|asked| asked.is_unspecified() || asked == *ip));
+            for ip in at {
+                let (word, number) = if protocol == Protocol::Tcp { ("tcp", TCP) } else { ("udp", UDP) };
+                let chain = short(format!("pod/{namespace}/{name}/{word}/{host}"));
+                let half = piece.half(family);
+                half.chain(chain.clone(), vec![vec![Part::Dnat(SocketAddr::new(target, inside))]]);
+                let element = Element::new(Key::new().ip(ip).protocol(number).port(host));
+                half.element(SERVICES, element.to(Verdict::Goto(chain)));
+                half.element(HAIRPIN, Element::new(Key::new().ip(target).ip(target)));
+            }
+        }
+    }
+    piece
+}

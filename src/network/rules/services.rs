@@ -1,0 +1,287 @@
+//! A service as the kernel must have it.
+//!
+//! Pure: a service with its slices and the nodes in, a piece of the tables out. The rules are kube-proxy's: an address and
+//! port of the service leads to a chain that deals out endpoints; where there is none, the client hears of it at once.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use fabric::nft::{Element, Family, Field, Key, Part, Rule, Set, Verdict};
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+
+use super::base::{HAIRPIN, REFUSED, SERVICES, TCP, UDP, reject};
+use super::endpoints::{self, Endpoint, hinted, usable};
+use super::nodes::{Places, clients_of};
+use super::piece::{Half, Piece};
+use crate::follow::Joined;
+use crate::proxy::table::{Protocol, affinity, is_left_alone};
+use object::Key as ObjectKey;
+
+/// The kernel's names are no longer than 127 bytes; some room is for what comes after.
+const NAME: usize = 90;
+
+/// What a service wants in the tables; `services` is where services have their addresses.
+pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services: &[IpNet]) -> Piece {
+    let mut piece = Piece::default();
+    let Some(service) = joined.service.as_ref().filter(|service| !is_left_alone(service)) else {
+        return piece;
+    };
+    let Some(spec) = &service.spec else { return piece };
+    for family in [Family::V4, Family::V6] {
+        let addresses = Addresses::of(service, spec, family);
+        if addresses.cluster.is_empty() {
+            continue;
+        }
+        let address_type = if family == Family::V4 { "IPv4" } else { "IPv6" };
+        let half = piece.half(family);
+        for port in spec.ports.iter().flatten() {
+            let Some(protocol) = Protocol::of(port.protocol.as_deref()) else { continue };
+            let Some(number) = to_port(port.port) else { continue };
+            let named = (port.name.as_deref().unwrap_or_default(), protocol);
+            let is_service = |ip: IpAddr| services.iter().any(|range| range.contains(&ip));
+            let all = endpoints::of_port(joined, address_type, named, places, is_service);
+            let of_port = Port {
+                family,
+                name: name_of(key, protocol, number),
+                protocol: if protocol == Protocol::Tcp { TCP } else { UDP },
+                number,
+                node_port: port.node_port.and_then(to_port),
+                affinity: affinity(spec),
+                internal_local: spec.internal_traffic_policy.as_deref() == Some("Local"),
+                external_local: spec.external_traffic_policy.as_deref() == Some("Local"),
+                endpoints: &all,
+            };
+            of_port.write(half, &addresses, places);
+        }
+    }
+    piece
+}
+
+fn to_port(number: i32) -> Option<u16> {
+    u16::try_from(number).ok().filter(|number| *number > 0)
+}
+
+/// A name that is this port's alone.
+fn name_of(key: &ObjectKey, protocol: Protocol, port: u16) -> String {
+    let protocol = if protocol == Protocol::Tcp { "tcp" } else { "udp" };
+    short(format!("service/{}/{}/{protocol}/{port}", key.namespace, key.name))
+}
+
+/// A name that the kernel takes.
+pub(super) fn short(name: String) -> String {
+    if name.len() <= NAME {
+        return name;
+    }
+    let digest = digest(&name);
+    let mut cut = NAME - digest.len();
+    while !name.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    format!("{}{digest}", &name[..cut])
+}
+
+/// A few letters for a long text, the same in every process: FNV-1a.
+fn digest(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// A node's name as a part of another name.
+fn short_node(node: &str) -> String {
+    if node.len() <= 20 { node.to_owned() } else { digest(node) }
+}
+
+/// Where a service is served, in one family.
+struct Addresses {
+    cluster: Vec<IpAddr>,
+    external: Vec<IpAddr>,
+    /// Of load balancers.
+    balancers: Vec<IpAddr>,
+    /// Who may come to these; none = everybody.
+    sources: Vec<IpNet>,
+}
+
+impl Addresses {
+    fn of(service: &Service, spec: &ServiceSpec, family: Family) -> Self {
+        let parse = |text: &String| text.parse::<IpAddr>().ok().filter(|ip| Family::of(*ip) == family);
+        let listed = spec.cluster_ips.as_ref().filter(|all| !all.is_empty());
+        let cluster: Vec<IpAddr> = match listed {
+            Some(all) => all.iter().filter_map(parse).collect(),
+            None => spec.cluster_ip.iter().filter_map(parse).collect(),
+        };
+        let is_balancer = spec.type_.as_deref() == Some("LoadBalancer");
+        let status = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+        let ingress = status.and_then(|status| status.ingress.as_ref()).into_iter().flatten();
+        // One that says `Proxy` sends its packets to somebody's own address.
+        let taken = ingress.filter(|point| is_balancer && point.ip_mode.as_deref() != Some("Proxy"));
+        let ranges = spec.load_balancer_source_ranges.iter().flatten();
+        Self {
+            cluster,
+            external: spec.external_ips.iter().flatten().filter_map(parse).collect(),
+            balancers: taken.filter_map(|point| point.ip.as_ref()).filter_map(parse).collect(),
+            sources: ranges
+                .filter_map(|text| text.trim().parse::<IpNet>().ok())
+                .filter(|range| Family::of(range.addr()) == family)
+                .collect(),
+        }
+    }
+}
+
+/// One port of a service.
+struct Port<'a> {
+    family: Family,
+    name: String,
+    protocol: u8,
+    number: u16,
+    node_port: Option<u16>,
+    affinity: Option<Duration>,
+    internal_local: bool,
+    external_local: bool,
+    endpoints: &'a [Endpoint],
+}
+
+impl Port<'_> {
+    fn write(&self, half: &mut Half, addresses: &Addresses, places: &Places) {
+        let everybodys = usable(self.endpoints);
+        for endpoint in &everybodys {
+            let ip = endpoint.address.ip();
+            half.element(HAIRPIN, Element::new(Key::new().ip(ip).ip(ip)));
+        }
+        let outside = self.deal(half, self.name.clone(), &everybodys);
+        let inside = self.by_node(half, &everybodys, outside.as_ref(), places);
+        for ip in &addresses.cluster {
+            self.serve(half, *ip, self.number, inside.as_ref());
+        }
+        for ip in &addresses.external {
+            self.serve(half, *ip, self.number, outside.as_ref());
+        }
+        let guarded = outside.as_ref().map(|verdict| self.guard(half, &addresses.sources, verdict.clone()));
+        for ip in &addresses.balancers {
+            self.serve(half, *ip, self.number, guarded.as_ref());
+        }
+        let Some(node_port) = self.node_port else { return };
+        for (node, place) in places {
+            let own =
+                || usable(self.endpoints.iter().filter(|endpoint| endpoint.node.as_deref() == Some(node)));
+            let verdict = match &outside {
+                Some(_) if self.external_local => {
+                    let dealt = self.deal(half, format!("{}/{}", self.name, short_node(node)), &own());
+                    // Somebody serves, but not here: as if the node were not there.
+                    Some(dealt.unwrap_or(Verdict::Drop))
+                }
+                other => other.clone(),
+            };
+            for ip in place.ips.iter().filter(|ip| Family::of(**ip) == self.family) {
+                self.serve(half, *ip, node_port, verdict.as_ref());
+            }
+        }
+    }
+
+    /// An address and port lead to a verdict, or are refused.
+    fn serve(&self, half: &mut Half, ip: IpAddr, port: u16, verdict: Option<&Verdict>) {
+        let element = Element::new(Key::new().ip(ip).protocol(self.protocol).port(port));
+        match verdict {
+            // Where addresses are changed nothing can be dropped for good: the route decides.
+            Some(Verdict::Drop) => half.element(REFUSED, element.to(Verdict::Drop)),
+            Some(verdict) => half.element(SERVICES, element.to(verdict.clone())),
+            None => half.element(REFUSED, element.to(reject())),
+        }
+    }
+
+    /// A chain that deals these out; none where there is none.
+    fn deal(&self, half: &mut Half, name: String, endpoints: &[&Endpoint]) -> Option<Verdict> {
+        if endpoints.is_empty() {
+            return None;
+        }
+        let mut targets: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.address).collect();
+        targets.sort_unstable();
+        let rules = match (self.affinity, &targets[..]) {
+            (Some(after), _) => self.sticky(half, &targets, after),
+            (None, [only]) => vec![vec![Part::Dnat(*only)]],
+            (None, _) => vec![vec![Part::DnatAmong(targets)]],
+        };
+        half.chain(name.clone(), rules);
+        Some(Verdict::Goto(name))
+    }
+
+    /// Rules by which a client keeps its endpoint until it has not come for so long.
+    fn sticky(&self, half: &mut Half, targets: &[SocketAddr], after: Duration) -> Vec<Rule> {
+        let client = || vec![Field::SourceAddress];
+        let mut rules = Vec::new();
+        let mut verdicts = Vec::new();
+        for target in targets {
+            let (chain, clients) = (format!("{}>{target}", self.name), format!("{}<{target}", self.name));
+            half.set(Set::new(&clients, &client()).forgetting(after));
+            let remembered = vec![Part::Remember(client(), clients.clone())];
+            half.chain(chain.clone(), vec![remembered, vec![Part::Dnat(*target)]]);
+            let goes = Verdict::Goto(chain);
+            rules.push(vec![Part::In(client(), clients), Part::Verdict(goes.clone())]);
+            verdicts.push(goes);
+        }
+        rules.push(vec![Part::VerdictAmong(verdicts)]);
+        rules
+    }
+
+    /// Where clients of the cluster get endpoints by the node that they are on; the verdict for all, else.
+    fn by_node(
+        &self,
+        half: &mut Half,
+        everybodys: &[&Endpoint],
+        all: Option<&Verdict>,
+        places: &Places,
+    ) -> Option<Verdict> {
+        let all = all?;
+        let mut groups: BTreeMap<Vec<SocketAddr>, (Vec<&Endpoint>, Vec<&str>)> = BTreeMap::new();
+        for (node, place) in places.iter().filter(|(_, place)| place.is_in(self.family)) {
+            let own: Vec<&Endpoint> = if self.internal_local {
+                usable(self.endpoints.iter().filter(|endpoint| endpoint.node.as_deref() == Some(node)))
+            } else {
+                hinted(everybodys, node, place.zone.as_deref())
+            };
+            if own != everybodys {
+                let addresses = own.iter().map(|endpoint| endpoint.address).collect();
+                groups.entry(addresses).or_insert_with(|| (own, Vec::new())).1.push(node);
+            }
+        }
+        if groups.is_empty() {
+            return Some(all.clone());
+        }
+        let mut rules: Vec<Rule> = Vec::new();
+        for (own, nodes) in groups.into_values() {
+            let first = nodes.first().copied().unwrap_or_default();
+            let dealt = self.deal(half, format!("{}/from/{}", self.name, short_node(first)), &own);
+            let verdict = dealt.unwrap_or(Verdict::Drop);
+            for node in nodes {
+                let theirs = Part::In(vec![Field::SourceAddress], clients_of(node));
+                rules.push(vec![theirs, Part::Verdict(verdict.clone())]);
+            }
+        }
+        rules.push(vec![Part::Verdict(all.clone())]);
+        let name = format!("{}/by-node", self.name);
+        half.chain(name.clone(), rules);
+        Some(Verdict::Goto(name))
+    }
+
+    /// The same for those alone who may come.
+    fn guard(&self, half: &mut Half, sources: &[IpNet], verdict: Verdict) -> Verdict {
+        if sources.is_empty() {
+            return verdict;
+        }
+        let name = format!("{}/sources", self.name);
+        half.set(Set::new(&name, &[Field::SourceAddress]).of_intervals());
+        for range in IpNet::aggregate(&sources.to_vec()) {
+            let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
+            half.element(&name, Element::range(first, last));
+        }
+        let outsider = Part::NotIn(vec![Field::SourceAddress], name.clone());
+        half.chain(
+            name.clone(),
+            vec![vec![outsider, Part::Verdict(Verdict::Drop)], vec![Part::Verdict(verdict)]],
+        );
+        Verdict::Goto(name)
+    }
+}
