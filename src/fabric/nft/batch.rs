@@ -31,6 +31,12 @@ const ELEMENTS_BYTES: usize = 60_000;
 const OF_VERDICTS: u32 = 0xffff_ff00;
 /// `NFT_SET_ELEM_INTERVAL_END`.
 const INTERVAL_END: u32 = 1;
+/// What nft is told of a map's keys, so that it shows them right: they are in the machine's order
+/// (`NFTNL_UDATA_SET_KEYBYTEORDER` = `BYTEORDER_HOST_ENDIAN`).
+const NUMBERS_AS_THEY_ARE: [u8; 6] = {
+    let [a, b, c, d] = 1_u32.to_ne_bytes();
+    [0, 4, a, b, c, d]
+};
 /// What the socket shall hold, where it may: the kernel takes a batch only whole.
 const SEND_BYTES: usize = 4 << 20;
 
@@ -99,8 +105,7 @@ impl Nft {
         let message = NfTablesMessage::GetTable(TableMessage { attributes: Vec::new() });
         let header = NetfilterHeader::new(proto_family(family), 0, 0);
         let request = encoded(NetfilterMessage::new(header, message), NLM_F_REQUEST | NLM_F_DUMP);
-        let answered = self.socket.dump(&request).map_err(FabricError::at("list tables"))?;
-        let name = |bytes: &Vec<u8>| {
+        let name = |bytes: &[u8]| {
             let message = NetlinkMessage::<NetfilterMessage>::deserialize(bytes).ok()?;
             let NetlinkPayload::InnerMessage(message) = message.payload else { return None };
             let NetfilterMessageInner::NfTables(NfTablesMessage::NewTable(table)) = message.inner else {
@@ -111,7 +116,10 @@ impl Nft {
                 _ => None,
             })
         };
-        Ok(answered.iter().filter_map(name).collect())
+        let mut tables = Vec::new();
+        let listed = self.socket.dump(&request, |message| tables.extend(name(message)));
+        listed.map_err(FabricError::at("list tables"))?;
+        Ok(tables)
     }
 }
 
@@ -350,6 +358,7 @@ impl Batch {
             SetAttribute::KeyLen(map.key_bytes),
             SetAttribute::Flags(SetFlags::Anonymous | SetFlags::Constant | SetFlags::Map),
             SetAttribute::DataType(data_type),
+            SetAttribute::UserData(NUMBERS_AS_THEY_ARE.to_vec()),
         ]);
         if data_bytes > 0 {
             attributes.push(SetAttribute::DataLen(data_bytes));
