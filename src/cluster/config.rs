@@ -1,5 +1,6 @@
 //! What a cluster is made of: the command line's and the config file's options together.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use ipnet::Ipv4Net;
@@ -11,6 +12,7 @@ use base::nearest::nearest;
 use kubelet::images::ImageEntry;
 use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
+use network::egress::HostPorts;
 use object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 
 /// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
@@ -182,6 +184,15 @@ pub(crate) struct NetworkConfig {
     pub nodes: Ipv4Net,
     /// The largest packet in a network of their own, in bytes.
     pub mtu: u32,
+    /// Ports of the machine's loopback that pods in a network of their own reach as `host.podium.internal`; 0 = all.
+    pub host_ports: BTreeSet<u16>,
+}
+
+impl NetworkConfig {
+    /// Ports of the machine that pods reach.
+    pub(super) fn host_ports(&self) -> HostPorts {
+        if self.host_ports.contains(&0) { HostPorts::All } else { HostPorts::Only(self.host_ports.clone()) }
+    }
 }
 
 /// Whose network pods are in.
@@ -204,6 +215,7 @@ impl Default for NetworkConfig {
             services: net(10, 96, 16),
             nodes: net(172, 20, 16),
             mtu: 1500,
+            host_ports: BTreeSet::new(),
         }
     }
 }

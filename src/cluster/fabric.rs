@@ -24,6 +24,7 @@ use fabric::descriptors::AT_ONCE;
 use fabric::nft::Nft;
 use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
 use kubelet::runtime::NodeNetwork;
+use network::egress::{self, Destinations, EgressConfig, HostPorts, Refuse};
 
 /// The control plane's leaf.
 const CONTROL_PLANE: &str = "control-plane";
@@ -109,6 +110,39 @@ impl ClusterFabric {
         Nft::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?)
     }
 
+    /// The way out of the network, whose connections wait while no control plane is there.
+    pub(super) fn way_out(
+        self: &Arc<Self>,
+        refuse: Refuse,
+        host: HostPorts,
+    ) -> Result<EgressConfig, FabricError> {
+        let door = |kind, address, listen| {
+            let spec = SocketSpec { transparent: true, bind: Some(address), listen, ..SocketSpec::new(kind) };
+            self.connection().socket(&spec)
+        };
+        let connections = door(SocketKind::TcpV4, egress::TCP_DOOR, Some(BACKLOG))?;
+        let datagrams = door(SocketKind::UdpV4, egress::UDP_DOOR, None)?;
+        let fabric = self.clone();
+        let open = move |address| {
+            let spec =
+                SocketSpec { transparent: true, bind: Some(address), ..SocketSpec::new(SocketKind::UdpV4) };
+            fabric.connection().socket(&spec).map(Into::into).map_err(io::Error::other)
+        };
+        Ok(EgressConfig {
+            connections: TcpListener::from_std(connections.into()).map_err(at("egress"))?,
+            datagrams: UdpSocket::from_std(datagrams.into()).map_err(at("egress"))?,
+            open: Arc::new(open),
+            refuse,
+            destinations: Destinations { cluster: self.ranges().to_vec(), host },
+        })
+    }
+
+    /// Where anybody of the cluster has an address.
+    pub(super) fn ranges(&self) -> [Ipv4Net; 3] {
+        let Ranges { pods, services, nodes } = self.config.ranges;
+        [pods, services, nodes]
+    }
+
     /// A node's place.
     pub(super) fn node(&self, index: usize, ip: Ipv4Addr) -> NodeNetwork {
         let leaf =
@@ -168,8 +202,7 @@ impl ClusterFabric {
     }
 
     fn is_inside(&self, ip: IpAddr) -> bool {
-        let Ranges { pods, services, nodes } = self.config.ranges;
-        matches!(ip, IpAddr::V4(ip) if [pods, services, nodes].iter().any(|range: &Ipv4Net| range.contains(&ip)))
+        matches!(ip, IpAddr::V4(ip) if self.ranges().iter().any(|range| range.contains(&ip)))
     }
 
     async fn ready_socket(&self) -> io::Result<OwnedFd> {

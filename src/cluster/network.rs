@@ -14,7 +14,9 @@ use api::{Api, ApiError};
 use base::task::Tasks;
 use fabric::FabricError;
 use fabric::nft::Family;
+use ipnet::IpNet;
 use network::dns::{self, DnsConfig, Resolvers, Sockets};
+use network::egress;
 use network::proxy::{self, ProxyConfig};
 use network::rules::{self, RulesConfig};
 use object::low_ports::LowPorts;
@@ -57,9 +59,18 @@ pub(super) fn start(
     if !config.is_disabled("proxy") {
         match fabric {
             Some(fabric) => {
-                let nft = fabric.nft().map_err(|error| ApiError::Internal(error.to_string()))?;
-                let services = vec![addresses.services().into()];
-                rules::start(caches, tasks, RulesConfig { nft, families: vec![Family::V4], services });
+                let failed = |error: FabricError| ApiError::Internal(error.to_string());
+                let rules = RulesConfig {
+                    nft: fabric.nft().map_err(failed)?,
+                    families: vec![Family::V4],
+                    services: vec![addresses.services().into()],
+                    inside: fabric.ranges().map(IpNet::V4).to_vec(),
+                    way_out: true,
+                };
+                let refuse = rules::start(caches, tasks, rules);
+                let way_out = fabric.way_out(refuse, config.file.network.host_ports());
+                egress::start(tasks, way_out.map_err(failed)?);
+                allow_open_files();
             }
             None => {
                 let connections = allow_open_files() / 4;
@@ -91,6 +102,7 @@ pub(super) fn start(
         address: served,
         open: Arc::new(open),
         domain: DOMAIN.into(),
+        host: fabric.map(|_| egress::HOST_ADDRESS),
         resolvers: Resolvers::File(RESOLV_CONF.into()),
         service: fixed_services::dns_key(),
     };

@@ -16,6 +16,7 @@
 mod client;
 pub mod conntrack;
 mod daemon;
+pub mod datagrams;
 pub mod descriptors;
 mod error;
 mod leaf;

@@ -8,6 +8,7 @@
 //! Architecture Invariant: nothing here writes any object but Events, and nothing listens beyond loopback.
 
 pub mod dns;
+pub mod egress;
 pub mod follow;
 pub(crate) mod machine;
 pub mod proxy;

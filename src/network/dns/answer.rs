@@ -7,6 +7,8 @@ use std::net::Ipv4Addr;
 use hickory_proto::rr::rdata::{A, CNAME, NS, PTR, SOA, SRV, TXT};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 
+use crate::egress::HOST;
+
 use super::index::{Index, Meaning, NamedEndpoint, NamedPort, NamedService};
 
 /// Seconds that what stays may be remembered.
@@ -84,6 +86,12 @@ fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
     let lower = lower.trim_end_matches('.');
     if lower == "localhost" || lower.ends_with(".localhost") {
         return addresses(name, type_, [Ipv4Addr::LOCALHOST], STEADY);
+    }
+    if lower == HOST {
+        return match index.host {
+            Some(ip) => addresses(name, type_, [ip], STEADY),
+            None => Answer::NoName,
+        };
     }
     if let Some(reversed) = lower.strip_suffix(".in-addr.arpa") {
         return reverse(index, name, type_, reversed);

@@ -72,6 +72,8 @@ pub struct Index {
     pub(crate) domain: String,
     /// Where the server itself answers: `ns.dns.cluster.local`.
     pub(crate) server: Ipv4Addr,
+    /// The machine's own address, where pods reach it by a name ([`crate::egress::HOST`]).
+    pub(crate) host: Option<Ipv4Addr>,
     services: HashMap<Key, NamedService>,
     namespaces: HashSet<String>,
     by_address: HashMap<Ipv4Addr, BTreeSet<(Key, Option<String>)>>,
@@ -83,10 +85,17 @@ impl Index {
         Self {
             domain: domain.trim_end_matches('.').to_ascii_lowercase(),
             server,
+            host: None,
             services: HashMap::new(),
             namespaces: HashSet::new(),
             by_address: HashMap::new(),
         }
+    }
+
+    /// Pods reach the machine itself here.
+    #[must_use]
+    pub fn with_host(self, host: Option<Ipv4Addr>) -> Self {
+        Self { host, ..self }
     }
 
     /// A service is now this; or gone.

@@ -53,6 +53,8 @@ pub struct DnsConfig {
     pub open: Arc<dyn Fn() -> io::Result<Sockets> + Send + Sync>,
     /// The cluster's domain.
     pub domain: String,
+    /// Where pods reach the machine itself ([`crate::egress::HOST`]); none where they share its network.
+    pub host: Option<Ipv4Addr>,
     /// Who knows all other names.
     pub resolvers: Resolvers,
     /// The Service that leads here, which events are about.
@@ -65,7 +67,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
         SocketAddr::V4(v4) => *v4.ip(),
         SocketAddr::V6(_) => Ipv4Addr::LOCALHOST,
     };
-    let index = Arc::new(RwLock::new(Index::new(&config.domain, own)));
+    let index = Arc::new(RwLock::new(Index::new(&config.domain, own).with_host(config.host)));
     let follower = Follower::start(caches);
     let of_namespaces = Arc::downgrade(&index);
     caches.of::<Namespace>().on_change(move |change| {

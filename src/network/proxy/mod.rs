@@ -11,7 +11,7 @@ mod listening;
 mod owner;
 mod sockets;
 pub(crate) mod table;
-mod tcp;
+pub(crate) mod tcp;
 mod udp;
 
 use std::sync::Arc;

@@ -18,7 +18,7 @@ const BACKLOG: u32 = 4096;
 /// How long an endpoint may take to accept before the next one is asked.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Bytes on their way in one direction.
-const BUFFER: usize = 16 * 1024;
+const BUFFER: usize = 64 * 1024;
 
 /// Opens a listening socket.
 pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -48,12 +48,17 @@ pub(super) async fn accept(listener: TcpListener, balancer: SharedBalancer, shar
     }
 }
 
-async fn serve(mut client: TcpStream, from: SocketAddr, balancer: SharedBalancer, shared: Arc<Shared>) {
-    let Some(mut backend) = connect(from.ip(), &balancer, &shared).await else {
+async fn serve(client: TcpStream, from: SocketAddr, balancer: SharedBalancer, shared: Arc<Shared>) {
+    let Some(backend) = connect(from.ip(), &balancer, &shared).await else {
         // Nobody took it. The nearest there is to "connection refused" for one that is open already.
         let _ = client.set_zero_linger();
         return;
     };
+    join(client, backend).await;
+}
+
+/// Passes on what each of two connections says to the other, until both have ended or one was reset.
+pub(crate) async fn join(mut client: TcpStream, mut backend: TcpStream) {
     // Small answers are not to wait for more; failing only costs time.
     let _ = client.set_nodelay(true);
     let _ = backend.set_nodelay(true);

@@ -1,8 +1,13 @@
 //! What is in the tables from the start: where packets are asked about, and the sets that services' elements go into.
 
-use fabric::nft::{Base, Family, Field, Hook, Key, Kind, Part, Reject, Set, Verdict};
+use std::time::Duration;
+
+use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Set, Verdict};
+
+use ipnet::IpNet;
 
 use super::piece::{Half, Piece};
+use crate::egress::{TCP_DOOR, UDP_DOOR};
 
 /// Where services are served: address, protocol and port → their chain.
 pub(super) const SERVICES: &str = "services";
@@ -27,13 +32,56 @@ fn place() -> Vec<Field> {
     vec![Field::DestinationAddress, Field::Protocol, Field::DestinationPort]
 }
 
-/// For these families.
-pub(super) fn base(families: &[Family]) -> Piece {
+/// Addresses that are not the world: those of the cluster, and those that belong to no network.
+const INSIDE: &str = "inside";
+/// Where nobody was reached a moment ago.
+pub(super) const UNREACHED: &str = "unreached";
+/// For how long it is refused.
+const REFUSED_FOR: Duration = Duration::from_secs(2);
+/// What a packet of the way out is marked with: the fabric takes it itself.
+const OUT: u32 = 1;
+
+/// For these families; `inside` are the cluster's own ranges, beyond which the way out is taken, if there is one.
+pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: bool) -> Piece {
     let mut piece = Piece::default();
     for family in families {
         half(piece.half(*family));
+        if way_out && *family == Family::V4 {
+            egress(piece.half(*family), inside);
+        }
     }
     piece
+}
+
+/// What leaves the cluster is taken by the fabric.
+fn egress(half: &mut Half, inside: &[IpNet]) {
+    let to = || vec![Field::DestinationAddress];
+    half.set(Set::new(INSIDE, &to()).of_intervals());
+    let nobodys =
+        ["127.0.0.0/8", "169.254.1.1/32", "224.0.0.0/3"].into_iter().filter_map(|text| text.parse().ok());
+    let all: Vec<IpNet> =
+        inside.iter().copied().chain(nobodys).filter(|range| range.addr().is_ipv4()).collect();
+    for range in IpNet::aggregate(&all) {
+        let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
+        half.element(INSIDE, Element::range(first, last));
+    }
+    half.set(Set::new(UNREACHED, &place()).forgetting(REFUSED_FOR));
+    let is = |protocol| Part::Is(vec![Field::Protocol], Key::new().protocol(protocol));
+    let taken = |protocol, door| {
+        vec![is(protocol), Part::Tproxy(door), Part::SetMark(OUT), Part::Verdict(Verdict::Accept)]
+    };
+    let base = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
+    let rules = vec![
+        vec![Part::In(to(), INSIDE.to_owned()), Part::Verdict(Verdict::Accept)],
+        // Of connections and flows that have been taken already.
+        vec![Part::OfTransparentSocket, Part::SetMark(OUT), Part::Verdict(Verdict::Accept)],
+        vec![is(TCP), Part::In(place(), UNREACHED.to_owned()), Part::Reject(Reject::Reset)],
+        taken(TCP, TCP_DOOR),
+        taken(UDP, UDP_DOOR),
+        // Nothing carries anything else.
+        vec![Part::Reject(Reject::Prohibited)],
+    ];
+    half.base_chain("egress", base, rules);
 }
 
 fn half(half: &mut Half) {

@@ -124,6 +124,14 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
         self.rebuild()
     }
 
+    /// Puts an element into a set that forgets, where the tables are there.
+    pub(crate) fn remember(&self, family: Family, set: &str, element: &Element) -> Result<(), FabricError> {
+        let (Some(generation), Some(set)) = (self.generation, self.set(family, set)) else { return Ok(()) };
+        let mut batch = Batch::new();
+        batch.add_elements(&self.table(family, generation), &set, [element]);
+        self.nft.commit(&batch)
+    }
+
     /// Takes wishes over, and gives what changes by them.
     fn change(&mut self, changes: Vec<(Owner, Piece)>) -> Batch {
         let (mut begin, mut end) = (Batch::new(), Batch::new());
@@ -217,6 +225,11 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
                 }
                 for rule in &chain.rules {
                     into.add_rule(&table, name, rule);
+                }
+            }
+            for (name, elements) in self.base.halves.get(family).into_iter().flat_map(|half| &half.elements) {
+                if let Some(set) = self.set(*family, name) {
+                    content.add_elements(&table, &set, elements);
                 }
             }
             for ((of, name), shares) in self.shares.iter().filter(|((of, _), _)| of == family) {

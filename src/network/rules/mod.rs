@@ -14,17 +14,19 @@ mod services;
 #[cfg(test)]
 mod tests;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::FabricError;
-use fabric::nft::{Family, Nft};
+use fabric::nft::{Element, Family, Key as FieldKey, Nft};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
-use self::base::base;
+use self::base::{TCP, UNREACHED, base};
+use crate::egress::Refuse;
 use crate::follow::Follower;
 use crate::proxy::host_ports::HostPorts;
 use ::base::backoff::BackoffPolicy;
@@ -47,6 +49,10 @@ pub struct RulesConfig {
     pub families: Vec<Family>,
     /// Where services have their addresses.
     pub services: Vec<IpNet>,
+    /// Where anybody of the cluster has.
+    pub inside: Vec<IpNet>,
+    /// There is a way out ([`crate::egress`]).
+    pub way_out: bool,
 }
 
 /// Who wants something in the tables.
@@ -64,8 +70,13 @@ struct Followed {
     changed: Notify,
 }
 
-/// Starts keeping the tables; it ends with `tasks`, and the tables stay.
-pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) {
+/// Connections that could not be made and that nobody has been told of yet.
+const UNTOLD: usize = 64;
+
+/// Starts keeping the tables; it ends with `tasks`, and the tables stay. What comes back has connections to an address of
+/// the world refused for a moment.
+pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
+    let (refuse, mut refused) = mpsc::channel::<SocketAddr>(UNTOLD);
     let nodes = Arc::new(Followed::default());
     let (services, pods) = (Follower::start(caches), HostPorts::start(caches));
     let of_nodes = Arc::downgrade(&nodes);
@@ -88,8 +99,8 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) {
     tasks.spawn("service rules", async move {
         // Half a picture would refuse connections that a moment later are served.
         tokio::join!(caches.synced(Kind::Node), caches.synced(Kind::Service), caches.synced(Kind::EndpointSlice));
-        let RulesConfig { nft, families, services: ranges } = config;
-        let base = base(&families);
+        let RulesConfig { nft, families, services: ranges, inside, way_out } = config;
+        let base = base(&families, &inside, way_out);
         let mut rules = Rules { kernel: Kernel::new(nft, families, base), ranges, places: Places::new(), failures: 0 };
         loop {
             let mut changes = Vec::new();
@@ -121,11 +132,23 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) {
                         (Owner::Service(key), piece)
                     }));
                 }
+                Some(address) = refused.recv() => {
+                    let key = FieldKey::new().ip(address.ip()).protocol(TCP).port(address.port());
+                    let family = Family::of(address.ip());
+                    if let Err(error) = rules.kernel.remember(family, UNREACHED, &Element::new(key)) {
+                        tracing::debug!(%error, %address, "not refused");
+                    }
+                    continue;
+                }
                 () = rules.wait() => {}
             }
             rules = rules.apply(changes).await;
         }
     });
+    // Of more than that at once some are reset once more.
+    Arc::new(move |address| {
+        let _ = refuse.try_send(address);
+    })
 }
 
 /// The tables, and what is known of the cluster besides.

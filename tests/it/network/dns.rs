@@ -24,6 +24,7 @@ fn running(resolvers: Vec<SocketAddr>) -> (Net, SocketAddr) {
         open: std::sync::Arc::new(move || bind(address)),
         address,
         domain: "cluster.local".into(),
+        host: None,
         resolvers: Resolvers::Fixed(resolvers),
         service: Key::new("kube-system", "kube-dns"),
     };

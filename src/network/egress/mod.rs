@@ -1,0 +1,63 @@
+//! The way out of the cluster (NET-7): what pods send to the world is taken by the fabric, whatever its destination, and
+//! sent on from this machine, as the user who runs it.
+//!
+//! A connection is accepted before the world has been asked: what cannot be reached there is reset, and for a moment
+//! refused by the kernel, so that whoever tries again hears of it as it should be. The machine's own loopback is nobody's
+//! but by a name of its own, [`HOST`], and for the ports that the user has named.
+
+mod destination;
+mod tcp;
+mod udp;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket as StdUdpSocket};
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::sync::Semaphore;
+
+use base::task::Tasks;
+pub use destination::{Destinations, HostPorts};
+
+/// The name by which pods reach the machine itself.
+pub const HOST: &str = "host.podium.internal";
+/// The address that this name means.
+pub const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 2);
+/// Where the fabric takes connections to the world.
+pub const TCP_DOOR: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 15_001);
+/// Where it takes datagrams.
+pub const UDP_DOOR: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 15_002);
+
+/// Connections and flows of datagrams at once; more connections wait, more datagrams are lost.
+const CONNECTIONS: usize = 4096;
+const FLOWS: usize = 1024;
+
+/// Opens a socket for datagrams inside that has an address of the world.
+pub type OpenDatagrams = Arc<dyn Fn(SocketAddr) -> io::Result<StdUdpSocket> + Send + Sync>;
+/// Has the kernel refuse connections to an address for a moment.
+pub type Refuse = Arc<dyn Fn(SocketAddr) + Send + Sync>;
+
+/// How the way out is set up.
+pub struct EgressConfig {
+    /// A transparent socket at [`TCP_DOOR`].
+    pub connections: TcpListener,
+    /// A transparent socket at [`UDP_DOOR`].
+    pub datagrams: UdpSocket,
+    /// Opens the sockets that answers come from.
+    pub open: OpenDatagrams,
+    /// Told of what could not be reached.
+    pub refuse: Refuse,
+    /// Where pods may go.
+    pub destinations: Destinations,
+}
+
+/// Opens the way out; it ends with `tasks`.
+pub fn start(tasks: &Tasks, config: EgressConfig) {
+    let EgressConfig { connections, datagrams, open, refuse, destinations } = config;
+    let destinations = Arc::new(destinations);
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let relay = tcp::Relay { destinations: destinations.clone(), refuse, room, tasks: tasks.clone() };
+    tasks.spawn("egress connections", tcp::accept(connections, Arc::new(relay)));
+    let flows = udp::Flows::new(destinations, open, tasks.clone(), FLOWS);
+    tasks.spawn("egress datagrams", udp::receive(datagrams, flows));
+}
