@@ -14,6 +14,7 @@
 #![cfg(target_os = "linux")]
 
 mod client;
+pub mod conntrack;
 mod daemon;
 pub mod datagrams;
 pub mod descriptors;

@@ -90,21 +90,24 @@ impl Netlink {
         }
     }
 
-    /// Sends a request for a list and gives the messages that come, whole.
-    pub(crate) fn dump(&self, request: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    /// Sends a request for a list and hands each message over that comes, whole. The kernel writes them while they are
+    /// received.
+    pub(crate) fn dump(&self, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
         self.answers_now()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
         let mut buffer = vec![0; ANSWERS_BYTES];
-        let mut all = Vec::new();
         loop {
             let (length, _) = rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
             let mut rest = &buffer[..length];
             while let Ok(message) = NetlinkBuffer::new_checked(rest) {
                 let own = message.length() as usize;
                 match message.message_type() {
-                    NLMSG_DONE => return Ok(all),
-                    NLMSG_ERROR => return Err(io::ErrorKind::Other.into()),
-                    _ => all.push(rest[..own].to_vec()),
+                    NLMSG_DONE => return Ok(()),
+                    NLMSG_ERROR => {
+                        let code = answers(rest).first().map_or(0, |(_, code)| *code);
+                        return Err(io::Error::from_raw_os_error(-code));
+                    }
+                    _ => take(&rest[..own]),
                 }
                 rest = rest.get(own.next_multiple_of(4)..).unwrap_or_default();
             }

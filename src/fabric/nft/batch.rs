@@ -4,7 +4,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use netlink_packet_core::{
-    NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    Emitable, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
 };
 use netlink_packet_netfilter::nftables::{
     ChainAttribute, ChainMessage, DataAttribute, Hook as HookAttribute, HookNumber, InetHookNumber,
@@ -24,12 +25,18 @@ use crate::netlink::Netlink;
 
 /// The subsystem of nftables, which a batch names.
 const NFTABLES: u16 = 10;
-/// Elements in one message: its list is one attribute, of 64 KiB at most.
-const ELEMENTS: usize = 400;
+/// Bytes of elements in one message: its list is one attribute, whose length has 16 bits.
+const ELEMENTS_BYTES: usize = 60_000;
 /// The type of verdicts in maps (`NFT_DATA_VERDICT`).
 const OF_VERDICTS: u32 = 0xffff_ff00;
 /// `NFT_SET_ELEM_INTERVAL_END`.
 const INTERVAL_END: u32 = 1;
+/// What nft is told of a map's keys, so that it shows them right: they are in the machine's order
+/// (`NFTNL_UDATA_SET_KEYBYTEORDER` = `BYTEORDER_HOST_ENDIAN`).
+const NUMBERS_AS_THEY_ARE: [u8; 6] = {
+    let [a, b, c, d] = 1_u32.to_ne_bytes();
+    [0, 4, a, b, c, d]
+};
 /// What the socket shall hold, where it may: the kernel takes a batch only whole.
 const SEND_BYTES: usize = 4 << 20;
 
@@ -56,20 +63,15 @@ impl Nft {
     pub fn commit(&self, batch: &Batch) -> Result<(), FabricError> {
         let mut rest = &batch.messages[..];
         while !rest.is_empty() {
+            let (now, later) = rest.split_at(self.taken_at_once(rest));
             let mut bytes = edge(ControlMessage::BatchBegin);
-            let mut count = 0;
-            for message in rest {
-                if count > 0 && bytes.len() + message.bytes.len() > self.most {
-                    break;
-                }
+            for (number, message) in (1..).zip(now) {
                 let start = bytes.len();
                 bytes.extend_from_slice(&message.bytes);
-                count += 1;
                 // Those that fail are heard of unasked.
-                stamp(&mut bytes[start..], count as u32, message.flags);
+                stamp(&mut bytes[start..], number, message.flags);
             }
             bytes.extend(edge(ControlMessage::BatchEnd));
-            let (now, later) = rest.split_at(count);
             self.socket.transact(&bytes).map_err(|failed| {
                 let step = now.get(failed.request).map_or("nftables", |message| message.step.as_str());
                 FabricError::new(step, failed.error)
@@ -77,6 +79,23 @@ impl Nft {
             rest = later;
         }
         Ok(())
+    }
+
+    /// How many of these messages one transaction takes: as many as there is room for, and never a part of what belongs
+    /// together.
+    fn taken_at_once(&self, messages: &[Message]) -> usize {
+        let mut bytes = 2 * edge(ControlMessage::BatchBegin).len();
+        let mut taken = 0;
+        for (number, message) in (1..).zip(messages) {
+            bytes += message.bytes.len();
+            if taken > 0 && bytes > self.most {
+                break;
+            }
+            if !message.with_next {
+                taken = number;
+            }
+        }
+        taken.max(1)
     }
 }
 
@@ -86,8 +105,7 @@ impl Nft {
         let message = NfTablesMessage::GetTable(TableMessage { attributes: Vec::new() });
         let header = NetfilterHeader::new(proto_family(family), 0, 0);
         let request = encoded(NetfilterMessage::new(header, message), NLM_F_REQUEST | NLM_F_DUMP);
-        let answered = self.socket.dump(&request).map_err(FabricError::at("list tables"))?;
-        let name = |bytes: &Vec<u8>| {
+        let name = |bytes: &[u8]| {
             let message = NetlinkMessage::<NetfilterMessage>::deserialize(bytes).ok()?;
             let NetlinkPayload::InnerMessage(message) = message.payload else { return None };
             let NetfilterMessageInner::NfTables(NfTablesMessage::NewTable(table)) = message.inner else {
@@ -98,7 +116,10 @@ impl Nft {
                 _ => None,
             })
         };
-        Ok(answered.iter().filter_map(name).collect())
+        let mut tables = Vec::new();
+        let listed = self.socket.dump(&request, |message| tables.extend(name(message)));
+        listed.map_err(FabricError::at("list tables"))?;
+        Ok(tables)
     }
 }
 
@@ -137,6 +158,8 @@ struct Message {
     bytes: Vec<u8>,
     flags: u16,
     step: String,
+    /// It is nothing without the one after it: numbers of sets are a transaction's.
+    with_next: bool,
 }
 
 /// Changes in their order. Each must be right after those before it: what is named must be there.
@@ -303,7 +326,7 @@ impl Batch {
         add: bool,
     ) {
         let all: Vec<_> = elements.into_iter().flat_map(|element| attributes_of(element, set)).collect();
-        for some in all.chunks(ELEMENTS) {
+        for some in chunks(&all) {
             let attributes = vec![
                 SetElementList::Table(table.name.clone()),
                 SetElementList::Set(set.name.clone()),
@@ -335,27 +358,33 @@ impl Batch {
             SetAttribute::KeyLen(map.key_bytes),
             SetAttribute::Flags(SetFlags::Anonymous | SetFlags::Constant | SetFlags::Map),
             SetAttribute::DataType(data_type),
+            SetAttribute::UserData(NUMBERS_AS_THEY_ARE.to_vec()),
         ]);
         if data_bytes > 0 {
             attributes.push(SetAttribute::DataLen(data_bytes));
         }
         let message = NfTablesMessage::NewSet(SetMessage { attributes });
+        let begin = self.messages.len();
         self.add(table, "map of a rule".to_owned(), message, NLM_F_CREATE);
-        for some in map.elements.chunks(ELEMENTS) {
-            let element = |(key, value): &(super::Key, Value)| {
-                ListAttribute::Element(vec![
-                    SetElementAttribute::Key(DataAttribute::Value(key.0.clone())),
-                    value_of(value),
-                ])
-            };
+        let element = |(key, value): &(super::Key, Value)| {
+            ListAttribute::Element(vec![
+                SetElementAttribute::Key(DataAttribute::Value(key.0.clone())),
+                value_of(value),
+            ])
+        };
+        let all: Vec<_> = map.elements.iter().map(element).collect();
+        for some in chunks(&all) {
             let attributes = vec![
                 SetElementList::Table(table.name.clone()),
                 SetElementList::Set(ANONYMOUS.to_owned()),
                 SetElementList::SetId(number),
-                SetElementList::Elements(some.iter().map(element).collect()),
+                SetElementList::Elements(some.to_vec()),
             ];
             let message = NfTablesMessage::NewSetElement(SetElementMessage { attributes });
             self.add(table, "elements of the map of a rule".to_owned(), message, NLM_F_CREATE);
+        }
+        for message in &mut self.messages[begin..] {
+            message.with_next = true;
         }
         number
     }
@@ -369,8 +398,24 @@ impl Batch {
         let header = NetfilterHeader::new(proto_family(table.family), 0, 0);
         let message = NetfilterMessage::new(header, message);
         let flags = NLM_F_REQUEST | flags;
-        self.messages.push(Message { bytes: encoded(message, flags), flags, step });
+        self.messages.push(Message { bytes: encoded(message, flags), flags, step, with_next: false });
     }
+}
+
+/// Elements as messages take them.
+fn chunks(elements: &[ListAttribute<SetElementAttribute>]) -> Vec<&[ListAttribute<SetElementAttribute>]> {
+    let (mut all, mut begin, mut bytes) = (Vec::new(), 0, 0);
+    for (place, element) in elements.iter().enumerate() {
+        let own = std::slice::from_ref(element).buffer_len();
+        if bytes + own > ELEMENTS_BYTES {
+            all.push(&elements[begin..place]);
+            (begin, bytes) = (place, 0);
+        }
+        bytes += own;
+    }
+    all.push(&elements[begin..]);
+    all.retain(|some| !some.is_empty());
+    all
 }
 
 /// What the kernel must know of every set that is made, and the set's number.

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod leaves;
+mod nft;
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};

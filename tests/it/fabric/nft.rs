@@ -1,0 +1,700 @@
+//! nftables as values: what is written is what the kernel has, and packets fare as it says (NET-6).
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+
+use fabric::conntrack::{Conntrack, Flow};
+use fabric::nft::{
+    Base, Batch, Element, Family, Field, Hook, Key, Kind, Nft, Part, Reject, Rule, Set, Table, Verdict,
+};
+use fabric::{SocketKind, SocketSpec};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Running, User, users};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Before routing, where addresses are changed.
+const TRANSLATE: Base = Base { kind: Kind::Nat, hook: Hook::PreRouting, priority: -100 };
+/// Between leaves.
+const FORWARD: Base = Base { kind: Kind::Filter, hook: Hook::Forward, priority: 0 };
+/// How long something is waited for that does not come.
+const NOTHING: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+
+/// A fabric with leaves, and a table of IPv4 in it that a test fills.
+struct Written {
+    running: Running,
+    nft: Nft,
+    table: Table,
+}
+
+impl Written {
+    fn start(user: User, leaves: u8) -> Self {
+        let running = Running::with_leaves(user, leaves).unwrap();
+        let nft = Nft::new(running.fabric.socket(&SocketSpec::new(SocketKind::Netfilter)).unwrap()).unwrap();
+        Self { running, nft, table: Table { family: Family::V4, name: "tried".to_owned() } }
+    }
+
+    /// Takes what was written back and writes this: sets with elements, chains, then a base chain with rules.
+    fn write(&self, base: Base, rules: &[Rule], fill: impl FnOnce(&mut Batch, &Table)) {
+        let mut batch = Batch::new();
+        batch.add_table(&self.table);
+        batch.delete_table(&self.table);
+        batch.add_table(&self.table);
+        fill(&mut batch, &self.table);
+        batch.add_chain(&self.table, "base", Some(base));
+        rules.iter().for_each(|rule| batch.add_rule(&self.table, "base", rule));
+        self.nft.commit(&batch).unwrap();
+    }
+
+    fn rules(&self, base: Base, rules: &[Rule]) {
+        self.write(base, rules, |_, _| {});
+    }
+
+    /// What becomes of a connection.
+    fn outcome(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
+        let to: SocketAddr = to.parse().unwrap();
+        let socket = self.running.fabric.socket(&SocketSpec::new(super::tcp(to)).in_leaf(from)).unwrap();
+        match rustix::net::connect(&socket, &to) {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+            Err(error) => return Err(std::io::Error::from(error).kind()),
+        }
+        if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&NOTHING)).unwrap() == 0 {
+            return Err(ErrorKind::TimedOut);
+        }
+        let stream = TcpStream::from(socket);
+        match stream.take_error().unwrap() {
+            Some(error) => Err(error.kind()),
+            None => Ok(stream),
+        }
+    }
+
+    fn refused(&self, from: &str, to: &str) -> Option<ErrorKind> {
+        self.outcome(from, to).err()
+    }
+
+    /// A socket for datagrams that waits for a moment only.
+    fn datagrams(&self, leaf: &str, bind: &str) -> UdpSocket {
+        let spec = SocketSpec { bind: bind.parse().ok(), ..SocketSpec::new(SocketKind::UdpV4).in_leaf(leaf) };
+        let socket = UdpSocket::from(self.running.fabric.socket(&spec).unwrap());
+        socket.set_nonblocking(false).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        socket
+    }
+
+    /// What nft shows of the tables inside; none where it is not installed, which is told.
+    fn listing(&self) -> Option<String> {
+        let process = self.running.process.id().to_string();
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &process, "-n", "nft", "-nn", "list", "ruleset"]);
+        match command.output() {
+            Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
+            told => {
+                eprintln!("not compared with nft: {told:?}");
+                None
+            }
+        }
+    }
+}
+
+fn to_port(protocol: u8, port: u16) -> Part {
+    Part::Is(vec![Field::Protocol, Field::DestinationPort], Key::new().protocol(protocol).port(port))
+}
+
+fn from(ip: &str) -> Part {
+    Part::Is(vec![Field::SourceAddress], key(ip))
+}
+
+fn key(ip: &str) -> Key {
+    Key::new().ip(ip.parse().unwrap())
+}
+
+fn at(address: &str) -> SocketAddr {
+    address.parse().unwrap()
+}
+
+/// Who connected, waited for only where it has been.
+fn accepted(listener: &TcpListener) -> IpAddr {
+    listener.accept().unwrap().1.ip()
+}
+
+/// Takes what waits at a listener and tells how many.
+fn drained(listener: &TcpListener) -> usize {
+    listener.set_nonblocking(true).unwrap();
+    let count = std::iter::from_fn(|| listener.accept().ok()).count();
+    listener.set_nonblocking(false).unwrap();
+    count
+}
+
+/// NET-6: each kind of set, chain and part of a rule is, in nft's own words, what was meant.
+#[test]
+fn what_is_written_is_what_the_kernel_has_net_6() {
+    for user in users() {
+        let written = Written::start(user, 1);
+        let mut batch = Batch::new();
+        for family in [Family::V4, Family::V6] {
+            let table = Table { family, name: "tried".to_owned() };
+            let ips = if family == Family::V4 {
+                ["10.0.0.0", "10.0.0.255", "192.0.2.1", "192.0.2.2"]
+            } else {
+                ["fd00::", "fd00::ff", "2001:db8::1", "2001:db8::2"]
+            };
+            let [first, last, one, two] = ips.map(key);
+            let target = |number: usize, port| SocketAddr::new(ips[number].parse().unwrap(), port);
+            batch.add_table(&table);
+            let source = || vec![Field::SourceAddress];
+            let place = || vec![Field::DestinationAddress, Field::Protocol, Field::DestinationPort];
+            let sets = [
+                Set::new("plain", &source()),
+                Set::new("ranges", &source()).of_intervals(),
+                Set::new("pairs", &[Field::SourceAddress, Field::DestinationAddress]).of_intervals(),
+                Set::new("places", &place()).of_verdicts(),
+                Set::new("seen", &source()).forgetting(Duration::from_secs(90)),
+            ];
+            sets.iter().for_each(|set| batch.add_set(&table, set));
+            for chain in ["leaf", "rules"] {
+                batch.add_chain(&table, chain, None);
+            }
+            batch.add_elements(&table, &sets[0], &[Element::new(one.clone()), Element::new(two.clone())]);
+            batch.delete_elements(&table, &sets[0], &[Element::new(two.clone())]);
+            batch.add_elements(&table, &sets[1], &[Element::range(first.clone(), last.clone())]);
+            let pair =
+                |first: &str, second: &str| Key::new().ip(first.parse().unwrap()).ip(second.parse().unwrap());
+            let pair = Element::range(pair(ips[0], ips[2]), pair(ips[1], ips[2]));
+            batch.add_elements(&table, &sets[2], &[pair]);
+            let address: IpAddr = ips[2].parse().unwrap();
+            let place_of = |protocol| Element::new(Key::new().ip(address).protocol(protocol).port(80));
+            let places =
+                [place_of(TCP).to(Verdict::Goto("leaf".to_owned())), place_of(UDP).to(Verdict::Drop)];
+            batch.add_elements(&table, &sets[3], &places);
+            let rules: Vec<Rule> = vec![
+                vec![Part::Is(source(), one.clone()), Part::Verdict(Verdict::Accept)],
+                vec![Part::IsNot(source(), one.clone()), Part::Verdict(Verdict::Return)],
+                vec![Part::In(source(), "plain".into()), Part::Verdict(Verdict::Drop)],
+                vec![Part::NotIn(source(), "ranges".into()), Part::Verdict(Verdict::Jump("leaf".into()))],
+                vec![Part::HasBits(Field::ConnectionState, 6), Part::Verdict(Verdict::Accept)],
+                vec![Part::HasBits(Field::ConnectionStatus, 32), Part::Verdict(Verdict::Accept)],
+                vec![Part::Is(vec![Field::Mark], Key::new().number(7)), Part::Verdict(Verdict::Drop)],
+                vec![Part::Is(vec![Field::Protocol], Key::new().protocol(TCP)), Part::Reject(Reject::Reset)],
+                vec![Part::Reject(Reject::PortUnreachable)],
+                vec![Part::Reject(Reject::Prohibited)],
+                vec![Part::Dispatch(place(), "places".into())],
+                vec![Part::VerdictAmong(vec![Verdict::Drop, Verdict::Goto("leaf".into())])],
+                vec![Part::BytesPerSecondOver(1_000_000), Part::Verdict(Verdict::Drop)],
+                vec![Part::PerMilleOfPackets(100), Part::Verdict(Verdict::Drop)],
+                vec![Part::Remember(source(), "seen".into())],
+                vec![Part::SetMark(5)],
+            ];
+            rules.iter().for_each(|rule| batch.add_rule(&table, "rules", rule));
+            let filter = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
+            let bases: [(&str, Base, Vec<Rule>); 4] = [
+                (
+                    "pre",
+                    TRANSLATE,
+                    vec![
+                        vec![to_port(TCP, 80), Part::DnatAmong(vec![target(2, 8080), target(3, 8081)])],
+                        vec![to_port(TCP, 81), Part::Dnat(target(2, 8080))],
+                    ],
+                ),
+                (
+                    "post",
+                    Base { hook: Hook::PostRouting, priority: 100, ..TRANSLATE },
+                    vec![vec![
+                        Part::In(vec![Field::SourceAddress, Field::DestinationAddress], "pairs".into()),
+                        Part::Masquerade,
+                    ]],
+                ),
+                ("raw", Base { priority: -300, ..filter }, vec![vec![to_port(UDP, 9), Part::NoTrack]]),
+                (
+                    "out",
+                    filter,
+                    vec![
+                        vec![Part::OfTransparentSocket, Part::SetMark(1), Part::Verdict(Verdict::Accept)],
+                        vec![
+                            Part::Is(vec![Field::Protocol], Key::new().protocol(TCP)),
+                            Part::Tproxy(target(2, 15001)),
+                        ],
+                    ],
+                ),
+            ];
+            for (name, base, rules) in &bases {
+                batch.add_chain(&table, name, Some(*base));
+                rules.iter().for_each(|rule| batch.add_rule(&table, name, rule));
+            }
+        }
+        written.nft.commit(&batch).unwrap();
+        assert_eq!(written.nft.tables(Family::V6).unwrap().len(), 1);
+        let Some(listing) = written.listing() else { continue };
+        let lines: Vec<&str> = listing.lines().map(str::trim).collect();
+        for (family, ip, icmp, [range, one, two]) in [
+            ("ip", "ipv4_addr", ("icmp", 13), ["10.0.0.0/24", "192.0.2.1", "192.0.2.2"]),
+            ("ip6", "ipv6_addr", ("icmpv6", 1), ["fd00::/120", "2001:db8::1", "2001:db8::2"]),
+        ] {
+            let begin = lines.iter().position(|line| *line == format!("table {family} tried {{")).unwrap();
+            let after = &lines[begin + 1..];
+            let length = after.iter().position(|line| line.starts_with("table ")).unwrap_or(after.len());
+            let own = after[..length].join("\n");
+            let (icmp, code) = icmp;
+            let one_at = if family == "ip" { one.to_owned() } else { format!("[{one}]") };
+            for expected in [
+                format!("set plain {{\ntype {ip}\nelements = {{ {one} }}\n}}"),
+                format!("set ranges {{\ntype {ip}\nflags interval\nelements = {{ {range} }}\n}}"),
+                format!("type {ip} . {ip}\nflags interval\nelements = {{ {range} . {one} }}\n}}"),
+                format!("map places {{\ntype {ip} . inet_proto . inet_service : verdict\n"),
+                format!("{one} . 6 . 80 : goto leaf"),
+                format!("{one} . 17 . 80 : drop"),
+                format!("set seen {{\ntype {ip}\nsize 65535\nflags dynamic,timeout\ntimeout 90s\n}}"),
+                format!("{family} saddr {one} accept"),
+                format!("{family} saddr != {one} return"),
+                format!("{family} saddr @plain drop"),
+                format!("{family} saddr != @ranges jump leaf"),
+                "ct state 0x2,0x4 accept".to_owned(),
+                "ct status 0x20 accept".to_owned(),
+                "meta mark 0x00000007 drop".to_owned(),
+                "meta l4proto 6 reject with tcp reset".to_owned(),
+                "\nreject\n".to_owned(),
+                format!("reject with {icmp} {code}"),
+                format!("{family} daddr . meta l4proto . th dport vmap @places"),
+                "numgen inc mod 2 vmap { 0 : drop, 1 : goto leaf }".to_owned(),
+                "limit rate over 1000000 bytes/second burst 100000 bytes drop".to_owned(),
+                "numgen random mod 1000 < 100 drop".to_owned(),
+                format!("update @seen {{ {family} saddr }}"),
+                "meta mark set 0x00000005".to_owned(),
+                "chain pre {\ntype nat hook prerouting priority -100; policy accept;".to_owned(),
+                format!("dnat {family} to numgen inc mod 2 map {{ 0 : {one} . 8080, 1 : {two} . 8081 }}"),
+                format!("th dport 6 . 81 dnat to {one_at}:8080"),
+                "type nat hook postrouting priority 100; policy accept;".to_owned(),
+                format!("{family} saddr . {family} daddr @pairs masquerade"),
+                "type filter hook prerouting priority -300; policy accept;".to_owned(),
+                "th dport 17 . 9 notrack".to_owned(),
+                "socket transparent 1 meta mark set 0x00000001 accept".to_owned(),
+                format!("meta l4proto 6 tproxy to {one_at}:15001"),
+            ] {
+                assert!(own.contains(&expected), "{expected}\n\n{own}");
+            }
+        }
+    }
+}
+
+/// NET-6: connections go to one of several in turn, from the client's own address, and to themselves from another.
+#[test]
+fn connections_go_round_and_come_from_their_client_net_6() {
+    for user in users() {
+        let written = Written::start(user, 3);
+        let listeners = ["l1", "l2"].map(|leaf| written.running.listen(leaf, "0.0.0.0:80"));
+        let among = vec![at("10.244.1.1:80"), at("10.244.1.2:80")];
+        written.write(TRANSLATE, &[vec![to_port(TCP, 8080), Part::DnatAmong(among)]], |batch, table| {
+            let hairpin = Set::new("hairpin", &[Field::SourceAddress, Field::DestinationAddress]);
+            batch.add_set(table, &hairpin);
+            let own = Key::new().ip([10, 244, 1, 1].into()).ip([10, 244, 1, 1].into());
+            batch.add_elements(table, &hairpin, &[Element::new(own)]);
+            batch.add_chain(
+                table,
+                "post",
+                Some(Base { hook: Hook::PostRouting, priority: 100, ..TRANSLATE }),
+            );
+            batch.add_rule(
+                table,
+                "post",
+                &vec![
+                    Part::HasBits(Field::ConnectionStatus, 32),
+                    Part::In(vec![Field::SourceAddress, Field::DestinationAddress], "hairpin".into()),
+                    Part::Masquerade,
+                ],
+            );
+        });
+        let open: Vec<_> = (0..10).map(|_| written.outcome("l3", "10.96.0.1:8080").unwrap()).collect();
+        assert_eq!(accepted(&listeners[0]).to_string(), "10.244.1.3");
+        assert_eq!(accepted(&listeners[1]).to_string(), "10.244.1.3");
+        assert_eq!(listeners.each_ref().map(drained), [4, 4], "each its half of ten");
+        drop(open);
+
+        written.rules(TRANSLATE, &[vec![to_port(TCP, 8080), Part::Dnat(at("10.244.1.2:80"))]]);
+        assert_eq!(written.refused("l3", "10.96.0.1:8081"), Some(ErrorKind::NetworkUnreachable));
+        let _open = written.outcome("l3", "10.96.0.1:8080").unwrap();
+        assert_eq!(listeners.each_ref().map(drained), [0, 1]);
+    }
+}
+
+/// NET-6: who reaches itself through a service comes from the fabric's address, or the answer would never come back.
+#[test]
+fn a_leaf_reaches_itself_through_a_service_net_6() {
+    for user in users() {
+        let written = Written::start(user, 2);
+        let listener = written.running.listen("l1", "0.0.0.0:80");
+        let rule = vec![to_port(TCP, 8080), Part::Dnat(at("10.244.1.1:80"))];
+        written.rules(TRANSLATE, std::slice::from_ref(&rule));
+        assert_eq!(written.refused("l1", "10.96.0.1:8080"), Some(ErrorKind::TimedOut));
+        drained(&listener);
+        written.write(TRANSLATE, &[rule], |batch, table| {
+            let post = Base { hook: Hook::PostRouting, priority: 100, ..TRANSLATE };
+            batch.add_chain(table, "post", Some(post));
+            let translated = Part::HasBits(Field::ConnectionStatus, 32);
+            batch.add_rule(table, "post", &vec![from("10.244.1.1"), translated, Part::Masquerade]);
+        });
+        let _open = written.outcome("l1", "10.96.0.1:8080").unwrap();
+        assert_eq!(accepted(&listener).to_string(), "169.254.1.1");
+        // Another's connection through the same service keeps its address.
+        let _other = written.outcome("l2", "10.96.0.1:8080").unwrap();
+        assert_eq!(accepted(&listener).to_string(), "10.244.1.2");
+    }
+}
+
+/// NET-6: what each part of a rule makes of a connection between leaves.
+#[test]
+fn packets_fare_as_the_rules_say_net_6() {
+    let by_source = || vec![Field::SourceAddress];
+    let tcp = || Part::Is(vec![Field::Protocol], Key::new().protocol(TCP));
+    let drop = || Part::Verdict(Verdict::Drop);
+    let pair = || vec![Field::SourceAddress, Field::DestinationAddress];
+    let silent = Some(ErrorKind::TimedOut);
+    let refused = Some(ErrorKind::ConnectionRefused);
+    // The rules, and what becomes of connections of l2 and of l3 to l1.
+    let cases: Vec<(&str, Vec<Rule>, [Option<ErrorKind>; 2])> = vec![
+        ("nothing", vec![], [None, None]),
+        ("is", vec![vec![from("10.244.1.2"), drop()]], [silent, None]),
+        ("is not", vec![vec![Part::IsNot(by_source(), key("10.244.1.1")), drop()]], [silent, silent]),
+        (
+            "accept ends",
+            vec![vec![from("10.244.1.2"), Part::Verdict(Verdict::Accept)], vec![from("10.244.1.2"), drop()]],
+            [None, None],
+        ),
+        ("reset", vec![vec![from("10.244.1.2"), tcp(), Part::Reject(Reject::Reset)]], [refused, None]),
+        (
+            "unreachable",
+            vec![vec![from("10.244.1.3"), Part::Reject(Reject::PortUnreachable)]],
+            [None, refused],
+        ),
+        (
+            "prohibited",
+            vec![vec![from("10.244.1.3"), Part::Reject(Reject::Prohibited)]],
+            [None, Some(ErrorKind::HostUnreachable)],
+        ),
+        ("in a range", vec![vec![Part::In(by_source(), "ranges".into()), drop()]], [silent, None]),
+        (
+            "not in a range",
+            vec![vec![
+                Part::Is(vec![Field::DestinationAddress], key("10.244.1.1")),
+                Part::NotIn(by_source(), "ranges".into()),
+                drop(),
+            ]],
+            [None, silent],
+        ),
+        ("in ranges of pairs", vec![vec![Part::In(pair(), "pairs".into()), drop()]], [None, silent]),
+        ("what a map says", vec![vec![Part::Dispatch(by_source(), "says".into())]], [silent, refused]),
+        (
+            "jump comes back",
+            vec![vec![Part::Verdict(Verdict::Jump("back".into()))], vec![from("10.244.1.3"), drop()]],
+            [None, silent],
+        ),
+        (
+            "goto does not",
+            vec![vec![Part::Verdict(Verdict::Goto("back".into()))], vec![from("10.244.1.3"), drop()]],
+            [None, None],
+        ),
+        (
+            "always by chance",
+            vec![vec![from("10.244.1.2"), Part::PerMilleOfPackets(1000), drop()]],
+            [silent, None],
+        ),
+        ("never by chance", vec![vec![Part::PerMilleOfPackets(0), drop()]], [None, None]),
+        (
+            "a mark",
+            vec![
+                vec![from("10.244.1.2"), Part::SetMark(7)],
+                vec![Part::Is(vec![Field::Mark], Key::new().number(7)), drop()],
+            ],
+            [silent, None],
+        ),
+        (
+            "begins",
+            vec![vec![from("10.244.1.2"), Part::HasBits(Field::ConnectionState, 8), drop()]],
+            [silent, None],
+        ),
+        (
+            "goes on",
+            vec![vec![from("10.244.1.1"), Part::HasBits(Field::ConnectionState, 2), drop()]],
+            [silent, silent],
+        ),
+        ("not too many", vec![vec![Part::BytesPerSecondOver(1_000_000), drop()]], [None, None]),
+        (
+            "in turn",
+            vec![vec![
+                Part::HasBits(Field::ConnectionState, 8),
+                Part::VerdictAmong(vec![Verdict::Accept, Verdict::Goto("refuses".into())]),
+            ]],
+            [None, refused],
+        ),
+    ];
+    for user in users() {
+        let written = Written::start(user, 3);
+        let listener = written.running.listen("l1", "0.0.0.0:80");
+        for (name, rules, expected) in &cases {
+            written.write(FORWARD, rules, |batch, table| {
+                let ranges = Set::new("ranges", &by_source()).of_intervals();
+                let pairs = Set::new("pairs", &pair()).of_intervals();
+                let says = Set::new("says", &by_source()).of_verdicts();
+                for set in [&ranges, &pairs, &says] {
+                    batch.add_set(table, set);
+                }
+                for chain in ["back", "refuses"] {
+                    batch.add_chain(table, chain, None);
+                }
+                batch.add_rule(table, "back", &vec![from("10.244.1.2"), Part::Verdict(Verdict::Return)]);
+                batch.add_rule(table, "refuses", &vec![tcp(), Part::Reject(Reject::Reset)]);
+                let range = |first: &str, last: &str| Element::range(key(first), key(last));
+                batch.add_elements(
+                    table,
+                    &ranges,
+                    &[range("10.0.0.0", "10.0.0.255"), range("10.244.1.2", "10.244.1.2")],
+                );
+                let both = |from: [u8; 4], to: [u8; 4]| Key::new().ip(from.into()).ip(to.into());
+                let all = Element::range(
+                    both([10, 244, 1, 3], [10, 244, 0, 0]),
+                    both([10, 244, 1, 9], [10, 244, 255, 255]),
+                );
+                batch.add_elements(table, &pairs, &[all]);
+                batch.add_elements(
+                    table,
+                    &says,
+                    &[
+                        Element::new(key("10.244.1.2")).to(Verdict::Drop),
+                        Element::new(key("10.244.1.3")).to(Verdict::Goto("refuses".into())),
+                    ],
+                );
+            });
+            let became = ["l2", "l3"].map(|leaf| written.refused(leaf, "10.244.1.1:80"));
+            assert_eq!(&became, expected, "{name}, {user:?}");
+            drained(&listener);
+        }
+    }
+}
+
+/// NET-6: rules remember who came, for as long as they are told.
+#[test]
+fn rules_remember_who_came_net_6() {
+    for user in users() {
+        let written = Written::start(user, 3);
+        let _listener = written.running.listen("l1", "0.0.0.0:80");
+        let source = || vec![Field::SourceAddress];
+        // Whoever has asked at port 9 may not come to port 80.
+        let rules = [
+            vec![to_port(TCP, 9), Part::Remember(source(), "seen".into())],
+            vec![to_port(TCP, 80), Part::In(source(), "seen".into()), Part::Verdict(Verdict::Drop)],
+        ];
+        written.write(FORWARD, &rules, |batch, table| {
+            batch.add_set(table, &Set::new("seen", &source()).forgetting(Duration::from_secs(2)));
+        });
+        assert_eq!(written.refused("l2", "10.244.1.1:80"), None);
+        assert_eq!(written.refused("l2", "10.244.1.1:9"), Some(ErrorKind::ConnectionRefused));
+        assert_eq!(written.refused("l2", "10.244.1.1:80"), Some(ErrorKind::TimedOut));
+        assert_eq!(written.refused("l3", "10.244.1.1:80"), None);
+        crate::instance::wait_for("the end of what was remembered", || {
+            written.outcome("l2", "10.244.1.1:80").ok()
+        });
+    }
+}
+
+/// NET-6: what belongs to no connection is not sent elsewhere; a rate is kept; what leaves is taken by who listens for it.
+#[test]
+fn datagrams_are_left_alone_held_back_and_taken_net_6() {
+    for user in users() {
+        let written = Written::start(user, 2);
+        let (server, client) =
+            (written.datagrams("l1", "10.244.1.1:53"), written.datagrams("l2", "10.244.1.2:0"));
+        let mut bytes = [0; 2048];
+        let to_server = vec![to_port(UDP, 5353), Part::Dnat(at("10.244.1.1:53"))];
+        written.rules(TRANSLATE, std::slice::from_ref(&to_server));
+        client.send_to(b"a", "10.96.0.1:5353").unwrap();
+        let (_, who) = server.recv_from(&mut bytes).unwrap();
+        assert_eq!(who, client.local_addr().unwrap());
+        server.send_to(b"b", who).unwrap();
+        assert_eq!(
+            client.recv_from(&mut bytes).unwrap().1,
+            at("10.96.0.1:5353"),
+            "the answer is the service's"
+        );
+
+        let other = written.datagrams("l2", "10.244.1.2:0");
+        written.write(TRANSLATE, &[to_server], |batch, table| {
+            let raw = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -300 };
+            batch.add_chain(table, "raw", Some(raw));
+            batch.add_rule(table, "raw", &vec![to_port(UDP, 5353), Part::NoTrack]);
+        });
+        other.send_to(b"c", "10.96.0.1:5353").unwrap();
+        assert!(server.recv_from(&mut bytes).is_err(), "nobody has changed its destination");
+
+        written.rules(FORWARD, &[vec![Part::BytesPerSecondOver(1000), Part::Verdict(Verdict::Drop)]]);
+        let many = written.datagrams("l2", "10.244.1.2:0");
+        (0..60).for_each(|_| drop(many.send_to(&[0; 1400], "10.244.1.1:53").unwrap()));
+        let came = std::iter::from_fn(|| server.recv_from(&mut bytes).ok()).count();
+        assert!((5..40).contains(&came), "one burst of 20 kB, and hardly more: {came}");
+    }
+}
+
+/// NET-6: a flow of datagrams stays with its endpoint until it is forgotten, and then goes where the rules say.
+#[test]
+fn a_flow_of_datagrams_goes_elsewhere_once_it_is_forgotten_net_6() {
+    for user in users() {
+        let written = Written::start(user, 4);
+        let [first, second] =
+            ["1", "2"].map(|n| written.datagrams(&format!("l{n}"), &format!("10.244.1.{n}:53")));
+        let clients = ["3", "4"].map(|n| written.datagrams(&format!("l{n}"), &format!("10.244.1.{n}:0")));
+        let mut bytes = [0; 16];
+        let to =
+            |address: &str| written.rules(TRANSLATE, &[vec![to_port(UDP, 5353), Part::Dnat(at(address))]]);
+        to("10.244.1.1:53");
+        let ask = |client: &UdpSocket| assert_eq!(client.send_to(b"?", "10.96.0.1:5353").unwrap(), 1);
+        clients.iter().for_each(ask);
+        (0..2).for_each(|_| drop(first.recv_from(&mut bytes).unwrap()));
+        to("10.244.1.2:53");
+        clients.iter().for_each(ask);
+        (0..2).for_each(|_| drop(first.recv_from(&mut bytes).unwrap()));
+
+        let socket = written.running.fabric.socket(&SocketSpec::new(SocketKind::Netfilter)).unwrap();
+        let conntrack = Conntrack::new(socket);
+        let own = clients[0].local_addr().unwrap();
+        let flow = Flow { client: own, destination: at("10.96.0.1:5353"), endpoint: at("10.244.1.1:53") };
+        let mut seen = Vec::new();
+        let forgotten = conntrack.forget_udp(Family::V4, |known| {
+            seen.push(*known);
+            *known == flow
+        });
+        assert_eq!(forgotten.unwrap(), 1, "{seen:?}");
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        clients.iter().for_each(ask);
+        assert_eq!(second.recv_from(&mut bytes).unwrap().1, own);
+        assert_eq!(
+            first.recv_from(&mut bytes).unwrap().1,
+            clients[1].local_addr().unwrap(),
+            "the other one stays"
+        );
+        assert_eq!(conntrack.forget_udp(Family::V4, |known| *known == flow).unwrap(), 0);
+        assert_eq!(conntrack.forget_udp(Family::V6, |_| true).unwrap(), 0);
+    }
+}
+
+/// NET-6: a transparent listener in the fabric takes what goes to strangers, and what its sockets send is let back in.
+#[test]
+fn what_leaves_is_taken_by_a_listener_inside_net_6() {
+    for user in users() {
+        let written = Written::start(user, 1);
+        let spec = SocketSpec {
+            transparent: true,
+            bind: "127.0.0.1:15001".parse().ok(),
+            listen: Some(8),
+            ..SocketSpec::new(SocketKind::TcpV4)
+        };
+        let listener = TcpListener::from(written.running.fabric.socket(&spec).unwrap());
+        listener.set_nonblocking(false).unwrap();
+        let early = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
+        let accept = || Part::Verdict(Verdict::Accept);
+        let tproxy = Part::Tproxy(at("127.0.0.1:15001"));
+        written.rules(
+            early,
+            &[
+                vec![Part::OfTransparentSocket, Part::SetMark(1), accept()],
+                vec![to_port(TCP, 443), tproxy, Part::SetMark(1), accept()],
+            ],
+        );
+        let open = written.outcome("l1", "203.0.113.7:443").unwrap();
+        let (taken, from) = listener.accept().unwrap();
+        assert_eq!(from.ip().to_string(), "10.244.1.1", "{user:?}");
+        assert_eq!(
+            taken.local_addr().unwrap(),
+            at("203.0.113.7:443"),
+            "where it wanted to go is its address"
+        );
+        std::io::Write::write_all(&mut &taken, b"hello").unwrap();
+        let mut said = [0; 5];
+        std::io::Read::read_exact(&mut &open, &mut said).unwrap();
+        assert_eq!(&said, b"hello");
+    }
+}
+
+/// NET-6: a batch is carried out whole or not at all, an error says at which step, and the next one goes through.
+#[test]
+fn a_batch_is_whole_or_nothing_and_says_which_step_failed_net_6() {
+    for user in users() {
+        let written = Written::start(user, 1);
+        let none = Set::new("none", &[Field::SourceAddress]);
+        type Fill<'a> = &'a dyn Fn(&mut Batch, &Table);
+        let missing = |batch: &mut Batch, table: &Table| {
+            batch.add_elements(table, &none, &[Element::new(key("10.0.0.1"))]);
+        };
+        let nowhere = |batch: &mut Batch, table: &Table| {
+            batch.add_rule(table, "rules", &vec![Part::Verdict(Verdict::Goto("nowhere".into()))]);
+        };
+        let circle = |batch: &mut Batch, table: &Table| {
+            batch.add_chain(table, "base", Some(FORWARD));
+            batch.add_rule(table, "base", &vec![Part::Verdict(Verdict::Goto("rules".into()))]);
+            batch.add_rule(table, "rules", &vec![Part::Verdict(Verdict::Goto("rules".into()))]);
+        };
+        let gone = |batch: &mut Batch, table: &Table| batch.delete_chain(table, "nobody");
+        let cases: [(Fill<'_>, &str); 4] = [
+            (&missing, "elements of set none: No such file or directory"),
+            (&nowhere, "rule of chain rules: No such file or directory"),
+            (&circle, "rule of chain rules: Too many links"),
+            (&gone, "delete chain nobody: No such file or directory"),
+        ];
+        for (fill, expected) in cases {
+            let mut batch = Batch::new();
+            batch.add_table(&written.table);
+            batch.add_chain(&written.table, "rules", None);
+            fill(&mut batch, &written.table);
+            let error = written.nft.commit(&batch).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            assert_eq!(written.nft.tables(Family::V4).unwrap(), [], "nothing of it stays");
+        }
+        let twice = Batch::new();
+        written.nft.commit(&twice).unwrap();
+    }
+}
+
+/// NET-6: what is more than one transaction takes goes in several, and a rule with its map never in two.
+#[test]
+fn more_than_the_kernel_takes_at_once_goes_in_several_transactions_net_6() {
+    for user in users() {
+        let written = Written::start(user, 2);
+        let listener = written.running.listen("l1", "0.0.0.0:80");
+        let long = |number: usize| format!("{number:0>120}");
+        let number_of = |number: usize| Key::new().ip([10, 96, (number >> 8) as u8, number as u8].into());
+        let mut batch = Batch::new();
+        let table = &written.table;
+        batch.add_table(table);
+        let map = Set::new("services", &[Field::DestinationAddress]).of_verdicts();
+        batch.add_set(table, &map);
+        let chains = 3000;
+        (0..chains).for_each(|number| batch.add_chain(table, &long(number), None));
+        let among = || Part::DnatAmong((0..250).map(|_| at("10.244.1.1:80")).collect());
+        for number in 0..chains {
+            let rule = vec![
+                to_port(TCP, 80),
+                if number % 10 == 0 { among() } else { Part::Dnat(at("10.244.1.1:80")) },
+            ];
+            batch.add_rule(table, &long(number), &rule);
+        }
+        let many = Part::DnatAmong((0..5000).map(|_| at("10.244.1.1:80")).collect());
+        batch.add_chain(table, "thousands", None);
+        batch.add_rule(table, "thousands", &vec![to_port(TCP, 81), many]);
+        let elements: Vec<_> = (0..chains)
+            .map(|number| Element::new(number_of(number)).to(Verdict::Goto(long(number))))
+            .chain([Element::new(Key::new().ip([10, 97, 0, 0].into())).to(Verdict::Goto("thousands".into()))])
+            .collect();
+        batch.add_elements(table, &map, &elements);
+        batch.add_chain(table, "base", Some(TRANSLATE));
+        batch.add_rule(
+            table,
+            "base",
+            &vec![Part::Dispatch(vec![Field::DestinationAddress], "services".into())],
+        );
+        written.nft.commit(&batch).unwrap();
+        assert!(batch.bytes() > 4 << 20, "more than any buffer: {}", batch.bytes());
+        for to in ["10.96.0.0:80", "10.96.11.183:80", "10.97.0.0:81"] {
+            assert_eq!(written.refused("l2", to), None, "{to}, {user:?}");
+        }
+        drained(&listener);
+    }
+}
