@@ -19,10 +19,17 @@ const POD_PREFIX: u8 = 24;
 /// Where everybody of a cluster is.
 #[derive(Debug)]
 pub(super) enum AddressPlan {
-    /// On the machine's loopback, in this slot, taken as long as this lives.
-    Loopback { slot: u8, _held: Option<TcpListener> },
+    /// On the machine's loopback.
+    Loopback(Slot),
     /// In a network of their own; a slot of loopback stands for it on the machine.
-    Fabric { ranges: Ranges, slot: u8, _held: Option<TcpListener> },
+    Fabric { ranges: Ranges, slot: Slot },
+}
+
+/// A part of the machine's loopback, taken as long as this lives.
+#[derive(Debug)]
+pub(super) struct Slot {
+    number: u8,
+    _held: Option<TcpListener>,
 }
 
 /// What stands for the cluster's addresses on the machine's loopback.
@@ -52,39 +59,37 @@ impl AddressPlan {
         for slot in order {
             let marker = SocketAddrV4::new(Ipv4Addr::new(127, 16 + slot, 255, 254), 6444);
             if let Ok(listener) = TcpListener::bind(marker) {
-                return Self::Loopback { slot, _held: Some(listener) };
+                return Self::Loopback(Slot { number: slot, _held: Some(listener) });
             }
         }
         // More clusters than slots: pods of two of them may then ask for the same address and port.
         tracing::warn!("all {SLOTS} address ranges are taken by other clusters; sharing one");
-        Self::Loopback { slot: preferred.unwrap_or(0) % SLOTS, _held: None }
+        Self::Loopback(Slot { number: preferred.unwrap_or(0) % SLOTS, _held: None })
     }
 
     /// Addresses at which nobody listens: other clusters may have the same.
     pub(super) fn unheld() -> Self {
-        Self::Loopback { slot: 0, _held: None }
+        Self::Loopback(Slot { number: 0, _held: None })
     }
 
     /// A network of its own, for which the slot of another plan stands on loopback.
     pub(super) fn fabric(ranges: Ranges, on_machine: Self) -> Self {
         match on_machine {
-            Self::Loopback { slot, _held } | Self::Fabric { slot, _held, .. } => {
-                Self::Fabric { ranges, slot, _held }
-            }
+            Self::Loopback(slot) | Self::Fabric { slot, .. } => Self::Fabric { ranges, slot },
         }
     }
 
     /// The slot of loopback.
     pub(super) fn slot(&self) -> u8 {
         match self {
-            Self::Loopback { slot, .. } | Self::Fabric { slot, .. } => *slot,
+            Self::Loopback(slot) | Self::Fabric { slot, .. } => slot.number,
         }
     }
 
     /// What stands for the cluster on the machine; none where it is there itself.
     pub(super) fn mirrors(&self) -> Option<MirrorRanges> {
-        let Self::Fabric { ranges, slot, .. } = self else { return None };
-        let on_machine = of_slot(*slot);
+        let Self::Fabric { ranges, slot } = self else { return None };
+        let on_machine = of_slot(slot.number);
         let pairs = [
             (ranges.pods, on_machine.pods),
             (ranges.services, on_machine.services),
@@ -95,7 +100,7 @@ impl AddressPlan {
 
     fn ranges(&self) -> Ranges {
         match self {
-            Self::Loopback { slot, .. } => of_slot(*slot),
+            Self::Loopback(slot) => of_slot(slot.number),
             Self::Fabric { ranges, .. } => *ranges,
         }
     }
@@ -128,9 +133,7 @@ impl AddressPlan {
     /// The index of a node with this range of pods; on loopback whatever slot it is of.
     pub(super) fn index_of(&self, pods: Ipv4Net) -> Option<usize> {
         let first = match self {
-            Self::Loopback { .. } if pods.addr().is_loopback() => {
-                Ipv4Net::new_assert(pods.addr(), 14).network()
-            }
+            Self::Loopback(_) if pods.addr().is_loopback() => Ipv4Net::new_assert(pods.addr(), 14).network(),
             Self::Fabric { ranges, .. } if ranges.pods.contains(&pods) => ranges.pods.network(),
             _ => return None,
         };

@@ -56,39 +56,15 @@ pub(super) fn start(
         Some(_) => LowPorts::default(),
         None => super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0)),
     };
-    if !config.is_disabled("proxy") {
-        match fabric {
-            Some(fabric) => {
-                let failed = |error: FabricError| ApiError::Internal(error.to_string());
-                let rules = RulesConfig {
-                    nft: fabric.nft().map_err(failed)?,
-                    families: vec![Family::V4],
-                    services: vec![addresses.services().into()],
-                    inside: fabric.ranges().map(IpNet::V4).to_vec(),
-                    way_out: true,
-                };
-                let refuse = rules::start(caches, tasks, rules);
-                let way_out = fabric.way_out(refuse, config.file.network.host_ports());
-                egress::start(tasks, way_out.map_err(failed)?);
-                if let Some(mirrors) = addresses.mirrors() {
-                    let low_ports =
-                        super::low_ports::probe(config.file.unprivileged_port_start, mirrors.probed);
-                    let dialer = fabric.dialer();
-                    let mirrors = Mirrors { ranges: mirrors.ranges, low_ports };
-                    let connections = allow_open_files() / 4;
-                    let services = addresses.services();
-                    let proxy =
-                        ProxyConfig { services, low_ports, connections, mirrors: Some((mirrors, dialer)) };
-                    proxy::start(api, caches, tasks, proxy);
-                }
-            }
-            None => {
-                let connections = allow_open_files() / 4;
-                let proxy =
-                    ProxyConfig { services: addresses.services(), low_ports, connections, mirrors: None };
-                proxy::start(api, caches, tasks, proxy);
-            }
+    let proxy = match fabric.filter(|_| !config.is_disabled("proxy")) {
+        Some(fabric) => serve_inside(caches, tasks, config, addresses, fabric)
+            .map_err(|error| ApiError::Internal(error.to_string()))?,
+        None => {
+            Some(ProxyConfig { services: addresses.services(), low_ports, connections: 0, mirrors: None })
         }
+    };
+    if let Some(proxy) = proxy.filter(|_| !config.is_disabled("proxy")) {
+        proxy::start(api, caches, tasks, ProxyConfig { connections: allow_open_files() / 4, ..proxy });
     }
     if config.is_disabled("dns") {
         fixed_services::no_dns(api)?;
@@ -119,6 +95,32 @@ pub(super) fn start(
     };
     dns::start(api, caches, tasks, dns);
     Ok(PodNetwork { fabric: fabric.cloned(), low_ports, dns: Some(ip) })
+}
+
+/// Starts what serves in a network of the pods' own: the kernel's rules and the way out. Gives the proxy of the machine's
+/// side.
+fn serve_inside(
+    caches: &Caches,
+    tasks: &Tasks,
+    config: &ClusterConfig,
+    addresses: &AddressPlan,
+    fabric: &Arc<ClusterFabric>,
+) -> Result<Option<ProxyConfig>, FabricError> {
+    let rules = RulesConfig {
+        nft: fabric.nft()?,
+        families: vec![Family::V4],
+        services: vec![addresses.services().into()],
+        inside: fabric.ranges().map(IpNet::V4).to_vec(),
+        way_out: true,
+    };
+    let refuse = rules::start(caches, tasks, rules);
+    egress::start(tasks, fabric.way_out(refuse, config.file.network.host_ports())?);
+    Ok(addresses.mirrors().map(|mirrors| {
+        let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, mirrors.probed);
+        let mirrors = Mirrors { ranges: mirrors.ranges, low_ports };
+        let mirrors = Some((mirrors, fabric.dialer()));
+        ProxyConfig { services: addresses.services(), low_ports, connections: 0, mirrors }
+    }))
 }
 
 /// Raises the limit of open files as far as it may be, for many connections, and returns it.

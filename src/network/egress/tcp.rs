@@ -48,13 +48,11 @@ async fn serve(client: TcpStream, relay: Arc<Relay>) {
         Some(to) => connect(to).await,
         None => None,
     };
-    match connected {
-        Some(world) => join(client, world).await,
-        None => {
-            (relay.refuse)(asked);
-            let _ = client.set_zero_linger();
-        }
+    if let Some(world) = connected {
+        return join(client, world).await;
     }
+    (relay.refuse)(asked);
+    let _ = client.set_zero_linger();
 }
 
 async fn connect(to: SocketAddr) -> Option<TcpStream> {

@@ -20,7 +20,7 @@ use fabric::datagrams;
 /// The longest datagram.
 const LONGEST: usize = 65_535;
 /// How long a flow without datagrams is kept: longer than most resolvers try.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 
 /// A pod's port and the address that it sends to.
 type Pair = (SocketAddr, SocketAddr);

@@ -116,7 +116,7 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
                 Ok(()) => return Ok(()),
                 // Somebody else has been there.
                 Err(error) => {
-                    tracing::warn!(%error, generation, "the rules of the pods' network are written anew")
+                    tracing::warn!(%error, generation, "the rules of the pods' network are written anew");
                 }
             }
         }
@@ -128,7 +128,7 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
     pub(crate) fn remember(&self, family: Family, set: &str, element: &Element) -> Result<(), FabricError> {
         let (Some(generation), Some(set)) = (self.generation, self.set(family, set)) else { return Ok(()) };
         let mut batch = Batch::new();
-        batch.add_elements(&self.table(family, generation), &set, [element]);
+        batch.add_elements(&table(family, generation), &set, [element]);
         self.nft.commit(&batch)
     }
 
@@ -142,7 +142,7 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
                 let none = Half::default();
                 let (was, is) =
                     (before.halves.get(&family).unwrap_or(&none), now.halves.get(&family).unwrap_or(&none));
-                let table = self.table(family, self.generation.unwrap_or_default());
+                let table = table(family, self.generation.unwrap_or_default());
                 let steps = steps(&table, was, is);
                 begin.append(steps.begin);
                 end.append(steps.end);
@@ -159,7 +159,7 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
         }
         for ((family, name), moves) in moves {
             let (table, Some(set)) =
-                (self.table(family, self.generation.unwrap_or_default()), self.set(family, &name))
+                (table(family, self.generation.unwrap_or_default()), self.set(family, &name))
             else {
                 continue;
             };
@@ -206,7 +206,7 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
         let generation = old.iter().filter_map(number).max().unwrap_or_default() + 1;
         let (mut content, mut swap) = (Batch::new(), Batch::new());
         for family in &self.families {
-            let table = self.table(*family, generation);
+            let table = table(*family, generation);
             content.add_table(&table);
             let none = Half::default();
             let halves = || [&self.base].into_iter().chain(self.pieces.values());
@@ -251,8 +251,8 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
     fn set(&self, family: Family, name: &str) -> Option<Set> {
         self.sets.get(&(family, name.to_owned())).cloned()
     }
+}
 
-    fn table(&self, family: Family, generation: u64) -> Table {
-        Table { family, name: format!("{NAME}{generation}") }
-    }
+fn table(family: Family, generation: u64) -> Table {
+    Table { family, name: format!("{NAME}{generation}") }
 }

@@ -42,7 +42,7 @@ pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services:
             let named = (port.name.as_deref().unwrap_or_default(), protocol);
             let is_service = |ip: IpAddr| services.iter().any(|range| range.contains(&ip));
             let all = endpoints::of_port(joined, address_type, named, places, is_service);
-            let of_port = Port {
+            let of_port = Served {
                 family,
                 name: name_of(key, protocol, number),
                 protocol: if protocol == Protocol::Tcp { TCP } else { UDP },
@@ -132,7 +132,7 @@ impl Addresses {
 }
 
 /// One port of a service.
-struct Port<'a> {
+struct Served<'a> {
     family: Family,
     name: String,
     protocol: u8,
@@ -144,7 +144,7 @@ struct Port<'a> {
     endpoints: &'a [Endpoint],
 }
 
-impl Port<'_> {
+impl Served<'_> {
     fn write(&self, half: &mut Half, addresses: &Addresses, places: &Places) {
         let everybodys = usable(self.endpoints);
         for endpoint in &everybodys {

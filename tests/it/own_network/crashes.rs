@@ -25,7 +25,7 @@ fn kill(pids: &[i32]) {
 }
 
 /// A connection through a service that lives on: one request after the other, and a line for each answer.
-const KEPT: &str = r#"
+const KEPT: &str = r"
 until exec 3<>/dev/tcp/web/8080; do sleep 0.1; done
 while printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' >&3 && read -t 20 line <&3; do
   echo alive
@@ -33,7 +33,7 @@ while printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' >&3 && read -t 20 line <&3; do
 done
 echo lost
 sleep 100000
-"#;
+";
 
 /// NET-5, NET-6: connections through services go on when the fabric's process, the control plane, or both are killed; new
 /// pods and new connections work again; nothing is left after a stop.

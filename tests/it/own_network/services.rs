@@ -1,5 +1,8 @@
 //! Services in the kernel, met from pods.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use super::{Cluster, idle, needs, users, wait_for, web};
 
 const SERVICES: &str = r"
@@ -91,6 +94,41 @@ fn host_ports_are_at_the_nodes_address_net_6() {
             (code(&cluster, "asker", "http://172.20.0.1:9090/") == "200 0").then_some(())
         });
         assert_eq!(code(&cluster, "asker", "http://172.20.0.2:9090/"), "000 7");
+        cluster.instance.stop();
+    }
+}
+
+/// NET-7: programs of the machine meet node ports at 127.0.0.1, and services and pods at the addresses that stand for
+/// theirs; one that nobody serves is refused.
+#[test]
+fn the_machine_meets_services_and_pods_at_their_mirrors_net_7() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        cluster.apply(&[&web("a", "node-1", ""), SERVICES].concat());
+        cluster.ready("a");
+        let slot: u8 =
+            std::fs::read_to_string(cluster.home.data_dir().join("slot")).unwrap().trim().parse().unwrap();
+        let asked = |ip: &str, port: u16| {
+            let mut stream = TcpStream::connect((ip, port)).ok()?;
+            stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).ok()?;
+            text.lines().next().map(ToString::to_string)
+        };
+        let ok = Some("HTTP/1.0 200 OK");
+        wait_for("the node port", || (asked("127.0.0.1", 30080).as_deref() == ok).then_some(()));
+        let of = |service: &str| {
+            cluster.instance.kubectl(&["get", "svc", service, "-o", "jsonpath={.spec.clusterIP}"])
+        };
+        let mirror = |ip: &str, from: &str, first: u8| ip.replacen(from, &format!("127.{first}"), 1);
+        assert_eq!(asked(&mirror(&of("web"), "10.96", 32 + slot), 8080).as_deref(), ok);
+        assert_eq!(asked(&mirror(&of("none"), "10.96", 32 + slot), 80), None);
+        // Where ports below 1024 are root's they are 8000 higher.
+        let pod = mirror(&cluster.ip("a"), "10.244", 64 + 4 * slot);
+        wait_for("the pod's port", || {
+            [80, 8080].iter().any(|port| asked(&pod, *port).as_deref() == ok).then_some(())
+        });
         cluster.instance.stop();
     }
 }
