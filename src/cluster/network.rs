@@ -62,6 +62,7 @@ pub(super) fn start(
                 let failed = |error: FabricError| ApiError::Internal(error.to_string());
                 let rules = RulesConfig {
                     nft: fabric.nft().map_err(failed)?,
+                    conntrack: fabric.conntrack().map_err(failed)?,
                     families: vec![Family::V4],
                     services: vec![addresses.services().into()],
                     inside: fabric.ranges().map(IpNet::V4).to_vec(),

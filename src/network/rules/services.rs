@@ -3,16 +3,17 @@
 //! Pure: a service with its slices and the nodes in, a piece of the tables out. The rules are kube-proxy's: an address and
 //! port of the service leads to a chain that deals out endpoints; where there is none, the client hears of it at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fabric::nft::{Element, Family, Field, Key, Part, Rule, Set, Verdict};
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 
 use super::base::{HAIRPIN, REFUSED, SERVICES, TCP, UDP, reject};
 use super::endpoints::{self, Endpoint, hinted, usable};
+use super::flows::Served;
 use super::nodes::{Places, clients_of};
 use super::piece::{Half, Piece};
 use crate::follow::Joined;
@@ -57,6 +58,32 @@ pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services:
         }
     }
     piece
+}
+
+/// Where a service takes datagrams, and who may get them.
+pub(crate) fn datagrams(joined: &Joined, places: &Places, services: &[IpNet]) -> Served {
+    let mut served = Served::new();
+    let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
+    let Some((service, spec)) = service.and_then(|service| Some((service, service.spec.as_ref()?))) else {
+        return served;
+    };
+    let is_udp = |port: &&ServicePort| Protocol::of(port.protocol.as_deref()) == Some(Protocol::Udp);
+    for port in spec.ports.iter().flatten().filter(is_udp) {
+        for (family, address_type) in [(Family::V4, "IPv4"), (Family::V6, "IPv6")] {
+            let addresses = Addresses::of(service, spec, family);
+            let named = (port.name.as_deref().unwrap_or_default(), Protocol::Udp);
+            let is_service = |ip: IpAddr| services.iter().any(|range| range.contains(&ip));
+            let all = endpoints::of_port(joined, address_type, named, places, is_service);
+            let endpoints: BTreeSet<SocketAddr> = all.into_iter().map(|endpoint| endpoint.address).collect();
+            let own = [&addresses.cluster, &addresses.external, &addresses.balancers].into_iter().flatten();
+            let own = own.filter_map(|ip| Some(SocketAddr::new(*ip, to_port(port.port)?)));
+            let nodes = places.values().flat_map(|place| &place.ips);
+            let nodes = nodes.filter(|ip| !addresses.cluster.is_empty() && Family::of(**ip) == family);
+            let nodes = nodes.filter_map(|ip| Some(SocketAddr::new(*ip, port.node_port.and_then(to_port)?)));
+            served.extend(own.chain(nodes).map(|place| (place, endpoints.clone())));
+        }
+    }
+    served
 }
 
 fn to_port(number: i32) -> Option<u16> {
@@ -214,7 +241,10 @@ impl Port<'_> {
         let mut rules = Vec::new();
         let mut verdicts = Vec::new();
         for target in targets {
-            let (chain, clients) = (format!("{}>{target}", self.name), format!("{}<{target}", self.name));
+            // A set keeps the time that it was made with: another time is another set.
+            let seconds = after.as_secs();
+            let (chain, clients) =
+                (format!("{}>{target}", self.name), format!("{}<{target}/{seconds}", self.name));
             half.set(Set::new(&clients, &client()).forgetting(after));
             let remembered = vec![Part::Remember(client(), clients.clone())];
             half.chain(chain.clone(), vec![remembered, vec![Part::Dnat(*target)]]);
