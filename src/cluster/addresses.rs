@@ -21,8 +21,17 @@ const POD_PREFIX: u8 = 24;
 pub(super) enum AddressPlan {
     /// On the machine's loopback, in this slot, taken as long as this lives.
     Loopback { slot: u8, _held: Option<TcpListener> },
-    /// In a network of their own.
-    Fabric(Ranges),
+    /// In a network of their own; a slot of loopback stands for it on the machine.
+    Fabric { ranges: Ranges, slot: u8, _held: Option<TcpListener> },
+}
+
+/// What stands for the cluster's addresses on the machine's loopback.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MirrorRanges {
+    /// Ranges inside, and those that stand for them.
+    pub(super) ranges: Vec<(Ipv4Net, Ipv4Net)>,
+    /// An address of this cluster's alone: what may be bound is tried there.
+    pub(super) probed: Ipv4Addr,
 }
 
 /// The ranges of a network of its own.
@@ -56,22 +65,38 @@ impl AddressPlan {
         Self::Loopback { slot: 0, _held: None }
     }
 
-    /// The slot of loopback.
-    pub(super) fn slot(&self) -> Option<u8> {
-        match self {
-            Self::Loopback { slot, .. } => Some(*slot),
-            Self::Fabric(_) => None,
+    /// A network of its own, for which the slot of another plan stands on loopback.
+    pub(super) fn fabric(ranges: Ranges, on_machine: Self) -> Self {
+        match on_machine {
+            Self::Loopback { slot, _held } | Self::Fabric { slot, _held, .. } => {
+                Self::Fabric { ranges, slot, _held }
+            }
         }
+    }
+
+    /// The slot of loopback.
+    pub(super) fn slot(&self) -> u8 {
+        match self {
+            Self::Loopback { slot, .. } | Self::Fabric { slot, .. } => *slot,
+        }
+    }
+
+    /// What stands for the cluster on the machine; none where it is there itself.
+    pub(super) fn mirrors(&self) -> Option<MirrorRanges> {
+        let Self::Fabric { ranges, slot, .. } = self else { return None };
+        let on_machine = of_slot(*slot);
+        let pairs = [
+            (ranges.pods, on_machine.pods),
+            (ranges.services, on_machine.services),
+            (ranges.nodes, on_machine.nodes),
+        ];
+        Some(MirrorRanges { ranges: pairs.to_vec(), probed: on_machine.nodes.network().saturating_add(1) })
     }
 
     fn ranges(&self) -> Ranges {
         match self {
-            Self::Loopback { slot, .. } => Ranges {
-                pods: Ipv4Net::new_assert(Ipv4Addr::new(127, 64 + 4 * slot, 0, 0), 14),
-                services: Ipv4Net::new_assert(Ipv4Addr::new(127, 32 + slot, 0, 0), 16),
-                nodes: Ipv4Net::new_assert(Ipv4Addr::new(127, 16 + slot, 0, 0), 16),
-            },
-            Self::Fabric(ranges) => *ranges,
+            Self::Loopback { slot, .. } => of_slot(*slot),
+            Self::Fabric { ranges, .. } => *ranges,
         }
     }
 
@@ -106,7 +131,7 @@ impl AddressPlan {
             Self::Loopback { .. } if pods.addr().is_loopback() => {
                 Ipv4Net::new_assert(pods.addr(), 14).network()
             }
-            Self::Fabric(ranges) if ranges.pods.contains(&pods) => ranges.pods.network(),
+            Self::Fabric { ranges, .. } if ranges.pods.contains(&pods) => ranges.pods.network(),
             _ => return None,
         };
         index_from(first, pods)
@@ -125,6 +150,15 @@ impl AddressPlan {
     /// The index of a hollow node with this range of pods.
     pub(super) fn hollow_index_of(pods: Ipv4Net) -> Option<usize> {
         if HOLLOW_PODS.contains(&pods) { index_from(HOLLOW_PODS.network(), pods) } else { None }
+    }
+}
+
+/// The ranges of a slot of loopback.
+fn of_slot(slot: u8) -> Ranges {
+    Ranges {
+        pods: Ipv4Net::new_assert(Ipv4Addr::new(127, 64 + 4 * slot, 0, 0), 14),
+        services: Ipv4Net::new_assert(Ipv4Addr::new(127, 32 + slot, 0, 0), 16),
+        nodes: Ipv4Net::new_assert(Ipv4Addr::new(127, 16 + slot, 0, 0), 16),
     }
 }
 
@@ -159,7 +193,7 @@ mod tests {
         let net = |text: &str| text.parse::<Ipv4Net>().unwrap();
         let ranges =
             Ranges { pods: net("10.244.0.0/16"), services: net("10.96.0.0/16"), nodes: net("172.20.0.0/16") };
-        let plan = AddressPlan::Fabric(ranges);
+        let plan = AddressPlan::fabric(ranges, AddressPlan::unheld());
         assert_eq!((plan.node(0), plan.service(10)), ([172, 20, 0, 1].into(), [10, 96, 0, 10].into()));
         assert_eq!((plan.pods(3), plan.pod_ranges()), (net("10.244.3.0/24"), 256));
         for (pods, index) in [("10.244.3.0/24", Some(3)), ("10.245.0.0/24", None), ("10.244.0.0/25", None)] {

@@ -17,7 +17,7 @@ use fabric::nft::Family;
 use ipnet::IpNet;
 use network::dns::{self, DnsConfig, Resolvers, Sockets};
 use network::egress;
-use network::proxy::{self, ProxyConfig};
+use network::proxy::{self, Mirrors, ProxyConfig};
 use network::rules::{self, RulesConfig};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
@@ -71,11 +71,22 @@ pub(super) fn start(
                 let refuse = rules::start(caches, tasks, rules);
                 let way_out = fabric.way_out(refuse, config.file.network.host_ports());
                 egress::start(tasks, way_out.map_err(failed)?);
-                allow_open_files();
+                if let Some(mirrors) = addresses.mirrors() {
+                    let low_ports =
+                        super::low_ports::probe(config.file.unprivileged_port_start, mirrors.probed);
+                    let dialer = fabric.dialer();
+                    let mirrors = Mirrors { ranges: mirrors.ranges, low_ports };
+                    let connections = allow_open_files() / 4;
+                    let services = addresses.services();
+                    let proxy =
+                        ProxyConfig { services, low_ports, connections, mirrors: Some((mirrors, dialer)) };
+                    proxy::start(api, caches, tasks, proxy);
+                }
             }
             None => {
                 let connections = allow_open_files() / 4;
-                let proxy = ProxyConfig { services: addresses.services(), low_ports, connections };
+                let proxy =
+                    ProxyConfig { services: addresses.services(), low_ports, connections, mirrors: None };
                 proxy::start(api, caches, tasks, proxy);
             }
         }

@@ -323,18 +323,22 @@ async fn place(
         let started =
             tokio::task::spawn_blocking(move || ClusterFabric::start(fabric, before.as_ref())).await;
         let fabric = started.map_err(|error| StartError::Network(error.to_string()))??;
-        return Ok((AddressPlan::Fabric(ranges), Some(Arc::new(fabric))));
+        let addresses = AddressPlan::fabric(ranges, on_machine(data_dir)?);
+        return Ok((addresses, Some(Arc::new(fabric))));
     }
     let listens = ["proxy", "dns"].iter().any(|part| !config.is_disabled(part));
     if !listens && !config.has_processes() {
         return Ok((AddressPlan::unheld(), None));
     }
+    Ok((on_machine(data_dir)?, None))
+}
+
+/// A slot of the machine's loopback, the one that this cluster had before if it is free.
+fn on_machine(data_dir: &DataDir) -> Result<AddressPlan, StartError> {
     let before = data_dir.read("slot").and_then(|slot| slot.trim().parse().ok());
     let addresses = AddressPlan::take(before);
-    if let Some(slot) = addresses.slot() {
-        data_dir.write("slot", &slot.to_string())?;
-    }
-    Ok((addresses, None))
+    data_dir.write("slot", &addresses.slot().to_string())?;
+    Ok(addresses)
 }
 
 /// The namespaces of the network that nodes' hosts are in which outlived the control plane before this one.

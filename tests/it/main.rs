@@ -30,6 +30,7 @@ mod network;
 mod node_set;
 mod ordinary_user;
 mod orphans;
+mod own_network;
 mod persistent;
 mod pod_edges;
 mod pod_faults;

@@ -30,10 +30,12 @@ pub(crate) enum Need {
     ProgramInMemory,
     /// `strace`, and the right to trace.
     Strace,
+    /// Network namespaces, pairs of links and nftables for pods.
+    PodNetwork,
 }
 
 impl Need {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Kubectl,
         Self::Namespaces,
         Self::UserNamespaces,
@@ -43,6 +45,7 @@ impl Need {
         Self::NestedMounts,
         Self::ProgramInMemory,
         Self::Strace,
+        Self::PodNetwork,
     ];
 
     /// Its name in the two variables.
@@ -57,6 +60,7 @@ impl Need {
             Self::NestedMounts => "nested-mounts",
             Self::ProgramInMemory => "program-in-memory",
             Self::Strace => "strace",
+            Self::PodNetwork => "pod-network",
         }
     }
 
@@ -72,6 +76,7 @@ impl Need {
             Self::NestedMounts => "nothing is mounted below /dev",
             Self::ProgramInMemory => "no program may be made in memory",
             Self::Strace => "no strace that may trace",
+            Self::PodNetwork => "no network of their own for pods",
         }
     }
 

@@ -21,8 +21,10 @@ use object::pod::{is_terminal, node_name};
 use object::{Key, Kind, Shared, host_ports};
 use reconcile::Caches;
 
-/// Follows the pods with host ports.
+/// Follows the pods with ports.
 pub(crate) struct HostPorts {
+    /// Which pods are followed.
+    has_ports: fn(&Pod) -> bool,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -34,9 +36,9 @@ struct State {
 }
 
 impl HostPorts {
-    /// Starts following; every pod with host ports counts as changed.
-    pub(crate) fn start(caches: &Caches) -> Arc<Self> {
-        let follower = Arc::new(Self { state: Mutex::default(), changed: Notify::new() });
+    /// Starts following the pods that have ports, as this says; each of them counts as changed.
+    pub(crate) fn start(caches: &Caches, has_ports: fn(&Pod) -> bool) -> Arc<Self> {
+        let follower = Arc::new(Self { has_ports, state: Mutex::default(), changed: Notify::new() });
         let weak = Arc::downgrade(&follower);
         caches.on_any_change(Kind::Pod, move |change| {
             if let Some(follower) = weak.upgrade() {
@@ -81,7 +83,7 @@ impl HostPorts {
     fn apply(&self, change: &Change) {
         let key = change.object.key();
         let now = (change.kind != ChangeKind::Deleted).then(|| Shared::from_object(&change.object)).flatten();
-        let now = now.filter(|pod: &Shared<Pod>| has_host_ports(pod));
+        let now = now.filter(|pod: &Shared<Pod>| (self.has_ports)(pod));
         let mut state = self.state.lock();
         let touched = match now {
             Some(pod) => {
@@ -99,7 +101,7 @@ impl HostPorts {
 }
 
 /// Whether anybody else has to listen for the pod; one in the machine's own network does it itself.
-fn has_host_ports(pod: &Pod) -> bool {
+pub(crate) fn has_host_ports(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.host_network != Some(true))
         && host_ports::ports(pod).next().is_some()
 }

@@ -94,7 +94,7 @@ impl Listening {
         let machine = self.shared.machine();
         let mut all = Vec::new();
         for changed in changed {
-            let wanted = changed.wanted(&machine, self.low_ports);
+            let wanted = changed.wanted(&machine, self.low_ports, self.shared.mirrors.as_ref());
             // All that closes closes before anything opens: a bind address may go from one owner to another.
             self.close_all_but(&wanted.owner, &wanted.listeners, followed).await;
             if wanted.object.is_some() {

@@ -8,6 +8,7 @@
 pub(crate) mod balance;
 pub(crate) mod host_ports;
 mod listening;
+mod mirror;
 mod owner;
 mod sockets;
 pub(crate) mod table;
@@ -26,16 +27,18 @@ use super::machine::{Machine, NodeFacts};
 use api::{Api, Change, ChangeKind};
 use balance::Balancer;
 use base::clock::Clock;
+use base::dial::Dialer;
 use base::task::Tasks;
 use host_ports::HostPorts;
 use ipnet::Ipv4Net;
 use listening::Listening;
+pub use mirror::Mirrors;
 use object::low_ports::LowPorts;
 use owner::Followed;
 use reconcile::{Caches, Recorder};
 
 /// How the proxy is set up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct ProxyConfig {
     /// Where services have their addresses.
     pub services: Ipv4Net,
@@ -43,12 +46,17 @@ pub struct ProxyConfig {
     pub low_ports: LowPorts,
     /// Connections and flows at once: each takes two descriptors of this process. More wait.
     pub connections: usize,
+    /// Where services and pods are in a network of their own: what stands for them here, and who connects to them.
+    pub mirrors: Option<(Mirrors, Dialer)>,
 }
 
 /// What every listener and connection shares.
 struct Shared {
     clock: Clock,
     machine: RwLock<Arc<Machine>>,
+    mirrors: Option<Mirrors>,
+    /// Connects to endpoints where they are in a network of their own.
+    inside: Option<Dialer>,
     /// Connections live here: longer than the listener they came through.
     connections: Tasks,
     /// The API's own connections must always find room in this process.
@@ -61,13 +69,20 @@ type SharedBalancer = Arc<Mutex<Balancer>>;
 /// Starts the proxy; it ends with `tasks`.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
     let machine = Machine { nodes: std::collections::BTreeMap::new(), services: config.services };
+    let (mirrors, inside) = config.mirrors.unzip();
+    let followed_pods = if mirrors.is_some() { mirror::has_ports } else { host_ports::has_host_ports };
     let shared = Arc::new(Shared {
+        mirrors,
+        inside,
         clock: api.clock().clone(),
         machine: RwLock::new(Arc::new(machine)),
         connections: tasks.clone(),
         room: Arc::new(Semaphore::new(config.connections)),
     });
-    let followed = Arc::new(Followed { services: Follower::start(caches), pods: HostPorts::start(caches) });
+    let followed = Arc::new(Followed {
+        services: Follower::start(caches),
+        pods: HostPorts::start(caches, followed_pods),
+    });
     let (of_nodes, marked) = (Arc::downgrade(&shared), Arc::downgrade(&followed));
     caches.of::<Node>().on_change(move |change| {
         if let (Some(shared), Some(followed)) = (of_nodes.upgrade(), marked.upgrade())

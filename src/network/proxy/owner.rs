@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::host_ports::{self, HostPorts};
+use super::mirror::{self, Mirrors};
 use super::table::{self, Listener};
 use crate::follow::{Follower, Joined};
 use crate::machine::Machine;
@@ -46,18 +47,28 @@ pub(super) struct DesiredListeners {
 }
 
 impl Changed {
-    pub(super) fn wanted(self, machine: &Machine, low_ports: LowPorts) -> DesiredListeners {
+    pub(super) fn wanted(
+        self,
+        machine: &Machine,
+        low_ports: LowPorts,
+        mirrors: Option<&Mirrors>,
+    ) -> DesiredListeners {
         match self {
             Self::Service(key, joined) => DesiredListeners {
                 owner: Owner::Service(key),
-                listeners: table::listeners(&joined, machine, low_ports),
+                listeners: match mirrors {
+                    Some(mirrors) => mirror::of_service(&joined, mirrors),
+                    None => table::listeners(&joined, machine, low_ports),
+                },
                 object: joined.service.map(|service| service.object().clone()),
                 refused: Vec::new(),
             },
             Self::Pod(key, pod) => {
                 let none = || (Vec::new(), Vec::new());
-                let (listeners, refused) =
-                    pod.as_ref().map_or_else(none, |pod| host_ports::listeners(pod, machine, low_ports));
+                let (listeners, refused) = pod.as_ref().map_or_else(none, |pod| match mirrors {
+                    Some(mirrors) => (mirror::of_pod(pod, mirrors), Vec::new()),
+                    None => host_ports::listeners(pod, machine, low_ports),
+                });
                 let object = pod.map(|pod| pod.object().clone());
                 DesiredListeners { owner: Owner::Pod(key), object, listeners, refused }
             }

@@ -79,10 +79,19 @@ async fn connect(client: IpAddr, balancer: &SharedBalancer, shared: &Shared) -> 
             let node = machine.as_ref().and_then(|machine| machine.node_of(client));
             balancer.pick(client, node, &tried, shared.clock.monotonic())?
         };
-        match tokio::time::timeout(CONNECT, connect_from(client, pick)).await {
+        match tokio::time::timeout(CONNECT, shared.connect(client, pick)).await {
             Ok(Ok(stream)) => return Some(stream),
             // A pod that just ended, or does not listen yet; nothing was sent, so another may serve.
             Ok(Err(_)) | Err(_) => tried.push(pick),
+        }
+    }
+}
+
+impl Shared {
+    async fn connect(&self, client: IpAddr, backend: SocketAddr) -> io::Result<TcpStream> {
+        match &self.inside {
+            Some(inside) => inside.tcp(backend).await,
+            None => connect_from(client, backend).await,
         }
     }
 }

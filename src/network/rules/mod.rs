@@ -29,7 +29,7 @@ use tokio::sync::{Notify, mpsc};
 use self::base::{TCP, UNREACHED, base};
 use crate::egress::Refuse;
 use crate::follow::{Follower, Joined};
-use crate::proxy::host_ports::HostPorts;
+use crate::proxy::host_ports::{HostPorts, has_host_ports};
 use ::base::backoff::BackoffPolicy;
 use ::base::task::Tasks;
 use fabric::conntrack::Conntrack;
@@ -83,7 +83,7 @@ const UNTOLD: usize = 64;
 pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
     let (refuse, mut refused) = mpsc::channel::<SocketAddr>(UNTOLD);
     let nodes = Arc::new(Followed::default());
-    let (services, pods) = (Follower::start(caches), HostPorts::start(caches));
+    let (services, pods) = (Follower::start(caches), HostPorts::start(caches, has_host_ports));
     let of_nodes = Arc::downgrade(&nodes);
     caches.of::<Node>().on_change(move |change| {
         let (Some(nodes), Some(node)) = (of_nodes.upgrade(), change.object.get::<Node>()) else { return };

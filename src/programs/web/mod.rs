@@ -100,13 +100,21 @@ struct Server {
     ending: watch::Sender<bool>,
 }
 
+/// Where to listen: at the pod's address where pods share the machine's loopback, at every one in a network of its own.
+fn listening(pod: Option<IpAddr>) -> IpAddr {
+    match pod {
+        Some(ip) if !ip.is_loopback() => Ipv4Addr::UNSPECIFIED.into(),
+        other => other.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+    }
+}
+
 /// Serves until SIGTERM (at once) or SIGQUIT and SIGWINCH (after the running requests). SIGHUP and SIGUSR1, by
 /// which configuration and log files are read anew, change nothing here.
 pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let directory = directory(flavour);
     fill(&directory, flavour)?;
-    let ip = std::env::var("POD_IP").ok().and_then(|ip| ip.parse().ok());
-    let listener = listen(ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), 80, flavour).await?;
+    let pod: Option<IpAddr> = std::env::var("POD_IP").ok().and_then(|ip| ip.parse().ok());
+    let listener = listen(listening(pod), 80, flavour).await?;
     let site = Site { flavour: flavour.clone(), directory };
     let (running, ending) = (TaskTracker::new(), watch::Sender::new(false));
     let server = Rc::new(Server { site, connections: Cell::new(0), running, ending });

@@ -12,13 +12,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use fabric::{Fabric, LeafSpec, RouterConfig, SocketKind, SocketSpec, set_up};
 use tempfile::TempDir;
 
+use crate::needs::{Need, lacks};
+
 /// Who runs a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum User {
+pub(crate) enum User {
     /// Whoever runs the tests.
     Own,
     /// Somebody without rights.
@@ -133,7 +136,28 @@ fn spawn(directory: &Path, user: User, set: impl FnOnce(&mut Command)) -> Result
     Err(line.trim().to_owned())
 }
 
-/// Both users, or the one there is: only root can become another. Tells which could not be tried.
+/// Both users, or the one there is: only root can become another. Without those that this machine refuses such a
+/// network, which are counted.
 fn users() -> Vec<User> {
-    if rustix::process::geteuid().is_root() { vec![User::Own, User::Ordinary] } else { vec![User::Own] }
+    let is_root = rustix::process::geteuid().is_root();
+    let all = if is_root { vec![User::Own, User::Ordinary] } else { vec![User::Own] };
+    all.into_iter().filter(|user| !lacks(Need::PodNetwork, can_be_made(*user))).collect()
+}
+
+/// Whether this machine lets a user have such a network: tried once, to the end.
+pub(crate) fn can_be_made(user: User) -> bool {
+    static OWN: OnceLock<bool> = OnceLock::new();
+    static ORDINARY: OnceLock<bool> = OnceLock::new();
+    let known = match user {
+        User::Own => &OWN,
+        User::Ordinary => &ORDINARY,
+    };
+    *known.get_or_init(|| {
+        let tried = Running::start(user).map(|running| {
+            let route = running.fabric.socket(&SocketSpec::new(SocketKind::Route)).unwrap();
+            let routed = set_up(route, &RouterConfig { own: Vec::new(), cluster: Vec::new() });
+            routed.and_then(|()| running.fabric.leaf(leaf(1)))
+        });
+        matches!(tried, Ok(Ok(())))
+    })
 }

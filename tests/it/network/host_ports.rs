@@ -56,7 +56,12 @@ impl Net {
 
 fn proxied() -> Net {
     let net = Net::new();
-    let config = ProxyConfig { services: net.services, low_ports: LowPorts::default(), connections: 1000 };
+    let config = ProxyConfig {
+        services: net.services,
+        low_ports: LowPorts::default(),
+        connections: 1000,
+        mirrors: None,
+    };
     start(&net.api, &net.caches, &net.tasks, config);
     net
 }

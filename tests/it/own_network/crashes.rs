@@ -1,0 +1,98 @@
+//! Who is killed, and what goes on.
+
+use std::process::Command;
+
+use super::{Cluster, idle, needs, running, users, wait_for, web};
+
+/// The processes of a cluster with this word on their command line.
+fn processes(cluster: &Cluster, word: &str) -> Vec<i32> {
+    let data = cluster.home.data_dir().display().to_string();
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.contains(&format!(" {word} ")) && line.contains(&data)
+    };
+    numbers.filter(is).collect()
+}
+
+fn kill(pids: &[i32]) {
+    assert!(!pids.is_empty());
+    for pid in pids {
+        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    }
+}
+
+/// A connection through a service that lives on: one request after the other, and a line for each answer.
+const KEPT: &str = r#"
+until exec 3<>/dev/tcp/web/8080; do sleep 0.1; done
+while printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' >&3 && read -t 20 line <&3; do
+  echo alive
+  while read -t 0.2 line <&3; do :; done
+done
+echo lost
+sleep 100000
+"#;
+
+/// NET-5, NET-6: connections through services go on when the fabric's process, the control plane, or both are killed; new
+/// pods and new connections work again; nothing is left after a stop.
+#[test]
+fn connections_outlive_whoever_is_killed_net_5_net_6() {
+    needs!(Kubectl);
+    for user in users() {
+        let mut cluster = Cluster::start(user, "");
+        let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8080, targetPort: 80}]}\n---\n";
+        let kept = running("asker", "node-2", &format!("[bash, -c, {}]", serde_json::Value::from(KEPT)));
+        cluster.apply(&[&web("a", "node-1", ""), service, &kept].concat());
+        cluster.ready("a");
+        cluster.ready("asker");
+        wait_for("the service", || {
+            cluster.shell("asker", "curl -s -m 2 http://web:8080/ && echo").contains("html").then_some(())
+        });
+        cluster.shell("asker", KEPT);
+        let alive = |cluster: &Cluster| {
+            let said = cluster.instance.kubectl(&["logs", "asker"]);
+            assert!(!said.contains("lost"), "{said}");
+            said.lines().filter(|line| *line == "alive").count()
+        };
+        let goes_on = |cluster: &Cluster| {
+            let before = alive(cluster);
+            wait_for("the connection to go on", || (alive(cluster) > before + 1).then_some(()));
+        };
+        goes_on(&cluster);
+
+        let fabric = processes(&cluster, "fabric");
+        kill(&fabric);
+        wait_for("another process of the fabric", || {
+            let now = processes(&cluster, "fabric");
+            (!now.is_empty() && now != fabric).then_some(())
+        });
+        goes_on(&cluster);
+        cluster.apply(&idle("second", "node-1"));
+        cluster.ready("second");
+        assert!(cluster.shell("second", "curl -s -m 5 http://web:8080/").contains("html"), "as {user:?}");
+
+        kill(&processes(&cluster, "fabric"));
+        let Cluster { instance, home, user } = cluster;
+        instance.crash();
+        cluster = Cluster { instance: Cluster::serve(&home, user), home, user };
+        cluster.ready("a");
+        goes_on(&cluster);
+        cluster.apply(&idle("third", "node-2"));
+        cluster.ready("third");
+        wait_for("the service", || {
+            cluster.shell("third", "curl -s -m 5 http://web:8080/").contains("html").then_some(())
+        });
+
+        let Cluster { instance, home, user } = cluster;
+        instance.stop();
+        let stopped = Cluster { instance: Cluster::serve(&home, user), home, user };
+        assert_eq!(processes(&stopped, "fabric").len(), 1, "one, of the second start");
+        stopped.instance.kubectl(&["get", "nodes"]);
+        let Cluster { instance, home, .. } = stopped;
+        instance.stop();
+        let socket = home.data_dir().join("fabric/socket");
+        wait_for("nothing to be left", || (!socket.exists()).then_some(()));
+    }
+}

@@ -1,0 +1,100 @@
+//! Pods in networks of their own, as users meet them (NET-5, NET-6, NET-7): as root and as an ordinary user.
+
+mod crashes;
+mod pods;
+mod services;
+mod world;
+
+use std::process::{Command, Output};
+
+use crate::fabric::{User, can_be_made};
+use crate::instance::{Home, Instance, wait_for};
+use crate::needs::{Need, lacks, needs};
+
+/// A cluster whose pods have networks of their own.
+struct Cluster {
+    instance: Instance,
+    user: User,
+    home: Home,
+}
+
+impl Cluster {
+    /// Starts one; `network` goes into that section of the config file.
+    fn start(user: User, network: &str) -> Self {
+        let home = Home::for_everyone();
+        std::fs::write(home.path("config.yaml"), format!("network: {{mode: fabric{network}}}\n")).unwrap();
+        let instance = Self::serve(&home, user);
+        Self { instance, user, home }
+    }
+
+    fn serve(home: &Home, user: User) -> Instance {
+        let kubeconfig = home.path("kubeconfig");
+        let program =
+            Some(home.path("podium")).filter(|path| path.exists()).unwrap_or_else(|| home.program());
+        let mut command = match user {
+            User::Own => Command::new(program),
+            User::Ordinary => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(program);
+                command
+            }
+        };
+        command.args(["serve", "--nodes", "2", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
+        command.arg("--kubeconfig").arg(&kubeconfig).arg("--config").arg(home.path("config.yaml"));
+        Home::start_command(command.env("HOME", home.path("")), &kubeconfig)
+    }
+
+    fn apply(&self, manifest: &str) {
+        let file = self.home.path("manifest.yaml");
+        std::fs::write(&file, manifest).unwrap();
+        self.instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    }
+
+    fn ready(&self, pod: &str) {
+        let pod = format!("pod/{pod}");
+        self.instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", &pod]);
+    }
+
+    fn ip(&self, pod: &str) -> String {
+        self.instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIP}"])
+    }
+
+    /// What a shell in a pod says.
+    fn shell(&self, pod: &str, script: &str) -> String {
+        let Output { stdout, stderr, .. } =
+            self.instance.kubectl_output(&["exec", pod, "--", "sh", "-c", script]);
+        let stderr = String::from_utf8_lossy(&stderr);
+        // That it failed is kubectl's own remark.
+        let said = stderr.split("command terminated with exit code").next().unwrap_or_default();
+        format!("{}{said}", String::from_utf8_lossy(&stdout)).trim().to_owned()
+    }
+}
+
+/// Each user that may have such a network here; those that may not are counted.
+fn users() -> Vec<User> {
+    let is_root = rustix::process::geteuid().is_root();
+    let all = if is_root { vec![User::Own, User::Ordinary] } else { vec![User::Own] };
+    all.into_iter().filter(|user| !lacks(Need::PodNetwork, can_be_made(*user))).collect()
+}
+
+/// A pod of a shell that waits, on a node.
+fn idle(name: &str, node: &str) -> String {
+    running(name, node, "[sleep, '100000']")
+}
+
+/// A pod of one command, as YAML has it, on a node.
+fn running(name: &str, node: &str, command: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  nodeName: {node}\n  \
+         terminationGracePeriodSeconds: 0\n  containers:\n  - {{name: c, image: busybox, command: {command}}}\n---\n"
+    )
+}
+
+/// A web server at every address of its own network, ready once it answers there.
+fn web(name: &str, node: &str, more: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{app: web}}}}\nspec:\n  nodeName: {node}\n  \
+         terminationGracePeriodSeconds: 0\n{more}  containers:\n  - name: c\n    image: nginx\n    ports: [{{containerPort: 80}}]\n    \
+         readinessProbe: {{httpGet: {{port: 80}}, periodSeconds: 1}}\n---\n"
+    )
+}

@@ -1,0 +1,62 @@
+//! Pods: addresses and ports of their own.
+
+use super::{Cluster, idle, needs, users, wait_for, web};
+
+/// NET-5: two pods of one node and one of another have the same port at every address, below 1024; who asks is seen; probes
+/// of the node and port-forward reach them; `hostNetwork` is the node's.
+#[test]
+fn pods_have_every_port_to_themselves_net_5() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        let servers = [web("a", "node-1", ""), web("b", "node-1", ""), web("c", "node-2", "")].concat();
+        let node = "apiVersion: v1\nkind: Pod\nmetadata: {name: of-node}\nspec:\n  nodeName: node-2\n  hostNetwork: true\n  \
+                    terminationGracePeriodSeconds: 0\n  containers:\n  - {name: c, image: nginx}\n---\n";
+        cluster.apply(&[&servers, node, &idle("asker", "node-2")].concat());
+        for pod in ["a", "b", "c", "of-node", "asker"] {
+            cluster.ready(pod);
+        }
+        assert_eq!(cluster.ip("of-node"), "172.20.0.2");
+        let own = cluster.ip("asker");
+        for pod in ["a", "b", "c", "of-node"] {
+            let ip = cluster.ip(pod);
+            assert!(pod == "of-node" || ip.starts_with("10.244."), "{ip}");
+            let answer =
+                cluster.shell("asker", &format!("curl -s -o /dev/null -w '%{{http_code}}' http://{ip}/"));
+            assert_eq!(answer, "200", "{pod} as {user:?}");
+            wait_for("the asker's own address in the server's log", || {
+                cluster
+                    .instance
+                    .kubectl(&["logs", pod])
+                    .lines()
+                    .any(|line| line.starts_with(&own))
+                    .then_some(())
+            });
+        }
+        let node = "jsonpath={.metadata.annotations.podium\\.dev/network}";
+        assert_eq!(cluster.instance.kubectl(&["get", "node", "node-1", "-o", node]), "fabric");
+        let inside = "curl -s -o /dev/null -w '%{http_code} %{local_ip}' http://localhost/";
+        assert_eq!(cluster.shell("a", inside), "200 127.0.0.1", "its own loopback");
+        cluster.instance.stop();
+    }
+}
+
+/// NET-5: no container has a right over the network beyond its own.
+#[test]
+fn containers_hold_no_right_over_the_fabric_net_5() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        cluster.apply(&idle("p", "node-1"));
+        cluster.ready("p");
+        let mine = cluster.shell("p", "ls /sys/class/net; ip link 2>/dev/null | grep -c eth0 || true");
+        assert!(mine.contains("eth0"), "{mine}");
+        let host = format!(
+            "nsenter --net=/proc/1/ns/net true && echo in; cat {}/nodes/node-1/host.sock",
+            cluster.home.data_dir().display()
+        );
+        let tried = cluster.shell("p", &host);
+        assert!(!tried.lines().any(|line| line == "in") || tried.contains("No such"), "{tried}");
+        cluster.instance.stop();
+    }
+}
