@@ -87,9 +87,9 @@ impl Cluster {
     }
 
     /// Makes a service at an address with one port 80 that leads to port 8080, or more as `spec` says.
-    fn service(&self, name: &str, ip: &str, spec: Value) {
+    fn service(&self, name: &str, ip: &str, spec: &Value) {
         let mut whole = json!({"clusterIP": ip, "ports": [{"port": 80, "targetPort": 8080}]});
-        json_patch::merge(&mut whole, &spec);
+        json_patch::merge(&mut whole, spec);
         self.create::<Service>(json!({"metadata": {"name": name, "namespace": "default"}, "spec": whole}));
     }
 
@@ -113,7 +113,9 @@ impl Cluster {
 
     /// Who serves a connection: the leaf, by its listener.
     fn served_by(&self, from: &str, to: &str, listeners: &[TcpListener]) -> Result<usize, ErrorKind> {
-        listeners.iter().for_each(|listener| drop(drained(listener)));
+        for listener in listeners {
+            drained(listener);
+        }
         let _open = self.running.outcome(from, to)?;
         Ok(listeners.iter().position(|listener| drained(listener) > 0).unwrap())
     }
@@ -167,7 +169,7 @@ async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
     for user in users() {
         let cluster = Cluster::start(user, &[1, 2, 16, 17]);
         let listeners = cluster.listeners(&[1, 2, 16]);
-        cluster.service("web", "10.96.0.80", json!({}));
+        cluster.service("web", "10.96.0.80", &json!({}));
         cluster.until_refused("l17", "10.96.0.80:80", ErrorKind::ConnectionRefused);
         cluster.endpoints("web", "TCP", &[(1, 'r'), (2, 'r'), (16, 't')]);
         cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[0, 1]);
@@ -209,7 +211,7 @@ async fn a_client_keeps_its_endpoint_net_6() {
         json!({"sessionAffinity": "ClientIP",
         "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": seconds}}})
     };
-    cluster.service("sticky", "10.96.0.82", affinity(600));
+    cluster.service("sticky", "10.96.0.82", &affinity(600));
     cluster.endpoints("sticky", "TCP", &[(1, 'r'), (2, 'r'), (3, 'r')]);
     let ask = |from| cluster.served_by(from, "10.96.0.82:80", &listeners);
     let first = wait_for("the first connection", || ask("l16").ok());
@@ -258,7 +260,7 @@ async fn services_are_served_at_every_address_by_their_policies_net_6() {
         let ports = json!([{"port": 80, "targetPort": 8080, "nodePort": 30080}]);
         let balancer = json!({"type": "LoadBalancer", "ports": ports, "externalIPs": ["198.51.100.1"],
             "loadBalancerSourceRanges": ["10.244.1.16/28"]});
-        cluster.service("out", "10.96.0.90", balancer);
+        cluster.service("out", "10.96.0.90", &balancer);
         cluster
             .api
             .modify_status::<Service>(&Key::new("default", "out"), |service| {
@@ -278,7 +280,7 @@ async fn services_are_served_at_every_address_by_their_policies_net_6() {
         let ports = json!([{"port": 80, "targetPort": 8080, "nodePort": 30081}]);
         let local = json!({"type": "NodePort", "ports": ports, "externalTrafficPolicy": "Local",
             "internalTrafficPolicy": "Local"});
-        cluster.service("local", "10.96.0.91", local);
+        cluster.service("local", "10.96.0.91", &local);
         cluster.endpoints("local", "TCP", &[(1, 'r'), (16, 'r')]);
         for (from, to, expected) in [
             ("l17", "172.20.0.1:30081", 0),
@@ -319,7 +321,7 @@ async fn services_are_served_at_every_address_by_their_policies_net_6() {
 async fn hints_of_slices_keep_clients_near_net_6() {
     let cluster = Cluster::start(users()[0], &[1, 2, 16, 17]);
     let listeners = cluster.listeners(&[1, 16]);
-    cluster.service("near", "10.96.0.95", json!({"trafficDistribution": "PreferClose"}));
+    cluster.service("near", "10.96.0.95", &json!({"trafficDistribution": "PreferClose"}));
     cluster.endpoints("near", "TCP", &[(1, 'r'), (16, 'r')]);
     cluster.until_served_by("l17", "10.96.0.95:80", &listeners, &[0, 1]);
     let hint = |zones: [&str; 2]| {
@@ -358,7 +360,7 @@ async fn datagrams_leave_an_endpoint_that_is_gone_net_6() {
         cluster.service(
             "dns",
             "10.96.0.10",
-            json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 8080}]}),
+            &json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 8080}]}),
         );
         cluster.endpoints("dns", "UDP", &[(1, 'r')]);
         let ask = |server: &UdpSocket| {
@@ -368,7 +370,8 @@ async fn datagrams_leave_an_endpoint_that_is_gone_net_6() {
             assert_eq!(from, client.local_addr().unwrap());
             server.send_to(b"!", from).unwrap();
             let (_, from) = client.recv_from(&mut bytes).ok()?;
-            Some(assert_eq!(from, "10.96.0.10:53".parse::<SocketAddr>().unwrap()))
+            assert_eq!(from, "10.96.0.10:53".parse::<SocketAddr>().unwrap());
+            Some(())
         };
         wait_for("the first endpoint", || ask(&servers[0]));
         cluster.endpoints("dns", "UDP", &[(1, 'r'), (2, 'r')]);
@@ -388,7 +391,7 @@ async fn connections_outlive_who_keeps_the_rules_net_6() {
     for user in users() {
         let cluster = Cluster::start(user, &[1, 2, 16]);
         let listeners = cluster.listeners(&[1, 2]);
-        cluster.service("web", "10.96.0.80", json!({}));
+        cluster.service("web", "10.96.0.80", &json!({}));
         cluster.endpoints("web", "TCP", &[(1, 'r')]);
         cluster.until_served_by("l16", "10.96.0.80:80", &listeners, &[0]);
         let mut open = cluster.running.connect("l16", "10.96.0.80:80").unwrap();
@@ -414,12 +417,12 @@ async fn connections_outlive_who_keeps_the_rules_net_6() {
 
         let process = cluster.running.process.id().to_string();
         let flush = Command::new("nsenter").args(["-t", &process, "-n", "nft", "flush", "ruleset"]).status();
-        if !flush.is_ok_and(|status| status.success()) {
-            eprintln!("not tried: nft is not there to delete the tables");
-        } else {
+        if flush.is_ok_and(|status| status.success()) {
             cluster.until_nowhere("l16", "10.96.0.80:80");
             cluster.endpoints("web", "TCP", &[(1, 'r'), (2, 'r')]);
             cluster.until_served_by("l16", "10.96.0.80:80", &listeners, &[0, 1]);
+        } else {
+            eprintln!("not tried: nft is not there to delete the tables");
         }
         Cluster::stop(&tasks).await;
     }
@@ -434,7 +437,7 @@ async fn a_thousand_services_are_kept_net_6() {
     for number in 0..1000_u32 {
         let ip: IpAddr = [10, 96, 4 + (number >> 8) as u8, number as u8].into();
         let name = format!("s{number}");
-        cluster.service(&name, &ip.to_string(), json!({}));
+        cluster.service(&name, &ip.to_string(), &json!({}));
         let others = (0..49).map(|other| (100 + other, 'r'));
         let all: Vec<(u8, char)> = others.chain([(1, 'r')]).collect();
         cluster.endpoints(&name, "TCP", &all);
@@ -461,7 +464,7 @@ async fn a_thousand_services_are_kept_net_6() {
         let before = Instant::now();
         cluster.endpoints("s999", "TCP", &[(number, 'r')]);
         while cluster.served_by("l16", last, &listeners) != Ok(expected) {
-            assert!(before.elapsed() < Duration::from_secs(60), "never");
+            assert!(before.elapsed() < Duration::from_mins(1), "never");
         }
         println!("one slice's change is seen by a connection after {:?}", before.elapsed());
     }
