@@ -20,6 +20,7 @@ use super::addresses::Ranges;
 use base::backoff::BackoffPolicy;
 use base::dial::{Dial, Dialer, OwnNetwork};
 use base::task::Tasks;
+use fabric::conntrack::Conntrack;
 use fabric::descriptors::AT_ONCE;
 use fabric::nft::Nft;
 use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
@@ -108,6 +109,11 @@ impl ClusterFabric {
     /// The kernel's rules of this network.
     pub(super) fn nft(&self) -> Result<Nft, FabricError> {
         Nft::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?)
+    }
+
+    /// The connections that this network remembers.
+    pub(super) fn conntrack(&self) -> Result<Conntrack, FabricError> {
+        Ok(Conntrack::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?))
     }
 
     /// The way out of the network, whose connections wait while no control plane is there.

@@ -108,6 +108,7 @@ fn serve_inside(
 ) -> Result<Option<ProxyConfig>, FabricError> {
     let rules = RulesConfig {
         nft: fabric.nft()?,
+        conntrack: fabric.conntrack()?,
         families: vec![Family::V4],
         services: vec![addresses.services().into()],
         inside: fabric.ranges().map(IpNet::V4).to_vec(),

@@ -125,10 +125,11 @@ fn run(arguments: Arguments) -> Result<(), String> {
 
     // In the machine's network still: the path is the machine's, so that everybody finds it.
     let listener = listen(&arguments.socket).map_err(at("socket"))?;
+    let own = place(&state);
     let inside = Inside::enter(arguments.adopted).map_err(|error| error.to_string())?;
     // The starter reads this and goes on.
     let _ = writeln!(io::stdout(), "ready");
-    let served = Daemon { inside, listener, clients: Vec::new() }.serve(&state, arguments.unclaimed);
+    let served = Daemon { inside, listener, clients: Vec::new() }.serve((&state, own), arguments.unclaimed);
     let _ = fs::remove_file(&arguments.socket);
     drop(lock);
     served.map_err(at("poll"))
@@ -276,9 +277,8 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Serves until nobody can want it any more.
-    fn serve(&mut self, state: &Path, unclaimed: Duration) -> io::Result<()> {
-        let own = place(state);
+    /// Serves until nobody can want it any more; `own` is which directory was at its place when it began.
+    fn serve(&mut self, (state, own): (&Path, Option<(u64, u64)>), unclaimed: Duration) -> io::Result<()> {
         let mut alone = Duration::ZERO;
         loop {
             let ready = self.wait()?;

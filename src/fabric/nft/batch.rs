@@ -63,7 +63,7 @@ impl Nft {
     pub fn commit(&self, batch: &Batch) -> Result<(), FabricError> {
         let mut rest = &batch.messages[..];
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(self.taken_at_once(rest));
+            let (now, later) = rest.split_at(taken_at_once(rest, self.most));
             let mut bytes = edge(ControlMessage::BatchBegin);
             for (number, message) in (1..).zip(now) {
                 let start = bytes.len();
@@ -80,23 +80,23 @@ impl Nft {
         }
         Ok(())
     }
+}
 
-    /// How many of these messages one transaction takes: as many as there is room for, and never a part of what belongs
-    /// together.
-    fn taken_at_once(&self, messages: &[Message]) -> usize {
-        let mut bytes = 2 * edge(ControlMessage::BatchBegin).len();
-        let mut taken = 0;
-        for (number, message) in (1..).zip(messages) {
-            bytes += message.bytes.len();
-            if taken > 0 && bytes > self.most {
-                break;
-            }
-            if !message.with_next {
-                taken = number;
-            }
+/// How many of these messages one transaction of so many bytes takes: as many as there is room for, and never a part of
+/// what belongs together.
+fn taken_at_once(messages: &[Message], most: usize) -> usize {
+    let mut bytes = 2 * edge(ControlMessage::BatchBegin).len();
+    let mut taken = 0;
+    for (number, message) in (1..).zip(messages) {
+        bytes += message.bytes.len();
+        if taken > 0 && bytes > most {
+            break;
         }
-        taken.max(1)
+        if !message.with_next {
+            taken = number;
+        }
     }
+    taken.max(1)
 }
 
 impl Nft {
@@ -473,4 +473,36 @@ fn value_of(value: &Value) -> SetElementAttribute {
         Value::Verdict(verdict) => DataAttribute::Other(expressions::data_of_verdict(verdict)),
         Value::Key(key) => DataAttribute::Value(key.0.clone()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::super::model::Part;
+    use super::*;
+
+    #[test]
+    fn a_rule_and_its_map_are_never_in_two_transactions_net_6() {
+        let table = Table { family: Family::V4, name: "t".to_owned() };
+        let mut batch = Batch::new();
+        batch.add_chain(&table, "c", None);
+        for count in [1, 2, 5000, 3] {
+            let among = (0..count).map(|_| SocketAddr::from(([10, 244, 1, 1], 80))).collect();
+            batch.add_rule(&table, "c", &vec![Part::DnatAmong(among)]);
+        }
+        for most in (0..batch.bytes() + 100).step_by(97) {
+            let (mut rest, mut transactions) = (&batch.messages[..], 0);
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(taken_at_once(rest, most));
+                assert!(!now.last().unwrap().with_next, "{most}: {}", now.last().unwrap().step);
+                let bytes: usize = now.iter().map(|message| message.bytes.len()).sum();
+                let belongs_together = now[..now.len() - 1].iter().all(|message| message.with_next);
+                assert!(bytes <= most || belongs_together, "{most}: {bytes}");
+                (rest, transactions) = (later, transactions + 1);
+            }
+            assert!((1..=5).contains(&transactions));
+        }
+        assert!(batch.messages.iter().all(|message| message.bytes.len() < 1 << 16));
+    }
 }

@@ -6,7 +6,9 @@
 
 mod base;
 mod endpoints;
+mod flows;
 mod kernel;
+mod names;
 mod nodes;
 mod piece;
 mod pods;
@@ -27,10 +29,12 @@ use tokio::sync::{Notify, mpsc};
 
 use self::base::{TCP, UNREACHED, base};
 use crate::egress::Refuse;
-use crate::follow::Follower;
+use crate::follow::{Follower, Joined};
 use crate::proxy::host_ports::{HostPorts, has_host_ports};
 use ::base::backoff::BackoffPolicy;
 use ::base::task::Tasks;
+use fabric::conntrack::Conntrack;
+use flows::Flows;
 use kernel::Kernel;
 use nodes::{NodePlace, Places};
 use object::{Key, Kind};
@@ -45,6 +49,8 @@ const RETRY: BackoffPolicy =
 pub struct RulesConfig {
     /// A socket of the fabric's nftables.
     pub nft: Nft,
+    /// The connections that the fabric remembers.
+    pub conntrack: Conntrack,
     /// Which families pods have addresses of.
     pub families: Vec<Family>,
     /// Where services have their addresses.
@@ -99,17 +105,22 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
     tasks.spawn("service rules", async move {
         // Half a picture would refuse connections that a moment later are served.
         tokio::join!(caches.synced(Kind::Node), caches.synced(Kind::Service), caches.synced(Kind::EndpointSlice));
-        let RulesConfig { nft, families, services: ranges, inside, way_out } = config;
+        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out } = config;
         let base = base(&families, &inside, way_out);
-        let mut rules = Rules { kernel: Kernel::new(nft, families, base), ranges, places: Places::new(), failures: 0 };
+        let mut rules = Rules {
+            kernel: Kernel::new(nft, families.clone(), base),
+            conntrack,
+            families,
+            flows: Flows::default(),
+            ranges,
+            places: Places::new(),
+            failures: 0,
+        };
         loop {
             let mut changes = Vec::new();
             tokio::select! {
                 changed = services.take() => {
-                    changes.extend(changed.into_iter().map(|(key, joined)| {
-                        let piece = services::piece(&key, &joined, &rules.places, &rules.ranges);
-                        (Owner::Service(key), piece)
-                    }));
+                    changes.extend(changed.into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
                 }
                 changed = pods.take() => {
                     changes.extend(changed.into_iter().map(|(key, pod)| {
@@ -127,10 +138,7 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
                     // Whom they serve depends on where: with the same change, so that nobody names what is gone.
                     services.mark_all();
                     pods.mark_all();
-                    changes.extend(services.take_now().into_iter().map(|(key, joined)| {
-                        let piece = services::piece(&key, &joined, &rules.places, &rules.ranges);
-                        (Owner::Service(key), piece)
-                    }));
+                    changes.extend(services.take_now().into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
                 }
                 Some(address) = refused.recv() => {
                     let key = FieldKey::new().ip(address.ip()).protocol(TCP).port(address.port());
@@ -154,6 +162,9 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
 /// The tables, and what is known of the cluster besides.
 struct Rules {
     kernel: Kernel<Owner>,
+    conntrack: Conntrack,
+    families: Vec<Family>,
+    flows: Flows,
     ranges: Vec<IpNet>,
     places: Places,
     /// Changes that the kernel has refused in a row.
@@ -161,6 +172,13 @@ struct Rules {
 }
 
 impl Rules {
+    /// What a service wants, and what becomes of its flows once it has it.
+    fn of_service(&mut self, key: Key, joined: &Joined) -> (Owner, Piece) {
+        self.flows.change(key.clone(), services::datagrams(joined, &self.places, &self.ranges));
+        let piece = services::piece(&key, joined, &self.places, &self.ranges);
+        (Owner::Service(key), piece)
+    }
+
     /// Until what was refused is to be tried again.
     async fn wait(&self) {
         match self.failures {
@@ -173,6 +191,7 @@ impl Rules {
     async fn apply(mut self, changes: Vec<(Owner, Piece)>) -> Self {
         let work = move || {
             let applied: Result<(), FabricError> = self.kernel.apply(changes);
+            let applied = applied.and_then(|()| self.flows.forget_stale(&self.conntrack, &self.families));
             match applied {
                 Ok(()) => self.failures = 0,
                 Err(error) => {

@@ -7,8 +7,8 @@ use fabric::nft::{Element, Family, Field, Key, Set};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
 
+use super::names::short;
 use super::piece::Piece;
-use super::services::short;
 
 /// The annotation in which a node's host says what network its pods are in.
 const NETWORK: &str = "podium.dev/network";

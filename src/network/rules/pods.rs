@@ -6,9 +6,9 @@ use fabric::nft::{Element, Family, Key, Part, Verdict};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::base::{HAIRPIN, SERVICES, TCP, UDP};
+use super::names::short;
 use super::nodes::Places;
 use super::piece::Piece;
-use super::services::short;
 use crate::proxy::table::Protocol;
 use object::host_ports;
 use object::pod::{is_terminal, node_name};

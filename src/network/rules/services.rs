@@ -3,24 +3,23 @@
 //! Pure: a service with its slices and the nodes in, a piece of the tables out. The rules are kube-proxy's: an address and
 //! port of the service leads to a chain that deals out endpoints; where there is none, the client hears of it at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fabric::nft::{Element, Family, Field, Key, Part, Rule, Set, Verdict};
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 
 use super::base::{HAIRPIN, REFUSED, SERVICES, TCP, UDP, reject};
 use super::endpoints::{self, Endpoint, hinted, usable};
+use super::flows::Served;
+use super::names::{short, short_node};
 use super::nodes::{Places, clients_of};
 use super::piece::{Half, Piece};
 use crate::follow::Joined;
 use crate::proxy::table::{Protocol, affinity, is_left_alone};
 use object::Key as ObjectKey;
-
-/// The kernel's names are no longer than 127 bytes; some room is for what comes after.
-const NAME: usize = 90;
 
 /// What a service wants in the tables; `services` is where services have their addresses.
 pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services: &[IpNet]) -> Piece {
@@ -42,7 +41,7 @@ pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services:
             let named = (port.name.as_deref().unwrap_or_default(), protocol);
             let is_service = |ip: IpAddr| services.iter().any(|range| range.contains(&ip));
             let all = endpoints::of_port(joined, address_type, named, places, is_service);
-            let of_port = Served {
+            let of_port = PortRules {
                 family,
                 name: name_of(key, protocol, number),
                 protocol: if protocol == Protocol::Tcp { TCP } else { UDP },
@@ -59,6 +58,32 @@ pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services:
     piece
 }
 
+/// Where a service takes datagrams, and who may get them.
+pub(crate) fn datagrams(joined: &Joined, places: &Places, services: &[IpNet]) -> Served {
+    let mut served = Served::new();
+    let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
+    let Some((service, spec)) = service.and_then(|service| Some((service, service.spec.as_ref()?))) else {
+        return served;
+    };
+    let is_udp = |port: &&ServicePort| Protocol::of(port.protocol.as_deref()) == Some(Protocol::Udp);
+    for port in spec.ports.iter().flatten().filter(is_udp) {
+        for (family, address_type) in [(Family::V4, "IPv4"), (Family::V6, "IPv6")] {
+            let addresses = Addresses::of(service, spec, family);
+            let named = (port.name.as_deref().unwrap_or_default(), Protocol::Udp);
+            let is_service = |ip: IpAddr| services.iter().any(|range| range.contains(&ip));
+            let all = endpoints::of_port(joined, address_type, named, places, is_service);
+            let endpoints: BTreeSet<SocketAddr> = all.into_iter().map(|endpoint| endpoint.address).collect();
+            let own = [&addresses.cluster, &addresses.external, &addresses.balancers].into_iter().flatten();
+            let own = own.filter_map(|ip| Some(SocketAddr::new(*ip, to_port(port.port)?)));
+            let nodes = places.values().flat_map(|place| &place.ips);
+            let nodes = nodes.filter(|ip| !addresses.cluster.is_empty() && Family::of(**ip) == family);
+            let nodes = nodes.filter_map(|ip| Some(SocketAddr::new(*ip, port.node_port.and_then(to_port)?)));
+            served.extend(own.chain(nodes).map(|place| (place, endpoints.clone())));
+        }
+    }
+    served
+}
+
 fn to_port(number: i32) -> Option<u16> {
     u16::try_from(number).ok().filter(|number| *number > 0)
 }
@@ -67,32 +92,6 @@ fn to_port(number: i32) -> Option<u16> {
 fn name_of(key: &ObjectKey, protocol: Protocol, port: u16) -> String {
     let protocol = if protocol == Protocol::Tcp { "tcp" } else { "udp" };
     short(format!("service/{}/{}/{protocol}/{port}", key.namespace, key.name))
-}
-
-/// A name that the kernel takes.
-pub(super) fn short(name: String) -> String {
-    if name.len() <= NAME {
-        return name;
-    }
-    let digest = digest(&name);
-    let mut cut = NAME - digest.len();
-    while !name.is_char_boundary(cut) {
-        cut -= 1;
-    }
-    format!("{}{digest}", &name[..cut])
-}
-
-/// A few letters for a long text, the same in every process: FNV-1a.
-fn digest(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
-}
-
-/// A node's name as a part of another name.
-fn short_node(node: &str) -> String {
-    if node.len() <= 20 { node.to_owned() } else { digest(node) }
 }
 
 /// Where a service is served, in one family.
@@ -132,7 +131,7 @@ impl Addresses {
 }
 
 /// One port of a service.
-struct Served<'a> {
+struct PortRules<'a> {
     family: Family,
     name: String,
     protocol: u8,
@@ -144,7 +143,7 @@ struct Served<'a> {
     endpoints: &'a [Endpoint],
 }
 
-impl Served<'_> {
+impl PortRules<'_> {
     fn write(&self, half: &mut Half, addresses: &Addresses, places: &Places) {
         let everybodys = usable(self.endpoints);
         for endpoint in &everybodys {
@@ -214,7 +213,10 @@ impl Served<'_> {
         let mut rules = Vec::new();
         let mut verdicts = Vec::new();
         for target in targets {
-            let (chain, clients) = (format!("{}>{target}", self.name), format!("{}<{target}", self.name));
+            // A set keeps the time that it was made with: another time is another set.
+            let seconds = after.as_secs();
+            let (chain, clients) =
+                (format!("{}>{target}", self.name), format!("{}<{target}/{seconds}", self.name));
             half.set(Set::new(&clients, &client()).forgetting(after));
             let remembered = vec![Part::Remember(client(), clients.clone())];
             half.chain(chain.clone(), vec![remembered, vec![Part::Dnat(*target)]]);

@@ -3,6 +3,8 @@
 mod crashes;
 mod leaves;
 mod nft;
+mod services;
+mod traffic;
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -49,13 +49,15 @@ fn services_are_served_by_the_kernel_net_6() {
         for pod in ["a", "b", "asker"] {
             cluster.ready(pod);
         }
-        wait_for("both endpoints", || (code(&cluster, "asker", "http://web:8080/") == "200 0").then_some(()));
-        let own = cluster.ip("asker");
+        let (own, both) = (cluster.ip("asker"), ["a", "b"]);
+        wait_for("both endpoints", || {
+            code(&cluster, "asker", "http://web:8080/both");
+            asked(&cluster, &both, &own, "/both").iter().all(|count| *count > 0).then_some(())
+        });
         for _ in 0..6 {
             assert_eq!(code(&cluster, "asker", "http://web:8080/fair"), "404 0", "as {user:?}");
             assert_eq!(code(&cluster, "asker", "http://sticky.default.svc.cluster.local/sticky"), "404 0");
         }
-        let both = ["a", "b"];
         wait_for("all to be logged", || {
             (asked(&cluster, &both, &own, "/sticky").iter().sum::<usize>() == 6).then_some(())
         });

@@ -20,7 +20,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::dial::ReadySockets;
+use super::ready_sockets::ReadySockets;
 use super::session::run_session;
 use super::{HostLife, NodeNetwork, ProcessConfig, host_error};
 use crate::runtime::{Memory, PodUid, RuntimeError, RuntimeEvent};

@@ -54,33 +54,6 @@ impl HostDialer {
     }
 }
 
-/// Sockets of the node's network that nobody has used yet.
-#[derive(Default)]
-pub(super) struct ReadySockets {
-    sockets: Vec<(SocketKind, OwnedFd)>,
-    /// Counts the hosts: a new one has a new network.
-    generation: u64,
-}
-
-impl ReadySockets {
-    fn take(&mut self, kind: SocketKind) -> Option<OwnedFd> {
-        let place = self.sockets.iter().position(|(known, _)| *known == kind)?;
-        Some(self.sockets.swap_remove(place).1)
-    }
-
-    fn put(&mut self, generation: u64, kind: SocketKind, sockets: Vec<OwnedFd>) {
-        if generation == self.generation && !self.sockets.iter().any(|(known, _)| *known == kind) {
-            self.sockets.extend(sockets.into_iter().map(|socket| (kind, socket)));
-        }
-    }
-
-    /// What there is belongs to a host before this one, perhaps.
-    pub(super) fn forget(&mut self) {
-        self.sockets.clear();
-        self.generation += 1;
-    }
-}
-
 impl Shared {
     async fn sockets(
         &self,

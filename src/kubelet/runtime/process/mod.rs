@@ -9,6 +9,7 @@ mod calls;
 mod connection;
 mod dial;
 mod kill;
+mod ready_sockets;
 mod session;
 
 use std::os::fd::OwnedFd;

@@ -1,0 +1,32 @@
+//! Sockets of a node's network, opened in advance.
+
+use std::os::fd::OwnedFd;
+
+use fabric::SocketKind;
+
+/// Sockets of the node's network that nobody has used yet.
+#[derive(Default)]
+pub(super) struct ReadySockets {
+    sockets: Vec<(SocketKind, OwnedFd)>,
+    /// Counts the hosts: a new one has a new network.
+    pub(super) generation: u64,
+}
+
+impl ReadySockets {
+    pub(super) fn take(&mut self, kind: SocketKind) -> Option<OwnedFd> {
+        let place = self.sockets.iter().position(|(known, _)| *known == kind)?;
+        Some(self.sockets.swap_remove(place).1)
+    }
+
+    pub(super) fn put(&mut self, generation: u64, kind: SocketKind, sockets: Vec<OwnedFd>) {
+        if generation == self.generation && !self.sockets.iter().any(|(known, _)| *known == kind) {
+            self.sockets.extend(sockets.into_iter().map(|socket| (kind, socket)));
+        }
+    }
+
+    /// What there is belongs to a host before this one, perhaps.
+    pub(super) fn forget(&mut self) {
+        self.sockets.clear();
+        self.generation += 1;
+    }
+}

@@ -1,0 +1,472 @@
+//! Services in the kernel, with real connections between leaves: an API with services, slices and nodes, and the rules
+//! that follow it (NET-6).
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fabric::conntrack::Conntrack;
+use fabric::nft::{Family, Nft};
+use fabric::{LeafSpec, SocketKind, SocketSpec};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
+use podium::base::clock::Clock;
+use podium::base::task::Tasks;
+use podium::network::rules::{self, RulesConfig};
+use podium::object::{Key, Kind, Object, Typed};
+use podium::reconcile::Caches;
+use podium::store::Store;
+use serde_json::{Value, json};
+
+use super::traffic::drained;
+use super::{Running, User, users};
+use crate::instance::wait_for;
+
+/// A fabric with leaves of two nodes, `a` with `l1` to `l15` and `b` with `l16` to `l31`, nodes' own leaves `a` and `b`,
+/// and an API whose services are kept there.
+struct Cluster {
+    running: Running,
+    api: Api,
+    tasks: Tasks,
+}
+
+impl Cluster {
+    fn start(user: User, leaves: &[u8]) -> Self {
+        let running = Running::start(user).unwrap();
+        running.route();
+        for number in leaves {
+            running.fabric.leaf(super::leaf(*number)).unwrap();
+            running.until_up(&format!("l{number}"));
+        }
+        for (link, ip) in [("a", "172.20.0.1"), ("b", "172.20.0.2")] {
+            let addresses = vec![ip.parse().unwrap()];
+            running.fabric.leaf(LeafSpec { link: link.to_owned(), addresses, mtu: 1500 }).unwrap();
+            running.until_up(link);
+        }
+        let config = ApiConfig { service_range: "10.96.0.0/16".parse().unwrap(), ..ApiConfig::default() };
+        let api = Api::new(Store::ephemeral(), Clock::machine(), config);
+        let cluster = Self { running, api, tasks: Tasks::new() };
+        cluster.create::<Namespace>(json!({"metadata": {"name": "default"}}));
+        for (name, ip, pods) in [("a", "172.20.0.1", "10.244.1.0/28"), ("b", "172.20.0.2", "10.244.1.16/28")]
+        {
+            let labels = json!({"topology.kubernetes.io/zone": format!("zone-{name}")});
+            let annotations = json!({"podium.dev/network": "fabric"});
+            let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
+            cluster.create::<Node>(json!({"metadata": metadata, "spec": {"podCIDR": pods}}));
+            let addresses = json!([{"type": "InternalIP", "address": ip}]);
+            let set = cluster.api.modify_status::<Node>(&Key::new("", name), |node| {
+                node.status.get_or_insert_default().addresses =
+                    serde_json::from_value(addresses.clone()).unwrap();
+                Ok(())
+            });
+            set.unwrap();
+        }
+        cluster.follow(&cluster.tasks);
+        cluster
+    }
+
+    /// Starts keeping the rules, as a control plane does.
+    fn follow(&self, tasks: &Tasks) {
+        let socket = || self.running.fabric.socket(&SocketSpec::new(SocketKind::Netfilter)).unwrap();
+        let config = RulesConfig {
+            nft: Nft::new(socket()).unwrap(),
+            conntrack: Conntrack::new(socket()),
+            families: vec![Family::V4, Family::V6],
+            services: vec!["10.96.0.0/16".parse().unwrap()],
+            inside: Vec::new(),
+            way_out: false,
+        };
+        drop(rules::start(&Caches::new(&self.api, tasks), tasks, config));
+    }
+
+    fn create<T: Typed>(&self, manifest: Value) {
+        let object = Object::from_value(T::kind(), manifest).unwrap();
+        self.api.create(object, &WriteOptions::default()).unwrap();
+    }
+
+    /// Makes a service at an address with one port 80 that leads to port 8080, or more as `spec` says.
+    fn service(&self, name: &str, ip: &str, spec: &Value) {
+        let mut whole = json!({"clusterIP": ip, "ports": [{"port": 80, "targetPort": 8080}]});
+        json_patch::merge(&mut whole, spec);
+        self.create::<Service>(json!({"metadata": {"name": name, "namespace": "default"}, "spec": whole}));
+    }
+
+    /// Says who is behind a service from now on: leaves, each ready, `t`erminating but serving, or gone.
+    fn endpoints(&self, service: &str, protocol: &str, of: &[(u8, char)]) {
+        let endpoints: Vec<Value> = of.iter().map(|(number, state)| endpoint(*number, *state)).collect();
+        let slice: EndpointSlice = serde_json::from_value(json!({
+            "metadata": {"name": service, "namespace": "default",
+                "labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv4", "ports": [{"name": "", "port": 8080, "protocol": protocol}],
+            "endpoints": endpoints}))
+        .unwrap();
+        let changed = self.api.modify::<EndpointSlice>(&Key::new("default", service), |current| {
+            current.endpoints.clone_from(&slice.endpoints);
+            Ok(())
+        });
+        if changed.is_err() {
+            self.api.create_as(slice).unwrap();
+        }
+    }
+
+    /// Who serves a connection: the leaf, by its listener.
+    fn served_by(&self, from: &str, to: &str, listeners: &[TcpListener]) -> Result<usize, ErrorKind> {
+        for listener in listeners {
+            drained(listener);
+        }
+        let _open = self.running.outcome(from, to)?;
+        Ok(listeners.iter().position(|listener| drained(listener) > 0).unwrap())
+    }
+
+    /// Waits until connections are served by these listeners and no other.
+    fn until_served_by(&self, from: &str, to: &str, listeners: &[TcpListener], expected: &[usize]) {
+        wait_for(&format!("{from} to {to}: {expected:?}"), || {
+            let mut by: Vec<usize> =
+                (0..listeners.len() * 2).filter_map(|_| self.served_by(from, to, listeners).ok()).collect();
+            by.sort_unstable();
+            by.dedup();
+            (by == expected).then_some(())
+        });
+    }
+
+    /// Waits until connections end like this.
+    fn until_refused(&self, from: &str, to: &str, how: ErrorKind) {
+        wait_for(&format!("{from} to {to}: {how}"), || {
+            (self.running.refused(from, to) == Some(how)).then_some(())
+        });
+    }
+
+    /// Waits until an address leads nowhere. The kernel tells of it so seldom that who asks often hears nothing.
+    fn until_nowhere(&self, from: &str, to: &str) {
+        let nowhere = [Some(ErrorKind::TimedOut), Some(ErrorKind::NetworkUnreachable)];
+        wait_for(&format!("{from} to {to}: nowhere"), || {
+            nowhere.contains(&self.running.refused(from, to)).then_some(())
+        });
+    }
+
+    fn listeners(&self, numbers: &[u8]) -> Vec<TcpListener> {
+        numbers.iter().map(|number| self.running.listen(&format!("l{number}"), "0.0.0.0:8080")).collect()
+    }
+
+    /// Ends those that keep the rules and waits for it.
+    async fn stop(tasks: &Tasks) {
+        tasks.stop().await;
+    }
+}
+
+fn endpoint(number: u8, state: char) -> Value {
+    json!({"addresses": [format!("10.244.1.{number}")], "nodeName": if number < 16 { "a" } else { "b" },
+        "conditions": {"ready": state == 'r', "serving": state != 'n', "terminating": state == 't'},
+        "targetRef": {"kind": "Pod", "name": format!("p{number}"), "namespace": "default"}})
+}
+
+/// NET-6: connections through a ClusterIP are dealt out evenly, from the client's own address, also to itself; without
+/// endpoints they are refused at once; those that end serve while nobody is ready.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
+    for user in users() {
+        let cluster = Cluster::start(user, &[1, 2, 16, 17]);
+        let listeners = cluster.listeners(&[1, 2, 16]);
+        cluster.service("web", "10.96.0.80", &json!({}));
+        cluster.until_refused("l17", "10.96.0.80:80", ErrorKind::ConnectionRefused);
+        cluster.endpoints("web", "TCP", &[(1, 'r'), (2, 'r'), (16, 't')]);
+        cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[0, 1]);
+        let open: Vec<_> = (0..8).map(|_| cluster.running.outcome("l17", "10.96.0.80:80").unwrap()).collect();
+        assert_eq!(listeners[0].accept().unwrap().1.ip().to_string(), "10.244.1.17", "{user:?}");
+        let counts: Vec<usize> = listeners.iter().map(drained).collect();
+        assert_eq!(counts, [3, 4, 0]);
+        drop(open);
+        cluster.until_nowhere("l17", "10.96.0.80:81");
+
+        cluster.endpoints("web", "TCP", &[(1, 'n'), (2, 'n'), (16, 't')]);
+        cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[2]);
+        let _itself = cluster.running.outcome("l16", "10.96.0.80:80").unwrap();
+        assert_eq!(listeners[2].accept().unwrap().1.ip().to_string(), "169.254.1.1");
+
+        let mut open = cluster.running.connect("l17", "10.96.0.80:80").unwrap();
+        let (mut served, _) = listeners[2].accept().unwrap();
+        cluster.endpoints("web", "TCP", &[]);
+        cluster.until_refused("l17", "10.96.0.80:80", ErrorKind::ConnectionRefused);
+        open.write_all(b"still").unwrap();
+        let mut said = [0; 5];
+        served.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"still", "who is served stays so");
+
+        cluster.endpoints("web", "TCP", &[(2, 'r')]);
+        cluster.until_served_by("l17", "10.96.0.80:80", &listeners, &[1]);
+        cluster.api.delete(Kind::Service, &Key::new("default", "web"), &DeleteOptions::default()).unwrap();
+        cluster.until_nowhere("l17", "10.96.0.80:80");
+        Cluster::stop(&cluster.tasks).await;
+    }
+}
+
+/// NET-6: a client keeps its endpoint while that is there, for as long as the service says since it last came.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_keeps_its_endpoint_net_6() {
+    let cluster = Cluster::start(users()[0], &[1, 2, 3, 16, 17]);
+    let listeners = cluster.listeners(&[1, 2, 3]);
+    let affinity = |seconds: u32| {
+        json!({"sessionAffinity": "ClientIP",
+        "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": seconds}}})
+    };
+    cluster.service("sticky", "10.96.0.82", &affinity(600));
+    cluster.endpoints("sticky", "TCP", &[(1, 'r'), (2, 'r'), (3, 'r')]);
+    let ask = |from| cluster.served_by(from, "10.96.0.82:80", &listeners);
+    let first = wait_for("the first connection", || ask("l16").ok());
+    let other = ask("l17").unwrap();
+    assert_ne!(first, other, "in turn");
+    (0..6).for_each(|_| assert_eq!((ask("l16"), ask("l17")), (Ok(first), Ok(other))));
+    // Another one goes: who has not had it stays.
+    let numbers: [u8; 3] = [1, 2, 3];
+    let left: Vec<(u8, char)> =
+        numbers.iter().filter(|number| **number != numbers[other]).map(|number| (*number, 'r')).collect();
+    cluster.endpoints("sticky", "TCP", &left);
+    wait_for("the end of the other one", || (ask("l17") != Ok(other)).then_some(()));
+    (0..6).for_each(|_| assert_eq!(ask("l16"), Ok(first)));
+    // A shorter time holds for clients from then on.
+    let shorter = affinity(1);
+    cluster
+        .api
+        .modify::<Service>(&Key::new("default", "sticky"), |service| {
+            let spec = service.spec.as_mut().unwrap();
+            spec.session_affinity_config =
+                serde_json::from_value(shorter["sessionAffinityConfig"].clone()).unwrap();
+            Ok(())
+        })
+        .unwrap();
+    wait_for("the shorter time", || {
+        let listing = cluster.running.listing();
+        listing
+            .is_none_or(|listing| listing.contains("timeout 1s") && !listing.contains("timeout 10m"))
+            .then_some(())
+    });
+    let before = ask("l16").unwrap();
+    wait_for("another one, once the time is over", || {
+        std::thread::sleep(Duration::from_millis(1200));
+        (ask("l16") != Ok(before)).then_some(())
+    });
+    Cluster::stop(&cluster.tasks).await;
+}
+
+/// NET-6: node ports at nodes' addresses, external addresses, a load balancer's for those who may come, host ports; and
+/// what the policies say of whose endpoints serve.
+#[tokio::test(flavor = "multi_thread")]
+async fn services_are_served_at_every_address_by_their_policies_net_6() {
+    for user in users() {
+        let cluster = Cluster::start(user, &[1, 2, 16, 17]);
+        let listeners = cluster.listeners(&[1, 16]);
+        let ports = json!([{"port": 80, "targetPort": 8080, "nodePort": 30080}]);
+        let balancer = json!({"type": "LoadBalancer", "ports": ports, "externalIPs": ["198.51.100.1"],
+            "loadBalancerSourceRanges": ["10.244.1.16/28"]});
+        cluster.service("out", "10.96.0.90", &balancer);
+        cluster
+            .api
+            .modify_status::<Service>(&Key::new("default", "out"), |service| {
+                let ingress = json!({"loadBalancer": {"ingress": [{"ip": "198.51.100.2"}]}});
+                service.status = serde_json::from_value(ingress).unwrap();
+                Ok(())
+            })
+            .unwrap();
+        cluster.endpoints("out", "TCP", &[(1, 'r'), (16, 'r')]);
+        for to in
+            ["10.96.0.90:80", "172.20.0.1:30080", "172.20.0.2:30080", "198.51.100.1:80", "198.51.100.2:80"]
+        {
+            cluster.until_served_by("l17", to, &listeners, &[0, 1]);
+        }
+        cluster.until_refused("l2", "198.51.100.2:80", ErrorKind::TimedOut);
+
+        let ports = json!([{"port": 80, "targetPort": 8080, "nodePort": 30081}]);
+        let local = json!({"type": "NodePort", "ports": ports, "externalTrafficPolicy": "Local",
+            "internalTrafficPolicy": "Local"});
+        cluster.service("local", "10.96.0.91", &local);
+        cluster.endpoints("local", "TCP", &[(1, 'r'), (16, 'r')]);
+        for (from, to, expected) in [
+            ("l17", "172.20.0.1:30081", 0),
+            ("l2", "172.20.0.2:30081", 1),
+            ("l2", "10.96.0.91:80", 0),
+            ("l17", "10.96.0.91:80", 1),
+            ("b", "10.96.0.91:80", 1),
+        ] {
+            cluster.until_served_by(from, to, &listeners, &[expected]);
+        }
+        cluster.endpoints("local", "TCP", &[(16, 'r')]);
+        cluster.until_refused("l17", "172.20.0.1:30081", ErrorKind::TimedOut);
+        cluster.until_refused("l2", "10.96.0.91:80", ErrorKind::TimedOut);
+        cluster.until_served_by("l17", "10.96.0.91:80", &listeners, &[1]);
+        cluster.endpoints("local", "TCP", &[]);
+        cluster.until_refused("l2", "10.96.0.91:80", ErrorKind::ConnectionRefused);
+        cluster.until_refused("l17", "172.20.0.1:30081", ErrorKind::ConnectionRefused);
+
+        let pod = json!({"metadata": {"name": "p16", "namespace": "default"}, "spec": {"nodeName": "b",
+            "containers": [{"name": "c", "image": "web", "ports": [{"containerPort": 8080, "hostPort": 8088}]}]}});
+        cluster.create::<Pod>(pod);
+        cluster
+            .api
+            .modify_status::<Pod>(&Key::new("default", "p16"), |pod| {
+                let status = json!({"phase": "Running", "podIP": "10.244.1.16"});
+                pod.status = serde_json::from_value(status).unwrap();
+                Ok(())
+            })
+            .unwrap();
+        cluster.until_served_by("l2", "172.20.0.2:8088", &listeners, &[1]);
+        cluster.until_refused("l2", "172.20.0.1:8088", ErrorKind::ConnectionRefused);
+        Cluster::stop(&cluster.tasks).await;
+    }
+}
+
+/// NET-6: clients get the endpoints that the slices' hints mean for their node or zone, and all where hints do not help.
+#[tokio::test(flavor = "multi_thread")]
+async fn hints_of_slices_keep_clients_near_net_6() {
+    let cluster = Cluster::start(users()[0], &[1, 2, 16, 17]);
+    let listeners = cluster.listeners(&[1, 16]);
+    cluster.service("near", "10.96.0.95", &json!({"trafficDistribution": "PreferClose"}));
+    cluster.endpoints("near", "TCP", &[(1, 'r'), (16, 'r')]);
+    cluster.until_served_by("l17", "10.96.0.95:80", &listeners, &[0, 1]);
+    let hint = |zones: [&str; 2]| {
+        let hints = |zone: &str| (!zone.is_empty()).then(|| json!({"forZones": [{"name": zone}]}));
+        cluster
+            .api
+            .modify::<EndpointSlice>(&Key::new("default", "near"), |slice| {
+                for (endpoint, zone) in slice.endpoints.iter_mut().flatten().zip(zones) {
+                    endpoint.hints = hints(zone).map(|hints| serde_json::from_value(hints).unwrap());
+                }
+                Ok(())
+            })
+            .unwrap();
+    };
+    for (zones, of_a, of_b) in [
+        (["zone-a", "zone-b"], vec![0], vec![1]),
+        (["zone-a", "zone-a"], vec![0, 1], vec![0, 1]),
+        (["zone-a", "zone-b"], vec![0], vec![1]),
+        (["zone-a", ""], vec![0, 1], vec![0, 1]),
+    ] {
+        hint(zones);
+        cluster.until_served_by("l2", "10.96.0.95:80", &listeners, &of_a);
+        cluster.until_served_by("l17", "10.96.0.95:80", &listeners, &of_b);
+    }
+    Cluster::stop(&cluster.tasks).await;
+}
+
+/// NET-6: a flow of datagrams whose endpoint goes is dealt out anew with its next datagram; others stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn datagrams_leave_an_endpoint_that_is_gone_net_6() {
+    for user in users() {
+        let cluster = Cluster::start(user, &[1, 2, 16]);
+        let servers =
+            [1, 2].map(|n| cluster.running.datagrams(&format!("l{n}"), &format!("10.244.1.{n}:8080")));
+        let client = cluster.running.datagrams("l16", "10.244.1.16:0");
+        cluster.service(
+            "dns",
+            "10.96.0.10",
+            &json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 8080}]}),
+        );
+        cluster.endpoints("dns", "UDP", &[(1, 'r')]);
+        let ask = |server: &UdpSocket| {
+            let _ = client.send_to(b"?", "10.96.0.10:53");
+            let mut bytes = [0; 16];
+            let (_, from) = server.recv_from(&mut bytes).ok()?;
+            assert_eq!(from, client.local_addr().unwrap());
+            server.send_to(b"!", from).unwrap();
+            let (_, from) = client.recv_from(&mut bytes).ok()?;
+            assert_eq!(from, "10.96.0.10:53".parse::<SocketAddr>().unwrap());
+            Some(())
+        };
+        wait_for("the first endpoint", || ask(&servers[0]));
+        cluster.endpoints("dns", "UDP", &[(1, 'r'), (2, 'r')]);
+        assert!((0..5).all(|_| ask(&servers[0]).is_some()), "a flow stays while its endpoint does");
+        cluster.endpoints("dns", "UDP", &[(1, 't'), (2, 'r')]);
+        assert!((0..5).all(|_| ask(&servers[0]).is_some()), "and while that serves to its end");
+        cluster.endpoints("dns", "UDP", &[(2, 'r')]);
+        wait_for("the second endpoint", || ask(&servers[1]));
+        Cluster::stop(&cluster.tasks).await;
+    }
+}
+
+/// NET-6: a control plane that dies and one that starts leave connections open, and nobody sees a moment without rules;
+/// a table that somebody has deleted is back with the next change.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_outlive_who_keeps_the_rules_net_6() {
+    for user in users() {
+        let cluster = Cluster::start(user, &[1, 2, 16]);
+        let listeners = cluster.listeners(&[1, 2]);
+        cluster.service("web", "10.96.0.80", &json!({}));
+        cluster.endpoints("web", "TCP", &[(1, 'r')]);
+        cluster.until_served_by("l16", "10.96.0.80:80", &listeners, &[0]);
+        let mut open = cluster.running.connect("l16", "10.96.0.80:80").unwrap();
+        let (mut served, _) = listeners[0].accept().unwrap();
+        let mut goes_on = |when: &str| {
+            open.write_all(b"on").unwrap();
+            let mut said = [0; 2];
+            served.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            served.read_exact(&mut said).unwrap_or_else(|error| panic!("{when}: {error}"));
+        };
+        Cluster::stop(&cluster.tasks).await;
+        goes_on("nobody keeps the rules");
+        assert_eq!(cluster.served_by("l16", "10.96.0.80:80", &listeners), Ok(0), "they stay");
+        cluster.endpoints("web", "TCP", &[(2, 'r')]);
+        let tasks = Tasks::new();
+        cluster.follow(&tasks);
+        wait_for("the new rules", || {
+            let by = cluster.served_by("l16", "10.96.0.80:80", &listeners);
+            assert!(by.is_ok(), "there is no moment without rules: {by:?}");
+            (by == Ok(1)).then_some(())
+        });
+        goes_on("another one keeps the rules");
+
+        let process = cluster.running.process.id().to_string();
+        let flush = Command::new("nsenter").args(["-t", &process, "-n", "nft", "flush", "ruleset"]).status();
+        if flush.is_ok_and(|status| status.success()) {
+            cluster.until_nowhere("l16", "10.96.0.80:80");
+            cluster.endpoints("web", "TCP", &[(1, 'r'), (2, 'r')]);
+            cluster.until_served_by("l16", "10.96.0.80:80", &listeners, &[0, 1]);
+        } else {
+            eprintln!("not tried: nft is not there to delete the tables");
+        }
+        Cluster::stop(&tasks).await;
+    }
+}
+
+/// NET-6: a thousand services of fifty endpoints each, and how long one slice's change takes there (told, not asserted).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_services_are_kept_net_6() {
+    let cluster = Cluster::start(users()[0], &[1, 2, 16]);
+    let listeners = cluster.listeners(&[1, 2]);
+    let before = Instant::now();
+    for number in 0..1000_u32 {
+        let ip: IpAddr = [10, 96, 4 + (number >> 8) as u8, number as u8].into();
+        let name = format!("s{number}");
+        cluster.service(&name, &ip.to_string(), &json!({}));
+        let others = (0..49).map(|other| (100 + other, 'r'));
+        let all: Vec<(u8, char)> = others.chain([(1, 'r')]).collect();
+        cluster.endpoints(&name, "TCP", &all);
+    }
+    let written = before.elapsed();
+    let last = "10.96.7.231:80";
+    wait_for("the last service", || {
+        (cluster.running.refused("l16", last) != Some(ErrorKind::NetworkUnreachable)).then_some(())
+    });
+    println!(
+        "1000 services × 50 endpoints: written to the API {written:?}, in the kernel {:?}",
+        before.elapsed()
+    );
+
+    let tasks = Tasks::new();
+    Cluster::stop(&cluster.tasks).await;
+    cluster.endpoints("s999", "TCP", &[(1, 'r')]);
+    let before = Instant::now();
+    cluster.follow(&tasks);
+    cluster.until_served_by("l16", last, &listeners, &[0]);
+    println!("a new control plane has written all of it within {:?}", before.elapsed());
+    for round in 0..6_u8 {
+        let (number, expected) = if round % 2 == 0 { (2, 1) } else { (1, 0) };
+        let before = Instant::now();
+        cluster.endpoints("s999", "TCP", &[(number, 'r')]);
+        while cluster.served_by("l16", last, &listeners) != Ok(expected) {
+            assert!(before.elapsed() < Duration::from_mins(1), "never");
+        }
+        println!("one slice's change is seen by a connection after {:?}", before.elapsed());
+    }
+    Cluster::stop(&tasks).await;
+}

@@ -1,0 +1,77 @@
+//! Connections and datagrams between leaves, and what nft shows of the rules.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+
+use fabric::{SocketKind, SocketSpec};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::Running;
+use crate::instance::wait_for;
+
+/// How long something is waited for that does not come.
+const NOTHING: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+
+impl Running {
+    /// Waits for a leaf's link: the kernel carries nothing for a moment after it is up.
+    pub(super) fn until_up(&self, leaf: &str) {
+        wait_for(&format!("the link of {leaf}"), || {
+            (self.refused(leaf, "10.244.0.1:9") == Some(ErrorKind::ConnectionRefused)).then_some(())
+        });
+    }
+
+    /// What becomes of a connection.
+    pub(super) fn outcome(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
+        let to: SocketAddr = to.parse().unwrap();
+        let socket = self.fabric.socket(&SocketSpec::new(super::tcp(to)).in_leaf(from)).unwrap();
+        match rustix::net::connect(&socket, &to) {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+            Err(error) => return Err(std::io::Error::from(error).kind()),
+        }
+        if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&NOTHING)).unwrap() == 0 {
+            return Err(ErrorKind::TimedOut);
+        }
+        let stream = TcpStream::from(socket);
+        match stream.take_error().unwrap() {
+            Some(error) => Err(error.kind()),
+            None => Ok(stream),
+        }
+    }
+
+    pub(super) fn refused(&self, from: &str, to: &str) -> Option<ErrorKind> {
+        self.outcome(from, to).err()
+    }
+
+    /// A socket for datagrams that waits for a moment only.
+    pub(super) fn datagrams(&self, leaf: &str, bind: &str) -> UdpSocket {
+        let spec = SocketSpec { bind: bind.parse().ok(), ..SocketSpec::new(SocketKind::UdpV4).in_leaf(leaf) };
+        let socket = UdpSocket::from(self.fabric.socket(&spec).unwrap());
+        socket.set_nonblocking(false).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        socket
+    }
+
+    /// What nft shows of the tables inside; none where it is not installed, which is told.
+    pub(super) fn listing(&self) -> Option<String> {
+        let process = self.process.id().to_string();
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &process, "-n", "nft", "-nn", "list", "ruleset"]);
+        match command.output() {
+            Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
+            told => {
+                eprintln!("not compared with nft: {told:?}");
+                None
+            }
+        }
+    }
+}
+
+/// Takes what waits at a listener and tells how many.
+pub(super) fn drained(listener: &TcpListener) -> usize {
+    listener.set_nonblocking(true).unwrap();
+    let count = std::iter::from_fn(|| listener.accept().ok()).count();
+    listener.set_nonblocking(false).unwrap();
+    count
+}
