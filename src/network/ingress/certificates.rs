@@ -199,7 +199,7 @@ mod tests {
         let is_default = |name: Option<&str>| Arc::ptr_eq(&resolver.find(name), &resolver.default);
         assert!(is_default(Some("a.example.com")), "nothing is configured yet");
         resolver.replace(certificates);
-        let shown = |name: &str| resolver.find(Some(name)).end_entity_cert().unwrap().clone();
+        let shown = |name: &str| resolver.find(Some(name)).cert[0].clone();
         let of = |secret: &Shared<Secret>| certified(&Key::default(), Some(secret)).unwrap().cert[0].clone();
         assert_eq!(shown("A.example.com"), of(&exact), "the older one's");
         assert_eq!(shown("b.example.com"), of(&wild));

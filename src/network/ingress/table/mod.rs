@@ -103,6 +103,8 @@ impl Pattern {
     fn new(source: &str) -> Result<Self, regex::Error> {
         let regex = RegexBuilder::new(&format!("^(?:{source})"))
             .case_insensitive(true)
+            // Whatever a path has in it, nothing of it is left out.
+            .dot_matches_new_line(true)
             .size_limit(PATTERN_BYTES)
             .dfa_size_limit(PATTERN_BYTES)
             .build()?;
