@@ -30,10 +30,12 @@ pub(crate) enum Need {
     ProgramInMemory,
     /// `strace`, and the right to trace.
     Strace,
+    /// `curl` on the PATH.
+    Curl,
 }
 
 impl Need {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Kubectl,
         Self::Namespaces,
         Self::UserNamespaces,
@@ -43,6 +45,7 @@ impl Need {
         Self::NestedMounts,
         Self::ProgramInMemory,
         Self::Strace,
+        Self::Curl,
     ];
 
     /// Its name in the two variables.
@@ -57,6 +60,7 @@ impl Need {
             Self::NestedMounts => "nested-mounts",
             Self::ProgramInMemory => "program-in-memory",
             Self::Strace => "strace",
+            Self::Curl => "curl",
         }
     }
 
@@ -72,6 +76,7 @@ impl Need {
             Self::NestedMounts => "nothing is mounted below /dev",
             Self::ProgramInMemory => "no program may be made in memory",
             Self::Strace => "no strace that may trace",
+            Self::Curl => "no curl",
         }
     }
 
@@ -132,6 +137,11 @@ pub(crate) fn mounts() -> bool {
 macro_rules! needs {
     (Kubectl) => {
         if $crate::needs::lacks($crate::needs::Need::Kubectl, $crate::needs::on_path("kubectl")) {
+            return;
+        }
+    };
+    (Curl) => {
+        if $crate::needs::lacks($crate::needs::Need::Curl, $crate::needs::on_path("curl")) {
             return;
         }
     };

@@ -58,7 +58,11 @@ mod tests {
         for name in ["b", "a"] {
             class(name, "true");
         }
-        assert_eq!(made("b", Value::Null, json!({})).as_deref(), Some("a"), "of two that are as old the first");
+        assert_eq!(
+            made("b", Value::Null, json!({})).as_deref(),
+            Some("a"),
+            "of two that are as old the first"
+        );
         assert_eq!(made("c", json!("other"), json!({})).as_deref(), Some("other"));
         assert_eq!(made("d", Value::Null, json!({"kubernetes.io/ingress.class": "x"})), None);
     }

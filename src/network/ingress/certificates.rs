@@ -68,8 +68,8 @@ fn certified(key: &Key, secret: Option<&Secret>) -> Result<Arc<CertifiedKey>, Pr
     if chain.is_empty() {
         return Err(invalid("tls.crt has no certificate".into()));
     }
-    let private_key = PrivateKeyDer::from_pem_slice(private_key)
-        .map_err(|error| invalid(format!("tls.key: {error}")))?;
+    let private_key =
+        PrivateKeyDer::from_pem_slice(private_key).map_err(|error| invalid(format!("tls.key: {error}")))?;
     CertifiedKey::from_der(chain, private_key, &provider())
         .map(Arc::new)
         .map_err(|error| invalid(error.to_string()))
@@ -160,7 +160,8 @@ mod tests {
     use super::*;
 
     fn secret(names: &[&str]) -> Shared<Secret> {
-        let made = rcgen::generate_simple_self_signed(names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let made =
+            rcgen::generate_simple_self_signed(names.iter().map(ToString::to_string).collect::<Vec<_>>());
         let made = made.unwrap();
         of(&made.cert.pem(), &made.signing_key.serialize_pem())
     }
@@ -188,8 +189,12 @@ mod tests {
             "other" => Some(other.clone()),
             _ => None,
         };
-        let hosts =
-            [host("a.example.com", "exact"), host("*.example.com", "wild"), host("a.example.com", "other"), host("none", "")];
+        let hosts = [
+            host("a.example.com", "exact"),
+            host("*.example.com", "wild"),
+            host("a.example.com", "other"),
+            host("none", ""),
+        ];
         let (certificates, problems) = load(&hosts, secrets);
         assert_eq!(
             problems,

@@ -69,12 +69,8 @@ fn judge(
     if let (Some(most), Some(length)) = (options.body_bytes, length(request))
         && length > most
     {
-        let mut answer = refusal(StatusCode::PAYLOAD_TOO_LARGE);
-        if request.version() < Version::HTTP_2 {
-            // What comes now is the body, which nobody reads.
-            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        return Err(Box::new(answer));
+        // What comes now is the body, which nobody reads.
+        return Err(Box::new(last_of_connection(request.version(), StatusCode::PAYLOAD_TOO_LARGE)));
     }
     let uri = route.onward(&path, request.uri().query());
     Ok(Judged { host, route, uri })
@@ -163,8 +159,12 @@ fn rewritten(
     progress: &Progress,
 ) -> Result<Onward, http::Error> {
     let (mut parts, body) = request.into_parts();
-    let origin =
-        Origin { client: client.address.ip(), host: &host.authority, port: client.port, is_tls: client.is_tls };
+    let origin = Origin {
+        client: client.address.ip(),
+        host: &host.authority,
+        port: client.port,
+        is_tls: client.is_tls,
+    };
     onward(&mut parts.headers, upgrade, origin);
     (parts.uri, parts.version) = match options.protocol {
         Protocol::Http | Protocol::Https => {
@@ -203,7 +203,8 @@ async fn sent(
             Ok(connection) => connection,
             Err(error) => {
                 tracing::debug!("endpoint {address} of ingress {}: {error}", route.ingress);
-                last = if error.kind() == std::io::ErrorKind::TimedOut { Failure::Late } else { Failure::Bad };
+                last =
+                    if error.kind() == std::io::ErrorKind::TimedOut { Failure::Late } else { Failure::Bad };
                 tried.push(address);
                 continue;
             }
@@ -312,6 +313,15 @@ fn homeward(
 fn refusal(status: StatusCode) -> Response<Outward> {
     let reason = status.canonical_reason().unwrap_or_default();
     text(status, format!("{} {reason}\n", status.as_u16()))
+}
+
+/// A refusal after which nothing more is read.
+fn last_of_connection(version: Version, status: StatusCode) -> Response<Outward> {
+    let mut answer = refusal(status);
+    if version < Version::HTTP_2 {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
 }
 
 fn text(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<Outward> {

@@ -26,9 +26,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
-use ipnet::Ipv4Net;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, Semaphore};
 use tokio_rustls::TlsAcceptor;
@@ -331,7 +331,11 @@ impl Controller {
         }
         match self.open().await {
             Ok(serving) => {
-                tracing::info!("ingresses are served at http://{} and https://{}", serving.http, serving.https);
+                tracing::info!(
+                    "ingresses are served at http://{} and https://{}",
+                    serving.http,
+                    serving.https
+                );
                 *self.shared.https_port.write() = serving.https.port();
                 self.serving = Some(serving);
             }
@@ -400,7 +404,8 @@ impl Controller {
             let now = by_ingress.remove(&key).unwrap_or_default();
             let told = self.served.remove(&key).filter(|told| told.uid == ingress.uid());
             let before = told.as_ref().map(|told| &told.problems);
-            for problem in now.iter().filter(|problem| before.is_none_or(|before| !before.contains(*problem))) {
+            for problem in now.iter().filter(|problem| before.is_none_or(|before| !before.contains(*problem)))
+            {
                 let about = reference_to(ingress.object());
                 self.recorder.record(about, problem.type_(), problem.reason(), problem.message());
             }

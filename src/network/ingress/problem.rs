@@ -77,7 +77,9 @@ impl Problem {
                 format!("service \"{key}\" has no TCP port {port}: its requests get 503")
             }
             Self::ExternalService(key) => {
-                format!("service \"{key}\" is of type ExternalName, which is not served: its requests get 503")
+                format!(
+                    "service \"{key}\" is of type ExternalName, which is not served: its requests get 503"
+                )
             }
             Self::ResourceBackend(what) => {
                 format!("resource backends are not supported ({what}): its requests get 503")

@@ -155,7 +155,8 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEAD_BYTES as u32);
-    let mut connection = std::pin::pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    let mut connection =
+        std::pin::pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     tokio::select! {
         ended = connection.as_mut() => {
             if let Err(error) = ended {

@@ -137,7 +137,10 @@ impl Upstreams {
         }
     }
 
-    async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) -> io::Result<Sender> {
+    async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        &self,
+        stream: S,
+    ) -> io::Result<Sender> {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD_BYTES);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
@@ -149,7 +152,10 @@ impl Upstreams {
         Ok(Sender::Http1(sender))
     }
 
-    async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) -> io::Result<Sender> {
+    async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        &self,
+        stream: S,
+    ) -> io::Result<Sender> {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).max_header_list_size(HEAD_BYTES as u32);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;

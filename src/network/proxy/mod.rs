@@ -60,7 +60,8 @@ type SharedBalancer = Arc<Mutex<Balancer>>;
 
 /// Starts the proxy; it ends with `tasks`.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
-    let machine = Machine { nodes: std::collections::BTreeMap::new(), services: config.services, fabric: None };
+    let machine =
+        Machine { nodes: std::collections::BTreeMap::new(), services: config.services, fabric: None };
     let shared = Arc::new(Shared {
         clock: api.clock().clone(),
         machine: RwLock::new(Arc::new(machine)),

@@ -105,8 +105,13 @@ fn add(built: &mut Built, ingress: &Shared<Ingress>, services: Services<'_>, pro
         *any = fallback;
     }
     for tls in spec.tls.iter().flatten() {
-        let named: Vec<String> =
-            tls.hosts.iter().flatten().filter(|host| !host.is_empty()).map(|h| h.to_ascii_lowercase()).collect();
+        let named: Vec<String> = tls
+            .hosts
+            .iter()
+            .flatten()
+            .filter(|host| !host.is_empty())
+            .map(|h| h.to_ascii_lowercase())
+            .collect();
         let secret = tls.secret_name.as_deref().filter(|name| !name.is_empty());
         for host in if named.is_empty() { hosts.clone() } else { named } {
             built.table.tls.insert(host.clone());
@@ -162,11 +167,7 @@ fn insert_pattern(paths: &mut Paths, host: &str, route: Arc<Route>, problems: &m
 
 fn shadowed(host: &str, path: &str, by: &Route, route: &Route, problems: &mut Vec<Problem>) {
     if by.ingress != route.ingress {
-        problems.push(Problem::Shadowed {
-            host: host.into(),
-            path: path.into(),
-            by: by.ingress.to_string(),
-        });
+        problems.push(Problem::Shadowed { host: host.into(), path: path.into(), by: by.ingress.to_string() });
     }
 }
 

@@ -77,7 +77,8 @@ mod tests {
         check("127.0.0.1:80", Some("127.0.0.1"));
         check("[::1]:80", Some("[::1]"));
         check("[::1]", Some("[::1]"));
-        for wrong in ["", ":80", ".", "a b", "a/b", "a@b", "a:b", "a,b", "a%00", "::1", "[a", "a\"", "[g::]"] {
+        for wrong in ["", ":80", ".", "a b", "a/b", "a@b", "a:b", "a,b", "a%00", "::1", "[a", "a\"", "[g::]"]
+        {
             check(wrong, None);
         }
         check(&"a".repeat(301), None);

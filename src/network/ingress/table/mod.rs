@@ -23,8 +23,17 @@ pub(super) use host::RequestHost;
 pub(super) use path::RequestPath;
 
 /// What a rewritten path has to be encoded of.
-const ESCAPED: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'`').add(b'{').add(b'}').add(b'%');
+const ESCAPED: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}')
+    .add(b'%');
 /// How large a compiled expression may become, in bytes.
 const PATTERN_BYTES: usize = 1 << 18;
 
@@ -58,7 +67,8 @@ impl Route {
             };
         };
         let captures = self.pattern.as_ref().and_then(|pattern| pattern.regex.captures(&path.decoded));
-        let group = |n: usize| captures.as_ref().and_then(|all| all.get(n)).map_or("", |group| group.as_str());
+        let group =
+            |n: usize| captures.as_ref().and_then(|all| all.get(n)).map_or("", |group| group.as_str());
         let (target, own_query) = target.split_once('?').map_or((&**target, None), |(a, b)| (a, Some(b)));
         let mut text = expand(target, group);
         let queries: Vec<String> =

@@ -20,7 +20,8 @@ fn service(name: &str) -> Option<Shared<Service>> {
 }
 
 fn ingress(name: &str, annotations: &Value, spec: Value) -> Shared<Ingress> {
-    let value = json!({"metadata": {"name": name, "namespace": "d", "annotations": annotations}, "spec": spec});
+    let value =
+        json!({"metadata": {"name": name, "namespace": "d", "annotations": annotations}, "spec": spec});
     Shared::from_value(serde_json::from_value(value).unwrap())
 }
 
@@ -66,9 +67,13 @@ fn paths_match_as_kubernetes_documents_net_9() {
     check(&[("Exact", "/foo/", "a")], "/foo", None);
     check(&[("Exact", "/foo/", "a")], "/foo/", Some("a"));
     for prefix in ["/foo", "/foo/"] {
-        for (path, expected) in
-            [("/foo", Some("a")), ("/foo/", Some("a")), ("/foo/bar", Some("a")), ("/foobar", None), ("/FOO", None)]
-        {
+        for (path, expected) in [
+            ("/foo", Some("a")),
+            ("/foo/", Some("a")),
+            ("/foo/bar", Some("a")),
+            ("/foobar", None),
+            ("/FOO", None),
+        ] {
             check(&[("Prefix", prefix, "a")], path, expected);
             check(&[("ImplementationSpecific", prefix, "a")], path, expected);
         }
@@ -165,12 +170,19 @@ fn paths_are_rewritten_as_ingress_nginx_does_net_9() {
 #[test]
 fn expressions_are_ranked_by_length_and_bounded_net_9() {
     let annotations = json!({"nginx.ingress.kubernetes.io/use-regex": "true"});
-    let rules = json!([rule("", &[
-        ("ImplementationSpecific", "/foo/.*", "short"),
-        ("ImplementationSpecific", "/foo/bar/[0-9]+$", "long"),
-        ("Exact", "/foo/bar/7", "exact"),
-    ])]);
-    let plain = ingress("p", &json!({}), json!({"rules": [rule("", &[("Prefix", "/foo/bar/longer/than/it", "plain")])]}));
+    let rules = json!([rule(
+        "",
+        &[
+            ("ImplementationSpecific", "/foo/.*", "short"),
+            ("ImplementationSpecific", "/foo/bar/[0-9]+$", "long"),
+            ("Exact", "/foo/bar/7", "exact"),
+        ]
+    )]);
+    let plain = ingress(
+        "p",
+        &json!({}),
+        json!({"rules": [rule("", &[("Prefix", "/foo/bar/longer/than/it", "plain")])]}),
+    );
     let table = built(&[ingress("i", &annotations, json!({"rules": rules})), plain]).table;
     for (path, expected) in [
         ("/foo/bar/7", Some("exact")),
@@ -208,7 +220,11 @@ fn a_backend_that_is_not_there_is_told_and_its_requests_are_refused_net_9() {
 #[test]
 fn tls_is_of_the_hosts_that_it_names_net_9() {
     let of = |tls: Value| {
-        built(&[ingress("i", &json!({}), json!({"rules": [rule("a", &[])], "tls": tls, "defaultBackend": to("a")}))])
+        built(&[ingress(
+            "i",
+            &json!({}),
+            json!({"rules": [rule("a", &[])], "tls": tls, "defaultBackend": to("a")}),
+        )])
     };
     let named = of(json!([{"hosts": ["b", "*.c"], "secretName": "s"}])).table;
     for (host, expected) in [("b", true), ("x.c", true), ("x.y.c", false), ("a", false)] {
