@@ -246,7 +246,7 @@ fn endpoints_that_fail_are_told_apart_net_9() {
     let silent = backend(|mut stream, _| drop(stream.read(&mut [0; 16])));
     let nonsense = backend(|mut stream, _| drop(stream.write_all(b"nonsense\r\n\r\n")));
     let half = backend(|mut stream, _| {
-        drop(stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"))
+        drop(stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"));
     });
     // Nobody listens there: it was bound, and is not any more.
     let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -352,6 +352,82 @@ fn bodies_stream_both_ways_and_connections_are_upgraded_net_9() {
         }
     }
     stream.write_all(b"0\r\n\r\n").unwrap();
+    served.instance.stop();
+}
+
+/// A server of HTTP/2 without TLS that answers as gRPC does: what it got, and how it went in the trailers.
+fn grpc_backend() -> u16 {
+    use futures::TryStreamExt;
+    use http_body_util::{BodyExt, StreamBody};
+    use hyper::body::{Bytes, Frame, Incoming};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    listener.set_nonblocking(true).unwrap();
+    let answer = |request: http::Request<Incoming>| async move {
+        let (parts, body) = request.into_parts();
+        let te = parts.headers.get("te").and_then(|te| te.to_str().ok()).unwrap_or("none");
+        let begun = format!("{:?} {} te={te} ", parts.version, parts.uri);
+        let body = body.into_data_stream().map_ok(Frame::data);
+        let mut trailers = http::HeaderMap::new();
+        trailers.insert("grpc-status", http::HeaderValue::from_static("0"));
+        let first = futures::stream::iter([Ok(Frame::data(Bytes::from(begun)))]);
+        let last = futures::stream::iter([Ok(Frame::trailers(trailers))]);
+        let frames = futures::StreamExt::chain(futures::StreamExt::chain(first, body), last);
+        Ok::<_, hyper::Error>(http::Response::new(StreamBody::new(frames)))
+    };
+    // Ends with the test's process.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((stream, _)) = listener.accept().await {
+                let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                let service = hyper::service::service_fn(answer);
+                tokio::spawn(builder.serve_connection(TokioIo::new(stream), service));
+            }
+        });
+    });
+    port
+}
+
+#[test]
+fn grpc_goes_through_with_its_trailers_net_9() {
+    needs!(Kubectl);
+    needs!(Curl);
+    let protocol = "nginx.ingress.kubernetes.io/backend-protocol: GRPC";
+    let served =
+        Served::start(&(service("g", &[grpc_backend()]) + &ingress("i", "g.example.com", "g", protocol, "")));
+    served.wait_for_status("g.example.com", "200");
+    let output = Command::new("curl")
+        .args(["-sS", "-i", "--max-time", "30", "--noproxy", "*", "--http2-prior-knowledge"])
+        .args(["-H", "host: g.example.com", "-H", "te: trailers", "-H", "content-type: application/grpc"])
+        .args(["--data-binary", "called"])
+        .arg(format!("http://127.0.0.1:{}/pkg.Service/Method", served.http))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("HTTP/2 200"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("HTTP/2.0 http://g.example.com/pkg.Service/Method te=trailers called"), "{text}");
+    assert!(text.contains("grpc-status: 0"), "{text}");
+    served.instance.stop();
+}
+
+/// Keeps connections open, as servers of HTTP/1.1 do, and closes each without a word when its second request comes.
+#[test]
+fn a_connection_that_its_endpoint_closes_is_nobodys_failure_net_9() {
+    needs!(Kubectl);
+    let closing = backend(|mut stream, _| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        head(&stream);
+    });
+    let served = Served::start(&(service("c", &[closing]) + &ingress("i", "c", "c", "", "")));
+    served.wait_for_status("c", "200");
+    for _ in 0..20 {
+        let answer = served.get("c", "/");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
+    }
     served.instance.stop();
 }
 

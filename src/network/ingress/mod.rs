@@ -12,6 +12,7 @@ mod annotations;
 mod body;
 mod certificates;
 mod class;
+mod client;
 mod forward;
 mod headers;
 mod problem;
@@ -215,7 +216,7 @@ impl Controller {
         let tidy = async {
             // Without Ingresses there is nothing to be tidied, and no reason to wake.
             if self.served.is_empty() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
             loop {
                 tokio::time::sleep(TIDY).await;

@@ -12,74 +12,23 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
 
 use super::Shared;
+use super::client::{self, Client};
 use super::forward::answer;
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a client may take until its request's head is there; nginx's number.
-const IDLE: Duration = Duration::from_mins(1);
-/// The same when there is not enough for all.
-const IDLE_WHEN_SCARCE: Duration = Duration::from_secs(3);
-/// How often that is looked at.
-const LOOK: Duration = Duration::from_secs(1);
 /// How long what is under way may take to end once a client was told to go.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How large a request's head may be, as in nginx.
 const HEAD_BYTES: usize = 32 << 10;
 /// Requests at once on a connection of HTTP/2; nginx's number.
 const STREAMS: u32 = 128;
-
-/// One connection of a client.
-pub(super) struct Client {
-    pub(super) address: SocketAddr,
-    /// The port it came to.
-    pub(super) port: u16,
-    pub(super) is_tls: bool,
-    /// Fires when the client does not take what it asked for.
-    pub(super) cut_off: CancellationToken,
-    /// Requests under way, and since when there are so many.
-    under_way: Mutex<(usize, Instant)>,
-    _room: OwnedSemaphorePermit,
-}
-
-impl Client {
-    fn begins(self: &Arc<Self>) -> UnderWay {
-        let mut under_way = self.under_way.lock();
-        *under_way = (under_way.0 + 1, Instant::now());
-        UnderWay(self.clone())
-    }
-
-    /// Waits until nothing has been asked for too long.
-    async fn idle(&self, shared: &Shared) {
-        loop {
-            sleep(LOOK).await;
-            let patience = if shared.is_scarce() { IDLE_WHEN_SCARCE } else { IDLE };
-            let (count, since) = *self.under_way.lock();
-            if count == 0 && since.elapsed() >= patience {
-                return;
-            }
-        }
-    }
-}
-
-/// A request that is under way.
-pub(super) struct UnderWay(Arc<Client>);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        let mut under_way = self.0.under_way.lock();
-        *under_way = (under_way.0.saturating_sub(1), Instant::now());
-    }
-}
 
 /// Opens a listening socket: where it is asked for, else at any free port there. The error says why not there.
 pub(super) async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Option<io::Error>)> {
@@ -107,14 +56,7 @@ pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shar
                 continue;
             }
         };
-        let client = Arc::new(Client {
-            address,
-            port,
-            is_tls: tls.is_some(),
-            cut_off: CancellationToken::new(),
-            under_way: Mutex::new((0, Instant::now())),
-            _room: room,
-        });
+        let client = Client::new(address, port, tls.is_some(), room);
         let (tls, of) = (tls.clone(), shared.clone());
         shared.tasks.spawn("ingress connection", async move { greet(stream, tls, client, of).await });
     }
@@ -149,7 +91,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         })
     };
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(HEAD_BYTES);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(client::IDLE).max_buf_size(HEAD_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -87,15 +87,12 @@ fn expand<'a>(template: &str, group: impl Fn(usize) -> &'a str) -> String {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);
-        match after.bytes().next() {
-            Some(digit @ b'1'..=b'9') => {
-                out.extend(utf8_percent_encode(group(usize::from(digit - b'0')), ESCAPED));
-                rest = &after[1..];
-            }
-            _ => {
-                out.push('$');
-                rest = after;
-            }
+        if let Some(digit @ b'1'..=b'9') = after.bytes().next() {
+            out.extend(utf8_percent_encode(group(usize::from(digit - b'0')), ESCAPED));
+            rest = &after[1..];
+        } else {
+            out.push('$');
+            rest = after;
         }
     }
     out.push_str(rest);

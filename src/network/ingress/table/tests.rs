@@ -19,7 +19,7 @@ fn service(name: &str) -> Option<Shared<Service>> {
     Some(Shared::from_value(serde_json::from_value(value).unwrap()))
 }
 
-fn ingress(name: &str, annotations: &Value, spec: Value) -> Shared<Ingress> {
+fn ingress(name: &str, annotations: &Value, spec: &Value) -> Shared<Ingress> {
     let value =
         json!({"metadata": {"name": name, "namespace": "d", "annotations": annotations}, "spec": spec});
     Shared::from_value(serde_json::from_value(value).unwrap())
@@ -53,7 +53,7 @@ fn found<'t>(table: &'t Table, host: &str, path: &str) -> Option<&'t str> {
 #[test]
 fn paths_match_as_kubernetes_documents_net_9() {
     let check = |rules: &[(&str, &str, &str)], path: &str, expected: Option<&str>| {
-        let table = built(&[ingress("i", &json!({}), json!({"rules": [rule("", rules)]}))]).table;
+        let table = built(&[ingress("i", &json!({}), &json!({"rules": [rule("", rules)]}))]).table;
         assert_eq!(found(&table, "h", path), expected, "{rules:?} {path}");
     };
     let all = [("Prefix", "/", "a")];
@@ -102,7 +102,7 @@ fn hosts_match_exactly_or_by_one_label_net_9() {
         rule("*.bar.com", &[("Prefix", "/", "wild")]),
         rule("", &[("Prefix", "/open", "any")]),
     ]});
-    let table = built(&[ingress("i", &json!({}), spec)]).table;
+    let table = built(&[ingress("i", &json!({}), &spec)]).table;
     for (host, path, expected) in [
         ("foo.bar.com", "/foo", Some("exact")),
         ("foo.bar.com", "/else", Some("wild")),
@@ -120,7 +120,7 @@ fn hosts_match_exactly_or_by_one_label_net_9() {
 fn what_no_rule_is_about_goes_to_the_default_backend_net_9() {
     let with = |name: &str, service: &str, host: &str| {
         let rules = json!([rule(host, &[("Exact", "/x", "x")])]);
-        ingress(name, &json!({}), json!({"defaultBackend": to(service), "rules": rules}))
+        ingress(name, &json!({}), &json!({"defaultBackend": to(service), "rules": rules}))
     };
     let table = built(&[with("i", "first", "a"), with("j", "second", "b")]).table;
     for (host, path, expected) in
@@ -133,7 +133,7 @@ fn what_no_rule_is_about_goes_to_the_default_backend_net_9() {
 #[test]
 fn of_two_ingresses_the_older_one_has_the_path_net_9() {
     let of = |name: &str, service: &str| {
-        ingress(name, &json!({}), json!({"rules": [rule("h", &[("Prefix", "/", service)])]}))
+        ingress(name, &json!({}), &json!({"rules": [rule("h", &[("Prefix", "/", service)])]}))
     };
     let Built { table, problems, .. } = built(&[of("old", "a"), of("young", "b")]);
     assert_eq!(found(&table, "h", "/"), Some("a"));
@@ -148,7 +148,7 @@ fn paths_are_rewritten_as_ingress_nginx_does_net_9() {
     let check = |target: &str, path: &str, asked: &str, query: Option<&str>, expected: Option<&str>| {
         let annotations = json!({"nginx.ingress.kubernetes.io/rewrite-target": target});
         let rules = json!([rule("", &[("ImplementationSpecific", path, "a")])]);
-        let table = built(&[ingress("i", &annotations, json!({"rules": rules}))]).table;
+        let table = built(&[ingress("i", &annotations, &json!({"rules": rules}))]).table;
         let read = RequestPath::read(asked).unwrap();
         let onward = table.find("h", &read.decoded).map(|route| route.onward(&read, query));
         assert_eq!(onward.as_deref(), expected, "{target} {path} {asked}");
@@ -181,9 +181,9 @@ fn expressions_are_ranked_by_length_and_bounded_net_9() {
     let plain = ingress(
         "p",
         &json!({}),
-        json!({"rules": [rule("", &[("Prefix", "/foo/bar/longer/than/it", "plain")])]}),
+        &json!({"rules": [rule("", &[("Prefix", "/foo/bar/longer/than/it", "plain")])]}),
     );
-    let table = built(&[ingress("i", &annotations, json!({"rules": rules})), plain]).table;
+    let table = built(&[ingress("i", &annotations, &json!({"rules": rules})), plain]).table;
     for (path, expected) in [
         ("/foo/bar/7", Some("exact")),
         ("/foo/bar/8", Some("long")),
@@ -194,7 +194,7 @@ fn expressions_are_ranked_by_length_and_bounded_net_9() {
         assert_eq!(found(&table, "h", path), expected, "{path}");
     }
     let many: Vec<(&str, &str, &str)> = vec![("ImplementationSpecific", "/a{2000}{2000}", "a"); 101];
-    let Built { problems, .. } = built(&[ingress("i", &annotations, json!({"rules": [rule("", &many)]}))]);
+    let Built { problems, .. } = built(&[ingress("i", &annotations, &json!({"rules": [rule("", &many)]}))]);
     assert!(problems.iter().any(|(_, problem)| matches!(problem, Problem::InvalidPath(..))), "too large");
     assert!(problems.iter().any(|(_, problem)| matches!(problem, Problem::TooManyPatterns(_))));
 }
@@ -210,7 +210,7 @@ fn a_backend_that_is_not_there_is_told_and_its_requests_are_refused_net_9() {
         (json!({"service": {"name": "a", "port": {"name": "http"}}}), None),
     ] {
         let Built { table, problems, .. } =
-            built(&[ingress("i", &json!({}), json!({"defaultBackend": backend}))]);
+            built(&[ingress("i", &json!({}), &json!({"defaultBackend": backend}))]);
         let told: Vec<_> = problems.iter().map(|(_, problem)| problem.reason()).collect();
         assert_eq!(told, reason.into_iter().collect::<Vec<_>>(), "{backend}");
         assert_eq!(found(&table, "h", "/"), Some(if reason.is_some() { "nobody" } else { "a" }));
@@ -223,7 +223,7 @@ fn tls_is_of_the_hosts_that_it_names_net_9() {
         built(&[ingress(
             "i",
             &json!({}),
-            json!({"rules": [rule("a", &[])], "tls": tls, "defaultBackend": to("a")}),
+            &json!({"rules": [rule("a", &[])], "tls": tls, "defaultBackend": to("a")}),
         )])
     };
     let named = of(json!([{"hosts": ["b", "*.c"], "secretName": "s"}])).table;
