@@ -21,6 +21,8 @@ use super::upstream::{Connection, Endpoint, Onward};
 
 /// How many endpoints are asked before a request is given up: one more is tried.
 const ENDPOINTS: usize = 2;
+/// How many connections are tried in all: more than there are that wait, of which each may be closing just now.
+const ATTEMPTS: usize = 40;
 
 /// Answers a request.
 pub(super) async fn answer(
@@ -196,7 +198,10 @@ async fn sent(
     let (mut tried, mut last) = (Vec::new(), Failure::NoEndpoint);
     let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let mut head = (is_safe && request.body().is_end_stream()).then(|| head_of(&request));
-    while tried.len() < ENDPOINTS {
+    for _ in 0..ATTEMPTS {
+        if tried.len() >= ENDPOINTS {
+            break;
+        }
         let Some(address) = shared.endpoint(route, client.address.ip(), &tried) else { return Err(last) };
         let endpoint = Endpoint { address, protocol: options.protocol };
         let mut connection = match shared.upstreams.obtain(endpoint, options.connect_timeout).await {

@@ -44,10 +44,10 @@ use base::dial::Dialer;
 use base::task::Tasks;
 use certificates::Resolver;
 use class::Classes;
-use object::{Key, Kind, Shared as Stored};
+use object::{Key, Kind, Revision, Shared as Stored};
 use problem::Problem;
 use reconcile::{Caches, Recorder, reference_to};
-use table::build::{Built, build};
+use table::build::{Built, TlsHost, build};
 use table::{Backend, Route, Table};
 use upstream::Upstreams;
 
@@ -196,6 +196,22 @@ struct Serving {
     https: SocketAddr,
     /// What could not be had as it was asked for.
     moved: Vec<String>,
+    /// The certificates that are shown, by the versions of their Secrets, and what is wrong with them.
+    shown: Vec<(TlsHost, Option<Revision>)>,
+    problems: Vec<(Key, Problem)>,
+}
+
+impl Serving {
+    /// Shows hosts their certificates. Reading keys takes longer than all else: it is left out where nothing changed.
+    fn show(&mut self, hosts: &[TlsHost], secrets: impl Fn(&Key) -> Option<Stored<Secret>>) {
+        let version = |host: &TlsHost| host.secret.as_ref().and_then(|key| Some(secrets(key)?.revision()));
+        let wanted: Vec<_> = hosts.iter().map(|host| (host.clone(), version(host))).collect();
+        if wanted != self.shown {
+            let (certificates, problems) = certificates::load(hosts, secrets);
+            self.resolver.replace(certificates);
+            (self.shown, self.problems) = (wanted, problems);
+        }
+    }
 }
 
 impl Controller {
@@ -250,10 +266,11 @@ impl Controller {
         let services = following.services.clone();
         let built = build(&ours, &|key| services.get(key).service);
         let secrets = self.caches.of::<Secret>();
-        let (certificates, of_certificates) = certificates::load(&built.tls, |key| secrets.get(key));
         self.publish(&built, following);
-        if let Some(serving) = &self.serving {
-            serving.resolver.replace(certificates);
+        let mut of_certificates = Vec::new();
+        if let Some(serving) = &mut self.serving {
+            serving.show(&built.tls, |key| secrets.get(key));
+            of_certificates.clone_from(&serving.problems);
         }
         self.tell(&ours, built.problems.into_iter().chain(of_certificates));
     }
@@ -368,7 +385,15 @@ impl Controller {
             places.push(address);
             tasks.spawn("ingress listener", serve::accept(listener, tls, self.shared.clone()));
         }
-        Ok(Serving { tasks, resolver, http: places[0], https: places[1], moved })
+        Ok(Serving {
+            tasks,
+            resolver,
+            http: places[0],
+            https: places[1],
+            moved,
+            shown: Vec::new(),
+            problems: Vec::new(),
+        })
     }
 
     /// There is no Ingress any more.
