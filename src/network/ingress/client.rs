@@ -67,3 +67,38 @@ impl Drop for UnderWay {
         *under_way = (under_way.0.saturating_sub(1), Instant::now());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::clock::Clock;
+    use base::dial::{Dialer, OwnNetwork};
+    use base::task::Tasks;
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_holds_a_connection_without_using_it_net_9_sec_2() {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let dialer: Dialer = Arc::new(OwnNetwork);
+        let shared = Shared::new(clock, &Tasks::new(), 8, &dialer);
+        let room = || shared.connections.clone().try_acquire_owned().unwrap();
+        let client = Client::new(([127, 0, 0, 1], 1).into(), 80, false, room());
+        let ends_within =
+            async |limit: Duration| tokio::time::timeout(limit, client.idle(&shared)).await.is_ok();
+        assert!(
+            !ends_within(IDLE.saturating_sub(LOOK)).await && ends_within(3 * LOOK).await,
+            "nothing was asked"
+        );
+        let request = client.begins();
+        assert!(!ends_within(Duration::from_hours(1)).await, "its answer may take its time");
+        drop(request);
+        assert!(
+            !ends_within(IDLE.saturating_sub(LOOK)).await && ends_within(3 * LOOK).await,
+            "nothing more was asked"
+        );
+        drop(client.begins());
+        let others: Vec<_> = (0..6).map(|_| room()).collect();
+        assert!(ends_within(IDLE_WHEN_SCARCE + 2 * LOOK).await, "others wait");
+        drop((others, client));
+        assert_eq!(shared.connections.available_permits(), 8);
+    }
+}

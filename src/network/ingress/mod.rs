@@ -95,6 +95,20 @@ struct Current {
 }
 
 impl Shared {
+    /// Nothing is served yet; `room` is how many connections there may be, and requests.
+    fn new(clock: Clock, tasks: &Tasks, room: usize, dialer: &Dialer) -> Self {
+        Self {
+            clock,
+            tasks: tasks.clone(),
+            upstreams: Upstreams::new(dialer.clone(), tasks),
+            connections: Arc::new(Semaphore::new(room)),
+            requests: Arc::new(Semaphore::new(room)),
+            room,
+            current: RwLock::default(),
+            https_port: RwLock::default(),
+        }
+    }
+
     fn current(&self) -> Arc<Current> {
         self.current.read().clone()
     }
@@ -127,16 +141,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: IngressConfig) {
             }
         });
     }
-    let shared = Arc::new(Shared {
-        clock: api.clock().clone(),
-        tasks: tasks.clone(),
-        upstreams: Upstreams::new(config.dialer.clone(), tasks),
-        connections: Arc::new(Semaphore::new(config.connections)),
-        requests: Arc::new(Semaphore::new(config.connections)),
-        room: config.connections,
-        current: RwLock::default(),
-        https_port: RwLock::default(),
-    });
+    let shared = Arc::new(Shared::new(api.clock().clone(), tasks, config.connections, &config.dialer));
     let mut controller = Controller {
         api: api.clone(),
         caches: caches.clone(),
