@@ -113,7 +113,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
 }
 
 /// Components that are neither controllers nor admission plugins.
-const PARTS: [&str; 4] = ["scheduler", "kubelet", "proxy", "dns"];
+const PARTS: [&str; 5] = ["scheduler", "kubelet", "proxy", "dns", "ingress"];
 
 /// Refuses names of components that there are not.
 fn check_components(names: &[String]) -> Result<(), UnknownComponent> {

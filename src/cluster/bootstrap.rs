@@ -1,15 +1,17 @@
-//! What every cluster has from the start: its namespaces, priority classes, a storage class and the
+//! What every cluster has from the start: its namespaces, priority classes, a storage class, an ingress class and the
 //! `kubernetes` service.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::networking::v1::{IngressClass, IngressClassSpec};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::fixed_services;
 use api::{Api, ApiError};
+use object::ingress;
 use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER};
 use object::{Key, Kind, Typed};
 
@@ -66,6 +68,17 @@ fn storage_class(api: &Api) -> Result<(), ApiError> {
             ..StorageClass::default()
         },
     )
+}
+
+/// The class of Ingresses that name none, where there is no class at all; for clusters that serve them.
+pub(super) fn ingress_class(api: &Api) -> Result<(), ApiError> {
+    if api.count(Kind::IngressClass) > 0 {
+        return Ok(());
+    }
+    let mut metadata = meta("", ingress::OUR_CLASS);
+    metadata.annotations = Some([(ingress::DEFAULT_CLASS.to_string(), "true".to_string())].into());
+    let spec = IngressClassSpec { controller: Some(ingress::OUR_CONTROLLER.into()), parameters: None };
+    ensure(api, IngressClass { metadata, spec: Some(spec) })
 }
 
 fn meta(namespace: &str, name: &str) -> ObjectMeta {

@@ -1,7 +1,7 @@
 //! What a cluster is made of: the command line's and the config file's options together.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,11 @@ impl ClusterConfig {
         self.disabled.iter().any(|d| d == name)
     }
 
+    /// Whether Ingresses are served here.
+    pub(super) fn serves_ingresses(&self) -> bool {
+        self.file.ingress.enabled && !self.is_disabled("ingress")
+    }
+
     /// Whether any node runs processes, as far as it is declared.
     pub(super) fn has_processes(&self) -> bool {
         let named = self.file.nodes.iter().any(|node| node.hollow == Some(false));
@@ -132,6 +137,8 @@ pub(crate) struct ConfigFile {
     pub(crate) pod_pids_limit: Option<u64>,
     /// The network that pods are in.
     pub(crate) network: NetworkConfig,
+    /// Where Ingresses are served.
+    pub(crate) ingress: IngressConfig,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
     /// 8000 higher.
     pub(crate) unprivileged_port_start: Option<u16>,
@@ -165,6 +172,7 @@ impl Default for ConfigFile {
             cgroups: true,
             pod_pids_limit: None,
             network: NetworkConfig::default(),
+            ingress: IngressConfig::default(),
             unprivileged_port_start: None,
         }
     }
@@ -192,6 +200,26 @@ impl NetworkConfig {
     /// Ports of the machine that pods reach.
     pub(super) fn host_ports(&self) -> HostPorts {
         if self.host_ports.contains(&0) { HostPorts::All } else { HostPorts::Only(self.host_ports.clone()) }
+    }
+}
+
+/// Where Ingresses are served (NET-9).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(crate) struct IngressConfig {
+    /// Whether they are.
+    pub enabled: bool,
+    /// The address of this machine; one that others can reach needs `--expose`.
+    pub address: IpAddr,
+    /// The port of HTTP; 0 = any free one, and so is one that is taken.
+    pub http: u16,
+    /// The same of HTTPS.
+    pub https: u16,
+}
+
+impl Default for IngressConfig {
+    fn default() -> Self {
+        Self { enabled: true, address: Ipv4Addr::LOCALHOST.into(), http: 18_080, https: 18_443 }
     }
 }
 

@@ -1,9 +1,10 @@
-//! Starts the service proxy and the cluster's DNS, without what is disabled.
+//! Starts the service proxy, the cluster's DNS and the ingress controller, without what is disabled.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use ipnet::Ipv4Net;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::addresses::AddressPlan;
@@ -17,6 +18,7 @@ use fabric::nft::Family;
 use ipnet::IpNet;
 use network::dns::{self, DnsConfig, Resolvers, Sockets};
 use network::egress;
+use network::ingress::{self, IngressConfig};
 use network::proxy::{self, Mirrors, ProxyConfig};
 use network::rules::{self, RulesConfig};
 use object::low_ports::LowPorts;
@@ -24,6 +26,9 @@ use reconcile::Caches;
 
 /// Descriptors this process asks for: each connection through a service takes two, each service port one.
 const OPEN_FILES: u64 = 65_536;
+
+/// Clients of Ingresses at once, at most.
+const MOST_CLIENTS: usize = 4096;
 
 /// The cluster's domain.
 pub(super) const DOMAIN: &str = "cluster.local";
@@ -122,6 +127,27 @@ fn serve_inside(
         let mirrors = Some((mirrors, fabric.dialer()));
         ProxyConfig { services: addresses.services(), low_ports, connections: 0, mirrors }
     }))
+}
+
+/// Starts the ingress controller; endpoints are dialled as the API dials them. `pods` are of a network of their own.
+pub(super) fn start_ingress(
+    api: &Api,
+    caches: &Caches,
+    tasks: &Tasks,
+    config: &ClusterConfig,
+    addresses: &AddressPlan,
+    pods: Option<Ipv4Net>,
+) {
+    let file = &config.file.ingress;
+    let config = IngressConfig {
+        http: SocketAddr::new(file.address, file.http),
+        https: SocketAddr::new(file.address, file.https),
+        connections: (allow_open_files() / 8).min(MOST_CLIENTS),
+        services: addresses.services(),
+        pods,
+        dialer: api.config().dialer.clone(),
+    };
+    ingress::start(api, caches, tasks, config);
 }
 
 /// Raises the limit of open files as far as it may be, for many connections, and returns it.

@@ -92,6 +92,10 @@ impl Cluster {
                 source,
             })?
             .unwrap_or_else(default_address);
+        let ingress = SocketAddr::new(config.file.ingress.address, config.file.ingress.http);
+        if config.serves_ingresses() && !ingress.ip().is_loopback() && !config.expose {
+            return Err(StartError::Exposed(ingress));
+        }
         let (addresses, fabric) = place(&data_dir, &config, &embedding).await?;
         let addresses = Arc::new(addresses);
 
@@ -114,6 +118,9 @@ impl Cluster {
         // Where pods reach it.
         let inside = fabric.as_ref().map(|fabric| SocketAddr::new(fabric.address().into(), DEFAULT_PORT));
         bootstrap::bootstrap(&api, inside.unwrap_or(reachable), addresses.service(API_OFFSET))?;
+        if config.serves_ingresses() {
+            bootstrap::ingress_class(&api)?;
+        }
 
         let (base, actors) = (Tasks::new(), Tasks::new());
         let begun = Begun { api: &api, tasks: vec![actors.clone(), base.clone()] };
@@ -157,6 +164,10 @@ impl Cluster {
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority, data_dir.path())?;
+        if config.serves_ingresses() {
+            let pods = fabric.as_ref().map(|_| config.file.network.pods);
+            super::network::start_ingress(&api, &caches, &actors, &config, &addresses, pods);
+        }
         let network = super::network::start(&api, &caches, &actors, &config, &addresses, fabric.as_ref())?;
         let kubelets = super::nodes::Nodes::start(
             (&api, &caches, &actors),

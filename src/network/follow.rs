@@ -81,6 +81,11 @@ impl Follower {
         dirty.into_iter().map(now).collect()
     }
 
+    /// A service as it is now.
+    pub(crate) fn get(&self, key: &Key) -> Joined {
+        self.state.lock().joined.get(key).cloned().unwrap_or_default()
+    }
+
     /// Marks services for another look.
     pub(crate) fn mark(&self, keys: impl IntoIterator<Item = Key>) {
         self.state.lock().dirty.extend(keys);

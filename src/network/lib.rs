@@ -1,15 +1,18 @@
-//! The cluster's network: the service proxy, and the names that pods find services by.
+//! The cluster's network: the service proxy, the names that pods find services by, and the way in from outside.
 //!
 //! Pods, nodes and services have addresses in 127.0.0.0/8 and share the machine's network stack (NET-1). What
 //! kube-proxy and CoreDNS are elsewhere are two servers in the control plane here: [`proxy`] listens at the
 //! addresses of services, and at pods' ports of their node, and hands connections on, [`dns`] answers for the cluster's
-//! domain. Both follow Services and EndpointSlices through the shared caches; what they decide is pure.
+//! domain. [`ingress`] is what an ingress controller is elsewhere: it serves what Ingresses say at ports of the machine. All
+//! follow Services and EndpointSlices through the shared caches; what they decide is pure.
 //!
-//! Architecture Invariant: nothing here writes any object but Events, and nothing listens beyond loopback.
+//! Architecture Invariant: nothing here writes any object but Events and where Ingresses are served, and nothing listens
+//! beyond loopback unless whoever starts the cluster says so.
 
 pub mod dns;
 pub mod egress;
 pub mod follow;
+pub mod ingress;
 pub(crate) mod machine;
 pub mod proxy;
 pub mod rules;

@@ -13,6 +13,7 @@ mod custom;
 mod encode;
 pub mod go_text;
 pub mod host_ports;
+pub mod ingress;
 pub mod job;
 mod key;
 mod key_map;

@@ -210,7 +210,7 @@ impl Builder {
         }
         if self.process_nodes == 0 {
             // Nobody could connect to anything.
-            disabled.extend(["proxy", "dns"].map(String::from));
+            disabled.extend(["proxy", "dns", "ingress"].map(String::from));
         }
         let mut config = ClusterConfig {
             ephemeral: true,

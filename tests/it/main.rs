@@ -21,6 +21,7 @@ mod fabric;
 mod hostile;
 mod http;
 mod images;
+mod ingress;
 mod instance;
 mod kubectl;
 mod layers;

@@ -32,10 +32,12 @@ pub(crate) enum Need {
     Strace,
     /// Network namespaces, pairs of links and nftables for pods.
     PodNetwork,
+    /// `curl` on the PATH.
+    Curl,
 }
 
 impl Need {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Kubectl,
         Self::Namespaces,
         Self::UserNamespaces,
@@ -46,6 +48,7 @@ impl Need {
         Self::ProgramInMemory,
         Self::Strace,
         Self::PodNetwork,
+        Self::Curl,
     ];
 
     /// Its name in the two variables.
@@ -61,6 +64,7 @@ impl Need {
             Self::ProgramInMemory => "program-in-memory",
             Self::Strace => "strace",
             Self::PodNetwork => "pod-network",
+            Self::Curl => "curl",
         }
     }
 
@@ -77,6 +81,7 @@ impl Need {
             Self::ProgramInMemory => "no program may be made in memory",
             Self::Strace => "no strace that may trace",
             Self::PodNetwork => "no network of their own for pods",
+            Self::Curl => "no curl",
         }
     }
 
@@ -137,6 +142,11 @@ pub(crate) fn mounts() -> bool {
 macro_rules! needs {
     (Kubectl) => {
         if $crate::needs::lacks($crate::needs::Need::Kubectl, $crate::needs::on_path("kubectl")) {
+            return;
+        }
+    };
+    (Curl) => {
+        if $crate::needs::lacks($crate::needs::Need::Curl, $crate::needs::on_path("curl")) {
             return;
         }
     };

@@ -6,6 +6,7 @@ mod attributes;
 mod below;
 mod claim_resize;
 pub(crate) mod configurations;
+mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
 mod draft;
@@ -98,7 +99,7 @@ const fn validating(name: &'static str, on: On, validate: Validate) -> Plugin {
 const RESOURCE_QUOTA: &str = "ResourceQuota";
 
 /// In the order of SPEC API-9; `ActivePods` is ours and comes when all else has been said.
-static PLUGINS: [Plugin; 14] = [
+static PLUGINS: [Plugin; 15] = [
     Plugin {
         name: "NamespaceLifecycle",
         mutate: Some((On::Create, namespace_lifecycle::admit)),
@@ -131,6 +132,7 @@ static PLUGINS: [Plugin; 14] = [
         validate: Some((On::Create, runtime_class::validate)),
         ..NOTHING
     },
+    mutating("DefaultIngressClass", On::Create, default_ingress_class::admit),
     Plugin { name: "ActivePods", settle: Some((On::Create, active_pods::validate)), ..NOTHING },
     // It holds its books open from before the write until it is made: see `charge`.
     Plugin { name: RESOURCE_QUOTA, ..NOTHING },
@@ -262,6 +264,7 @@ mod tests {
             "StorageObjectInUseProtection",
             "PersistentVolumeClaimResize",
             "RuntimeClass",
+            "DefaultIngressClass",
             "ActivePods",
             "ResourceQuota",
         ];

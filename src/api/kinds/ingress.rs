@@ -1,5 +1,4 @@
-//! Ingresses: which requests from outside go to which service. Nothing here acts on one, as in a cluster without an
-//! ingress controller.
+//! Ingresses: which requests from outside go to which service. The layer of the network serves those of its class.
 
 use std::net::IpAddr;
 
@@ -12,9 +11,8 @@ use serde_json::{Value, json};
 use super::columns::{Column, NONE};
 use super::resource::Resource;
 use crate::validate::{FieldErrors, Path, names};
+use object::ingress::CLASS_ANNOTATION;
 
-/// How the class was named before there was a field for it.
-const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 /// How many hosts a table shows.
 const HOSTS_SHOWN: usize = 3;
 /// What no path may have in it.

@@ -181,12 +181,16 @@ fn balance(
     joined: &Joined,
     machine: &Machine,
 ) -> Balance {
-    let mut balance = Balance { affinity: affinity(spec), ..Balance::default() };
+    let name = port.name.as_deref().unwrap_or_default();
+    Balance { affinity: affinity(spec), ..endpoints(name, protocol, joined, machine) }
+}
+
+/// The endpoints behind a port of a service, by its name.
+pub(crate) fn endpoints(name: &str, protocol: Protocol, joined: &Joined, machine: &Machine) -> Balance {
+    let mut balance = Balance::default();
     let mut seen = HashSet::new();
     for slice in joined.slices.values().filter(|slice| slice.address_type == "IPv4") {
-        let Some(number) = port_in(slice, port.name.as_deref().unwrap_or_default(), protocol) else {
-            continue;
-        };
+        let Some(number) = port_in(slice, name, protocol) else { continue };
         for endpoint in slice.endpoints.iter().flatten() {
             let conditions = endpoint.conditions.clone().unwrap_or_default();
             let ready = conditions.ready.unwrap_or(true);
@@ -222,7 +226,7 @@ fn backend(endpoint: &Endpoint, number: u16, machine: &Machine) -> Option<Backen
     let ip: Ipv4Addr = endpoint.addresses.first()?.parse().ok()?;
     let is_pod = endpoint.target_ref.as_ref().is_some_and(|target| target.kind.as_deref() == Some("Pod"));
     // A pod of a hollow node: nobody listens there, and the address may be somebody's on a real network.
-    if is_pod && !ip.is_loopback() {
+    if is_pod && !ip.is_loopback() && !machine.fabric.is_some_and(|pods| pods.contains(&ip)) {
         return None;
     }
     // Through the proxy once more would be a loop.

@@ -1,0 +1,213 @@
+//! What an Ingress says by annotations: the handful of ingress-nginx's that charts use most.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::problem::Problem;
+
+/// Where ingress-nginx has its annotations.
+const PREFIX: &str = "nginx.ingress.kubernetes.io/";
+/// The longest that anything waits, however much an annotation asks for.
+const MOST: Duration = Duration::from_hours(24);
+/// How long an endpoint may take to accept a connection; ingress-nginx's number.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long either side may say nothing while it is its turn; ingress-nginx's number.
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// What is spoken with endpoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http,
+    /// The same inside TLS, whoever signed the certificate.
+    Https,
+    /// HTTP/2 without TLS.
+    Grpc,
+    /// The same inside TLS.
+    Grpcs,
+}
+
+/// How the requests of one Ingress are passed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Options {
+    /// `backend-protocol`
+    pub(super) protocol: Protocol,
+    /// `rewrite-target`
+    pub(super) rewrite: Option<String>,
+    /// `use-regex`
+    pub(super) regex: bool,
+    /// `ssl-redirect`: where TLS is configured for the host.
+    pub(super) ssl_redirect: bool,
+    /// `force-ssl-redirect`: also where it is not.
+    pub(super) force_ssl_redirect: bool,
+    /// `proxy-body-size`, in bytes; none = as much as comes.
+    pub(super) body_bytes: Option<u64>,
+    /// `proxy-connect-timeout`
+    pub(super) connect_timeout: Duration,
+    /// `proxy-read-timeout`: between two pieces of an answer.
+    pub(super) read_timeout: Duration,
+    /// `proxy-send-timeout`: between two pieces of a request.
+    pub(super) send_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::Http,
+            rewrite: None,
+            regex: false,
+            ssl_redirect: true,
+            force_ssl_redirect: false,
+            body_bytes: None,
+            connect_timeout: CONNECT,
+            read_timeout: SILENCE,
+            send_timeout: SILENCE,
+        }
+    }
+}
+
+impl Options {
+    /// Reads an Ingress' annotations; what cannot be followed is told.
+    pub(super) fn read(annotations: Option<&BTreeMap<String, String>>, problems: &mut Vec<Problem>) -> Self {
+        let mut options = Self::default();
+        for (key, value) in annotations.into_iter().flatten() {
+            let Some(name) = key.strip_prefix(PREFIX) else { continue };
+            match options.take(name, value.trim()) {
+                Taken::Yes => {}
+                Taken::Invalid => problems.push(Problem::InvalidAnnotation(key.clone(), value.clone())),
+                Taken::Unknown => problems.push(Problem::UnsupportedAnnotation(key.clone())),
+            }
+        }
+        options
+    }
+
+    fn take(&mut self, name: &str, value: &str) -> Taken {
+        match name {
+            "backend-protocol" => match value.to_ascii_uppercase().as_str() {
+                "HTTP" | "AUTO_HTTP" => self.protocol = Protocol::Http,
+                "HTTPS" => self.protocol = Protocol::Https,
+                "GRPC" => self.protocol = Protocol::Grpc,
+                "GRPCS" => self.protocol = Protocol::Grpcs,
+                _ => return Taken::Invalid,
+            },
+            "rewrite-target" if value.is_empty() => {}
+            "rewrite-target" if value.starts_with('/') => self.rewrite = Some(value.into()),
+            "rewrite-target" => return Taken::Invalid,
+            "use-regex" => return set(&mut self.regex, flag(value)),
+            "ssl-redirect" => return set(&mut self.ssl_redirect, flag(value)),
+            "force-ssl-redirect" => return set(&mut self.force_ssl_redirect, flag(value)),
+            "proxy-body-size" => return set(&mut self.body_bytes, size(value)),
+            "proxy-connect-timeout" => return set(&mut self.connect_timeout, seconds(value)),
+            "proxy-read-timeout" => return set(&mut self.read_timeout, seconds(value)),
+            "proxy-send-timeout" => return set(&mut self.send_timeout, seconds(value)),
+            // What is so anyway: nothing is buffered, and both versions of HTTP are spoken.
+            "proxy-buffering" | "proxy-request-buffering" if value == "off" => {}
+            "proxy-http-version" if value == "1.1" => {}
+            _ => return Taken::Unknown,
+        }
+        Taken::Yes
+    }
+}
+
+enum Taken {
+    Yes,
+    Invalid,
+    Unknown,
+}
+
+fn set<T>(field: &mut T, value: Option<T>) -> Taken {
+    match value {
+        Some(value) => {
+            *field = value;
+            Taken::Yes
+        }
+        None => Taken::Invalid,
+    }
+}
+
+fn flag(value: &str) -> Option<bool> {
+    value.parse().ok()
+}
+
+/// Seconds, with or without their unit.
+fn seconds(value: &str) -> Option<Duration> {
+    let number: u64 = value.strip_suffix('s').unwrap_or(value).parse().ok()?;
+    (number > 0).then(|| Duration::from_secs(number).min(MOST))
+}
+
+/// As nginx has it: `8m`; 0 is no limit.
+#[expect(clippy::option_option, reason = "no size and no limit are different things")]
+fn size(value: &str) -> Option<Option<u64>> {
+    let lower = value.to_ascii_lowercase();
+    let units = [('k', 1_u64 << 10), ('m', 1 << 20), ('g', 1 << 30)];
+    let unit = units.iter().find(|(letter, _)| lower.ends_with(*letter));
+    let (digits, unit) = match unit {
+        Some((letter, unit)) => (lower.trim_end_matches(*letter), *unit),
+        None => (lower.as_str(), 1),
+    };
+    let bytes = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+    Some((bytes > 0).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> (Options, Vec<Problem>) {
+        let annotations = pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        let mut problems = Vec::new();
+        let options = Options::read(Some(&annotations), &mut problems);
+        (options, problems)
+    }
+
+    #[test]
+    fn what_charts_use_is_taken_net_9() {
+        let (options, problems) = read(&[
+            ("nginx.ingress.kubernetes.io/backend-protocol", "https"),
+            ("nginx.ingress.kubernetes.io/rewrite-target", "/$2"),
+            ("nginx.ingress.kubernetes.io/use-regex", "true"),
+            ("nginx.ingress.kubernetes.io/ssl-redirect", "false"),
+            ("nginx.ingress.kubernetes.io/proxy-body-size", "8m"),
+            ("nginx.ingress.kubernetes.io/proxy-read-timeout", "3600"),
+            ("nginx.ingress.kubernetes.io/proxy-connect-timeout", "10s"),
+            ("cert-manager.io/cluster-issuer", "another's matter"),
+        ]);
+        assert_eq!(problems, []);
+        let expected = Options {
+            protocol: Protocol::Https,
+            rewrite: Some("/$2".into()),
+            regex: true,
+            ssl_redirect: false,
+            body_bytes: Some(8 << 20),
+            read_timeout: Duration::from_hours(1),
+            connect_timeout: Duration::from_secs(10),
+            ..Options::default()
+        };
+        assert_eq!(options, expected);
+        assert_eq!(read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "0")]).0.body_bytes, None);
+        assert_eq!(read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "1024")]).0.body_bytes, Some(1024));
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_told_and_nothing_else_changes_net_9() {
+        for (name, value) in [
+            ("backend-protocol", "FCGI"),
+            ("rewrite-target", "https://elsewhere/"),
+            ("use-regex", "maybe"),
+            ("proxy-body-size", "many"),
+            ("proxy-body-size", "99999999999999999999g"),
+            ("proxy-read-timeout", "0"),
+            ("proxy-read-timeout", "-1"),
+        ] {
+            let key = format!("{PREFIX}{name}");
+            let (options, problems) = read(&[(&key, value)]);
+            assert_eq!(problems, [Problem::InvalidAnnotation(key, value.into())]);
+            assert_eq!(options, Options::default());
+        }
+        for name in ["configuration-snippet", "auth-url", "canary"] {
+            let key = format!("{PREFIX}{name}");
+            assert_eq!(read(&[(&key, "x")]).1, [Problem::UnsupportedAnnotation(key)]);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Which Ingresses are this controller's.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+
+use object::Shared;
+use object::ingress::{CLASS_ANNOTATION, OUR_CLASS, OUR_CONTROLLER, default_class};
+
+/// The classes that this controller serves.
+pub(super) struct Classes {
+    ours: HashSet<String>,
+    /// Whose Ingresses are without a class, too.
+    default_is_ours: bool,
+}
+
+impl Classes {
+    pub(super) fn of(all: Vec<Shared<IngressClass>>) -> Self {
+        let is_ours = |class: &IngressClass| {
+            class.spec.as_ref().and_then(|spec| spec.controller.as_deref()) == Some(OUR_CONTROLLER)
+        };
+        let ours = all.iter().filter(|class| is_ours(class)).map(|class| class.name().to_string()).collect();
+        Self { ours, default_is_ours: default_class(all).is_some_and(|class| is_ours(&class)) }
+    }
+
+    /// Whether an Ingress is to be served: by the class it names, by the annotation that was there before, or by default.
+    pub(super) fn include(&self, ingress: &Ingress) -> bool {
+        let field = ingress.spec.as_ref().and_then(|spec| spec.ingress_class_name.as_deref());
+        let annotations = ingress.metadata.annotations.as_ref();
+        match (annotations.and_then(|all| all.get(CLASS_ANNOTATION)).map(String::as_str), field) {
+            // It needs no object of the class.
+            (Some(annotation), _) => annotation == OUR_CLASS || self.ours.contains(annotation),
+            (None, Some(field)) => self.ours.contains(field),
+            (None, None) => self.default_is_ours,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn an_ingress_is_ours_by_its_class_net_9() {
+        let class = |name: &str, controller: &str, is_default: bool| {
+            let value = json!({"metadata": {"name": name, "annotations":
+                {"ingressclass.kubernetes.io/is-default-class": is_default.to_string()}},
+                "spec": {"controller": controller}});
+            Shared::from_value(serde_json::from_value::<IngressClass>(value).unwrap())
+        };
+        let ours = |is_default: bool| {
+            vec![class("podium", OUR_CONTROLLER, is_default), class("nginx", "k8s.io/ingress-nginx", false)]
+        };
+        let check = |classes: Vec<Shared<IngressClass>>, field: Value, annotation: Value, expected: bool| {
+            let value = json!({"metadata": {"annotations": annotation}, "spec": {"ingressClassName": field}});
+            let ingress: Ingress = serde_json::from_value(value).unwrap();
+            assert_eq!(Classes::of(classes).include(&ingress), expected, "{ingress:?}");
+        };
+        let by = |class: &str| json!({"kubernetes.io/ingress.class": class});
+        check(ours(true), json!("podium"), json!({}), true);
+        check(ours(true), json!("nginx"), json!({}), false);
+        check(ours(true), json!("other"), json!({}), false);
+        check(ours(true), json!(null), json!({}), true);
+        check(ours(false), json!(null), json!({}), false);
+        check(ours(false), json!(null), by("podium"), true);
+        check(ours(true), json!(null), by("nginx"), false);
+        check(Vec::new(), json!(null), by("podium"), true);
+        check(Vec::new(), json!("podium"), json!({}), false);
+    }
+}

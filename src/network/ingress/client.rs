@@ -1,0 +1,104 @@
+//! One connection of a client: what is known of it, and how long it may say nothing.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+
+/// How long a client may take until its request's head is there; nginx's number.
+pub(super) const IDLE: Duration = Duration::from_mins(1);
+/// The same when there is not enough for all.
+const IDLE_WHEN_SCARCE: Duration = Duration::from_secs(3);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// One connection of a client.
+pub(super) struct Client {
+    pub(super) address: SocketAddr,
+    /// The port it came to.
+    pub(super) port: u16,
+    pub(super) is_tls: bool,
+    /// Fires when the client does not take what it asked for.
+    pub(super) cut_off: CancellationToken,
+    /// Requests under way, and since when there are so many.
+    under_way: Mutex<(usize, Instant)>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Client {
+    /// One that has asked for nothing yet; `room` is given back when the last of its users is done.
+    pub(super) fn new(address: SocketAddr, port: u16, is_tls: bool, room: OwnedSemaphorePermit) -> Arc<Self> {
+        let (cut_off, under_way) = (CancellationToken::new(), Mutex::new((0, Instant::now())));
+        Arc::new(Self { address, port, is_tls, cut_off, under_way, _room: room })
+    }
+
+    /// A request has come.
+    pub(super) fn begins(self: &Arc<Self>) -> UnderWay {
+        let mut under_way = self.under_way.lock();
+        *under_way = (under_way.0 + 1, Instant::now());
+        UnderWay(self.clone())
+    }
+
+    /// Waits until nothing has been asked for too long.
+    pub(super) async fn idle(&self, shared: &Shared) {
+        loop {
+            sleep(LOOK).await;
+            let patience = if shared.is_scarce() { IDLE_WHEN_SCARCE } else { IDLE };
+            let (count, since) = *self.under_way.lock();
+            if count == 0 && since.elapsed() >= patience {
+                return;
+            }
+        }
+    }
+}
+
+/// A request that is under way.
+pub(super) struct UnderWay(Arc<Client>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut under_way = self.0.under_way.lock();
+        *under_way = (under_way.0.saturating_sub(1), Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::clock::Clock;
+    use base::dial::{Dialer, OwnNetwork};
+    use base::task::Tasks;
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_holds_a_connection_without_using_it_net_9_sec_2() {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let dialer: Dialer = Arc::new(OwnNetwork);
+        let shared = Shared::new(clock, &Tasks::new(), 8, &dialer);
+        let room = || shared.connections.clone().try_acquire_owned().unwrap();
+        let client = Client::new(([127, 0, 0, 1], 1).into(), 80, false, room());
+        let ends_within =
+            async |limit: Duration| tokio::time::timeout(limit, client.idle(&shared)).await.is_ok();
+        assert!(
+            !ends_within(IDLE.saturating_sub(LOOK)).await && ends_within(3 * LOOK).await,
+            "nothing was asked"
+        );
+        let request = client.begins();
+        assert!(!ends_within(Duration::from_hours(1)).await, "its answer may take its time");
+        drop(request);
+        assert!(
+            !ends_within(IDLE.saturating_sub(LOOK)).await && ends_within(3 * LOOK).await,
+            "nothing more was asked"
+        );
+        drop(client.begins());
+        let others: Vec<_> = (0..6).map(|_| room()).collect();
+        assert!(ends_within(IDLE_WHEN_SCARCE + 2 * LOOK).await, "others wait");
+        drop((others, client));
+        assert_eq!(shared.connections.available_permits(), 8);
+    }
+}

@@ -1,0 +1,178 @@
+//! The headers of what is passed on: without those of one connection, with those that say where it came from.
+
+use http::header::{
+    CONNECTION, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::net::IpAddr;
+
+/// Headers that are about one connection and not about what travels (RFC 9110, 7.6.1).
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    UPGRADE,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin<'a> {
+    pub(super) client: IpAddr,
+    /// As the client named it.
+    pub(super) host: &'a str,
+    /// The port it came to.
+    pub(super) port: u16,
+    pub(super) is_tls: bool,
+}
+
+/// The protocol that a message wants to go on with; HTTP/2 is not begun that way.
+pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+    let is_asked = options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"));
+    let named = headers.get(UPGRADE).filter(|_| is_asked)?;
+    (!named.as_bytes().to_ascii_lowercase().starts_with(b"h2c")).then(|| named.clone())
+}
+
+fn options(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
+/// Removes what is about one connection, but for the protocol to go on with.
+pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>) {
+    let named: Vec<HeaderName> = options(headers).filter_map(|name| name.parse().ok()).collect();
+    for name in named.into_iter().chain(HOP_BY_HOP) {
+        // Nobody gets rid of a header that says where the message begins, ends or goes by naming it here.
+        if name != HOST && name != http::header::CONTENT_LENGTH {
+            headers.remove(name);
+        }
+    }
+    if let Some(upgrade) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, upgrade.clone());
+    }
+}
+
+/// The headers of a request as an endpoint gets them, `Host` and the like still as the client sent them. What the
+/// client says of where it comes from is no proof: it is replaced, as ingress-nginx does by default.
+pub(super) fn onward(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>, origin: Origin<'_>) {
+    let wants_trailers = headers.get(TE).is_some_and(|te| te.as_bytes().eq_ignore_ascii_case(b"trailers"));
+    strip(headers, upgrade);
+    if wants_trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    // It is answered here, when the endpoint asks for the body.
+    headers.remove(EXPECT);
+    // HTTP/2 may send them apart (RFC 9113, 8.2.3).
+    let cookies: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if cookies.len() > 1 {
+        let joined = cookies.join(&b"; "[..]);
+        set(headers, COOKIE, &joined);
+    }
+    let scheme = if origin.is_tls { "https" } else { "http" };
+    let client = origin.client.to_canonical().to_string();
+    for (name, value) in [
+        ("x-forwarded-for", client.as_str()),
+        ("x-real-ip", &client),
+        ("x-forwarded-host", origin.host),
+        ("x-forwarded-port", &origin.port.to_string()),
+        ("x-forwarded-proto", scheme),
+        ("x-forwarded-scheme", scheme),
+        ("x-scheme", scheme),
+    ] {
+        set(headers, HeaderName::from_static(name), value.as_bytes());
+    }
+    let id = HeaderName::from_static("x-request-id");
+    if !headers.contains_key(&id) {
+        set(headers, id, format!("{:032x}", rand::random::<u128>()).as_bytes());
+    }
+}
+
+fn set(headers: &mut HeaderMap, name: HeaderName, value: &[u8]) {
+    // Never the client's own word, even if there is none of ours.
+    headers.remove(&name);
+    if let Ok(value) = HeaderValue::from_bytes(value) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    fn origin() -> Origin<'static> {
+        let client = IpAddr::from([127, 0, 0, 9]);
+        Origin { client, host: "a.example.com:8443", port: 8443, is_tls: true }
+    }
+
+    #[test]
+    fn what_is_about_one_connection_stays_there_net_9() {
+        let mut sent = headers(&[
+            ("host", "a.example.com:8443"),
+            ("connection", "close, x-own, host, content-length"),
+            ("x-own", "1"),
+            ("keep-alive", "5"),
+            ("proxy-connection", "keep-alive"),
+            ("te", "trailers"),
+            ("expect", "100-continue"),
+            ("content-length", "3"),
+            ("cookie", "a=1"),
+            ("cookie", "b=2"),
+            ("accept", "*/*"),
+            ("x-forwarded-for", "6.6.6.6"),
+            ("x-forwarded-for", "7.7.7.7"),
+            ("x-forwarded-proto", "gopher"),
+            ("x-request-id", "mine"),
+        ]);
+        onward(&mut sent, None, origin());
+        for (name, expected) in [
+            ("host", Some("a.example.com:8443")),
+            ("connection", None),
+            ("x-own", None),
+            ("keep-alive", None),
+            ("proxy-connection", None),
+            ("te", Some("trailers")),
+            ("expect", None),
+            ("content-length", Some("3")),
+            ("cookie", Some("a=1; b=2")),
+            ("accept", Some("*/*")),
+            ("x-forwarded-for", Some("127.0.0.9")),
+            ("x-forwarded-proto", Some("https")),
+            ("x-forwarded-host", Some("a.example.com:8443")),
+            ("x-forwarded-port", Some("8443")),
+            ("x-real-ip", Some("127.0.0.9")),
+            ("x-request-id", Some("mine")),
+        ] {
+            let all: Vec<_> = sent.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
+            assert_eq!(all, expected.into_iter().collect::<Vec<_>>(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_a_protocol_that_is_asked_for_is_gone_on_with_net_9() {
+        let upgrade = |pairs: &[(&'static str, &'static str)]| {
+            let mut sent = headers(pairs);
+            let upgrade = upgrade_of(&sent);
+            onward(&mut sent, upgrade.as_ref(), origin());
+            let value = |name: &str| sent.get(name).map(|value| value.to_str().unwrap().to_string());
+            (value("connection"), value("upgrade"))
+        };
+        let websocket = (Some("upgrade".to_string()), Some("websocket".to_string()));
+        assert_eq!(upgrade(&[("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")]), websocket);
+        assert_eq!(upgrade(&[("upgrade", "websocket")]), (None, None));
+        assert_eq!(upgrade(&[("connection", "Upgrade, HTTP2-Settings"), ("upgrade", "h2c")]), (None, None));
+    }
+}

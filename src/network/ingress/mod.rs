@@ -1,0 +1,458 @@
+//! The ingress controller: serves Ingresses of its class at ports of the machine (NET-9).
+//!
+//! ```text
+//! Ingress, IngressClass, Service, EndpointSlice, Secret ─► table::build, certificates::load ─► Current
+//! client ─► serve (limits, TLS) ─► forward (judge by the table, pass on) ─► upstream ─► endpoint
+//! ```
+//!
+//! Sockets are open as long as there is an Ingress of its class, and nothing else is followed before there is the first.
+//! What is wrong with an Ingress is told by events on it, once, and where it is served by its status.
+
+mod annotations;
+mod body;
+mod certificates;
+mod class;
+mod client;
+mod forward;
+mod headers;
+mod problem;
+mod serve;
+mod status;
+mod table;
+mod upgraded;
+mod upstream;
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, Semaphore};
+use tokio_rustls::TlsAcceptor;
+
+use crate::follow::Follower;
+use crate::machine::{Machine, NodeFacts};
+use crate::proxy::balance::Balancer;
+use crate::proxy::table::{Balance, Protocol, endpoints};
+use api::{Api, ChangeKind};
+use base::clock::Clock;
+use base::dial::Dialer;
+use base::task::Tasks;
+use certificates::Resolver;
+use class::Classes;
+use object::{Key, Kind, Revision, Shared as Stored};
+use problem::Problem;
+use reconcile::{Caches, Recorder, reference_to};
+use table::build::{Built, TlsHost, build};
+use table::{Backend, Route, Table};
+use upstream::Upstreams;
+
+/// How long changes are gathered before they are looked at: they come in crowds.
+const BURST: Duration = Duration::from_millis(20);
+/// How often connections to endpoints that nobody uses are closed, and sockets that could not be had are tried again.
+const TIDY: Duration = Duration::from_secs(5);
+
+/// How the controller is set up.
+#[derive(Clone)]
+pub struct IngressConfig {
+    /// Where HTTP is served; port 0 = any free one.
+    pub http: SocketAddr,
+    /// The same of HTTPS.
+    pub https: SocketAddr,
+    /// Connections of clients at once, and requests under way; each takes a descriptor of this process. More
+    /// connections wait, more requests are refused.
+    pub connections: usize,
+    /// Where services have their addresses.
+    pub services: Ipv4Net,
+    /// Where pods have theirs when these are of a network of their own.
+    pub pods: Option<Ipv4Net>,
+    /// Opens connections to endpoints.
+    pub dialer: Dialer,
+}
+
+/// What every connection shares.
+struct Shared {
+    clock: Clock,
+    /// Connections live here: longer than the listener they came through.
+    tasks: Tasks,
+    upstreams: Arc<Upstreams>,
+    connections: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
+    room: usize,
+    current: RwLock<Arc<Current>>,
+    https_port: RwLock<u16>,
+}
+
+/// What is served at this moment.
+#[derive(Default)]
+struct Current {
+    table: Table,
+    pools: HashMap<Backend, Arc<Mutex<Balancer>>>,
+}
+
+impl Shared {
+    /// Nothing is served yet; `room` is how many connections there may be, and requests.
+    fn new(clock: Clock, tasks: &Tasks, room: usize, dialer: &Dialer) -> Self {
+        Self {
+            clock,
+            tasks: tasks.clone(),
+            upstreams: Upstreams::new(dialer.clone(), tasks),
+            connections: Arc::new(Semaphore::new(room)),
+            requests: Arc::new(Semaphore::new(room)),
+            room,
+            current: RwLock::default(),
+            https_port: RwLock::default(),
+        }
+    }
+
+    fn current(&self) -> Arc<Current> {
+        self.current.read().clone()
+    }
+
+    fn https_port(&self) -> u16 {
+        *self.https_port.read()
+    }
+
+    /// Whether few connections are left.
+    fn is_scarce(&self) -> bool {
+        self.connections.available_permits() < self.room / 4
+    }
+
+    /// An endpoint for a request of this client, none of `tried`.
+    fn endpoint(&self, route: &Route, client: IpAddr, tried: &[SocketAddr]) -> Option<SocketAddr> {
+        let current = self.current();
+        let pool = current.pools.get(route.backend.as_ref()?)?;
+        pool.lock().pick(client, None, tried, self.clock.monotonic())
+    }
+}
+
+/// Starts the controller; it ends with `tasks`.
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: IngressConfig) {
+    let changed = Arc::new(Notify::new());
+    for kind in [Kind::Ingress, Kind::IngressClass] {
+        let changed = Arc::downgrade(&changed);
+        caches.on_any_change(kind, move |_| {
+            if let Some(changed) = changed.upgrade() {
+                changed.notify_one();
+            }
+        });
+    }
+    let shared = Arc::new(Shared::new(api.clock().clone(), tasks, config.connections, &config.dialer));
+    let mut controller = Controller {
+        api: api.clone(),
+        caches: caches.clone(),
+        recorder: Recorder::new(api, "podium-ingress"),
+        config,
+        shared,
+        changed,
+        following: None,
+        serving: None,
+        served: HashMap::new(),
+    };
+    tasks.spawn("ingress controller", async move {
+        tokio::join!(controller.caches.synced(Kind::Ingress), controller.caches.synced(Kind::IngressClass));
+        loop {
+            controller.sync().await;
+            controller.wait().await;
+            tokio::time::sleep(BURST).await;
+        }
+    });
+}
+
+struct Controller {
+    api: Api,
+    caches: Caches,
+    recorder: Recorder,
+    config: IngressConfig,
+    shared: Arc<Shared>,
+    changed: Arc<Notify>,
+    /// What Ingresses refer to; once there was one.
+    following: Option<Following>,
+    /// Open sockets; while there is one.
+    serving: Option<Serving>,
+    /// Ingresses that are served, and what was told of each.
+    served: HashMap<Key, Told>,
+}
+
+/// What was told of an Ingress.
+struct Told {
+    uid: String,
+    problems: HashSet<Problem>,
+    /// Where it is served.
+    place: Option<String>,
+}
+
+/// What Ingresses refer to.
+struct Following {
+    services: Arc<Follower>,
+    /// Services and Secrets that are referred to: changes of others are nothing to look at.
+    named: Arc<RwLock<HashSet<(Kind, Key)>>>,
+}
+
+/// Open sockets.
+struct Serving {
+    tasks: Tasks,
+    resolver: Arc<Resolver>,
+    http: SocketAddr,
+    https: SocketAddr,
+    /// What could not be had as it was asked for.
+    moved: Vec<String>,
+    /// The certificates that are shown, by the versions of their Secrets, and what is wrong with them.
+    shown: Vec<(TlsHost, Option<Revision>)>,
+    problems: Vec<(Key, Problem)>,
+}
+
+impl Serving {
+    /// Shows hosts their certificates. Reading keys takes longer than all else: it is left out where nothing changed.
+    fn show(&mut self, hosts: &[TlsHost], secrets: impl Fn(&Key) -> Option<Stored<Secret>>) {
+        let version = |host: &TlsHost| host.secret.as_ref().and_then(|key| Some(secrets(key)?.revision()));
+        let wanted: Vec<_> = hosts.iter().map(|host| (host.clone(), version(host))).collect();
+        if wanted != self.shown {
+            let (certificates, problems) = certificates::load(hosts, secrets);
+            self.resolver.replace(certificates);
+            (self.shown, self.problems) = (wanted, problems);
+        }
+    }
+}
+
+impl Controller {
+    /// Waits until there is something to look at.
+    async fn wait(&self) {
+        let services = async {
+            match &self.following {
+                None => std::future::pending().await,
+                Some(Following { services, named }) => loop {
+                    let changed = services.take().await;
+                    let named = named.read();
+                    if changed.into_iter().any(|(key, _)| named.contains(&(Kind::Service, key))) {
+                        return;
+                    }
+                },
+            }
+        };
+        let tidy = async {
+            // Without Ingresses there is nothing to be tidied, and no reason to wake.
+            if self.served.is_empty() {
+                std::future::pending::<()>().await;
+            }
+            loop {
+                tokio::time::sleep(TIDY).await;
+                self.shared.upstreams.tidy();
+                if self.serving.is_none() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = self.changed.notified() => {}
+            () = services => {}
+            () = tidy => {}
+        }
+    }
+
+    /// Brings what is served to what Ingresses say now.
+    async fn sync(&mut self) {
+        let classes = Classes::of(self.caches.of::<IngressClass>().list());
+        let mut ours: Vec<Stored<Ingress>> = self.caches.of::<Ingress>().list();
+        ours.retain(|ingress| classes.include(ingress));
+        ours.sort_by_cached_key(|ingress| (ingress.metadata.creation_timestamp.clone(), ingress.key()));
+        self.let_go(&ours);
+        if ours.is_empty() {
+            self.close().await;
+            return;
+        }
+        self.follow().await;
+        self.listen(&ours).await;
+        let Some(following) = &self.following else { return };
+        let services = following.services.clone();
+        let built = build(&ours, &|key| services.get(key).service);
+        let secrets = self.caches.of::<Secret>();
+        self.publish(&built, following);
+        let mut of_certificates = Vec::new();
+        if let Some(serving) = &mut self.serving {
+            serving.show(&built.tls, |key| secrets.get(key));
+            of_certificates.clone_from(&serving.problems);
+        }
+        self.tell(&ours, built.problems.into_iter().chain(of_certificates));
+    }
+
+    /// Begins to follow what Ingresses refer to.
+    async fn follow(&mut self) {
+        if self.following.is_some() {
+            return;
+        }
+        let named: Arc<RwLock<HashSet<(Kind, Key)>>> = Arc::default();
+        let (secrets, changed) = (Arc::downgrade(&named), Arc::downgrade(&self.changed));
+        self.caches.of::<Secret>().on_change(move |change| {
+            if let (Some(named), Some(changed)) = (secrets.upgrade(), changed.upgrade())
+                && named.read().contains(&(Kind::Secret, change.object.key()))
+            {
+                changed.notify_one();
+            }
+        });
+        let changed = Arc::downgrade(&self.changed);
+        self.caches.of::<Node>().on_change(move |change| {
+            let facts = |object: &object::Object| object.get::<Node>().map(NodeFacts::of);
+            let now = facts(&change.object).filter(|_| change.kind != ChangeKind::Deleted);
+            if change.previous.as_deref().and_then(facts) != now
+                && let Some(changed) = changed.upgrade()
+            {
+                changed.notify_one();
+            }
+        });
+        let services = Follower::start(&self.caches);
+        // Half a picture would refuse requests that a moment later are served.
+        tokio::join!(
+            self.caches.synced(Kind::Secret),
+            self.caches.synced(Kind::Node),
+            self.caches.synced(Kind::Service),
+            self.caches.synced(Kind::EndpointSlice)
+        );
+        self.following = Some(Following { services, named });
+    }
+
+    /// Puts a table in force.
+    fn publish(&self, built: &Built, following: &Following) {
+        let secrets = built.tls.iter().filter_map(|tls| Some((Kind::Secret, tls.secret.clone()?)));
+        let services = built.services.iter().map(|key| (Kind::Service, key.clone()));
+        *following.named.write() = services.chain(secrets).collect();
+        let nodes = self.caches.of::<Node>().list();
+        let nodes = nodes.iter().map(|node| (node.name().to_string(), NodeFacts::of(node))).collect();
+        let machine = Machine { nodes, services: self.config.services, fabric: self.config.pods };
+        let own = self.serving.as_ref().map(|serving| [serving.http, serving.https]);
+        let before = self.shared.current();
+        let pools = built.table.backends().into_iter().map(|backend| {
+            let joined = following.services.get(&backend.service);
+            let mut balance = endpoints(&backend.port, Protocol::Tcp, &joined, &machine);
+            let Balance { ready, draining, .. } = &mut balance;
+            for all in [ready, draining] {
+                // Through the controller once more would be a loop.
+                all.retain(|endpoint| own.is_none_or(|own| !own.contains(&endpoint.address)));
+            }
+            let pool = match before.pools.get(backend) {
+                Some(pool) => {
+                    pool.lock().replace(balance);
+                    pool.clone()
+                }
+                None => Arc::new(Mutex::new(Balancer::new(balance))),
+            };
+            (backend.clone(), pool)
+        });
+        let pools = pools.collect();
+        let table = built.table.clone();
+        *self.shared.current.write() = Arc::new(Current { table, pools });
+    }
+
+    /// Opens the sockets, if they are not open.
+    async fn listen(&mut self, ours: &[Stored<Ingress>]) {
+        if self.serving.is_some() {
+            return;
+        }
+        match self.open().await {
+            Ok(serving) => {
+                tracing::info!(
+                    "ingresses are served at http://{} and https://{}",
+                    serving.http,
+                    serving.https
+                );
+                *self.shared.https_port.write() = serving.https.port();
+                self.serving = Some(serving);
+            }
+            Err(error) => {
+                let message = format!("cannot listen: {error}; trying again");
+                tracing::warn!("ingress: {message}");
+                for ingress in ours {
+                    self.recorder.warning(ingress.object(), "FailedToListen", message.as_str());
+                }
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Serving, String> {
+        let resolver = Resolver::new()?;
+        let tls = TlsAcceptor::from(resolver.server_config()?);
+        let tasks = self.shared.tasks.child();
+        let mut moved = Vec::new();
+        let mut places = Vec::new();
+        for (asked, tls) in [(self.config.http, None), (self.config.https, Some(tls))] {
+            let opened = serve::listen(asked).await.and_then(|(listener, refused)| {
+                let address = listener.local_addr()?;
+                Ok((listener, address, refused))
+            });
+            let (listener, address, refused) = opened.map_err(|error| format!("{asked}: {error}"))?;
+            if let Some(error) = refused {
+                moved.push(format!("{asked} cannot be had ({error}): {address} is taken instead"));
+            }
+            places.push(address);
+            tasks.spawn("ingress listener", serve::accept(listener, tls, self.shared.clone()));
+        }
+        Ok(Serving {
+            tasks,
+            resolver,
+            http: places[0],
+            https: places[1],
+            moved,
+            shown: Vec::new(),
+            problems: Vec::new(),
+        })
+    }
+
+    /// There is no Ingress any more.
+    async fn close(&mut self) {
+        *self.shared.current.write() = Arc::default();
+        if let Some(following) = &self.following {
+            following.named.write().clear();
+        }
+        if let Some(serving) = self.serving.take() {
+            serving.tasks.stop().await;
+        }
+    }
+
+    /// Takes back the status of Ingresses that are no longer served here.
+    fn let_go(&mut self, ours: &[Stored<Ingress>]) {
+        let stay: HashSet<Key> = ours.iter().map(Stored::key).collect();
+        let gone: Vec<Key> = self.served.keys().filter(|key| !stay.contains(key)).cloned().collect();
+        for key in gone {
+            self.served.remove(&key);
+            if let Some(serving) = &self.serving {
+                status::withdraw(&self.api, &key, serving.http, serving.https);
+            }
+        }
+    }
+
+    /// Says where Ingresses are served, and what is wrong with them, as far as it is new.
+    fn tell(&mut self, ours: &[Stored<Ingress>], problems: impl Iterator<Item = (Key, Problem)>) {
+        let mut by_ingress: HashMap<Key, HashSet<Problem>> = HashMap::new();
+        for (key, problem) in problems {
+            by_ingress.entry(key).or_default().insert(problem);
+        }
+        for ingress in ours {
+            let key = ingress.key();
+            let now = by_ingress.remove(&key).unwrap_or_default();
+            let told = self.served.remove(&key).filter(|told| told.uid == ingress.uid());
+            let before = told.as_ref().map(|told| &told.problems);
+            for problem in now.iter().filter(|problem| before.is_none_or(|before| !before.contains(*problem)))
+            {
+                let about = reference_to(ingress.object());
+                self.recorder.record(about, problem.type_(), problem.reason(), problem.message());
+            }
+            let mut place = told.and_then(|told| told.place);
+            if let Some(serving) = &self.serving {
+                status::tell(&self.api, ingress, serving.http, serving.https);
+                let here = format!("served at http://{} and https://{}", serving.http, serving.https);
+                if place.as_ref() != Some(&here) {
+                    for moved in &serving.moved {
+                        self.recorder.warning(ingress.object(), "PortMoved", moved.as_str());
+                    }
+                    self.recorder.normal(ingress.object(), "Sync", here.as_str());
+                    place = Some(here);
+                }
+            }
+            self.served.insert(key, Told { uid: ingress.uid().to_string(), problems: now, place });
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Where an Ingress is served, as its status says it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use k8s_openapi::api::networking::v1::{
+    Ingress, IngressLoadBalancerIngress, IngressLoadBalancerStatus, IngressPortStatus,
+};
+
+use api::{Api, ApiError};
+use object::{Key, Shared};
+use reconcile::ignore_not_found;
+
+/// Writes where an Ingress is served, unless it says so already.
+pub(super) fn tell(api: &Api, ingress: &Shared<Ingress>, http: SocketAddr, https: SocketAddr) {
+    let points = points(http, https);
+    let said = ingress.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+    if said.and_then(|balancer| balancer.ingress.as_ref()) != Some(&points) {
+        write(api, &ingress.key(), |balancer| balancer.ingress = Some(points.clone()));
+    }
+}
+
+/// Takes it back, if it is still what was written here: another controller may have its own there by now.
+pub(super) fn withdraw(api: &Api, key: &Key, http: SocketAddr, https: SocketAddr) {
+    let points = points(http, https);
+    write(api, key, |balancer| {
+        if balancer.ingress.as_ref() == Some(&points) {
+            balancer.ingress = None;
+        }
+    });
+}
+
+fn write(api: &Api, key: &Key, edit: impl Fn(&mut IngressLoadBalancerStatus)) {
+    let written = api.modify_status::<Ingress>(key, |ingress| {
+        edit(ingress.status.get_or_insert_default().load_balancer.get_or_insert_default());
+        Ok::<(), ApiError>(())
+    });
+    if let Err(error) = ignore_not_found(written) {
+        // The next change of anything tries again.
+        tracing::warn!("the status of ingress {key} was not written: {error}");
+    }
+}
+
+fn points(http: SocketAddr, https: SocketAddr) -> Vec<IngressLoadBalancerIngress> {
+    let ip = match http.ip() {
+        ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        ip => ip,
+    };
+    let port = |address: SocketAddr| IngressPortStatus {
+        port: i32::from(address.port()),
+        protocol: "TCP".into(),
+        error: None,
+    };
+    let ports = Some(vec![port(http), port(https)]);
+    vec![IngressLoadBalancerIngress { ip: Some(ip.to_string()), hostname: None, ports }]
+}

@@ -1,0 +1,211 @@
+//! Which request goes to which service: the rules of all Ingresses, compiled for lookup.
+//!
+//! Pure. The order is Kubernetes': an exact host before a wildcard before none; of the paths that match the longest,
+//! and of two that are alike Exact before Prefix. Of two Ingresses with the same path the older one has it.
+
+pub(super) mod build;
+mod host;
+mod path;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use regex::{Regex, RegexBuilder};
+
+use super::annotations::Options;
+use host::parent;
+use object::Key;
+
+pub(super) use host::RequestHost;
+pub(super) use path::RequestPath;
+
+/// What a rewritten path has to be encoded of.
+const ESCAPED: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}')
+    .add(b'%');
+/// How large a compiled expression may become, in bytes.
+const PATTERN_BYTES: usize = 1 << 18;
+
+/// The port of a service that requests go to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Backend {
+    pub(super) service: Key,
+    /// The port's name, as slices have it; empty where it has none.
+    pub(super) port: String,
+}
+
+/// Where the requests of a rule go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    /// The Ingress that says so.
+    pub(super) ingress: Key,
+    /// None = nobody answers for it: an event says why.
+    pub(super) backend: Option<Backend>,
+    pub(super) options: Arc<Options>,
+    /// What the path is compared with, where it is an expression.
+    pattern: Option<Pattern>,
+}
+
+impl Route {
+    /// The path and query that an endpoint is asked for.
+    pub(super) fn onward(&self, path: &RequestPath, query: Option<&str>) -> String {
+        let Some(target) = &self.options.rewrite else {
+            return match query {
+                Some(query) => format!("{}?{query}", path.sent),
+                None => path.sent.clone(),
+            };
+        };
+        let captures = self.pattern.as_ref().and_then(|pattern| pattern.regex.captures(&path.decoded));
+        let group =
+            |n: usize| captures.as_ref().and_then(|all| all.get(n)).map_or("", |group| group.as_str());
+        let (target, own_query) = target.split_once('?').map_or((&**target, None), |(a, b)| (a, Some(b)));
+        let mut text = expand(target, group);
+        let queries: Vec<String> =
+            own_query.map(|own| expand(own, group)).into_iter().chain(query.map(String::from)).collect();
+        if !queries.is_empty() {
+            text.push('?');
+            text.push_str(&queries.join("&"));
+        }
+        text
+    }
+}
+
+/// A template with `$1` to `$9` filled in, encoded.
+fn expand<'a>(template: &str, group: impl Fn(usize) -> &'a str) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        if let Some(digit @ b'1'..=b'9') = after.bytes().next() {
+            out.extend(utf8_percent_encode(group(usize::from(digit - b'0')), ESCAPED));
+            rest = &after[1..];
+        } else {
+            out.push('$');
+            rest = after;
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A path that is a regular expression: from the path's beginning, in large letters or small ones, as in ingress-nginx.
+#[derive(Clone, Debug)]
+struct Pattern {
+    source: String,
+    regex: Regex,
+}
+
+impl Pattern {
+    fn new(source: &str) -> Result<Self, regex::Error> {
+        let regex = RegexBuilder::new(&format!("^(?:{source})"))
+            .case_insensitive(true)
+            // Whatever a path has in it, nothing of it is left out.
+            .dot_matches_new_line(true)
+            .size_limit(PATTERN_BYTES)
+            .dfa_size_limit(PATTERN_BYTES)
+            .build()?;
+        Ok(Self { source: source.into(), regex })
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Pattern {}
+
+/// The paths of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Paths {
+    exact: HashMap<String, Arc<Route>>,
+    /// Without the slash at the end.
+    prefixes: HashMap<String, Arc<Route>>,
+    /// How long the longest of these is.
+    longest: usize,
+    /// The longest first.
+    patterns: Vec<Arc<Route>>,
+    /// Where the rest goes.
+    fallback: Option<Arc<Route>>,
+}
+
+impl Paths {
+    fn find(&self, path: &str) -> Option<&Arc<Route>> {
+        if let Some(exact) = self.exact.get(path) {
+            return Some(exact);
+        }
+        let source = |route: &Arc<Route>| route.pattern.as_ref().map_or(0, |pattern| pattern.source.len());
+        let is_match =
+            |route: &&Arc<Route>| route.pattern.as_ref().is_some_and(|pattern| pattern.regex.is_match(path));
+        let prefix = self.prefix(path);
+        let pattern = self.patterns.iter().find(is_match);
+        match (prefix, pattern) {
+            (Some((length, _)), Some(pattern)) if source(pattern) >= length => Some(pattern),
+            (Some((_, prefix)), _) => Some(prefix),
+            (None, pattern) => pattern,
+        }
+    }
+
+    /// The longest prefix, element by element.
+    fn prefix(&self, path: &str) -> Option<(usize, &Arc<Route>)> {
+        let mut rest = path.trim_end_matches('/');
+        loop {
+            // What is longer than every rule need not be hashed.
+            if rest.len() <= self.longest
+                && let Some(route) = self.prefixes.get(rest)
+            {
+                return Some((rest.len().max(1), route));
+            }
+            rest = &rest[..rest.rfind('/')?];
+        }
+    }
+}
+
+/// The rules of all Ingresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Table {
+    hosts: HashMap<String, Paths>,
+    /// By what comes after `*.`.
+    wildcards: HashMap<String, Paths>,
+    any: Paths,
+    /// Hosts with TLS, wildcards as they are written.
+    tls: HashSet<String>,
+}
+
+impl Table {
+    /// Where a request goes; none = no rule is about it.
+    pub(super) fn find(&self, host: &str, path: &str) -> Option<&Arc<Route>> {
+        let wildcard = parent(host).and_then(|parent| self.wildcards.get(parent));
+        let all = [self.hosts.get(host), wildcard, Some(&self.any)];
+        let found = all.iter().flatten().find_map(|paths| paths.find(path));
+        found.or_else(|| all.iter().flatten().find_map(|paths| paths.fallback.as_ref()))
+    }
+
+    /// Whether TLS is configured for a host.
+    pub(super) fn has_tls(&self, host: &str) -> bool {
+        let wildcard = || parent(host).is_some_and(|parent| self.tls.contains(&format!("*.{parent}")));
+        self.tls.contains(host) || wildcard() || self.tls.contains("")
+    }
+
+    /// Everything requests may go to.
+    pub(super) fn backends(&self) -> HashSet<&Backend> {
+        let all = self.hosts.values().chain(self.wildcards.values()).chain([&self.any]);
+        let routes = all.flat_map(|paths| {
+            let Paths { exact, prefixes, patterns, fallback, .. } = paths;
+            exact.values().chain(prefixes.values()).chain(patterns).chain(fallback)
+        });
+        routes.filter_map(|route| route.backend.as_ref()).collect()
+    }
+}

@@ -1,0 +1,92 @@
+//! The path of a request: as rules are compared with it, and as it is passed on.
+//!
+//! Invariant: what a rule was found by is what the endpoint is asked for. Dot segments are resolved before both
+//! (RFC 3986, 6.2.2.3); what one side may read as one and the other not (`..%2f`) is refused.
+
+use percent_encoding::percent_decode_str;
+
+/// A request's path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::ingress) struct RequestPath {
+    /// As it is passed on: as it was sent, without dot segments.
+    pub(in crate::ingress) sent: String,
+    /// Decoded, without empty segments: what rules are compared with, as nginx does it.
+    pub(in crate::ingress) decoded: String,
+}
+
+impl RequestPath {
+    /// Takes a path apart; none when it is not to be served: it leads above the root, hides dot segments from one of
+    /// two readers, or has a NUL.
+    pub(in crate::ingress) fn read(path: &str) -> Option<Self> {
+        if !path.starts_with('/') {
+            return None;
+        }
+        let mut kept: Vec<&str> = Vec::new();
+        let mut ends_open = false;
+        for segment in path.split('/').skip(1) {
+            let decoded: Vec<u8> = percent_decode_str(segment).collect();
+            ends_open = matches!(&decoded[..], b"." | b"..");
+            match &decoded[..] {
+                b"." => {}
+                b".." => drop(kept.pop()?),
+                _ => kept.push(segment),
+            }
+        }
+        let mut sent = String::with_capacity(path.len());
+        for segment in &kept {
+            sent.push('/');
+            sent.push_str(segment);
+        }
+        // `/a/b/..` is the directory `/a/`.
+        if ends_open || sent.is_empty() {
+            sent.push('/');
+        }
+        let text = percent_decode_str(&sent).decode_utf8_lossy();
+        let is_hidden = |segment: &str| matches!(segment, "." | "..");
+        if text.contains('\0') || text.split(['/', '\\']).any(is_hidden) {
+            return None;
+        }
+        let mut decoded = String::with_capacity(text.len());
+        for c in text.chars() {
+            if c != '/' || !decoded.ends_with('/') {
+                decoded.push(c);
+            }
+        }
+        Some(Self { sent, decoded })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_passed_on_as_it_was_judged_net_9() {
+        let check = |path: &str, expected: Option<(&str, &str)>| {
+            let read = RequestPath::read(path).map(|read| (read.sent, read.decoded));
+            let read = read.as_ref().map(|(sent, decoded)| (sent.as_str(), decoded.as_str()));
+            assert_eq!(read, expected, "{path}");
+        };
+        check("/", Some(("/", "/")));
+        check("/a/b", Some(("/a/b", "/a/b")));
+        check("/a//b/", Some(("/a//b/", "/a/b/")));
+        check("//admin", Some(("//admin", "/admin")));
+        check("/%61dmin", Some(("/%61dmin", "/admin")));
+        check("/a%2Fb", Some(("/a%2Fb", "/a/b")));
+        check("/a/./b/../c", Some(("/a/c", "/a/c")));
+        check("/a/%2e%2E/c", Some(("/c", "/c")));
+        check("/a/b/..", Some(("/a/", "/a/")));
+        check("/a/.", Some(("/a/", "/a/")));
+        check("/a/...", Some(("/a/...", "/a/...")));
+        check("/%C3%A9/%ff", Some(("/%C3%A9/%ff", "/é/\u{fffd}")));
+        check("/%252e%252e/x", Some(("/%252e%252e/x", "/%2e%2e/x")));
+        check("/..", None);
+        check("/a/../../b", None);
+        check("/public/..%2fadmin", None);
+        check("/public/%2e%2e%5cadmin", None);
+        check("/public/..\\admin", None);
+        check("/a%00b", None);
+        check("*", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,84 @@
+//! A connection that has gone on with another protocol: bytes both ways, until one side ends or both are silent.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long both sides may be silent: more than nginx's minute, as nobody waits for an answer.
+const SILENCE: Duration = Duration::from_hours(1);
+/// How long either side may take to switch.
+const SWITCH: Duration = Duration::from_secs(10);
+/// Bytes on their way in one direction.
+const BUFFER: usize = 16 * 1024;
+
+/// Joins the two sides of an upgrade that both have agreed to.
+pub(super) async fn join(client: OnUpgrade, endpoint: OnUpgrade) {
+    let both = async { tokio::try_join!(client, endpoint) };
+    let Ok(Ok((client, endpoint))) = timeout(SWITCH, both).await else { return };
+    let last = Arc::new(Mutex::new(Instant::now()));
+    let mut client = Noticed { io: TokioIo::new(client), last: last.clone() };
+    let mut endpoint = TokioIo::new(endpoint);
+    let silent = async {
+        loop {
+            let until = *last.lock() + SILENCE;
+            sleep_until(until).await;
+            if *last.lock() + SILENCE <= until {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        // However it ends, it ends for both.
+        _ = copy_bidirectional_with_sizes(&mut client, &mut endpoint, BUFFER, BUFFER) => {}
+        () = silent => {}
+    }
+}
+
+/// Notes when bytes pass.
+struct Noticed<S> {
+    io: S,
+    last: Arc<Mutex<Instant>>,
+}
+
+impl<S> Noticed<S> {
+    fn note<T>(&self, polled: Poll<T>) -> Poll<T> {
+        if polled.is_ready() {
+            *self.last.lock() = Instant::now();
+        }
+        polled
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Noticed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.io).poll_read(cx, buf);
+        self.note(polled)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Noticed<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.note(polled)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,211 @@
+//! Connections to endpoints: made, kept for the next request, and given up.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+
+use super::annotations::Protocol;
+use super::body::Inward;
+use base::any_certificate;
+use base::dial::Dialer;
+use base::task::Tasks;
+
+/// How long a connection waits for its next request: less than most servers wait.
+const IDLE: Duration = Duration::from_secs(4);
+/// Connections to one endpoint that wait.
+const MOST_IDLE: usize = 32;
+/// How long an endpoint may take until its connection can be used again.
+const READY: Duration = Duration::from_secs(1);
+/// How much of a head is read.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// A request as it is passed on.
+pub(super) type Onward = http::Request<Inward>;
+
+/// Whom requests go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Endpoint {
+    pub(super) address: SocketAddr,
+    pub(super) protocol: Protocol,
+}
+
+/// All connections to endpoints.
+pub(super) struct Upstreams {
+    dialer: Dialer,
+    tasks: Tasks,
+    waiting: Mutex<HashMap<Endpoint, Vec<Waiting>>>,
+}
+
+struct Waiting {
+    sender: Sender,
+    since: Instant,
+}
+
+/// What requests are sent by.
+enum Sender {
+    Http1(http1::SendRequest<Inward>),
+    Http2(http2::SendRequest<Inward>),
+}
+
+/// A connection that a request may be sent on.
+pub(super) struct Connection {
+    sender: Sender,
+    endpoint: Endpoint,
+    /// It has carried others: the endpoint may be closing it just now.
+    pub(super) is_used: bool,
+}
+
+impl Upstreams {
+    pub(super) fn new(dialer: Dialer, tasks: &Tasks) -> Arc<Self> {
+        Arc::new(Self { dialer, tasks: tasks.clone(), waiting: Mutex::default() })
+    }
+
+    /// A connection that waits, or a new one.
+    pub(super) async fn obtain(&self, endpoint: Endpoint, patience: Duration) -> io::Result<Connection> {
+        if let Some(sender) = self.take(endpoint) {
+            return Ok(Connection { sender, endpoint, is_used: true });
+        }
+        let sender = tokio::time::timeout(patience, self.connect(endpoint)).await??;
+        if let Sender::Http2(sender) = &sender {
+            self.keep(endpoint, Sender::Http2(sender.clone()));
+        }
+        Ok(Connection { sender, endpoint, is_used: false })
+    }
+
+    fn take(&self, endpoint: Endpoint) -> Option<Sender> {
+        let mut waiting = self.waiting.lock();
+        let all = waiting.get_mut(&endpoint)?;
+        all.retain(Waiting::is_good);
+        match &all.last()?.sender {
+            // Many requests at once go on one of these.
+            Sender::Http2(sender) => {
+                let sender = sender.clone();
+                all.last_mut()?.since = Instant::now();
+                Some(Sender::Http2(sender))
+            }
+            Sender::Http1(_) => all.pop().map(|waiting| waiting.sender),
+        }
+    }
+
+    fn keep(&self, endpoint: Endpoint, sender: Sender) {
+        let mut waiting = self.waiting.lock();
+        // Endpoints come and go: those without connections are forgotten on the way.
+        waiting.retain(|_, all| {
+            all.retain(Waiting::is_good);
+            !all.is_empty()
+        });
+        let all = waiting.entry(endpoint).or_default();
+        if all.len() < MOST_IDLE {
+            all.push(Waiting { sender, since: Instant::now() });
+        }
+    }
+
+    /// Closes the connections that nobody has used for a while.
+    pub(super) fn tidy(&self) {
+        self.waiting.lock().retain(|_, all| {
+            all.retain(Waiting::is_good);
+            !all.is_empty()
+        });
+    }
+
+    async fn connect(&self, endpoint: Endpoint) -> io::Result<Sender> {
+        let stream = self.dialer.tcp(endpoint.address).await?;
+        // Small writes are somebody's keystrokes.
+        let _ = stream.set_nodelay(true);
+        match endpoint.protocol {
+            Protocol::Http => self.http1(stream).await,
+            Protocol::Grpc => self.http2(stream).await,
+            Protocol::Https => {
+                let stream = tls(b"http/1.1", endpoint.address, stream).await?;
+                self.http1(stream).await
+            }
+            Protocol::Grpcs => {
+                let stream = tls(b"h2", endpoint.address, stream).await?;
+                self.http2(stream).await
+            }
+        }
+    }
+
+    async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        &self,
+        stream: S,
+    ) -> io::Result<Sender> {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(HEAD_BYTES);
+        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        self.tasks.spawn("ingress endpoint", async move {
+            if let Err(error) = connection.with_upgrades().await {
+                tracing::debug!("a connection to an endpoint ended: {error}");
+            }
+        });
+        Ok(Sender::Http1(sender))
+    }
+
+    async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        &self,
+        stream: S,
+    ) -> io::Result<Sender> {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.timer(TokioTimer::new()).max_header_list_size(HEAD_BYTES as u32);
+        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        self.tasks.spawn("ingress endpoint", async move {
+            if let Err(error) = connection.await {
+                tracing::debug!("a connection to an endpoint ended: {error}");
+            }
+        });
+        Ok(Sender::Http2(sender))
+    }
+}
+
+impl Waiting {
+    fn is_good(&self) -> bool {
+        let is_open = match &self.sender {
+            Sender::Http1(sender) => sender.is_ready(),
+            Sender::Http2(sender) => !sender.is_closed(),
+        };
+        is_open && self.since.elapsed() < IDLE
+    }
+}
+
+impl Connection {
+    /// Sends a request; one that was not sent at all comes back with the error.
+    pub(super) async fn send(
+        &mut self,
+        request: Onward,
+    ) -> Result<http::Response<Incoming>, TrySendError<Onward>> {
+        match &mut self.sender {
+            Sender::Http1(sender) => sender.try_send_request(request).await,
+            Sender::Http2(sender) => sender.try_send_request(request).await,
+        }
+    }
+
+    /// The answer has been read to its end: the next request may have the connection.
+    pub(super) async fn give_back(self, upstreams: &Upstreams) {
+        let Sender::Http1(mut sender) = self.sender else { return };
+        if matches!(tokio::time::timeout(READY, sender.ready()).await, Ok(Ok(()))) {
+            upstreams.keep(self.endpoint, Sender::Http1(sender));
+        }
+    }
+}
+
+/// TLS with whoever answers: ingress-nginx does not ask either who that is.
+async fn tls<S: AsyncRead + AsyncWrite + Unpin>(
+    protocol: &[u8],
+    address: SocketAddr,
+    stream: S,
+) -> io::Result<tokio_rustls::client::TlsStream<S>> {
+    let mut config = any_certificate::config().map_err(io::Error::other)?;
+    config.alpn_protocols = vec![protocol.to_vec()];
+    TlsConnector::from(Arc::new(config)).connect(ServerName::from(address.ip()), stream).await
+}

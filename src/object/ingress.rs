@@ -1,0 +1,27 @@
+//! What ingress classes and Ingresses say of one another.
+
+use k8s_openapi::api::networking::v1::IngressClass;
+
+use super::Shared;
+
+/// How an Ingress named its class before there was a field for it.
+pub const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
+/// On a class: Ingresses that name none get this one.
+pub const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
+/// The class that Podium's own controller serves.
+pub const OUR_CLASS: &str = "podium";
+/// That controller.
+pub const OUR_CONTROLLER: &str = "podium.dev/ingress";
+
+/// The class that Ingresses without one get: of several defaults the youngest, of these the first by name.
+pub fn default_class(classes: Vec<Shared<IngressClass>>) -> Option<Shared<IngressClass>> {
+    let is_default = |class: &Shared<IngressClass>| {
+        let annotations = class.metadata.annotations.as_ref();
+        annotations.and_then(|all| all.get(DEFAULT_CLASS)).is_some_and(|value| value == "true")
+    };
+    let age = |class: &IngressClass| class.metadata.creation_timestamp.clone();
+    let first = |a: &Shared<IngressClass>, b: &Shared<IngressClass>| {
+        age(b).cmp(&age(a)).then_with(|| a.name().cmp(b.name()))
+    };
+    classes.into_iter().filter(is_default).min_by(first)
+}
