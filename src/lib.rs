@@ -68,13 +68,18 @@
 //! **Nodes** are those that flags, config file and Node objects with an annotation ask for; `cluster::nodes` starts
 //! and ends them while the cluster runs.
 //!
-//! **The network** is two servers: a proxy that listens at services' addresses and deals out their endpoints, and
-//! the cluster's DNS. Both join services with their slices (`network::follow`) and decide in pure functions.
+//! **The network** is, where pods share the machine's, a proxy that listens at services' addresses and deals out their
+//! endpoints; where they have networks of their own ([`fabric`]), rules of the kernel (`network::rules`), a way out
+//! (`network::egress`) and the same proxy for whoever comes from the machine. The cluster's DNS and Ingresses are served in
+//! both. All join services with their slices (`network::follow`) and decide in pure functions. Who connects to a pod asks a
+//! dialer ([`base::dial`]): its socket may have to come from inside.
 //!
 //! | word of ours | what it is elsewhere |
 //! |---|---|
 //! | host, node host | a container runtime (containerd and its shims) of one node, as one process |
 //! | hollow node | kubemark's: a kubelet whose containers are only said to run |
+//! | fabric, leaf | the router namespace of all pods' networks, and a namespace joined to it: what a CNI plugin makes |
+//! | mirror | a loopback address that stands for a pod's or service's of a network of their own |
 //! | strategy | the API server's registry strategy of a kind, with its table printer |
 //! | part (of an object) | the fields that a write may touch: those of the resource itself, of a subresource, or all |
 //! | reservation | what a write takes of quotas, service addresses and node ports before it is stored |

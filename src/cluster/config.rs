@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
+use super::addresses::Ranges;
 use super::audit::AuditConfig;
 use super::node_settings::{NodeCounts, NodeSettings};
 use base::nearest::nearest;
@@ -232,6 +233,17 @@ pub(crate) enum NetworkMode {
     Loopback,
     /// Each pod its own, joined by a fabric.
     Fabric,
+}
+
+impl NetworkMode {
+    /// A line that says which network it is.
+    pub(super) fn described(self, ranges: &Ranges) -> String {
+        let Ranges { pods, services, nodes } = ranges;
+        match self {
+            Self::Loopback => "loopback".to_owned(),
+            Self::Fabric => format!("fabric pods={pods} services={services} nodes={nodes}"),
+        }
+    }
 }
 
 impl Default for NetworkConfig {

@@ -42,6 +42,17 @@ pub(crate) enum StartError {
          machine's"
     )]
     Network(String),
+    /// A data directory's network is another than is asked for.
+    #[error(
+        "this data directory was made with the network \"{before}\", and services and pods have its addresses; the config \
+         file asks for \"{asked}\": leave it as it was, or choose another data directory with --data-dir"
+    )]
+    NetworkChanged {
+        /// As it was made.
+        before: String,
+        /// As the config file has it.
+        asked: String,
+    },
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),

@@ -321,8 +321,11 @@ async fn place(
     embedding: &Embedding,
 ) -> Result<(AddressPlan, Option<Arc<ClusterFabric>>), StartError> {
     let network = &config.file.network;
+    let ranges = Ranges { pods: network.pods, services: network.services, nodes: network.nodes };
+    if config.has_processes() {
+        keep_network(data_dir, &network.mode.described(&ranges))?;
+    }
     if network.mode == NetworkMode::Fabric && config.has_processes() {
-        let ranges = Ranges { pods: network.pods, services: network.services, nodes: network.nodes };
         let fabric = FabricConfig {
             program: embedding.host_program.path().map_err(|error| StartError::Network(error.to_string()))?,
             directory: data_dir.directory("fabric")?,
@@ -342,6 +345,20 @@ async fn place(
         return Ok((AddressPlan::unheld(), None));
     }
     Ok((on_machine(data_dir)?, None))
+}
+
+/// Holds a data directory to the network that it was made with: services and pods have its addresses.
+fn keep_network(data_dir: &DataDir, asked: &str) -> Result<(), StartError> {
+    const FILE: &str = "network";
+    // Before there was a choice there was a slot of loopback.
+    let before = data_dir.read(FILE).or_else(|| data_dir.read("slot").map(|_| "loopback".to_owned()));
+    match before.as_deref().map(str::trim) {
+        Some(before) if before != asked => {
+            Err(StartError::NetworkChanged { before: before.to_owned(), asked: asked.to_owned() })
+        }
+        Some(_) => Ok(()),
+        None => Ok(data_dir.write(FILE, asked)?),
+    }
 }
 
 /// A slot of the machine's loopback, the one that this cluster had before if it is free.

@@ -479,8 +479,8 @@ fn value_of(value: &Value) -> SetElementAttribute {
 mod tests {
     use std::net::SocketAddr;
 
-    use super::super::model::Part;
     use super::*;
+    use crate::nft::Part;
 
     #[test]
     fn a_rule_and_its_map_are_never_in_two_transactions_net_6() {

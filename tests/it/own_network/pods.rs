@@ -1,6 +1,9 @@
 //! Pods: addresses and ports of their own.
 
+use std::process::Command;
+
 use super::{Cluster, idle, needs, users, wait_for, web};
+use crate::instance::Home;
 
 /// NET-5: two pods of one node and one of another have the same port at every address, below 1024; who asks is seen; probes
 /// of the node and port-forward reach them; `hostNetwork` is the node's.
@@ -59,4 +62,19 @@ fn containers_hold_no_right_over_the_fabric_net_5() {
         assert!(!tried.lines().any(|line| line == "in") || tried.contains("No such"), "{tried}");
         cluster.instance.stop();
     }
+}
+
+/// NET-5: the network of a data directory stays what it was, as objects have its addresses.
+#[test]
+fn a_data_directory_keeps_its_network_net_5() {
+    let home = Home::new();
+    home.start(&["--nodes", "1"]).stop();
+    let config = home.path("config.yaml");
+    std::fs::write(&config, "network: {mode: fabric}\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
+    let started = command.arg("--data-dir").arg(home.data_dir()).output().unwrap();
+    let said = String::from_utf8_lossy(&started.stderr);
+    assert!(!started.status.success() && said.contains("was made with the network \"loopback\""), "{said}");
+    home.start(&["--nodes", "1"]).stop();
 }
