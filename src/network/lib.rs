@@ -11,5 +11,6 @@ pub mod dns;
 pub mod egress;
 pub mod follow;
 pub(crate) mod machine;
+pub mod policy;
 pub mod proxy;
 pub mod rules;
