@@ -160,7 +160,7 @@ impl Explanation {
     }
 
     /// For people: a sentence for what the source may do and one for what the destination takes, of this same world. When the
-    /// connection is refused, only sentences that say why.
+    /// connection is refused, only sentences that say why. An end that is no pod has nothing to say.
     pub fn sentences(&self, world: &World) -> Vec<String> {
         sentences::sentences(self, world)
     }

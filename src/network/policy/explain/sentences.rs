@@ -6,9 +6,13 @@ use crate::policy::ports::{PortRange, Protocol};
 use crate::policy::rule::{Direction, Peer, Policy, Port, Rule};
 use crate::policy::world::World;
 use object::Key;
+use object::selector::Selector;
 
 /// Of a list that users make as long as they like, a sentence has no more than this.
 const MOST: usize = 5;
+
+/// The most characters that a sentence has of one selector.
+const MOST_OF_SELECTOR: usize = 200;
 
 pub(super) fn sentences(explanation: &Explanation, world: &World) -> Vec<String> {
     let of = |direction| (direction, explanation.ruling(direction));
@@ -131,13 +135,25 @@ fn describe_peer(own: &str, peer: &Peer) -> String {
         Peer::Pods(definition) => definition,
     };
     let place = match namespaces {
-        Namespaces::Named(name) if name == own && !pods.is_everything() => return describe(pods),
+        Namespaces::Named(name) if name == own && !pods.is_everything() => return selector_text(pods),
         Namespaces::Named(name) => format!("namespace {name}"),
         Namespaces::Selected(selector) if selector.is_everything() => "any namespace".into(),
-        Namespaces::Selected(selector) => format!("namespaces {}", describe(selector)),
+        Namespaces::Selected(selector) => format!("namespaces {}", selector_text(selector)),
         Namespaces::All => "any namespace".into(),
     };
-    if pods.is_everything() { format!("pods of {place}") } else { format!("{} in {place}", describe(pods)) }
+    if pods.is_everything() {
+        format!("pods of {place}")
+    } else {
+        format!("{} in {place}", selector_text(pods))
+    }
+}
+
+fn selector_text(selector: &Selector) -> String {
+    let text = describe(selector);
+    match text.char_indices().nth(MOST_OF_SELECTOR) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }
 
 fn describe_port(port: &Port) -> String {

@@ -114,6 +114,28 @@ fn all_policies_that_isolate_and_both_directions_are_told_net_8() {
 }
 
 #[test]
+fn no_sentence_is_as_long_as_a_policy_may_be_net_8() {
+    let values: Vec<String> = (0..5_000).map(|n| format!("value-{n}")).collect();
+    let who =
+        json!({"podSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": values}]}});
+    let rules = vec![
+        json!({"from": [who], "ports": [{"port": 1}, {"port": 3}, {"port": 5}, {"port": 7}, {"port": 9}, {"port": 11}]});
+        20
+    ];
+    let mut world = world();
+    for n in 0..20 {
+        world = world.with_policy(&format!("p{n}"), &json!({"podSelector": {}, "ingress": rules}));
+    }
+    let told = told(&world, pod("api"), pod("web"), 5432);
+    assert_eq!(told.len(), 1);
+    assert!(told[0].len() < 1_600, "{told:?}");
+    assert!(
+        told[0].contains("… on 1, 3, 5, 7, 9 and 1 more") && told[0].contains(") and 395 more: "),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn what_no_policy_can_refuse_is_told_as_such_net_8() {
     let world =
         world().with_policy("deny", &json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}));

@@ -591,3 +591,41 @@ fn pods_of_the_hosts_network_that_have_ended_or_are_themselves_net_8() {
         &["api -> db 1 yes", "10.244.0.9 -> db 1 no:ingress"],
     );
 }
+
+#[test]
+fn what_counts_of_a_pod_net_8() {
+    let from_http = json!({"podSelector": {}, "ingress": [{"from": [{"podSelector": app("client")}], "ports": [{"port": "http"}]}]});
+    let sidecar = json!({"spec": {"initContainers": [
+        {"name": "first", "ports": [{"name": "http", "containerPort": 81}]},
+        {"name": "side", "restartPolicy": "Always", "ports": [{"name": "http", "containerPort": 82}]}]}});
+    let with = |status: Value| {
+        let more = json!({"status": status});
+        let world = World::default()
+            .with_pod("server", "app=server", &["10.244.0.2"], &sidecar)
+            .with_pod("client", "app=client", &["10.244.0.3"], &more)
+            .with_policy("p", &from_http);
+        let model = compile(&world);
+        let gets_to = |port: u16| {
+            let [source, destination] = ["10.244.0.3", "10.244.0.2"].map(|ip| ip.parse().unwrap());
+            let packet = Packet { source, destination, nodes: [None; 2], protocol: Protocol::Tcp, port };
+            evaluate(&model, &packet)[1]
+        };
+        [80, 81, 82].map(gets_to)
+    };
+    let (open, closed) = ([false, false, true], [false; 3]);
+    for (status, expected) in [
+        (json!({}), open),
+        (json!({"phase": "Pending"}), open),
+        (json!({"phase": "Unknown"}), open),
+        (json!({"phase": null}), open),
+        (json!({"phase": "Succeeded"}), closed),
+        (json!({"phase": "Failed"}), closed),
+        (json!({"podIP": null}), open),
+        (json!({"podIPs": null}), open),
+        (json!({"podIP": null, "podIPs": null}), closed),
+        (json!({"podIP": "", "podIPs": []}), closed),
+        (json!({"podIP": "10.244.0.300", "podIPs": [{"ip": "x"}]}), closed),
+    ] {
+        assert_eq!(with(status.clone()), expected, "{status}");
+    }
+}
