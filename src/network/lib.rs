@@ -14,5 +14,6 @@ pub mod egress;
 pub mod follow;
 pub mod ingress;
 pub(crate) mod machine;
+pub mod policy;
 pub mod proxy;
 pub mod rules;

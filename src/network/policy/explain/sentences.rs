@@ -1,0 +1,176 @@
+//! Explanations as sentences.
+
+use super::{Always, Explanation, Ruling};
+use crate::policy::peers::{Definition, Namespaces, describe};
+use crate::policy::ports::{PortRange, Protocol};
+use crate::policy::rule::{Direction, Peer, Policy, Port, Rule};
+use crate::policy::world::World;
+use object::Key;
+use object::selector::Selector;
+
+/// Of a list that users make as long as they like, a sentence has no more than this.
+const MOST: usize = 5;
+
+/// The most characters that a sentence has of one selector.
+const MOST_OF_SELECTOR: usize = 200;
+
+pub(super) fn sentences(explanation: &Explanation, world: &World) -> Vec<String> {
+    let of = |direction| (direction, explanation.ruling(direction));
+    let all = [of(Direction::Egress), of(Direction::Ingress)];
+    let told = all.into_iter().filter(|(_, ruling)| explanation.is_allowed() || !ruling.allows());
+    told.filter_map(|(direction, ruling)| sentence(explanation, world, direction, ruling)).collect()
+}
+
+fn sentence(
+    explanation: &Explanation,
+    world: &World,
+    direction: Direction,
+    ruling: &Ruling,
+) -> Option<String> {
+    let question = &explanation.question;
+    let (source, destination) = (question.source.to_string(), question.destination.to_string());
+    let own = if direction == Direction::Ingress { &destination } else { &source };
+    let port = PortRange::one(question.protocol, question.port);
+    // How a sentence ends: `default/web may not connect`, `it may not connect to default/db`.
+    let (who, whom) = match direction {
+        Direction::Ingress => (source.as_str(), String::new()),
+        Direction::Egress => ("it", format!(" to {destination}")),
+    };
+    Some(match ruling {
+        Ruling::NoPod => return None,
+        Ruling::Always(Always::Itself) => format!("{own} may always connect to itself"),
+        Ruling::Always(Always::ItsNode) => match direction {
+            Direction::Ingress => format!("{own} accepts its own node, whatever policies say"),
+            Direction::Egress => format!("{own} may connect to its own node, whatever policies say"),
+        },
+        Ruling::NotIsolated => match direction {
+            Direction::Ingress => format!("no policy isolates {own} for ingress: it accepts everybody"),
+            Direction::Egress => format!("no policy isolates {own} for egress: it may connect to everybody"),
+        },
+        Ruling::Allowed(rules) => {
+            let name = rules.first()?;
+            let policy = world.policies.get(&name.policy)?;
+            let what = describe_rule(policy, policy.rules(direction)?.get(name.rule)?);
+            let verb = if direction == Direction::Ingress { "accepts" } else { "may connect to" };
+            let more = match rules.len() {
+                ..=1 => String::new(),
+                2 => " and by another rule".into(),
+                many => format!(" and by {} other rules", many - 1),
+            };
+            format!("{own} {verb} {what} (policy {}){more}: {who} may connect{whom} on {port}", name.policy)
+        }
+        Ruling::Refused { policies, on_other_ports } => {
+            let [verb, to, none] = match direction {
+                Direction::Ingress => ["accepts", "", "nothing"],
+                Direction::Egress => ["may connect", "to ", "to nobody"],
+            };
+            let what = match accepted(world, direction, policies) {
+                only if only.is_empty() => format!("{none} ({})", names(policies)),
+                only => format!("only {to}{only}"),
+            };
+            // A port is told where another one would do.
+            let on = if on_other_ports.is_empty() { String::new() } else { format!(" on {port}") };
+            format!("{own} {verb} {what}: {who} may not connect{whom}{on}")
+        }
+    })
+}
+
+/// `app=api on 5432 (policy default/db-from-api), 10.0.0.0/8 (policy default/admin)`; empty where no rule allows anything.
+fn accepted(world: &World, direction: Direction, policies: &[Key]) -> String {
+    let policies = policies.iter().filter_map(|key| world.policies.get(key));
+    let rules = policies.flat_map(|policy| {
+        let rules = policy.rules(direction).unwrap_or_default().iter();
+        rules.map(move |rule| (policy, rule))
+    });
+    let mut by_policy: Vec<(&Policy, Vec<String>)> = Vec::new();
+    let mut more = 0;
+    for (at, (policy, rule)) in rules.enumerate() {
+        if at >= MOST {
+            more += 1;
+            continue;
+        }
+        let text = describe_rule(policy, rule);
+        match by_policy.last_mut() {
+            Some((last, texts)) if last.key == policy.key => texts.push(text),
+            _ => by_policy.push((policy, vec![text])),
+        }
+    }
+    let texts =
+        by_policy.iter().map(|(policy, texts)| format!("{} (policy {})", texts.join(", "), policy.key));
+    with_more(&texts.collect::<Vec<_>>(), more)
+}
+
+/// `policy default/deny`, `policies default/a, default/b`
+fn names(policies: &[Key]) -> String {
+    let word = if policies.len() == 1 { "policy" } else { "policies" };
+    format!("{word} {}", limited(policies.iter().map(Key::to_string).collect()))
+}
+
+fn describe_rule(policy: &Policy, rule: &Rule) -> String {
+    let own = &policy.key.namespace;
+    let peers = match rule.peers.as_slice() {
+        [] => "nobody".to_owned(),
+        peers => limited(peers.iter().map(|peer| describe_peer(own, peer)).collect()),
+    };
+    match &rule.ports {
+        None => peers,
+        Some(ports) if ports.is_empty() => format!("{peers} on no port"),
+        Some(ports) => format!("{peers} on {}", limited(ports.iter().map(describe_port).collect())),
+    }
+}
+
+/// As the policy's own namespace sees it.
+fn describe_peer(own: &str, peer: &Peer) -> String {
+    let Definition { namespaces, pods, .. } = match peer {
+        Peer::Everybody => return "everybody".into(),
+        Peer::Block(block) => {
+            let except: Vec<String> = block.except.iter().map(ToString::to_string).collect();
+            let cidr = block.cidr;
+            return if except.is_empty() {
+                cidr.to_string()
+            } else {
+                format!("{cidr} except {}", limited(except))
+            };
+        }
+        Peer::Pods(definition) => definition,
+    };
+    let place = match namespaces {
+        Namespaces::Named(name) if name == own && !pods.is_everything() => return selector_text(pods),
+        Namespaces::Named(name) => format!("namespace {name}"),
+        Namespaces::Selected(selector) if selector.is_everything() => "any namespace".into(),
+        Namespaces::Selected(selector) => format!("namespaces {}", selector_text(selector)),
+        Namespaces::All => "any namespace".into(),
+    };
+    if pods.is_everything() {
+        format!("pods of {place}")
+    } else {
+        format!("{} in {place}", selector_text(pods))
+    }
+}
+
+fn selector_text(selector: &Selector) -> String {
+    let text = describe(selector);
+    match text.char_indices().nth(MOST_OF_SELECTOR) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn describe_port(port: &Port) -> String {
+    match port {
+        Port::Range(range) => range.to_string(),
+        Port::Named(Protocol::Tcp, name) => name.clone(),
+        Port::Named(protocol, name) => format!("{name}/{protocol}"),
+    }
+}
+
+fn limited(mut texts: Vec<String>) -> String {
+    let more = texts.len().saturating_sub(MOST);
+    texts.truncate(MOST);
+    with_more(&texts, more)
+}
+
+fn with_more(texts: &[String], more: usize) -> String {
+    let texts = texts.join(", ");
+    if more == 0 { texts } else { format!("{texts} and {more} more") }
+}

@@ -1,0 +1,252 @@
+//! A NetworkPolicy as it is understood: defaults taken, selectors read, what cannot be read left out.
+
+use std::fmt;
+
+use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::peers::{Block, Definition, Namespaces, Peers};
+use super::ports::{PortRange, Protocol};
+use object::Key;
+use object::selector::Selector;
+
+/// Which connections of a pod are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Direction {
+    /// Those that others open to it.
+    Ingress,
+    /// Those that it opens.
+    Egress,
+}
+
+impl Direction {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
+}
+
+/// As `policyTypes` has it, in small letters.
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ingress => "ingress",
+            Self::Egress => "egress",
+        })
+    }
+}
+
+/// One policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Its name; it concerns pods of its namespace only.
+    pub(super) key: Key,
+    /// Whom it isolates.
+    pub(super) pods: Selector,
+    ingress: Option<Vec<Rule>>,
+    egress: Option<Vec<Rule>>,
+}
+
+/// One rule: each of the peers on each of the ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) peers: Vec<Peer>,
+    /// None: all of them.
+    pub(super) ports: Option<Vec<Port>>,
+}
+
+/// Whom a rule means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    Everybody,
+    Pods(Definition),
+    Block(Block),
+}
+
+impl Peer {
+    /// As the model names it.
+    pub(super) fn peers(&self) -> Peers {
+        match self {
+            Self::Everybody => Peers::Everybody,
+            Self::Pods(definition) => Peers::Set(definition.id.clone()),
+            Self::Block(block) => Peers::Block(block.clone()),
+        }
+    }
+
+    /// The set of what pods among them have of a port by this name.
+    pub(super) fn endpoints(&self, protocol: Protocol, name: &str) -> Definition {
+        let port = Some((protocol, name.to_owned()));
+        match self {
+            Self::Everybody => Definition::new(Namespaces::All, Selector::everything(), None, port),
+            Self::Block(block) => {
+                Definition::new(Namespaces::All, Selector::everything(), Some(block.clone()), port)
+            }
+            Self::Pods(Definition { namespaces, pods, .. }) => {
+                Definition::new(namespaces.clone(), pods.clone(), None, port)
+            }
+        }
+    }
+}
+
+/// A port that a rule means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Port {
+    Range(PortRange),
+    /// What the pod that is connected to has by this name.
+    Named(Protocol, String),
+}
+
+impl Port {
+    fn protocol(&self) -> Protocol {
+        match self {
+            Self::Range(range) => range.protocol,
+            Self::Named(protocol, _) => *protocol,
+        }
+    }
+}
+
+/// A rule that allows a protocol which pods here cannot speak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// Of this policy.
+    pub policy: Key,
+    /// In this direction.
+    pub direction: Direction,
+    /// The rule's place, from 0.
+    pub rule: usize,
+    /// What it allows.
+    pub protocol: Protocol,
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { policy, direction, rule, protocol } = self;
+        write!(f, "{policy}: {direction}[{rule}] allows {protocol}, which is not supported: it has no effect")
+    }
+}
+
+impl Policy {
+    /// What a policy says. Nothing is open because it could not be read.
+    pub fn read(key: &Key, policy: &NetworkPolicy) -> Self {
+        let spec = policy.spec.clone().unwrap_or_default();
+        let ingress = spec.ingress.unwrap_or_default();
+        let egress = spec.egress.unwrap_or_default();
+        let types = spec.policy_types.unwrap_or_default();
+        let is_meant = |name: &str, by_default: bool| {
+            if types.is_empty() { by_default } else { types.iter().any(|one| one == name) }
+        };
+        let isolates = (is_meant("Ingress", true), is_meant("Egress", !egress.is_empty()));
+        let read = |peers: Option<Vec<NetworkPolicyPeer>>, ports: Option<Vec<NetworkPolicyPort>>| Rule {
+            // Nobody named is everybody; named and not to be read is nobody.
+            peers: match peers.filter(|peers| !peers.is_empty()) {
+                None => vec![Peer::Everybody],
+                Some(peers) => peers.iter().filter_map(|one| peer(one, &key.namespace)).collect(),
+            },
+            ports: ports
+                .filter(|ports| !ports.is_empty())
+                .map(|ports| ports.iter().filter_map(port).collect()),
+        };
+        let ingress = ingress.into_iter().map(|rule| read(rule.from, rule.ports)).collect();
+        let egress = egress.into_iter().map(|rule| read(rule.to, rule.ports)).collect();
+        Self {
+            key: key.clone(),
+            pods: Selector::from_field(&spec.pod_selector.unwrap_or_default()),
+            ingress: isolates.0.then_some(ingress),
+            egress: isolates.1.then_some(egress),
+        }
+    }
+
+    /// Its rules in a direction in which it isolates.
+    pub(super) fn rules(&self, direction: Direction) -> Option<&[Rule]> {
+        match direction {
+            Direction::Ingress => self.ingress.as_deref(),
+            Direction::Egress => self.egress.as_deref(),
+        }
+    }
+
+    /// The sets that its rules name, some of them more than once.
+    pub(super) fn sets(&self) -> impl Iterator<Item = Definition> + '_ {
+        Direction::ALL.into_iter().flat_map(move |direction| {
+            let rules = self.rules(direction).unwrap_or_default();
+            rules.iter().flat_map(move |rule| rule.sets(direction))
+        })
+    }
+
+    /// What it allows and nobody can do.
+    pub fn unsupported(&self) -> Vec<Unsupported> {
+        let mut found = Vec::new();
+        for direction in Direction::ALL {
+            for (place, rule) in self.rules(direction).unwrap_or_default().iter().enumerate() {
+                if rule.ports.iter().flatten().any(|port| port.protocol() == Protocol::Sctp) {
+                    let (policy, protocol) = (self.key.clone(), Protocol::Sctp);
+                    found.push(Unsupported { policy, direction, rule: place, protocol });
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Rule {
+    /// Numbers, and ports by name.
+    pub(super) fn named(&self) -> impl Iterator<Item = (Protocol, &str)> {
+        self.ports.iter().flatten().filter_map(|port| match port {
+            Port::Named(protocol, name) => Some((*protocol, name.as_str())),
+            Port::Range(_) => None,
+        })
+    }
+
+    /// Those of its ports that are numbers.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = PortRange> {
+        self.ports.iter().flatten().filter_map(|port| match port {
+            Port::Range(range) => Some(*range),
+            Port::Named(..) => None,
+        })
+    }
+
+    /// Whether it names its peers as such, beside the endpoints of named ports.
+    pub(super) fn needs_peers(&self, direction: Direction) -> bool {
+        direction == Direction::Ingress || self.ports.is_none() || self.ranges().next().is_some()
+    }
+
+    fn sets(&self, direction: Direction) -> Vec<Definition> {
+        let mut all = Vec::new();
+        for peer in &self.peers {
+            if let (Peer::Pods(definition), true) = (peer, self.needs_peers(direction)) {
+                all.push(definition.clone());
+            }
+            if direction == Direction::Egress {
+                all.extend(self.named().map(|(protocol, name)| peer.endpoints(protocol, name)));
+            }
+        }
+        all
+    }
+}
+
+fn peer(peer: &NetworkPolicyPeer, own: &str) -> Option<Peer> {
+    let pods = peer.pod_selector.as_ref().map(Selector::from_field);
+    let namespaces = peer.namespace_selector.as_ref().map(Selector::from_field);
+    match (&peer.ip_block, pods, namespaces) {
+        (Some(block), None, None) => Block::read(block).map(Peer::Block),
+        (None, Some(pods), None) => {
+            Some(Peer::Pods(Definition::new(Namespaces::Named(own.into()), pods, None, None)))
+        }
+        (None, pods, Some(namespaces)) => {
+            let pods = pods.unwrap_or_else(Selector::everything);
+            Some(Peer::Pods(Definition::new(Namespaces::Selected(namespaces), pods, None, None)))
+        }
+        // Neither can be written.
+        (None, None, None) | (Some(_), ..) => None,
+    }
+}
+
+fn port(port: &NetworkPolicyPort) -> Option<Port> {
+    let protocol = Protocol::read(port.protocol.as_deref())?;
+    match &port.port {
+        None => Some(Port::Range(PortRange::every(protocol))),
+        Some(IntOrString::String(name)) => Some(Port::Named(protocol, name.clone())),
+        Some(IntOrString::Int(first)) => {
+            let number = |number: i32| u16::try_from(number).ok().filter(|number| *number > 0);
+            let (first, last) = (number(*first)?, number(port.end_port.unwrap_or(*first))?);
+            (first <= last).then_some(Port::Range(PortRange { protocol, first, last }))
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The model itself: what is shared, what is in one piece, and what a change costs.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::build::{key, namespace, pod, policy};
+use crate::policy::{Index, Member, Model, SetChange, World, compile};
+
+/// A line a pod and direction, and a line a set.
+fn describe(model: &Model) -> String {
+    let mut text = String::new();
+    for (key, pod) in &model.pods {
+        for (name, isolation) in [("ingress", &pod.ingress), ("egress", &pod.egress)] {
+            let Some(isolation) = isolation else { continue };
+            write!(text, "{key} {name}:").unwrap();
+            for (peers, ports) in &isolation.peers {
+                write!(text, " [{peers:?} {ports:?}]").unwrap();
+            }
+            for id in &isolation.endpoints {
+                write!(text, " [{id}]").unwrap();
+            }
+            text.push('\n');
+        }
+    }
+    for (id, members) in &model.sets {
+        writeln!(text, "{id} = {members:?}").unwrap();
+    }
+    text.replace("SetId(", "(").replace("protocol: ", "").replace("PortRange ", "")
+}
+
+fn from(who: &Value, ports: &Value) -> Value {
+    json!({"podSelector": {"matchLabels": {"app": "db"}}, "ingress": [{"from": [who], "ports": ports}]})
+}
+
+#[test]
+fn the_same_selectors_share_a_set_and_the_same_peers_their_ports_net_8() {
+    let labels = json!({"podSelector": {"matchLabels": {"app": "web", "tier": "1"}}});
+    let expressions = json!({"podSelector": {"matchExpressions": [
+        {"key": "tier", "operator": "In", "values": ["1"]}, {"key": "app", "operator": "In", "values": ["web", "web"]}]}});
+    let world = World::default()
+        .with_namespace("default", "team=blue")
+        .with_pod("web", "app=web,tier=1", &["10.244.0.2", "fd00::2"], &json!({}))
+        .with_pod("db", "app=db", &["10.244.0.4"], &json!({}))
+        .with_policy("a", &from(&labels, &json!([{"port": 80}])))
+        .with_policy("b", &from(&expressions, &json!([{"port": 81, "endPort": 90}])))
+        .with_policy("other/c", &from(&labels, &json!(null)))
+        .with_policy("out", &json!({"podSelector": {"matchLabels": {"app": "db"}}, "policyTypes": ["Egress"],
+            "egress": [{"to": [{"namespaceSelector": {"matchLabels": {"team": "blue"}}}], "ports": [{"port": "http"}]}]}));
+    assert_eq!(
+        describe(&compile(&world)),
+        "default/db ingress: [Set((\"pods app=web,tier=1 in namespace default\")) Some({{ Tcp, first: 80, last: 90 }})]\n\
+         default/db egress: [port http/TCP of pods in namespaces team=blue]\n\
+         pods app=web,tier=1 in namespace default = {Address(10.244.0.2), Address(fd00::2)}\n\
+         pods app=web,tier=1 in namespace other = {}\n\
+         port http/TCP of pods in namespaces team=blue = {}\n"
+    );
+}
+
+#[test]
+fn names_of_sets_are_not_ambiguous_net_8() {
+    let one =
+        json!({"podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b,c"]}]}});
+    let two =
+        json!({"podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "c"]}]}});
+    let three = json!({"podSelector": {"matchLabels": {"a": "b) in namespace x"}}});
+    let mut world = World::default();
+    for (name, who) in [("one", one), ("two", two), ("three", three)] {
+        world = world.with_policy(name, &from(&who, &json!(null)));
+    }
+    let sets: Vec<String> = compile(&world).sets.keys().map(ToString::to_string).collect();
+    assert_eq!(
+        sets,
+        [
+            "pods a in (b,c) in namespace default",
+            "pods a=\"b) in namespace x\" in namespace default",
+            "pods a=\"b,c\" in namespace default",
+        ]
+    );
+}
+
+#[test]
+fn a_pod_that_comes_is_one_element_of_the_sets_that_it_is_in_net_8() {
+    let mut index = Index::default();
+    index.set_namespace("default", Some(&namespace("")));
+    let web = json!({"podSelector": {"matchLabels": {"app": "web"}}});
+    for name in ["a", "b", "c"] {
+        index.set_policy(&key(name), Some(&policy(&from(&web, &json!(null)))));
+    }
+    let changes = index.set_pod(&key("web"), Some(&pod("web", "app=web", &["10.244.0.2"], &json!({}))));
+    let change = changes.sets.into_values().collect::<Vec<_>>();
+    let added = BTreeSet::from([Member::Address("10.244.0.2".parse().unwrap())]);
+    assert_eq!(change, [SetChange::Changed { added, removed: BTreeSet::new() }]);
+    assert!(changes.pods.is_empty());
+    // What does not count changes nothing.
+    let noted = json!({"metadata": {"annotations": {"note": "x"}}, "status": {"message": "fine"}});
+    let noted = pod("web", "app=web", &["10.244.0.2"], &noted);
+    assert!(index.set_pod(&key("web"), Some(&noted)).is_empty());
+    assert!(index.set_namespace("default", Some(&namespace("a=b"))).is_empty());
+    // The next one of its address is there before it has gone.
+    assert!(
+        index.set_pod(&key("next"), Some(&pod("next", "app=web", &["10.244.0.2"], &json!({})))).is_empty()
+    );
+    assert!(index.set_pod(&key("web"), None).is_empty());
+    assert_eq!(index.set_pod(&key("next"), None).sets.len(), 1);
+}
+
+#[test]
+fn pods_that_the_same_policies_select_share_what_is_left_of_them_net_8() {
+    let mut index = Index::default();
+    for n in 0..200 {
+        let (name, ports) = (format!("p{n}"), json!([{"name": "http", "containerPort": 80 + n % 2}]));
+        let more = json!({"spec": {"containers": [{"name": "c", "ports": ports}]}});
+        index.set_pod(&key(&name), Some(&pod(&name, "app=db", &[&format!("10.244.0.{}", n + 1)], &more)));
+    }
+    let web = json!({"podSelector": {"matchLabels": {"app": "web"}}});
+    index.set_policy(&key("one"), Some(&policy(&from(&web, &json!([{"port": "http"}])))));
+    let changes = index.set_policy(&key("two"), Some(&policy(&from(&web, &json!([{"port": 443}])))));
+    assert_eq!(changes.pods.len(), 200);
+    let places = changes.pods.values().flatten().flat_map(|pod| &pod.ingress).map(Arc::as_ptr);
+    assert_eq!(
+        places.collect::<BTreeSet<_>>().len(),
+        2,
+        "one for those with port 80, one for those with port 81"
+    );
+}
+
+#[test]
+fn a_pods_change_costs_what_concerns_it_net_8() {
+    let mut index = Index::default();
+    let number = |n: usize| format!("app=a{},team=t{}", n % 500, n % 7);
+    for n in 0..5_000 {
+        let name = format!("ns{}/p{n}", n % 10);
+        let ip = format!("10.{}.{}.{}", 100 + n / 60_000, n / 250, n % 250 + 1);
+        index.set_pod(&key(&name), Some(&pod(&name, &number(n), &[&ip], &json!({}))));
+    }
+    for n in 0..10 {
+        index.set_namespace(&format!("ns{n}"), Some(&namespace(&format!("number=n{n}"))));
+    }
+    for n in 0..1_000 {
+        let spec = json!({
+            "podSelector": {"matchLabels": {"app": format!("a{}", n % 500)}},
+            "ingress": [{"from": [
+                {"podSelector": {"matchLabels": {"app": format!("a{}", (n + 10) % 500)}}},
+                {"podSelector": {"matchLabels": {"app": format!("a{}", (n + 20) % 500)}},
+                    "namespaceSelector": {"matchLabels": {"number": format!("n{}", n % 10)}}},
+            ]}],
+        });
+        index.set_policy(&key(&format!("ns{}/n{n}", n % 10)), Some(&policy(&spec)));
+    }
+    assert_eq!((index.world().policies().count(), index.model().sets.len()), (1_000, 1_000));
+    let (mut asked, mut changed) = (0, 0);
+    for n in (0..5_000).step_by(50) {
+        let name = format!("ns{}/p{n}", n % 10);
+        let labels = number(n + 1_230);
+        let ip = format!("10.100.{}.{}", n / 250, n % 250 + 1);
+        asked += index.selectors_asked(&key(&name));
+        let changes = index.set_pod(&key(&name), Some(&pod(&name, &labels, &[&ip], &json!({}))));
+        changed += changes.sets.len() + changes.pods.len();
+        asked += index.selectors_asked(&key(&name));
+    }
+    // Each change concerns a few policies and sets of a thousand each, before and after.
+    assert!(changed >= 100, "{changed}");
+    assert!(asked <= 100 * 2 * 10, "{asked} selectors for 100 changes");
+    assert!(*index.model() == compile(index.world()));
+}
