@@ -83,6 +83,8 @@ pub struct ApiConfig {
     pub token_signer: Option<Arc<identity::Signer>>,
     /// Vouches for requests that are passed on to servers that extend the API; none = one that ends with the process.
     pub front_proxy: Option<Arc<certificates::FrontProxy>>,
+    /// Network policies are enforced, by somebody else.
+    pub network_policies: bool,
     /// Opens the connections to pods and services: those of the proxy, to webhooks and to servers that extend the API.
     pub dialer: Dialer,
 }
@@ -97,6 +99,7 @@ impl Default for ApiConfig {
             legacy_versions: false,
             token_signer: None,
             front_proxy: None,
+            network_policies: false,
             dialer: Arc::new(OwnNetwork),
         }
     }

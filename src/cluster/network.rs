@@ -118,6 +118,7 @@ fn serve_inside(
         services: vec![addresses.services().into()],
         inside: fabric.ranges().map(IpNet::V4).to_vec(),
         way_out: true,
+        dns: (!config.is_disabled("dns")).then(|| fabric.address()),
     };
     let refuse = rules::start(caches, tasks, rules);
     egress::start(tasks, fabric.way_out(refuse, config.file.network.host_ports())?);

@@ -111,6 +111,7 @@ impl Cluster {
             limits: config.file.limits.clone(),
             disabled_admission: config.disabled.clone(),
             legacy_versions: config.legacy_versions || config.file.legacy_versions,
+            network_policies: fabric.is_some() && !config.is_disabled("proxy"),
             dialer: fabric.as_ref().map_or_else(|| Arc::new(OwnNetwork) as Dialer, ClusterFabric::dialer),
         };
         let api = Api::new(store.clone(), clock, api_config);

@@ -1,4 +1,5 @@
-//! Network policies: who may talk to whom. They are kept and shown; what they say is not enforced.
+//! Network policies: who may talk to whom. What they say is enforced where pods have networks of their own
+//! (`network::rules`), and not where they share the machine's.
 
 use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::{

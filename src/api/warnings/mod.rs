@@ -3,21 +3,23 @@
 
 mod pod;
 
-use super::kinds;
 use super::remarks::Remarks;
+use super::{Api, kinds};
 use object::{Kind, Object};
 
 /// Adds what is to be said of a version, if anybody listens.
-pub(crate) fn add_those_of(remarks: &Remarks, new: &Object, old: Option<&Object>) {
+pub(crate) fn add_those_of(api: &Api, remarks: &Remarks, new: &Object, old: Option<&Object>) {
     if remarks.is_heard() {
-        remarks.warn(warnings_of(new, old));
+        remarks.warn(warnings_of(new, old, api.config().network_policies));
     }
 }
 
-/// What the author of this version should hear; nothing when it asks for the same as before.
-fn warnings_of(new: &Object, old: Option<&Object>) -> Vec<String> {
+/// What the author of this version should hear; nothing when it asks for the same as before. `enforced`: network policies
+/// are.
+fn warnings_of(new: &Object, old: Option<&Object>, enforced: bool) -> Vec<String> {
     let strategy = kinds::built_in(new.kind());
-    let mut warnings: Vec<String> = strategy.warning().map(Into::into).into_iter().collect();
+    let inert = strategy.warning().filter(|_| !(enforced && new.kind() == Kind::NetworkPolicy));
+    let mut warnings: Vec<String> = inert.map(Into::into).into_iter().collect();
     if old.is_some_and(|old| old.same_spec(new)) {
         return warnings;
     }

@@ -99,7 +99,7 @@ impl<'a> Write<'a> {
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
         rules::refuse(&object, strategy.create_errors(&object))?;
-        warnings::add_those_of(&self.options.remarks, &object, None);
+        warnings::add_those_of(self.api, &self.options.remarks, &object, None);
         self.finish(object, asked.as_ref(), events)
     }
 
@@ -156,7 +156,7 @@ impl<'a> Write<'a> {
         }
         count_generation(&*strategy, &mut object, old);
         self.validate(&*strategy, &object, old)?;
-        warnings::add_those_of(&self.options.remarks, &object, Some(old));
+        warnings::add_those_of(self.api, &self.options.remarks, &object, Some(old));
         // When somebody came to own the same is no change. What is stored in a version of before is written anew in that of
         // now: so it is brought up to date.
         let is_stored_so =

@@ -15,9 +15,17 @@ pub(super) const SERVICES: &str = "services";
 pub(super) const REFUSED: &str = "refused";
 /// Endpoints, twice each: who reaches itself through a service.
 pub(super) const HAIRPIN: &str = "hairpin";
+/// Pods that policies isolate, by who sends → the chain of what they may send.
+pub(super) const EGRESS_OF: &str = "egress-of";
+/// The same by who is sent to.
+pub(super) const INGRESS_OF: &str = "ingress-of";
+/// Nodes and their own pods, both ways: nothing isolates these from each other.
+pub(super) const OWN_NODE: &str = "own-node";
 /// The chain that refuses, so that the client hears of it.
 pub(super) const REJECT: &str = "reject";
 
+/// A connection that has been let through, or what belongs to one: established, related.
+const KNOWN: u32 = 2 | 4;
 /// A connection that begins.
 const NEW: u32 = 8;
 /// A connection whose destination was changed.
@@ -75,6 +83,8 @@ fn egress(half: &mut Half, inside: &[IpNet]) {
         vec![Part::In(to(), INSIDE.to_owned()), Part::Verdict(Verdict::Accept)],
         // Of connections and flows that have been taken already.
         vec![Part::OfTransparentSocket, Part::SetMark(OUT), Part::Verdict(Verdict::Accept)],
+        // What goes out never comes to where pods' packets are judged.
+        vec![Part::Dispatch(vec![Field::SourceAddress], EGRESS_OF.to_owned())],
         vec![is(TCP), Part::In(place(), UNREACHED.to_owned()), Part::Reject(Reject::Reset)],
         taken(TCP, TCP_DOOR),
         taken(UDP, UDP_DOOR),
@@ -100,6 +110,19 @@ fn half(half: &mut Half) {
     half.base_chain("refuse", refuse, vec![vec![Part::HasBits(Field::ConnectionState, NEW), refused]]);
     let translate = Base { kind: Kind::Nat, hook: Hook::PreRouting, priority: -100 };
     half.base_chain("translate", translate, vec![vec![Part::Dispatch(place(), SERVICES.to_owned())]]);
+    half.set(Set::new(EGRESS_OF, &[Field::SourceAddress]).of_verdicts());
+    half.set(Set::new(INGRESS_OF, &[Field::DestinationAddress]).of_verdicts());
+    half.set(Set::new(OWN_NODE, &both).of_intervals());
+    let accept = || Part::Verdict(Verdict::Accept);
+    let forward = Base { kind: Kind::Filter, hook: Hook::Forward, priority: 0 };
+    let policies = vec![
+        vec![Part::HasBits(Field::ConnectionState, KNOWN), accept()],
+        vec![Part::In(both.to_vec(), HAIRPIN.to_owned()), accept()],
+        vec![Part::In(both.to_vec(), OWN_NODE.to_owned()), accept()],
+        vec![Part::Dispatch(vec![Field::SourceAddress], EGRESS_OF.to_owned())],
+        vec![Part::Dispatch(vec![Field::DestinationAddress], INGRESS_OF.to_owned())],
+    ];
+    half.base_chain("policies", forward, policies);
     let masquerade = Base { kind: Kind::Nat, hook: Hook::PostRouting, priority: 100 };
     let to_itself = vec![
         Part::HasBits(Field::ConnectionStatus, TRANSLATED),

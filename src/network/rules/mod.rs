@@ -12,11 +12,13 @@ mod names;
 mod nodes;
 mod piece;
 mod pods;
+mod policies;
+mod policy_changes;
 mod services;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ use tokio::sync::{Notify, mpsc};
 use self::base::{TCP, UNREACHED, base};
 use crate::egress::Refuse;
 use crate::follow::{Follower, Joined};
+use crate::policy::SetId;
 use crate::proxy::host_ports::{HostPorts, has_host_ports};
 use ::base::backoff::BackoffPolicy;
 use ::base::task::Tasks;
@@ -39,6 +42,7 @@ use kernel::Kernel;
 use nodes::{NodePlace, Places};
 use object::{Key, Kind};
 use piece::Piece;
+use policy_changes::{Judgement, PolicyChanges};
 use reconcile::Caches;
 
 /// How soon rules are tried again that the kernel has refused.
@@ -59,6 +63,8 @@ pub struct RulesConfig {
     pub inside: Vec<IpNet>,
     /// There is a way out ([`crate::egress`]).
     pub way_out: bool,
+    /// Where the cluster's DNS is, which policies know as the pods `k8s-app=kube-dns` of `kube-system`.
+    pub dns: Option<Ipv4Addr>,
 }
 
 /// Who wants something in the tables.
@@ -67,6 +73,10 @@ enum Owner {
     Service(Key),
     Pod(Key),
     Node(String),
+    /// A set of peers that policies name.
+    Peers(SetId),
+    /// A pod that policies isolate.
+    Isolated(Key),
 }
 
 /// The nodes as they are, and that they have changed.
@@ -84,6 +94,7 @@ const UNTOLD: usize = 64;
 pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
     let (refuse, mut refused) = mpsc::channel::<SocketAddr>(UNTOLD);
     let nodes = Arc::new(Followed::default());
+    let judged = PolicyChanges::start(caches);
     let (services, pods) = (Follower::start(caches), HostPorts::start(caches, has_host_ports));
     let of_nodes = Arc::downgrade(&nodes);
     caches.of::<Node>().on_change(move |change| {
@@ -104,8 +115,16 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
     let caches = caches.clone();
     tasks.spawn("service rules", async move {
         // Half a picture would refuse connections that a moment later are served.
-        tokio::join!(caches.synced(Kind::Node), caches.synced(Kind::Service), caches.synced(Kind::EndpointSlice));
-        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out } = config;
+        tokio::join!(
+            caches.synced(Kind::Node),
+            caches.synced(Kind::Service),
+            caches.synced(Kind::EndpointSlice),
+            // Nor may what policies refuse be let through in between.
+            caches.synced(Kind::Pod),
+            caches.synced(Kind::Namespace),
+            caches.synced(Kind::NetworkPolicy)
+        );
+        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns } = config;
         let base = base(&families, &inside, way_out);
         let mut rules = Rules {
             kernel: Kernel::new(nft, families.clone(), base),
@@ -115,6 +134,7 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             ranges,
             places: Places::new(),
             failures: 0,
+            policies: Judgement::new(dns),
         };
         loop {
             let mut changes = Vec::new();
@@ -128,6 +148,7 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
                         (Owner::Pod(key), piece.unwrap_or_default())
                     }));
                 }
+                changed = judged.take() => changes.extend(rules.policies.take(changed, &rules.families)),
                 () = nodes.changed.notified() => {
                     let now = nodes.places.lock().clone();
                     changes.extend(rules.places.keys().filter(|name| !now.contains_key(*name)).map(|name| {
@@ -169,6 +190,8 @@ struct Rules {
     places: Places,
     /// Changes that the kernel has refused in a row.
     failures: u32,
+    /// What network policies say.
+    policies: Judgement,
 }
 
 impl Rules {

@@ -7,6 +7,7 @@ use fabric::nft::{Element, Family, Field, Key, Set};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
 
+use super::base::OWN_NODE;
 use super::names::short;
 use super::piece::Piece;
 
@@ -67,6 +68,17 @@ pub(super) fn piece(name: &str, place: &NodePlace) -> Piece {
         half.set(Set::new(&set, &[Field::SourceAddress]).of_intervals());
         let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
         half.element(&set, Element::range(first, last));
+    }
+    for ip in &place.ips {
+        for pods in place.pods.iter().filter(|pods| Family::of(pods.addr()) == Family::of(*ip)) {
+            let half = piece.half(Family::of(*ip));
+            let (first, last) = (pods.network(), pods.broadcast());
+            let both = [(*ip, *ip, first, last), (first, last, *ip, *ip)];
+            for (from_first, from_last, to_first, to_last) in both {
+                let key = |from, to| Key::new().ip(from).ip(to);
+                half.element(OWN_NODE, Element::range(key(from_first, to_first), key(from_last, to_last)));
+            }
+        }
     }
     piece
 }

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod pods;
+mod policies;
 mod services;
 mod world;
 

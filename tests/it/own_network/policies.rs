@@ -1,0 +1,82 @@
+//! Network policies, met from pods.
+
+use super::{Cluster, idle, needs, users, wait_for, web};
+
+/// Nobody may come to the servers but `app: friend`, to port 80; and the shut-in may go to DNS and the servers alone.
+const POLICIES: &str = r"
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: friends-only}
+spec:
+  podSelector: {matchLabels: {app: web}}
+  ingress:
+  - from: [{podSelector: {matchLabels: {app: friend}}}, {podSelector: {matchLabels: {app: shut-in}}}]
+    ports: [{port: 80}]
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: shut-in}
+spec:
+  podSelector: {matchLabels: {app: shut-in}}
+  policyTypes: [Egress]
+  egress:
+  - to: [{podSelector: {matchLabels: {app: web}}}]
+  - to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}, podSelector: {matchLabels: {k8s-app: kube-dns}}}]
+    ports: [{port: 53, protocol: UDP}, {port: 53}]
+---
+";
+
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8080, targetPort: 80}]}\n---\n";
+
+/// Whether curl gets an answer: 28 is a time-out, as what is not allowed is dropped.
+fn asks(cluster: &Cluster, pod: &str, url: &str) -> bool {
+    let code = cluster.shell(pod, &format!("curl -s -m 1 -o /dev/null -w '%{{exitcode}}' {url}"));
+    assert!(["0", "28"].contains(&code.as_str()), "{pod} {url}: {code}");
+    code == "0"
+}
+
+/// NET-8: who may come, through a service as well; who may go out; DNS as the pods that it is elsewhere; probes of the node;
+/// a label or a policy that changes is in force at once.
+#[test]
+fn policies_are_enforced_by_the_kernel_net_8() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        let labelled = |name: &str, node: &str| {
+            idle(name, node)
+                .replace(&format!("{{name: {name}}}"), &format!("{{name: {name}, labels: {{app: {name}}}}}"))
+        };
+        let pods = [
+            web("a", "node-1", ""),
+            labelled("friend", "node-2"),
+            labelled("stranger", "node-1"),
+            labelled("shut-in", "node-2"),
+        ];
+        cluster.apply(&[&pods.concat(), SERVICE, POLICIES].concat());
+        for pod in ["a", "friend", "stranger", "shut-in"] {
+            cluster.ready(pod);
+        }
+        let by_address = format!("http://{}/", cluster.ip("a"));
+        wait_for("the service", || asks(&cluster, "friend", "http://web:8080/").then_some(()));
+        wait_for("the policy", || (!asks(&cluster, "stranger", &by_address)).then_some(()));
+        for (pod, url, answered) in [
+            ("friend", by_address.as_str(), true),
+            ("stranger", "http://web:8080/", false),
+            ("shut-in", "http://web:8080/", true),
+            ("shut-in", "https://kubernetes/healthz -k", false),
+            ("stranger", "https://kubernetes/healthz -k", true),
+            ("a", "http://localhost/", true),
+            ("a", "http://web:8080/", true),
+        ] {
+            assert_eq!(asks(&cluster, pod, url), answered, "{pod} {url} as {user:?}");
+        }
+        cluster.ready("a");
+        cluster.instance.kubectl(&["label", "pod", "stranger", "app=friend", "--overwrite"]);
+        wait_for("the label", || asks(&cluster, "stranger", &by_address).then_some(()));
+        cluster.instance.kubectl(&["label", "pod", "stranger", "app=stranger", "--overwrite"]);
+        wait_for("the other label", || (!asks(&cluster, "stranger", &by_address)).then_some(()));
+        cluster.instance.kubectl(&["delete", "networkpolicy", "friends-only"]);
+        wait_for("no policy", || asks(&cluster, "stranger", &by_address).then_some(()));
+        cluster.instance.stop();
+    }
+}
