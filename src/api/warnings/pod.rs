@@ -137,6 +137,7 @@ fn fractions(warnings: &mut Vec<String>, path: &str, resources: &ResourceRequire
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::networking::v1::NetworkPolicy;
     use serde_json::{Value, json};
 
     use crate::warnings::warnings_of;
@@ -197,7 +198,7 @@ mod tests {
                 vec!["spec.hostUsers: ignored here: a pod's users are this machine's"],
             ),
         ] {
-            assert_eq!(warnings_of(&pod(&extra), None), expected, "{extra}");
+            assert_eq!(warnings_of(&pod(&extra), None, false), expected, "{extra}");
         }
     }
 
@@ -212,12 +213,23 @@ mod tests {
             .unwrap()
         };
         let expected = ["spec.template.spec.imagePullSecrets[0].name: invalid empty name \"\""];
-        assert_eq!(warnings_of(&set(1), None), expected);
-        assert_eq!(warnings_of(&set(2), Some(&set(1))), expected);
-        assert_eq!(warnings_of(&set(2), Some(&set(2))), Vec::<String>::new());
+        assert_eq!(warnings_of(&set(1), None, false), expected);
+        assert_eq!(warnings_of(&set(2), Some(&set(1)), false), expected);
+        assert_eq!(warnings_of(&set(2), Some(&set(2)), false), Vec::<String>::new());
         let dotted = Object::from_value(Kind::Pod, json!({"metadata": {"name": "a.b"}})).unwrap();
         assert!(
-            warnings_of(&dotted, None)[0].starts_with("metadata.name: this is used in the Pod's hostname")
+            warnings_of(&dotted, None, false)[0]
+                .starts_with("metadata.name: this is used in the Pod's hostname")
         );
+    }
+
+    #[test]
+    fn who_writes_a_network_policy_is_told_when_nobody_enforces_it_api_17() {
+        let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "p"},
+            "spec": {"podSelector": {}}});
+        let policy: NetworkPolicy = serde_json::from_value(policy).unwrap();
+        let policy = Object::new(policy);
+        assert!(warnings_of(&policy, None, false)[0].starts_with("network policies are not enforced"));
+        assert_eq!(warnings_of(&policy, None, true), Vec::<String>::new());
     }
 }
