@@ -7,6 +7,7 @@ pub mod cron;
 pub mod dial;
 pub mod dial_error;
 pub mod nearest;
+pub mod peer;
 pub mod quote;
 pub mod resolv_conf;
 pub mod root_dir;

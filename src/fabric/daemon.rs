@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use base::peer::is_ours;
 use base::socket_path::reachable;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::descriptors::AT_ONCE;
 use crate::namespaces::{enter_network, own_network, own_user, unshare_network};
@@ -323,9 +324,7 @@ impl Daemon {
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(client) = rustix::net::accept_with(&self.listener, flags) else { return };
-        let is_ours = sockopt::socket_peercred(&client)
-            .is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::getuid());
-        if is_ours && self.clients.len() < CLIENTS {
+        if is_ours(&client) && self.clients.len() < CLIENTS {
             self.clients.push(client);
         }
     }

@@ -1,6 +1,7 @@
 //! The host's socket: greets connections, answers requests, sends events.
 
 use crate::process_tree;
+use base::peer::is_ours;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,8 +46,7 @@ impl Host {
     }
 
     async fn greet(self: Rc<Self>, mut stream: UnixStream) -> std::io::Result<()> {
-        let peer = stream.peer_cred()?.uid();
-        if peer != 0 && peer != rustix::process::getuid().as_raw() {
+        if !is_ours(&stream) {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }
         let Some(greeting) = read_json::<_, Greeting>(&mut stream, REQUEST_LIMIT).await? else {

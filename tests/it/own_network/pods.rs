@@ -54,12 +54,31 @@ fn containers_hold_no_right_over_the_fabric_net_5() {
         cluster.ready("p");
         let mine = cluster.shell("p", "ls /sys/class/net; ip link 2>/dev/null | grep -c eth0 || true");
         assert!(mine.contains("eth0"), "{mine}");
-        let host = format!(
-            "nsenter --net=/proc/1/ns/net true && echo in; cat {}/nodes/node-1/host.sock",
-            cluster.home.data_dir().display()
-        );
-        let tried = cluster.shell("p", &host);
-        assert!(!tried.lines().any(|line| line == "in") || tried.contains("No such"), "{tried}");
+        let data = cluster.home.data_dir();
+        let fabric = r#""Namespaces""#;
+        let host = r#"{"version":4,"purpose":"Namespaces"}"#;
+        let framed = [&u32::try_from(host.len()).unwrap().to_be_bytes()[..], host.as_bytes()].concat();
+        for (socket, kind, said) in [
+            (data.join("fabric/socket"), "SOCK_SEQPACKET", fabric.as_bytes()),
+            (data.join("nodes/node-1/host.sock"), "SOCK_STREAM", &framed),
+        ] {
+            assert!(socket.exists(), "{}", socket.display());
+            let said: Vec<_> = said.iter().map(|byte| format!("{byte:02x}")).collect();
+            let said = said.concat();
+            // A relative path: the whole one may be too long for the address of a socket.
+            let (folder, name) = (socket.parent().unwrap().display(), socket.file_name().unwrap().display());
+            let asks = format!(
+                "use Socket; chdir '{folder}' or die 'unseen'; socket(S, AF_UNIX, {kind}, 0) or die; \
+                 connect(S, pack_sockaddr_un('{name}')) or die 'unseen'; \
+                 send(S, pack('H*', '{said}'), 0); $got = ''; recv(S, $got, 4096, 0); print length $got;"
+            );
+            let answer = cluster.shell("p", &format!("perl -e \"{}\" 2>&1", asks.replace('$', "\\$")));
+            assert!(
+                answer == "0" || answer.starts_with("unseen"),
+                "{} as {user:?}: {answer}",
+                socket.display()
+            );
+        }
         cluster.instance.stop();
     }
 }
