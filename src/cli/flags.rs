@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES};
+use crate::cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
@@ -45,6 +45,9 @@ pub(super) struct ClusterArgs {
     /// nothing else. They are taken at their paths in any case.
     #[arg(long)]
     pub(super) legacy_versions: bool,
+    /// Whose network pods are in [default: the config file's network.mode, or auto].
+    #[arg(long, value_name = "MODE", env = "PODIUM_NETWORK")]
+    pub(super) network: Option<NetworkMode>,
     #[command(flatten)]
     pub(super) audit: AuditArgs,
     /// Leave a component out (repeatable): scheduler, kubelet, proxy, dns, an admission plugin, or a controller.

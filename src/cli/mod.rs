@@ -84,6 +84,7 @@ fn hidden_program() -> Option<ExitCode> {
     let rest: Vec<OsString> = arguments.collect();
     match rest.first().and_then(|first| first.to_str()) {
         Some("node-host") => Some(host::node_host_main(rest.into_iter().skip(1))),
+        Some("network-trial") => Some(crate::cluster::network_trial_main()),
         Some("fabric") => Some(fabric::fabric_main(rest.into_iter().skip(1))),
         Some("image-program") => Some(image_program_main(rest.into_iter().skip(1))),
         _ if is_image_program(&called) => {

@@ -108,6 +108,9 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         config.file = parse_config(&text, &path.display().to_string(), &config)?;
     }
+    if let Some(mode) = args.network {
+        config.file.network.mode = mode;
+    }
     args.audit.apply_to(&mut config.file.audit);
     Ok(config)
 }

@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use super::addresses::Ranges;
 use super::audit::AuditConfig;
 use super::node_settings::{NodeCounts, NodeSettings};
 use base::nearest::nearest;
@@ -185,12 +184,13 @@ impl Default for ConfigFile {
 pub(crate) struct NetworkConfig {
     /// Whose it is.
     pub mode: NetworkMode,
-    /// Addresses of pods in a network of their own; each node has a /24 of it.
-    pub pods: Ipv4Net,
+    /// Addresses of pods in a network of their own, each node a /24 of it; none = what hides nothing that the machine
+    /// has a route to.
+    pub pods: Option<Ipv4Net>,
     /// The same of services.
-    pub services: Ipv4Net,
+    pub services: Option<Ipv4Net>,
     /// The same of nodes.
-    pub nodes: Ipv4Net,
+    pub nodes: Option<Ipv4Net>,
     /// The largest packet in a network of their own, in bytes.
     pub mtu: u32,
     /// Ports of the machine's loopback that pods in a network of their own reach as `host.podium.internal`; 0 = all.
@@ -225,35 +225,25 @@ impl Default for IngressConfig {
 }
 
 /// Whose network pods are in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum NetworkMode {
-    /// The machine's: each pod has an address of 127.0.0.0/8.
+    /// Each pod its own where the machine allows it, else the machine's (NET-11).
     #[default]
+    Auto,
+    /// The machine's: each pod has an address of 127.0.0.0/8.
     Loopback,
     /// Each pod its own, joined by a fabric.
     Fabric,
 }
 
-impl NetworkMode {
-    /// A line that says which network it is.
-    pub(super) fn described(self, ranges: &Ranges) -> String {
-        let Ranges { pods, services, nodes } = ranges;
-        match self {
-            Self::Loopback => "loopback".to_owned(),
-            Self::Fabric => format!("fabric pods={pods} services={services} nodes={nodes}"),
-        }
-    }
-}
-
 impl Default for NetworkConfig {
     fn default() -> Self {
-        let net = |a, b, length| Ipv4Net::new_assert([a, b, 0, 0].into(), length);
         Self {
             mode: NetworkMode::default(),
-            pods: net(10, 244, 14),
-            services: net(10, 96, 16),
-            nodes: net(172, 20, 16),
+            pods: None,
+            services: None,
+            nodes: None,
             mtu: 1500,
             host_ports: BTreeSet::new(),
         }

@@ -11,6 +11,7 @@ mod embedding;
 mod error;
 mod fabric;
 mod fixed_services;
+mod host_process;
 mod housekeeping;
 mod images;
 mod kubeconfig;
@@ -18,14 +19,18 @@ mod low_ports;
 mod network;
 mod node_settings;
 mod nodes;
+mod place;
 mod start;
 mod static_pods;
 
 pub(crate) use audit::AuditConfig;
-pub(crate) use config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES, UnknownComponent};
+pub(crate) use config::{
+    ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode, UnknownComponent,
+};
 pub(crate) use data_dir::{DataDir, default_data_dir, running_instance};
 pub(crate) use embedding::{Door, Embedding, HostProgram, PodDirector};
 pub(crate) use images::image_catalogue;
 pub(crate) use node_settings::NodeSettings;
 pub(crate) use nodes::parse_config;
+pub(crate) use place::network_trial_main;
 pub(crate) use start::{Cluster, StopProgress};

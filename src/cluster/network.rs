@@ -4,7 +4,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use ipnet::Ipv4Net;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::addresses::AddressPlan;
@@ -130,14 +129,14 @@ fn serve_inside(
     }))
 }
 
-/// Starts the ingress controller; endpoints are dialled as the API dials them. `pods` are of a network of their own.
+/// Starts the ingress controller; endpoints are dialled as the API dials them.
 pub(super) fn start_ingress(
     api: &Api,
     caches: &Caches,
     tasks: &Tasks,
     config: &ClusterConfig,
     addresses: &AddressPlan,
-    pods: Option<Ipv4Net>,
+    fabric: Option<&Arc<ClusterFabric>>,
 ) {
     let file = &config.file.ingress;
     let config = IngressConfig {
@@ -145,7 +144,7 @@ pub(super) fn start_ingress(
         https: SocketAddr::new(file.address, file.https),
         connections: (allow_open_files() / 8).min(MOST_CLIENTS),
         services: addresses.services(),
-        pods,
+        pods: fabric.map(|fabric| fabric.ranges()[0]),
         dialer: api.config().dialer.clone(),
     };
     ingress::start(api, caches, tasks, config);

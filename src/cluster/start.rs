@@ -12,15 +12,15 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::addresses::{AddressPlan, Ranges};
-use super::config::{ClusterConfig, NetworkMode};
+use super::addresses::AddressPlan;
+use super::config::ClusterConfig;
 use super::data_dir::{DataDir, write_private};
 use super::embedding::{Door, Embedding};
 use super::error::StartError;
-use super::fabric::{ClusterFabric, FabricConfig};
+use super::fabric::ClusterFabric;
 use super::fixed_services::API_OFFSET;
+use super::place::Place;
 use super::{bootstrap, client, housekeeping, kubeconfig};
-use ::fabric::Namespaces;
 use api::audit::AuditLog;
 use api::certificates::{FrontProxy, TlsError};
 use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
@@ -29,16 +29,12 @@ use api::{Api, ApiConfig};
 use base::clock::Clock;
 use base::dial::{Dialer, OwnNetwork};
 use base::task::Tasks;
-use kubelet::runtime::ProcessRuntime;
 use object::node::is_ready;
 use object::pod::{Phase, phase};
 use object::{Kind, Shared};
 use reconcile::Caches;
 use store::{Loss, Store, StoreError};
 
-/// How long the pods' network outlives its cluster once no node's host is there either: what it keeps by then are
-/// connections that wait for the next control plane.
-const UNWANTED: Duration = Duration::from_secs(10);
 /// The API's port unless another is asked for.
 const DEFAULT_PORT: u16 = 6443;
 
@@ -96,8 +92,7 @@ impl Cluster {
         if config.serves_ingresses() && !ingress.ip().is_loopback() && !config.expose {
             return Err(StartError::Exposed(ingress));
         }
-        let (addresses, fabric) = place(&data_dir, &config, &embedding).await?;
-        let addresses = Arc::new(addresses);
+        let Place { addresses, fabric, note } = Place::find(&data_dir, &config, &embedding).await?;
 
         let store = open_store(&data_dir, &config).await?;
         let clock = embedding.clock.clone().unwrap_or_else(Clock::machine);
@@ -166,14 +161,13 @@ impl Cluster {
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority, data_dir.path())?;
         if config.serves_ingresses() {
-            let pods = fabric.as_ref().map(|_| config.file.network.pods);
-            super::network::start_ingress(&api, &caches, &actors, &config, &addresses, pods);
+            super::network::start_ingress(&api, &caches, &actors, &config, &addresses, fabric.as_ref());
         }
         let network = super::network::start(&api, &caches, &actors, &config, &addresses, fabric.as_ref())?;
         let kubelets = super::nodes::Nodes::start(
             (&api, &caches, &actors),
             (&config, &embedding),
-            (&addresses, network),
+            (&addresses, network, note),
             &data_dir,
         )
         .await?;
@@ -221,7 +215,7 @@ impl Cluster {
     /// Asks everything to end and does not wait: tasks end as soon as they run again. Processes are dead when this
     /// returns; that takes some seconds at most.
     pub(crate) fn abandon(&self) {
-        self.kubelets.killer()();
+        self.killer()();
         self.actors.cancel();
         self.base.cancel();
         self.api.let_go();
@@ -251,10 +245,14 @@ impl Cluster {
         }
     }
 
-    /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
+    /// What kills every node's host with all it holds, and ends the pods' network, whatever else hangs: it blocks for some
     /// seconds at most.
     pub(crate) fn killer(&self) -> impl FnOnce() + Send + use<> {
-        self.kubelets.killer()
+        let (of_nodes, fabric) = (self.kubelets.killer(), self.fabric.clone());
+        move || {
+            of_nodes();
+            fabric.iter().for_each(|fabric| fabric.stop());
+        }
     }
 
     /// Ends every pod with its grace period, then everything else. `force` cuts the grace short.
@@ -313,79 +311,6 @@ impl Drop for Begun<'_> {
             self.api.let_go();
         }
     }
-}
-
-/// Where everything of this cluster is: a place of its own, if anybody is going to listen there.
-async fn place(
-    data_dir: &DataDir,
-    config: &ClusterConfig,
-    embedding: &Embedding,
-) -> Result<(AddressPlan, Option<Arc<ClusterFabric>>), StartError> {
-    let network = &config.file.network;
-    let ranges = Ranges { pods: network.pods, services: network.services, nodes: network.nodes };
-    if config.has_processes() {
-        keep_network(data_dir, &network.mode.described(&ranges))?;
-    }
-    if network.mode == NetworkMode::Fabric && config.has_processes() {
-        let fabric = FabricConfig {
-            program: embedding.host_program.path().map_err(|error| StartError::Network(error.to_string()))?,
-            directory: data_dir.directory("fabric")?,
-            ranges,
-            mtu: network.mtu,
-            unclaimed: UNWANTED,
-        };
-        let before = of_hosts(data_dir, config, &fabric.program).await?;
-        let started =
-            tokio::task::spawn_blocking(move || ClusterFabric::start(fabric, before.as_ref())).await;
-        let fabric = started.map_err(|error| StartError::Network(error.to_string()))??;
-        let addresses = AddressPlan::fabric(ranges, on_machine(data_dir)?);
-        return Ok((addresses, Some(Arc::new(fabric))));
-    }
-    let listens = ["proxy", "dns"].iter().any(|part| !config.is_disabled(part));
-    if !listens && !config.has_processes() {
-        return Ok((AddressPlan::unheld(), None));
-    }
-    Ok((on_machine(data_dir)?, None))
-}
-
-/// Holds a data directory to the network that it was made with: services and pods have its addresses.
-fn keep_network(data_dir: &DataDir, asked: &str) -> Result<(), StartError> {
-    const FILE: &str = "network";
-    // Before there was a choice there was a slot of loopback.
-    let before = data_dir.read(FILE).or_else(|| data_dir.read("slot").map(|_| "loopback".to_owned()));
-    match before.as_deref().map(str::trim) {
-        Some(before) if before != asked => {
-            Err(StartError::NetworkChanged { before: before.to_owned(), asked: asked.to_owned() })
-        }
-        Some(_) => Ok(()),
-        None => Ok(data_dir.write(FILE, asked)?),
-    }
-}
-
-/// A slot of the machine's loopback, the one that this cluster had before if it is free.
-fn on_machine(data_dir: &DataDir) -> Result<AddressPlan, StartError> {
-    let before = data_dir.read("slot").and_then(|slot| slot.trim().parse().ok());
-    let addresses = AddressPlan::take(before);
-    data_dir.write("slot", &addresses.slot().to_string())?;
-    Ok(addresses)
-}
-
-/// The namespaces of the network that nodes' hosts are in which outlived the control plane before this one.
-async fn of_hosts(
-    data_dir: &DataDir,
-    config: &ClusterConfig,
-    program: &Path,
-) -> Result<Option<Namespaces>, StartError> {
-    let nodes = std::fs::read_dir(data_dir.directory("nodes")?).into_iter().flatten().flatten();
-    for node in nodes {
-        let host = super::nodes::process_config(config, program.to_path_buf(), node.path());
-        if let Ok(descriptors) = ProcessRuntime::fabric_namespaces(host).await {
-            let mut descriptors = descriptors.into_iter();
-            let network = descriptors.next();
-            return Ok(network.map(|network| Namespaces { network, user: descriptors.next() }));
-        }
-    }
-    Ok(None)
 }
 
 fn running_pods(api: &Api) -> usize {

@@ -81,9 +81,14 @@ impl Fabric {
         self.ask(&Request::Sockets { spec: spec.clone(), count: count.min(AT_ONCE) })
     }
 
-    /// Ends the process. What others hold of the namespaces stays.
+    /// Ends the process: it is gone when this returns. What others hold of the namespaces stays.
     pub fn shut_down(&self) -> Result<(), FabricError> {
-        self.ask(&Request::Shutdown).map(drop)
+        self.ask(&Request::Shutdown)?;
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        match receive::<Answer>(&*connection).map_err(FabricError::at("ask the fabric"))? {
+            None => Ok(()),
+            Some(_) => Err(FabricError::new("ask the fabric", io::Error::other("it goes on"))),
+        }
     }
 
     fn ask(&self, request: &Request) -> Result<Vec<OwnedFd>, FabricError> {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -130,7 +131,9 @@ fn run(arguments: Arguments) -> Result<(), String> {
     let inside = Inside::enter(arguments.adopted).map_err(|error| error.to_string())?;
     // The starter reads this and goes on.
     let _ = writeln!(io::stdout(), "ready");
-    let served = Daemon { inside, listener, clients: Vec::new() }.serve((&state, own), arguments.unclaimed);
+    // Closed by the kernel, when the process has ended: clients know by it that it has.
+    let mut daemon = ManuallyDrop::new(Daemon { inside, listener, clients: Vec::new() });
+    let served = daemon.serve((&state, own), arguments.unclaimed);
     let _ = fs::remove_file(&arguments.socket);
     drop(lock);
     served.map_err(at("poll"))
@@ -244,7 +247,7 @@ fn no_leaf(link: &str) -> FabricError {
 }
 
 /// A new fabric's namespaces, entered, with what only who is inside can set.
-fn new_namespaces() -> Result<Namespaces, FabricError> {
+pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
     let user = if rustix::process::geteuid().is_root() {
         // Of root's own: containers of other users would not be mapped in another.
         None

@@ -44,6 +44,15 @@ pub struct Trunk {
     route: Netlink,
 }
 
+/// A leaf's side.
+struct Furnished {
+    namespace: OwnedFd,
+    /// A route socket in it.
+    route: Netlink,
+    /// Its link to the fabric.
+    link: u32,
+}
+
 impl Trunk {
     /// Of a fabric's network namespace and a route socket in it ([`crate::SocketKind::Route`]).
     pub fn new(network: OwnedFd, route: OwnedFd) -> Self {
@@ -67,20 +76,21 @@ impl Trunk {
             }
             other => other,
         };
-        let namespace = made.map_err(|error| error.within("leaf"))?;
+        let made = made.map_err(|error| error.within("leaf"))?;
         self.connect(spec).map_err(|error| error.within("fabric"))?;
-        Ok(namespace)
+        Requests::default().settle(made.link).send(&made.route).map_err(|error| error.within("leaf"))?;
+        Ok(made.namespace)
     }
 
     /// Makes the leaf's side, and comes back to `home` whatever happens.
-    fn furnish(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
+    fn furnish(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<Furnished, FabricError> {
         unshare_network()?;
         let made = self.furnish_inside(spec);
         enter_network(home.as_fd())?;
         made
     }
 
-    fn furnish_inside(&self, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
+    fn furnish_inside(&self, spec: &LeafSpec) -> Result<Furnished, FabricError> {
         let namespace = own_network()?;
         let socket = route::open()?;
         let there = (spec.link.as_str(), FABRIC_MAC, self.network.as_fd());
@@ -106,7 +116,7 @@ impl Trunk {
         sysctl::set("ipv4/ip_unprivileged_port_start", "0")?;
         let group = rustix::process::getegid().as_raw();
         sysctl::set("ipv4/ping_group_range", &format!("{group} {group}"))?;
-        Ok(namespace)
+        Ok(Furnished { namespace, route: socket, link: index })
     }
 
     /// Makes the fabric's side.

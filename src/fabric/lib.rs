@@ -27,6 +27,7 @@ mod protocol;
 mod router;
 mod sockets;
 mod sysctl;
+pub mod trial;
 
 pub use client::Fabric;
 pub use daemon::fabric_main;

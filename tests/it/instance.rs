@@ -1,6 +1,7 @@
 //! A running `podium serve`, for tests that need the real binary.
 
 use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -139,6 +140,24 @@ impl Instance {
 
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// The address at which this machine reaches one of the cluster's: its own, or the one of loopback that stands for it
+    /// where pods have networks of their own (NET-7).
+    pub(crate) fn on_machine(&self, ip: &str) -> String {
+        let data_dir = self.kubeconfig.parent().unwrap();
+        let network = std::fs::read_to_string(data_dir.join("network")).unwrap_or_default();
+        let Some(ranges) = network.strip_prefix("fabric ") else { return ip.to_owned() };
+        let slot: u8 = std::fs::read_to_string(data_dir.join("slot")).unwrap().trim().parse().unwrap();
+        let ip: Ipv4Addr = ip.parse().unwrap();
+        for (range, second) in ranges.split_whitespace().zip([64 + 4 * slot, 32 + slot, 16 + slot]) {
+            let range: ipnet::Ipv4Net = range.split_once('=').unwrap().1.parse().unwrap();
+            if range.contains(&ip) {
+                let beyond = ip.to_bits() - range.network().to_bits();
+                return Ipv4Addr::from_bits(Ipv4Addr::new(127, second, 0, 0).to_bits() + beyond).to_string();
+            }
+        }
+        panic!("{ip} is nobody's of {network}");
     }
 
     /// A client like any other, over HTTPS.

@@ -21,6 +21,9 @@ spec:
     lifecycle: {preStop: {httpGet: {path: /, port: 80}}}
 ";
 
+/// Only there are low ports root's.
+const ON_LOOPBACK: [&str; 5] = ["--ephemeral", "--nodes", "1", "--network", "loopback"];
+
 fn ready(instance: &Instance, pod: &str) {
     let condition = ["wait", "--for=condition=Ready", "--timeout=60s"];
     instance.kubectl(&[&condition[..], &[&format!("pod/{pod}")]].concat());
@@ -29,7 +32,7 @@ fn ready(instance: &Instance, pod: &str) {
 /// The first line that a pod's port answers.
 fn answer(instance: &Instance, pod: &str, port: u16) -> Option<String> {
     use std::io::{Read, Write};
-    let ip = instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIP}"]);
+    let ip = instance.on_machine(&instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIP}"]));
     let mut stream = std::net::TcpStream::connect((ip.as_str(), port)).ok()?;
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
     let mut text = String::new();
@@ -43,7 +46,7 @@ fn check_web(home: &Home, instance: &Instance, port: u16) {
     std::fs::write(&manifest, WEB).unwrap();
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     ready(instance, "web");
-    assert_eq!(answer(instance, "web", port).as_deref(), Some("HTTP/1.0 200 OK"));
+    wait_for("an answer", || (answer(instance, "web", port)? == "HTTP/1.0 200 OK").then_some(()));
     let declared = "jsonpath={.spec.containers[0].ports[0].containerPort}";
     assert_eq!(
         instance.kubectl(&["get", "pod", "web", "-o", declared]),
@@ -68,7 +71,7 @@ fn where_low_ports_are_roots_a_pods_port_is_served_8000_higher_net_1_pod_5() {
     let home = Home::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "unprivilegedPortStart: 1024\n").unwrap();
-    let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
+    let instance = home.start(&[&ON_LOOPBACK[..], &["--config", config.to_str().unwrap()]].concat());
     let said = "jsonpath={.metadata.annotations.podium\\.dev/unprivileged-port-start}";
     assert_eq!(instance.kubectl(&["get", "node", "node-1", "-o", said]), "1024");
     check_web(&home, &instance, 8080);
@@ -133,7 +136,7 @@ fn a_container_of_another_user_may_bind_port_80_where_the_node_may_pod_16() {
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let user = r#"{"spec": {"securityContext": {"runAsUser": 65534, "runAsGroup": 65534}}}"#;
-    instance.kubectl(&["run", "other", "--image=nginx:1.9.1", "--overrides", user]);
+    instance.kubectl(&["run", "other", "--image=nginx:1.9.1", "--port=80", "--overrides", user]);
     ready(&instance, "other");
     wait_for("an answer", || answer(&instance, "other", 80).filter(|line| line == "HTTP/1.0 200 OK"));
     assert_eq!(instance.kubectl(&["exec", "other", "--", "id", "-u"]).trim(), "65534");

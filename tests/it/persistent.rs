@@ -84,7 +84,8 @@ spec:
     apply(&home, &instance, &manifest);
     instance.kubectl(&["wait", "--for=condition=Ready", "pod/task-pv-pod", "--timeout=60s"]);
     let pod = json(&instance, &["get", "pod", "task-pv-pod"]);
-    let mut stream = TcpStream::connect((pod["status"]["podIP"].as_str().unwrap(), 80)).unwrap();
+    let ip = instance.on_machine(pod["status"]["podIP"].as_str().unwrap());
+    let mut stream = wait_for("the web server", || TcpStream::connect((ip.as_str(), 80)).ok());
     stream.write_all(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -74,7 +74,7 @@ spec:
     let about = ["get", "events", "--field-selector", "involvedObject.name=web"];
     let reasons = instance.kubectl(&[&about[..], &["-o", "jsonpath={.items[*].reason}"]].concat());
     assert!(reasons.contains("Started") && !reasons.contains("Unhealthy"), "{reasons}");
-    let node = field(&instance, "web", ".status.hostIP");
+    let node = instance.on_machine(&field(&instance, "web", ".status.hostIP"));
     for address in [format!("{node}:{port}"), format!("127.0.0.1:{port}")] {
         wait_for(&address, || (get(&address)? == "HTTP/1.0 200 OK").then_some(()));
     }

@@ -118,7 +118,7 @@ fn no_request_fails_while_the_pods_are_replaced_svc_1_net_2() {
     std::fs::write(&manifest, WEB).unwrap();
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     instance.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
-    let ip = output(&instance, "{.spec.clusterIP}", &["get", "service", "web"]);
+    let ip = instance.on_machine(&output(&instance, "{.spec.clusterIP}", &["get", "service", "web"]));
     let address = format!("{ip}:8080");
     wait_for("an answer", || get(&address).ok());
 
@@ -179,7 +179,15 @@ fn services_have_names_and_ports_where_low_ports_are_not_to_be_had_net_1_net_3()
     let home = Home::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "unprivilegedPortStart: 1024\n").unwrap();
-    let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
+    let instance = home.start(&[
+        "--ephemeral",
+        "--nodes",
+        "1",
+        "--network",
+        "loopback",
+        "--config",
+        config.to_str().unwrap(),
+    ]);
     let apply = |name: &str, text: &str| {
         let path = home.path(name);
         std::fs::write(&path, text).unwrap();

@@ -12,6 +12,7 @@ use super::settings::ZoneDefaults;
 use crate::cluster::addresses::AddressPlan;
 use crate::cluster::config::ClusterConfig;
 use crate::cluster::embedding::{Embedding, PodDirector};
+use crate::cluster::host_process::process_config;
 use crate::cluster::network::{self, PodNetwork};
 use crate::cluster::node_settings::{REGION, ZONE};
 use crate::cluster::static_pods;
@@ -19,7 +20,7 @@ use api::{Api, ApiError};
 use base::task::Tasks;
 use kubelet::images::Catalogue;
 use kubelet::runtime::hollow::{Course, Director, HollowRuntime};
-use kubelet::runtime::{HostLife, ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
+use kubelet::runtime::{ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
 use object::Key;
 use object::low_ports::LowPorts;
@@ -39,6 +40,8 @@ pub(super) struct NodeContext {
     pub(super) embedding: Embedding,
     pub(super) addresses: Arc<AddressPlan>,
     pub(super) network: PodNetwork,
+    /// What is to be said about it on every node.
+    pub(super) network_note: Option<String>,
     /// Where each node has a directory.
     pub(super) nodes_dir: PathBuf,
     pub(super) catalogue: Arc<Catalogue>,
@@ -77,23 +80,6 @@ pub(super) enum Host {
     Process(Arc<ProcessRuntime>),
     /// Nothing.
     Hollow(Arc<HollowRuntime>),
-}
-
-/// How the host of a node with this directory is run, in the machine's network.
-pub(crate) fn process_config(config: &ClusterConfig, program: PathBuf, state_dir: PathBuf) -> ProcessConfig {
-    let timings = &config.file.timings;
-    ProcessConfig {
-        program,
-        state_dir,
-        life: if config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
-        namespaces: config.file.namespaces,
-        network: None,
-        cgroups: config.file.cgroups,
-        pod_pids_limit: config.file.pod_pids_limit,
-        unclaimed: timings.unclaimed_host.0,
-        request_timeout: timings.runtime_request_timeout.0,
-        status_timeout: timings.runtime_status_timeout.0,
-    }
 }
 
 /// The zone and region that a node of this index has unless somebody says otherwise.
@@ -191,6 +177,7 @@ impl NodeContext {
             static_pods: if hollow { Vec::new() } else { static_pods::read(&manifests) },
             eviction: self.config.file.eviction.clone(),
             low_ports: if hollow { LowPorts::default() } else { self.network.low_ports },
+            network_note: self.network_note.clone().filter(|_| !hollow),
             dns: self.network.dns,
             domain: network::DOMAIN.into(),
         };
@@ -205,6 +192,10 @@ impl NodeContext {
         }
         // Gone already: then it ends as soon as it is looked at.
         let object = self.api.get_as::<Node>(&Key::new("", &name));
+        if let (Ok(node), Some(note)) = (&object, self.network_note.as_ref().filter(|_| !hollow)) {
+            let reason = if self.network.fabric.is_some() { "NetworkOverlaps" } else { "NetworkShared" };
+            self.recorder.warning(node.object(), reason, note.clone());
+        }
         Ok((kubelet, tasks, object.map(|node| node.uid().to_string()).unwrap_or_default()))
     }
 

@@ -30,7 +30,6 @@ use super::error::StartError;
 use super::network::PodNetwork;
 use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
-pub(super) use context::process_config;
 use context::{NodeContext, Running};
 use desired::{ASKED, DesiredNode, Origin};
 pub(crate) use file::parse_config;
@@ -58,7 +57,7 @@ impl Nodes {
     pub(super) async fn start(
         (api, caches, tasks): (&Api, &Caches, &Tasks),
         (config, embedding): (&ClusterConfig, &Embedding),
-        (addresses, network): (&Arc<AddressPlan>, PodNetwork),
+        (addresses, network, network_note): (&Arc<AddressPlan>, PodNetwork, Option<String>),
         data_dir: &DataDir,
     ) -> Result<Self, StartError> {
         if config.is_disabled("kubelet") {
@@ -73,6 +72,7 @@ impl Nodes {
             embedding: embedding.clone(),
             addresses: addresses.clone(),
             network,
+            network_note,
             nodes_dir: data_dir.directory("nodes")?,
             catalogue: Arc::new(super::images::catalogue(&config.file.images, data_dir.path())?),
             machine: capacity::machine(data_dir.path()),

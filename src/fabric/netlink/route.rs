@@ -92,6 +92,14 @@ impl Requests {
         self.add(format!("link {index} up"), RouteNetlinkMessage::SetLink(link), 0)
     }
 
+    /// Has a link that has come up take packets from now on: the kernel drops them until it finds the time to notice, unless
+    /// it is asked about the link (rtnl_getlink, Linux 6.8 and later; before it may take a moment more).
+    pub(crate) fn settle(self, index: u32) -> Self {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        self.add(format!("link {index}"), RouteNetlinkMessage::GetLink(link), 0)
+    }
+
     /// Removes a link by its name, and the one that it is connected to.
     pub(crate) fn remove_link(self, name: &str) -> Self {
         let mut link = LinkMessage::default();

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::WaitOptions;
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use super::cgroup::Cgroups;
 use super::os;
@@ -17,6 +18,8 @@ use super::os;
 pub(super) struct Isolation {
     /// Containers get PID, mount, host name and IPC namespaces.
     pub(super) namespaces: bool,
+    /// This process may leave the namespaces that it is in and come back: they are root's, as it is.
+    pub(super) comes_back: bool,
     /// The same for the Node's annotations.
     pub(super) facts: BTreeMap<String, String>,
 }
@@ -26,10 +29,11 @@ impl Isolation {
     /// already, with all rights there.
     pub(super) fn choose(no_namespaces: bool, inside: bool, cgroups: &Cgroups) -> Self {
         let root = rustix::process::geteuid().is_root();
+        let comes_back = root && may_come_back();
         let user = if root || inside { User::Has } else { User::Needs };
-        let namespaces = !no_namespaces && works(user) && (root || enter_own_namespaces(user).is_ok());
+        let namespaces = !no_namespaces && works(user) && (comes_back || enter_own_namespaces(user).is_ok());
         let kinds = if namespaces { "pid,mount,uts,ipc" } else { "none" };
-        let how = match (namespaces, root) {
+        let how = match (namespaces, comes_back) {
             (true, true) => "namespaces",
             (true, false) => "user-namespace",
             (false, _) => "processes",
@@ -40,7 +44,7 @@ impl Isolation {
             ("podium.dev/limits", cgroups.facts()),
         ];
         let facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
-        Self { namespaces, facts }
+        Self { namespaces, comes_back, facts }
     }
 }
 
@@ -51,6 +55,12 @@ enum User {
     Has,
     /// It needs a user namespace of its own.
     Needs,
+}
+
+/// Whether containers get namespaces in the user namespace that this process is in, with all rights there; the process
+/// must have one thread.
+pub fn namespaces_work() -> bool {
+    works(User::Has)
 }
 
 /// Does in a child what every container's start will do.
@@ -84,6 +94,20 @@ fn mounts_work() -> bool {
 fn succeeded(pid: rustix::process::Pid) -> bool {
     let status = rustix::process::waitpid(Some(pid), WaitOptions::empty());
     matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0))
+}
+
+/// Whether root may come back into the namespaces that this process is in: not where it is root of a user namespace that
+/// they do not belong to (`unshare --user --map-root-user`).
+fn may_come_back() -> bool {
+    let kinds = [
+        ("uts", LinkNameSpaceType::HostNameAndNISDomainName),
+        ("ipc", LinkNameSpaceType::InterProcessCommunication),
+        ("pid", LinkNameSpaceType::ProcessID),
+    ];
+    kinds.into_iter().all(|(name, kind)| {
+        let own = fs::File::open(format!("/proc/self/ns/{name}"));
+        own.is_ok_and(|own| rustix::thread::move_into_link_name_space(own.as_fd(), Some(kind)).is_ok())
+    })
 }
 
 /// A user namespace, and others owned by it: only such can be left and entered again.

@@ -59,6 +59,7 @@ use crate::{ContainerId, PodUid, RuntimeError};
 use cgroup::Cgroups;
 use container::Container;
 use isolation::Isolation;
+pub use isolation::namespaces_work;
 use network::Network;
 use pod::Pod;
 use reaper::Reaper;

@@ -83,7 +83,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let mut isolation = Isolation::choose(arguments.no_namespaces, network.is_some(), &cgroups);
     let name = if network.is_some() { "fabric" } else { "loopback" };
     isolation.facts.insert("podium.dev/network".to_owned(), name.to_owned());
-    let own_pid_namespace = if isolation.namespaces && rustix::process::geteuid().is_root() {
+    let own_pid_namespace = if isolation.namespaces && isolation.comes_back {
         Some(child::open_namespace(own, "pid").map_err(at("namespace"))?)
     } else {
         None

@@ -80,7 +80,10 @@ impl PodPorts for Ports {
 /// What container runtimes say when nothing listens.
 fn refused(port: u16, last: Option<(SocketAddr, std::io::Error)>) -> Unreachable {
     let why = match last {
-        Some((address, error)) => format!("dial tcp {address}: {}", dial_error(&error)),
+        Some((address, error)) => {
+            let family = if address.is_ipv4() { "tcp4" } else { "tcp6" };
+            format!("dial {family} {address}: {}", dial_error(&error))
+        }
         None => format!("dial tcp4 127.0.0.1:{port}: connect: connection refused"),
     };
     Unreachable(format!("failed to connect to localhost:{port} inside the pod: {why}"))

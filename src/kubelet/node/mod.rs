@@ -64,6 +64,8 @@ pub struct NodeConfig {
     pub eviction: EvictionConfig,
     /// Which ports its programs may not bind.
     pub low_ports: LowPorts,
+    /// What its users should know of the network that its pods are in: why it is not one of their own.
+    pub network_note: Option<String>,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,
     /// The cluster's domain: `cluster.local`.

@@ -26,6 +26,9 @@ use object::well_known::condition::READY;
 use object::well_known::label::{HOSTNAME, REGION, ZONE};
 use object::{Key, Kind, Shared};
 
+/// The annotation of [`NodeConfig::network_note`].
+const NETWORK_NOTE: &str = "podium.dev/network-note";
+
 /// The namespace of node leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// Kubernetes' version whose behaviour this is.
@@ -97,11 +100,9 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                         labels.insert(key, value);
                     }
                 }
-                object
-                    .metadata
-                    .annotations
-                    .get_or_insert_default()
-                    .extend(wanted.annotations.unwrap_or_default());
+                let annotations = object.metadata.annotations.get_or_insert_default();
+                annotations.remove(NETWORK_NOTE);
+                annotations.extend(wanted.annotations.unwrap_or_default());
                 let spec = object.spec.get_or_insert_default();
                 spec.pod_cidr = Some(node.config.pod_range.to_string());
                 spec.pod_cidrs = Some(vec![node.config.pod_range.to_string()]);
@@ -169,6 +170,9 @@ fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
     let mut annotations: BTreeMap<String, String> = runtime.isolation();
     if !config.hollow {
         annotations.insert(LowPorts::ANNOTATION.into(), config.low_ports.text());
+    }
+    if let Some(note) = &config.network_note {
+        annotations.insert(NETWORK_NOTE.into(), note.clone());
     }
     ObjectMeta {
         name: Some(config.name.clone()),

@@ -53,6 +53,7 @@ pub(super) fn config() -> NodeConfig {
         static_pods: Vec::new(),
         eviction: pressure::EvictionConfig::default(),
         low_ports: object::low_ports::LowPorts::default(),
+        network_note: None,
         dns: None,
         domain: "cluster.local".into(),
     }

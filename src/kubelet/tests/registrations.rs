@@ -43,6 +43,22 @@ async fn what_others_say_of_a_node_outlives_its_kubelets_reports_node_1() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_to_be_known_of_the_network_is_on_the_node_net_11() {
+    let noted = |network_note: Option<&str>| NodeConfig {
+        network_note: network_note.map(ToOwned::to_owned),
+        ..config()
+    };
+    let scene = Scene::start(HollowConfig::default(), noted(Some("no namespaces: do this"))).await;
+    let says =
+        || node(&scene).metadata.annotations.clone().unwrap_or_default().remove("podium.dev/network-note");
+    assert_eq!(says().as_deref(), Some("no namespaces: do this"));
+    scene.kubelet.detach().await;
+    scene.kubelets.start_node(noted(None), scene.runtime.clone()).await.unwrap();
+    assert_eq!(says(), None, "it is no longer so");
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_whose_addresses_are_others_keeps_what_people_set_node_1_net_1() {
     let scene = Scene::new().await;
     scene

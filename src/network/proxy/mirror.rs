@@ -75,12 +75,13 @@ pub(super) fn of_service(joined: &Joined, mirrors: &Mirrors) -> Vec<Listener> {
     all
 }
 
-/// Where a pod is met: at its address' mirror for the ports that it declares, and at 127.0.0.1 for those of its node,
-/// unless another has them.
+/// Where a pod is met: at its address' mirror for the ports that it declares, and at its node's and at 127.0.0.1 for those
+/// of its node, unless another has them.
 pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
     let status = pod.status.as_ref();
     let own = status.and_then(|status| status.pod_ip.as_ref()?.parse::<IpAddr>().ok());
     let (Some(IpAddr::V4(ip)), false) = (own, is_terminal(pod)) else { return Vec::new() };
+    let node = status.and_then(|status| status.host_ip.as_ref()?.parse::<Ipv4Addr>().ok());
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut all: Vec<Listener> = Vec::new();
     for port in containers.flat_map(|container| container.ports.iter().flatten()) {
@@ -90,7 +91,10 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
         };
         let to = SocketAddr::new(ip.into(), inside);
         let at_mirror = mirrors.of(ip).map(|mirror| mirrors.listener(mirror, inside, to, true));
-        let host = number(port.host_port).map(|host| mirrors.listener(Ipv4Addr::LOCALHOST, host, to, true));
+        let host = number(port.host_port).into_iter().flat_map(|host| {
+            let at = at_node(node, port.host_ip.as_deref(), mirrors);
+            at.into_iter().map(move |at| mirrors.listener(at, host, to, true))
+        });
         for listener in at_mirror.into_iter().chain(host) {
             if !all.iter().any(|known| known.bind_address == listener.bind_address) {
                 all.push(listener);
@@ -98,6 +102,18 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
         }
     }
     all
+}
+
+/// Where a port of a node is met: at the mirror of its address and at 127.0.0.1, or at one of them where the pod says which
+/// of the node's addresses it wants.
+fn at_node(node: Option<Ipv4Addr>, asked: Option<&str>, mirrors: &Mirrors) -> Vec<Ipv4Addr> {
+    let mirror = node.and_then(|node| mirrors.of(node));
+    let all = mirror.into_iter().chain([Ipv4Addr::LOCALHOST]);
+    match asked.and_then(|ip| ip.parse::<IpAddr>().ok()).filter(|ip| !ip.is_unspecified()) {
+        None => all.collect(),
+        Some(IpAddr::V4(ip)) if ip.is_loopback() => vec![Ipv4Addr::LOCALHOST],
+        Some(ip) => mirror.filter(|_| node.is_some_and(|node| ip == node)).into_iter().collect(),
+    }
 }
 
 /// Whether a pod is met anywhere at all.
@@ -171,20 +187,35 @@ mod tests {
         let nobody = service(json!([{"addresses": ["10.244.0.2"], "conditions": {"ready": false}}]));
         assert_eq!(listeners(&of_service(&nobody, &mirrors(0))), [""; 0]);
 
-        let pod = |phase: &str| -> Pod {
+        let pod_at = |phase: &str, host_ip: &str| -> Pod {
             let pod = json!({"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80},
-                {"containerPort": 9000, "hostPort": 9090}, {"containerPort": 53, "protocol": "UDP"}]}]},
-                "status": {"podIP": "10.244.1.2", "phase": phase}});
+                {"containerPort": 9000, "hostPort": 9090, "hostIP": host_ip},
+                {"containerPort": 53, "protocol": "UDP"}]}]},
+                "status": {"podIP": "10.244.1.2", "hostIP": "172.16.0.2", "phase": phase}});
             serde_json::from_value(pod).unwrap()
         };
+        let pod = |phase: &str| pod_at(phase, "");
         assert_eq!(
             listeners(&of_pod(&pod("Running"), &mirrors(0))),
             [
                 "127.68.1.2:80/TCP → 10.244.1.2:80",
                 "127.68.1.2:9000/TCP → 10.244.1.2:9000",
+                "127.17.0.2:9090/TCP → 10.244.1.2:9000",
                 "127.0.0.1:9090/TCP → 10.244.1.2:9000"
             ]
         );
+        for (host_ip, at) in [
+            ("0.0.0.0", vec!["127.17.0.2", "127.0.0.1"]),
+            ("::", vec!["127.17.0.2", "127.0.0.1"]),
+            ("172.16.0.2", vec!["127.17.0.2"]),
+            ("127.0.0.1", vec!["127.0.0.1"]),
+            ("172.16.0.3", vec![]),
+            ("::1", vec![]),
+        ] {
+            let all = listeners(&of_pod(&pod_at("Running", host_ip), &mirrors(0)));
+            let expected: Vec<_> = at.iter().map(|at| format!("{at}:9090/TCP → 10.244.1.2:9000")).collect();
+            assert_eq!(all[2..], expected, "{host_ip}");
+        }
         assert_eq!(listeners(&of_pod(&pod("Succeeded"), &mirrors(0))), [""; 0]);
     }
 }

@@ -17,6 +17,7 @@ mod policy_changes;
 mod services;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -44,6 +45,8 @@ use object::{Key, Kind};
 use piece::Piece;
 use policy_changes::{Judgement, PolicyChanges};
 use reconcile::Caches;
+
+pub use trial::try_rules;
 
 /// How soon rules are tried again that the kernel has refused.
 const RETRY: BackoffPolicy =

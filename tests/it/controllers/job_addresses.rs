@@ -41,6 +41,7 @@ fn node(number: u8) -> NodeConfig {
         static_pods: Vec::new(),
         eviction: EvictionConfig::default(),
         low_ports: LowPorts::default(),
+        network_note: None,
         dns: None,
         domain: "cluster.local".into(),
     }

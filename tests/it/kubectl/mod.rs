@@ -48,7 +48,8 @@ fn pods(instance: &Instance) -> Vec<Value> {
 
 /// What a web server answers on its pod's address.
 fn get(ip: &str) -> String {
-    let mut stream = TcpStream::connect((ip, 80)).unwrap();
+    // What stands for a pod on this machine comes a moment after the pod.
+    let mut stream = wait_for("the web server", || TcpStream::connect((ip, 80)).ok());
     stream.write_all(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -127,7 +128,7 @@ async fn roll_out_break_undo_scale_drain_and_debug() {
 
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     assert!(instance.kubectl(&["rollout", "status", "deploy/web"]).contains("successfully rolled out"));
-    let ip = pods(&instance)[0]["status"]["podIP"].as_str().unwrap().to_string();
+    let ip = instance.on_machine(pods(&instance)[0]["status"]["podIP"].as_str().unwrap());
     assert!(get(&ip).to_lowercase().contains("server: podium (as nginx/1.7.9)"), "{}", get(&ip));
 
     // DEP-2: 25 % of 3 is one more and none less.
@@ -197,7 +198,7 @@ fn streams(instance: &Instance) {
     let failed = instance.kubectl_output(&["exec", &pod, "--", "sh", "-c", "exit 7"]);
     assert_eq!(failed.status.code(), Some(7));
 
-    let ip = json(instance, &["get", "pod", &pod])["status"]["podIP"].as_str().unwrap().to_string();
+    let ip = instance.on_machine(json(instance, &["get", "pod", &pod])["status"]["podIP"].as_str().unwrap());
     let mut follow = Command::new("kubectl");
     follow.arg("--kubeconfig").arg(instance.kubeconfig()).args(["logs", "-f", &pod]);
     let mut follower = Guarded::spawn(follow.stdout(std::process::Stdio::piped()));

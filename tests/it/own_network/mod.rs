@@ -1,6 +1,7 @@
 //! Pods in networks of their own, as users meet them (NET-5, NET-6, NET-7): as root and as an ordinary user.
 
 mod crashes;
+mod fallback;
 mod pods;
 mod policies;
 mod services;
@@ -42,7 +43,7 @@ impl Cluster {
         };
         command.args(["serve", "--nodes", "2", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
         command.arg("--kubeconfig").arg(&kubeconfig).arg("--config").arg(home.path("config.yaml"));
-        Home::start_command(command.env("HOME", home.path("")), &kubeconfig)
+        Home::start_command(command.env("HOME", home.path("")).env("PODIUM_NETWORK", "fabric"), &kubeconfig)
     }
 
     fn apply(&self, manifest: &str) {

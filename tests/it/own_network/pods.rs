@@ -87,13 +87,11 @@ fn containers_hold_no_right_over_the_fabric_net_5() {
 #[test]
 fn a_data_directory_keeps_its_network_net_5() {
     let home = Home::new();
-    home.start(&["--nodes", "1"]).stop();
-    let config = home.path("config.yaml");
-    std::fs::write(&config, "network: {mode: fabric}\n").unwrap();
+    home.start(&["--nodes", "1", "--network", "loopback"]).stop();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-    command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
+    command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--network", "fabric"]);
     let started = command.arg("--data-dir").arg(home.data_dir()).output().unwrap();
     let said = String::from_utf8_lossy(&started.stderr);
     assert!(!started.status.success() && said.contains("was made with the network \"loopback\""), "{said}");
-    home.start(&["--nodes", "1"]).stop();
+    home.start(&["--nodes", "1", "--network", "auto"]).stop();
 }

@@ -1,0 +1,23 @@
+//! How a node's host process is run, by what the config file says.
+
+use std::path::PathBuf;
+
+use super::config::ClusterConfig;
+use kubelet::runtime::{HostLife, ProcessConfig};
+
+/// How the host of a node with this directory is run, in the machine's network.
+pub(super) fn process_config(config: &ClusterConfig, program: PathBuf, state_dir: PathBuf) -> ProcessConfig {
+    let timings = &config.file.timings;
+    ProcessConfig {
+        program,
+        state_dir,
+        life: if config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
+        namespaces: config.file.namespaces,
+        network: None,
+        cgroups: config.file.cgroups,
+        pod_pids_limit: config.file.pod_pids_limit,
+        unclaimed: timings.unclaimed_host.0,
+        request_timeout: timings.runtime_request_timeout.0,
+        status_timeout: timings.runtime_status_timeout.0,
+    }
+}

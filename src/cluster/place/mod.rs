@@ -1,0 +1,184 @@
+//! Where everything of a cluster is: in a network of its own, or at a place of the machine's loopback.
+//!
+//! A data directory keeps the network that it was made with, as services and pods have its addresses.
+
+mod ranges;
+mod remedy;
+mod trial;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::addresses::{AddressPlan, Ranges};
+use super::config::{ClusterConfig, NetworkConfig, NetworkMode};
+use super::data_dir::DataDir;
+use super::embedding::Embedding;
+use super::error::StartError;
+use super::fabric::{ClusterFabric, FabricConfig};
+use super::host_process::process_config;
+use ::fabric::Namespaces;
+use kubelet::runtime::ProcessRuntime;
+
+pub(crate) use trial::network_trial_main;
+
+/// How long the pods' network outlives its cluster once no node's host is there either: what it keeps by then are
+/// connections that wait for the next control plane.
+const UNWANTED: Duration = Duration::from_secs(10);
+/// The file of a data directory that says which network it is of, and on a second line why, where it was not chosen.
+const FILE: &str = "network";
+/// What it says of the machine's own.
+const LOOPBACK: &str = "loopback";
+
+/// Where everything of a cluster is.
+pub(super) struct Place {
+    /// Who has which addresses.
+    pub(super) addresses: Arc<AddressPlan>,
+    /// The network of its own.
+    pub(super) fabric: Option<Arc<ClusterFabric>>,
+    /// Why it has none, where it was to have one if that can be (NET-11); also what is in the way of one that it has.
+    pub(super) note: Option<String>,
+}
+
+/// Which network it is.
+#[derive(Debug, PartialEq, Eq)]
+enum Network {
+    Loopback { why: Option<String> },
+    Own(Ranges),
+}
+
+impl Network {
+    /// As a data directory remembers it.
+    fn text(&self) -> String {
+        match self {
+            Self::Loopback { why: Some(why) } => format!("{LOOPBACK}\n{why}"),
+            Self::Loopback { why: None } => LOOPBACK.to_owned(),
+            Self::Own(ranges) => ranges::text(ranges),
+        }
+    }
+}
+
+impl Place {
+    /// Finds it, or makes it.
+    pub(super) async fn find(
+        data_dir: &DataDir,
+        config: &ClusterConfig,
+        embedding: &Embedding,
+    ) -> Result<Self, StartError> {
+        if !config.has_processes() {
+            let listens = ["proxy", "dns"].iter().any(|part| !config.is_disabled(part));
+            let addresses = if listens { on_machine(data_dir)? } else { AddressPlan::unheld() };
+            return Ok(Self { addresses: Arc::new(addresses), fabric: None, note: None });
+        }
+        let program =
+            embedding.host_program.path().map_err(|error| StartError::Network(error.to_string()))?;
+        let network = match known(data_dir, &config.file.network)? {
+            Some(network) => network,
+            None => {
+                let chosen = choose(config, &program).await?;
+                data_dir.write(FILE, &chosen.text())?;
+                chosen
+            }
+        };
+        let ranges = match network {
+            Network::Loopback { why } => {
+                let addresses = Arc::new(on_machine(data_dir)?);
+                return Ok(Self { addresses, fabric: None, note: why });
+            }
+            Network::Own(ranges) => ranges,
+        };
+        let note = ranges::hidden(&ranges, &ranges::routes());
+        let fabric = FabricConfig {
+            program,
+            directory: data_dir.directory("fabric")?,
+            ranges,
+            mtu: config.file.network.mtu,
+            unclaimed: UNWANTED,
+        };
+        let before = of_hosts(data_dir, config, &fabric.program).await?;
+        let started =
+            tokio::task::spawn_blocking(move || ClusterFabric::start(fabric, before.as_ref())).await;
+        let fabric = started.map_err(|error| StartError::Network(error.to_string()))??;
+        let addresses = Arc::new(AddressPlan::fabric(ranges, on_machine(data_dir)?));
+        Ok(Self { addresses, fabric: Some(Arc::new(fabric)), note })
+    }
+}
+
+/// The network that a data directory was made with, if it was; an error where another is asked for.
+fn known(data_dir: &DataDir, asked: &NetworkConfig) -> Result<Option<Network>, StartError> {
+    // Before there was a choice there was a slot of loopback.
+    let before = data_dir.read(FILE).or_else(|| data_dir.read("slot").map(|_| LOOPBACK.to_owned()));
+    let Some(before) = before else { return Ok(None) };
+    let (first, why) = before.trim().split_once('\n').unwrap_or((before.trim(), ""));
+    let changed = |asked: String| StartError::NetworkChanged { before: first.to_owned(), asked };
+    if first == LOOPBACK {
+        return match asked.mode {
+            NetworkMode::Fabric => Err(changed("fabric".to_owned())),
+            NetworkMode::Loopback => Ok(Some(Network::Loopback { why: None })),
+            NetworkMode::Auto => {
+                let why = if why.is_empty() { "pods shared the machine's network then" } else { why };
+                let kept = format!(
+                    "this data directory was made with the machine's network ({why}); another one has one of the pods' own \
+                     where the machine allows it"
+                );
+                Ok(Some(Network::Loopback { why: Some(kept) }))
+            }
+        };
+    }
+    let ranges = ranges::read(first).ok_or_else(|| {
+        StartError::Network(format!("the file \"{FILE}\" of the data directory says \"{first}\""))
+    })?;
+    if asked.mode == NetworkMode::Loopback {
+        return Err(changed(LOOPBACK.to_owned()));
+    }
+    let now = ranges::or(asked, &ranges);
+    if now == ranges { Ok(Some(Network::Own(ranges))) } else { Err(changed(ranges::text(&now))) }
+}
+
+/// The network of a cluster that is new.
+async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, StartError> {
+    let asked = &config.file.network;
+    let ranges = ranges::choose(asked, &ranges::routes());
+    match asked.mode {
+        NetworkMode::Loopback => Ok(Network::Loopback { why: None }),
+        // What stands in its way is said by the step that fails.
+        NetworkMode::Fabric => Ok(Network::Own(ranges)),
+        NetworkMode::Auto if !config.file.namespaces => {
+            Ok(Network::Loopback { why: Some("the config file says \"namespaces: false\"".to_owned()) })
+        }
+        NetworkMode::Auto => {
+            let program = program.to_path_buf();
+            let tried = tokio::task::spawn_blocking(move || trial::try_network(&program)).await;
+            match tried.unwrap_or_else(|error| Err(error.to_string())) {
+                Ok(()) => Ok(Network::Own(ranges)),
+                Err(why) => Ok(Network::Loopback { why: Some(why) }),
+            }
+        }
+    }
+}
+
+/// A slot of the machine's loopback, the one that this cluster had before if it is free.
+fn on_machine(data_dir: &DataDir) -> Result<AddressPlan, StartError> {
+    let before = data_dir.read("slot").and_then(|slot| slot.trim().parse().ok());
+    let addresses = AddressPlan::take(before);
+    data_dir.write("slot", &addresses.slot().to_string())?;
+    Ok(addresses)
+}
+
+/// The namespaces of the network that nodes' hosts are in which outlived the control plane before this one.
+async fn of_hosts(
+    data_dir: &DataDir,
+    config: &ClusterConfig,
+    program: &Path,
+) -> Result<Option<Namespaces>, StartError> {
+    let nodes = std::fs::read_dir(data_dir.directory("nodes")?).into_iter().flatten().flatten();
+    for node in nodes {
+        let host = process_config(config, program.to_path_buf(), node.path());
+        if let Ok(descriptors) = ProcessRuntime::fabric_namespaces(host).await {
+            let mut descriptors = descriptors.into_iter();
+            let network = descriptors.next();
+            return Ok(network.map(|network| Namespaces { network, user: descriptors.next() }));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,140 @@
+//! The ranges of a network of the pods' own, kept clear of what the machine itself reaches.
+
+use std::fs;
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+
+use crate::cluster::addresses::Ranges;
+use crate::cluster::config::NetworkConfig;
+
+/// Where pods, services and nodes are unless the config file says otherwise: the first that hides nothing.
+const PODS: [Ipv4Net; 4] = [net(10, 244, 14), net(10, 232, 14), net(10, 160, 14), net(100, 96, 14)];
+const SERVICES: [Ipv4Net; 4] = [net(10, 96, 16), net(10, 192, 16), net(10, 208, 16), net(100, 112, 16)];
+const NODES: [Ipv4Net; 4] = [net(172, 20, 16), net(172, 31, 16), net(10, 250, 16), net(100, 120, 16)];
+
+const fn net(first: u8, second: u8, length: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(first, second, 0, 0), length)
+}
+
+/// What the config file says; the rest is as in `others`.
+pub(super) fn or(asked: &NetworkConfig, others: &Ranges) -> Ranges {
+    Ranges {
+        pods: asked.pods.unwrap_or(others.pods),
+        services: asked.services.unwrap_or(others.services),
+        nodes: asked.nodes.unwrap_or(others.nodes),
+    }
+}
+
+/// For a cluster that is new: what the config file says, else what hides nothing that the machine has a route to.
+pub(super) fn choose(asked: &NetworkConfig, routes: &[Ipv4Net]) -> Ranges {
+    let first = |all: [Ipv4Net; 4]| {
+        let free = |range: &&Ipv4Net| !routes.iter().any(|route| overlap(route, range));
+        all.iter().find(free).copied().unwrap_or(all[0])
+    };
+    or(asked, &Ranges { pods: first(PODS), services: first(SERVICES), nodes: first(NODES) })
+}
+
+/// What pods cannot reach of the machine's surroundings, because somebody of the cluster has its addresses.
+pub(super) fn hidden(ranges: &Ranges, routes: &[Ipv4Net]) -> Option<String> {
+    let named = [("pods", ranges.pods), ("services", ranges.services), ("nodes", ranges.nodes)];
+    let both = named.into_iter().flat_map(|(name, range)| {
+        let meets = routes.iter().filter(move |route| overlap(route, &range));
+        meets.map(move |route| format!("{route}, as {name} have {range}"))
+    });
+    let all: Vec<String> = both.take(8).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "this machine has routes that pods cannot take: {}; the config file's \"network\" chooses others",
+            all.join("; ")
+        )
+    })
+}
+
+fn overlap(one: &Ipv4Net, other: &Ipv4Net) -> bool {
+    one.contains(other) || other.contains(one)
+}
+
+/// A line that says which ranges they are.
+pub(super) fn text(Ranges { pods, services, nodes }: &Ranges) -> String {
+    format!("fabric pods={pods} services={services} nodes={nodes}")
+}
+
+/// Such a line, read.
+pub(super) fn read(line: &str) -> Option<Ranges> {
+    let mut words = line.split_whitespace();
+    if words.next() != Some("fabric") {
+        return None;
+    }
+    let mut next = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
+    Some(Ranges { pods: next("pods")?, services: next("services")?, nodes: next("nodes")? })
+}
+
+/// Where this machine has a way to, the way out apart.
+pub(super) fn routes() -> Vec<Ipv4Net> {
+    read_routes(&fs::read_to_string("/proc/net/route").unwrap_or_default())
+}
+
+/// As `/proc/net/route` has it: hexadecimal numbers in the machine's byte order, the mask in the eighth column.
+fn read_routes(table: &str) -> Vec<Ipv4Net> {
+    let route = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let number = |column: usize| u32::from_str_radix(columns.get(column)?, 16).ok();
+        let ip = |number: u32| Ipv4Addr::from(number.to_ne_bytes());
+        Ipv4Net::with_netmask(ip(number(1)?), ip(number(7)?)).ok().filter(|net| net.prefix_len() > 0)
+    };
+    table.lines().skip(1).filter_map(route).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nets(text: &str) -> Vec<Ipv4Net> {
+        text.split_whitespace().map(|net| net.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn routes_are_read_net_5() {
+        let table = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
+                     eth0\t00000000\t010012AC\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
+                     eth0\t000014AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n\
+                     nonsense\n";
+        assert_eq!(read_routes(table), nets("172.20.0.0/16"));
+    }
+
+    #[test]
+    fn new_clusters_hide_nothing_that_the_machine_reaches_net_5() {
+        let config = NetworkConfig::default();
+        for (routes, pods, services, nodes) in [
+            ("", "10.244.0.0/14", "10.96.0.0/16", "172.20.0.0/16"),
+            ("172.16.0.0/12", "10.244.0.0/14", "10.96.0.0/16", "10.250.0.0/16"),
+            ("10.0.0.0/8", "100.96.0.0/14", "100.112.0.0/16", "172.20.0.0/16"),
+            ("10.246.7.0/24", "10.232.0.0/14", "10.96.0.0/16", "172.20.0.0/16"),
+            // Where nothing is left, what is usual.
+            ("0.0.0.0/1 128.0.0.0/1", "10.244.0.0/14", "10.96.0.0/16", "172.20.0.0/16"),
+        ] {
+            let chosen = choose(&config, &nets(routes));
+            let expected = nets(&format!("{pods} {services} {nodes}"));
+            assert_eq!(vec![chosen.pods, chosen.services, chosen.nodes], expected, "{routes}");
+            assert_eq!(read(&text(&chosen)), Some(chosen));
+        }
+        let asked = NetworkConfig { nodes: "192.168.0.0/16".parse().ok(), ..config };
+        let chosen = choose(&asked, &nets("192.168.1.0/24"));
+        assert_eq!(chosen.nodes, nets("192.168.0.0/16")[0], "what is asked for");
+        let said = hidden(&chosen, &nets("192.168.1.0/24 10.1.0.0/16")).unwrap();
+        assert!(
+            said.contains("192.168.1.0/24, as nodes have 192.168.0.0/16") && !said.contains("10.1."),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn nonsense_is_no_network_net_5() {
+        for line in
+            ["", "fabric", "loopback", "fabric pods=1 services=2 nodes=3", "fabric services=10.0.0.0/8"]
+        {
+            assert_eq!(read(line), None, "{line}");
+        }
+    }
+}

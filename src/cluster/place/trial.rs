@@ -1,0 +1,90 @@
+//! Whether this machine lets pods have a network of their own: tried to the end in a process that ends with it.
+
+use std::io::{Read, Write as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use fabric::FabricError;
+use fabric::trial::{LEAVES, SERVER, Trial};
+use network::egress::TCP_DOOR;
+
+use super::remedy::remedy;
+
+/// How long it may take; it takes some ten milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What it says when everything works.
+const WORKS: &str = "works";
+/// A service in it, and an address of the world.
+const SERVICE: ([u8; 4], u16) = ([10, 96, 0, 80], 80);
+const WORLD: ([u8; 4], u16) = ([192, 0, 2, 1], 80);
+
+/// Runs the trial's process: `podium network-trial`. It prints one line on standard output: `works`, or the step that
+/// failed, why, and what can be done. Must be called while the process has one thread.
+pub(crate) fn network_trial_main() -> ExitCode {
+    let said = match run() {
+        Ok(()) => WORKS.to_owned(),
+        Err(error) => match remedy(&error) {
+            Some(remedy) => format!("{error}; {remedy}"),
+            None => error.to_string(),
+        },
+    };
+    // Whoever started us may be gone; then nobody wants to know.
+    let _ = writeln!(std::io::stdout(), "{said}");
+    ExitCode::SUCCESS
+}
+
+fn run() -> Result<(), FabricError> {
+    let trial = Trial::start()?;
+    let server = SocketAddr::from((SERVER, 8080));
+    trial.connects(server, server, false)?;
+    let service = SocketAddr::from(SERVICE);
+    network::rules::try_rules(trial.nft()?, service, server, LEAVES.into())?;
+    trial.connects(service, server, false).map_err(|error| within("service", error))?;
+    trial.connects(WORLD.into(), TCP_DOOR, true).map_err(|error| within("way out", error))?;
+    if host::namespaces_work() {
+        return Ok(());
+    }
+    // Without a mount namespace there is no resolv.conf of a pod's own, and the cluster's DNS is the only one inside.
+    Err(FabricError {
+        step: "namespaces of containers".to_owned(),
+        source: std::io::ErrorKind::PermissionDenied.into(),
+    })
+}
+
+fn within(step: &str, error: FabricError) -> FabricError {
+    FabricError { step: format!("{step}: {}", error.step), source: error.source }
+}
+
+/// Has the trial made by a process of this program; an error is why pods cannot have a network of their own, and what can
+/// be done about it.
+pub(super) fn try_network(program: &Path) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command
+        .arg("network-trial")
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut process = command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
+    let (told, hear) = mpsc::channel();
+    if let Some(stdout) = process.stdout.take() {
+        std::thread::spawn(move || {
+            let mut said = String::new();
+            // A program that says nothing is as one that ends.
+            let _ = stdout.take(4096).read_to_string(&mut said);
+            told.send(said)
+        });
+    }
+    let said = hear.recv_timeout(PATIENCE);
+    let _ = process.kill();
+    let _ = process.wait();
+    match said {
+        Ok(said) if said.trim() == WORKS => Ok(()),
+        Ok(said) if said.trim().is_empty() => Err("the trial ended without a word".to_owned()),
+        Ok(said) => Err(said.trim().to_owned()),
+        Err(_) => Err(format!("the trial takes longer than {} s", PATIENCE.as_secs())),
+    }
+}

@@ -1,0 +1,100 @@
+//! A small fabric that this thread makes to find out whether one can be made here; it ends with the thread's process.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+use rustix::net::sockopt::{self, Timeout};
+
+use crate::daemon::new_namespaces;
+use crate::namespaces::own_network;
+use crate::nft::Nft;
+use crate::sockets::{open_here, open_in};
+use crate::{FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, Trunk, set_up};
+
+/// How long a connection may take: nothing leaves this machine.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Where its leaves have their addresses.
+pub const LEAVES: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 24);
+/// Where a server is in it.
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 2);
+/// Where a client is.
+pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 3);
+
+/// A router and two leaves. The process has entered it for good.
+#[derive(Debug)]
+pub struct Trial {
+    namespaces: Namespaces,
+    server: OwnedFd,
+    client: OwnedFd,
+}
+
+impl Trial {
+    /// Makes one; the process must have one thread.
+    pub fn start() -> Result<Self, FabricError> {
+        let namespaces = new_namespaces()?;
+        set_up(route()?, &RouterConfig { own: Vec::new(), cluster: vec![LEAVES.into()] })?;
+        let trunk = Trunk::new(own_network()?, route()?);
+        let leaf = |link: &str, ip: Ipv4Addr| {
+            trunk.leaf(&LeafSpec { link: link.to_owned(), addresses: vec![ip.into()], mtu: 1500 })
+        };
+        let (server, client) = (leaf("server", SERVER)?, leaf("client", CLIENT)?);
+        Ok(Self { namespaces, server, client })
+    }
+
+    /// Its nftables.
+    pub fn nft(&self) -> Result<Nft, FabricError> {
+        Nft::new(one(open_here(&SocketSpec::new(SocketKind::Netfilter), 1)?)?)
+    }
+
+    /// Connects the client to an address and has the server take it. The server's address is its own, or, where it stands
+    /// in the fabric's doorway (`transparent`), any.
+    pub fn connects(&self, to: SocketAddr, server: SocketAddr, transparent: bool) -> Result<(), FabricError> {
+        let home = self.namespaces.network.as_fd();
+        let listens = SocketSpec {
+            bind: Some(server),
+            listen: Some(1),
+            transparent,
+            ..SocketSpec::new(SocketKind::TcpV4)
+        };
+        let listener = if transparent {
+            open_here(&listens, 1)
+        } else {
+            open_in(self.server.as_fd(), home, &listens, 1)
+        };
+        let listener = waiting(one(listener?)?)?;
+        let asks = SocketSpec::new(SocketKind::TcpV4);
+        let asker = waiting(one(open_in(self.client.as_fd(), home, &asks, 1)?)?)?;
+        let step = format!("connect to {to}");
+        rustix::net::connect(&asker, &to).map_err(FabricError::at(&step))?;
+        let taken = rustix::net::accept(&listener).map_err(FabricError::at(&step))?;
+        let at = rustix::net::getsockname(&taken).map_err(FabricError::at(&step))?;
+        let expected = if transparent { to } else { server };
+        if SocketAddr::try_from(at).is_ok_and(|at| at == expected) {
+            return Ok(());
+        }
+        Err(FabricError::new(step, io::Error::other("somebody else answered")))
+    }
+}
+
+fn route() -> Result<OwnedFd, FabricError> {
+    one(open_here(&SocketSpec::new(SocketKind::Route), 1)?)
+}
+
+fn one(sockets: Vec<OwnedFd>) -> Result<OwnedFd, FabricError> {
+    let none = || FabricError::new("socket", io::ErrorKind::NotFound.into());
+    sockets.into_iter().next().ok_or_else(none)
+}
+
+/// A socket that waits, but not for long.
+fn waiting(socket: OwnedFd) -> Result<OwnedFd, FabricError> {
+    let set = || {
+        rustix::io::ioctl_fionbio(&socket, false)?;
+        sockopt::set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        sockopt::set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))
+    };
+    set().map_err(FabricError::at("time-out"))?;
+    Ok(socket)
+}

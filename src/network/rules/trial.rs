@@ -1,0 +1,75 @@
+//! Whether the kernel takes what services and policies want: asked before anything relies on it.
+
+use std::io;
+use std::net::SocketAddr;
+
+use fabric::FabricError;
+use fabric::nft::{Family, Nft};
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use object::{Key, Shared};
+use serde_json::{from_value, json};
+
+use super::base::base;
+use super::kernel::Kernel;
+use super::nodes::Places;
+use super::piece::Piece;
+use super::policies::{SetNames, isolated, peers};
+use super::services;
+use crate::follow::Joined;
+use crate::policy::{World, compile};
+
+/// Writes the tables of a cluster of a service with an endpoint, which is kept for its client, and of a policy that lets
+/// in who is of the range `pods`; of IPv4.
+pub fn try_rules(
+    nft: Nft,
+    service: SocketAddr,
+    endpoint: SocketAddr,
+    pods: IpNet,
+) -> Result<(), FabricError> {
+    let families = vec![Family::V4];
+    let inside = [service.ip().into(), pods];
+    let wanted = pieces(service, endpoint, pods, &families)
+        .map_err(|error| FabricError { step: "trial".to_owned(), source: io::Error::other(error) })?;
+    let mut kernel = Kernel::new(nft, families.clone(), base(&families, &inside, true));
+    kernel.apply(wanted.into_iter().enumerate().collect())
+}
+
+fn pieces(
+    service: SocketAddr,
+    endpoint: SocketAddr,
+    pods: IpNet,
+    families: &[Family],
+) -> Result<Vec<Piece>, serde_json::Error> {
+    let metadata = json!({"name": "trial", "namespace": "trial", "labels": {"app": "trial"}});
+    let key = Key::new("trial", "trial");
+    let served = from_value(
+        json!({"metadata": metadata, "spec": {"clusterIP": service.ip(), "clusterIPs": [service.ip()],
+        "sessionAffinity": "ClientIP", "ports": [{"port": service.port(), "protocol": "TCP"}]}}),
+    )?;
+    let slice = from_value(json!({"metadata": metadata, "addressType": "IPv4",
+        "ports": [{"name": "", "port": endpoint.port(), "protocol": "TCP"}],
+        "endpoints": [{"addresses": [endpoint.ip()], "conditions": {"ready": true}}]}))?;
+    let slices = [(key.clone(), Shared::from_value(slice))].into();
+    let joined = Joined { service: Some(Shared::from_value(served)), slices };
+    let mut all = vec![services::piece(&key, &joined, &Places::new(), &[IpNet::from(service.ip())])];
+
+    let mut world = World::default();
+    let namespace: Namespace = from_value(json!({"metadata": {"name": "trial"}}))?;
+    world.set_namespace("trial", Some(&namespace));
+    let pod: Pod = from_value(json!({"metadata": metadata, "spec": {"containers": []},
+        "status": {"podIP": endpoint.ip(), "podIPs": [{"ip": endpoint.ip()}]}}))?;
+    world.set_pod(&key, Some(&pod));
+    let peers_of = |direction: &str| {
+        json!([{direction: [{"podSelector": {}}], "ports": [{"port": 1, "endPort": 9}]},
+            {direction: [{"ipBlock": {"cidr": pods, "except": [IpNet::from(endpoint.ip())]}}]}])
+    };
+    let policy: NetworkPolicy = from_value(json!({"metadata": metadata, "spec": {"podSelector": {},
+        "policyTypes": ["Ingress", "Egress"], "ingress": peers_of("from"), "egress": peers_of("to")}}))?;
+    world.set_policy(&key, Some(&policy));
+    let (model, mut names) = (compile(&world), SetNames::default());
+    all.extend(model.sets.iter().map(|(id, members)| peers(id, members, &mut names, families)));
+    all.extend(model.pods.iter().map(|(key, pod)| isolated(key, pod, &mut names, families)));
+    Ok(all)
+}

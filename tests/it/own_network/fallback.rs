@@ -1,0 +1,90 @@
+//! Which network a cluster has where nobody says, and where the machine forbids one of the pods' own (NET-11).
+
+use std::process::Command;
+
+use super::{can_be_made, idle, lacks, needs};
+use crate::fabric::User;
+use crate::instance::{Home, Instance};
+use crate::needs::Need;
+
+/// A start on a machine that allows no further network namespace.
+fn forbidden(home: &Home, arguments: &[&str]) -> Command {
+    let mut command = Command::new("unshare");
+    // The limit is the new user namespace's own.
+    let script = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$0\" serve --nodes 1 --listen 127.0.0.1:0 \"$@\"";
+    command.args(["--user", "--map-root-user", "sh", "-c", script]).arg(env!("CARGO_BIN_EXE_podium"));
+    command.arg("--data-dir").arg(home.data_dir()).args(arguments).env_remove("PODIUM_NETWORK");
+    command
+}
+
+fn annotation(instance: &Instance, name: &str) -> String {
+    let path = format!("jsonpath={{.metadata.annotations.podium\\.dev/{name}}}");
+    instance.kubectl(&["get", "node", "node-1", "-o", &path])
+}
+
+#[test]
+fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_net_11() {
+    needs!(Kubectl);
+    if lacks(Need::PodNetwork, can_be_made(User::Own)) {
+        return;
+    }
+    let home = Home::new();
+    let instance = Home::start_command(&mut forbidden(&home, &[]), &home.data_dir().join("kubeconfig"));
+    assert_eq!(annotation(&instance, "network"), "loopback");
+    let (step, remedy) = ("new network namespace: ", "\"sudo sysctl user.max_net_namespaces=15000\"");
+    let note = annotation(&instance, "network-note");
+    assert!(note.starts_with(step) && note.contains(remedy), "{note}");
+    let told = ["events", "-n", "default", "--for", "node/node-1", "--types", "Warning", "-o", "json"];
+    let told = instance.kubectl(&told);
+    assert!(told.contains("\"NetworkShared\"") && told.contains("new network namespace: "), "{told}");
+    let manifest = home.path("pod.yaml");
+    std::fs::write(&manifest, idle("p", "node-1")).unwrap();
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/p"]);
+    let ip = instance.kubectl(&["get", "pod", "p", "-o", "jsonpath={.status.podIP}"]);
+    assert!(ip.starts_with("127."), "{ip}");
+    instance.stop();
+
+    // Who asks for one has none, or no start.
+    let insisted = forbidden(&home, &["--network", "fabric"]).output().unwrap();
+    let said = String::from_utf8_lossy(&insisted.stderr).into_owned();
+    assert!(!insisted.status.success() && said.contains("was made with the network \"loopback\""), "{said}");
+    let other = Home::new();
+    let insisted = forbidden(&other, &["--network", "fabric"]).output().unwrap();
+    let said = String::from_utf8_lossy(&insisted.stderr).into_owned();
+    assert!(!insisted.status.success() && said.contains(step), "{said}");
+
+    // A machine that allows it by now: the objects have their addresses, and it is said what to do.
+    let mut allowed = Command::new(env!("CARGO_BIN_EXE_podium"));
+    allowed.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
+    allowed.env_remove("PODIUM_NETWORK");
+    let instance = Home::start_command(&mut allowed, &home.data_dir().join("kubeconfig"));
+    assert_eq!(annotation(&instance, "network"), "loopback");
+    let note = annotation(&instance, "network-note");
+    assert!(note.contains("was made with the machine's network") && note.contains(step), "{note}");
+    instance.stop();
+}
+
+#[test]
+fn where_it_can_be_made_nobody_has_to_ask_net_11() {
+    needs!(Kubectl);
+    if lacks(Need::PodNetwork, can_be_made(User::Own)) {
+        return;
+    }
+    let home = Home::new();
+    let config = home.path("config.yaml");
+    for (file, network, said) in
+        [("{}\n", "fabric", ""), ("namespaces: false\n", "loopback", "namespaces: false")]
+    {
+        std::fs::write(&config, file).unwrap();
+        let data = home.path(network);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
+        command.arg("--data-dir").arg(&data).env_remove("PODIUM_NETWORK");
+        let instance = Home::start_command(&mut command, &data.join("kubeconfig"));
+        assert_eq!(annotation(&instance, "network"), network);
+        let note = annotation(&instance, "network-note");
+        assert!(note.contains(said) && (!said.is_empty() || note.is_empty()), "{note}");
+        instance.stop();
+    }
+}
