@@ -16,6 +16,7 @@ use super::addresses::{AddressPlan, Ranges};
 use super::config::{ClusterConfig, NetworkMode};
 use super::data_dir::{DataDir, write_private};
 use super::embedding::{Door, Embedding};
+use super::entry::NetworkEntry;
 use super::error::StartError;
 use super::fabric::{ClusterFabric, FabricConfig};
 use super::fixed_services::API_OFFSET;
@@ -170,6 +171,7 @@ impl Cluster {
             super::network::start_ingress(&api, &caches, &actors, &config, &addresses, pods);
         }
         let network = super::network::start(&api, &caches, &actors, &config, &addresses, fabric.as_ref())?;
+        let dns = network.dns;
         let kubelets = super::nodes::Nodes::start(
             (&api, &caches, &actors),
             (&config, &embedding),
@@ -178,6 +180,7 @@ impl Cluster {
         )
         .await?;
         if let Some(fabric) = &fabric {
+            NetworkEntry::new(&config.file.network, &addresses, dns).write(&data_dir)?;
             fabric.keep(&actors);
         }
         begun.stays();

@@ -72,6 +72,24 @@ impl Trunk {
         Ok(namespace)
     }
 
+    /// The same for the first of these that nobody has: one that is there is left alone, also where it is about to go. An
+    /// error says why the last could not be made.
+    pub fn first_free_leaf(&self, specs: &[LeafSpec]) -> Result<(usize, OwnedFd), FabricError> {
+        let home = own_network()?;
+        let mut last = FabricError::new("leaf", io::ErrorKind::NotFound.into());
+        for (place, spec) in specs.iter().enumerate() {
+            match self.furnish(&home, spec) {
+                Ok(namespace) => {
+                    self.connect(spec).map_err(|error| error.within("fabric"))?;
+                    return Ok((place, namespace));
+                }
+                Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => last = error,
+                Err(error) => return Err(error.within("leaf")),
+            }
+        }
+        Err(last.within("leaf"))
+    }
+
     /// Makes the leaf's side, and comes back to `home` whatever happens.
     fn furnish(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
         unshare_network()?;

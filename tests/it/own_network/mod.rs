@@ -4,6 +4,7 @@ mod crashes;
 mod pods;
 mod policies;
 mod services;
+mod shells;
 mod world;
 
 use std::process::{Command, Output};
