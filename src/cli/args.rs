@@ -55,6 +55,8 @@ pub(super) enum Command {
         #[command(flatten)]
         instance: InstanceArgs,
     },
+    /// Your shell, or a command, inside the cluster's network: every address and name of the cluster works.
+    Shell(super::shell::ShellRequest),
     /// Images: list them, load an archive, remove a loaded one.
     Image {
         #[command(subcommand)]

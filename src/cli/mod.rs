@@ -10,6 +10,7 @@ mod logging;
 mod output;
 mod runtime;
 mod serve;
+mod shell;
 mod signals;
 mod up;
 
@@ -46,6 +47,7 @@ pub fn main() -> ExitCode {
             Ok(())
         }
         Some(Command::Stop { instance }) => instances::stop(&instance),
+        Some(Command::Shell(request)) => shell::run(&request),
         Some(Command::Image { command }) => image::run(command),
         Some(Command::Bench { suites, minutes }) => bench::run(&suites, minutes),
         Some(Command::Completions { shell }) => {

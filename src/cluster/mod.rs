@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod config;
 mod data_dir;
 mod embedding;
+mod entry;
 mod error;
 mod fabric;
 mod fixed_services;
@@ -29,6 +30,7 @@ pub(crate) use config::{
 };
 pub(crate) use data_dir::{DataDir, default_data_dir, running_instance};
 pub(crate) use embedding::{Door, Embedding, HostProgram, PodDirector};
+pub(crate) use entry::{NetworkEntry, leaf_of};
 pub(crate) use images::image_catalogue;
 pub(crate) use node_settings::NodeSettings;
 pub(crate) use nodes::parse_config;

@@ -16,6 +16,7 @@ use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::{DataDir, write_private};
 use super::embedding::{Door, Embedding};
+use super::entry::NetworkEntry;
 use super::error::StartError;
 use super::fabric::ClusterFabric;
 use super::fixed_services::API_OFFSET;
@@ -164,6 +165,7 @@ impl Cluster {
             super::network::start_ingress(&api, &caches, &actors, &config, &addresses, fabric.as_ref());
         }
         let network = super::network::start(&api, &caches, &actors, &config, &addresses, fabric.as_ref())?;
+        let dns = network.dns;
         let kubelets = super::nodes::Nodes::start(
             (&api, &caches, &actors),
             (&config, &embedding),
@@ -172,6 +174,8 @@ impl Cluster {
         )
         .await?;
         if let Some(fabric) = &fabric {
+            NetworkEntry::new(fabric.ranges()[2], config.file.network.mtu, &addresses, dns)
+                .write(&data_dir)?;
             fabric.keep(&actors);
         }
         begun.stays();

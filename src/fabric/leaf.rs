@@ -76,10 +76,22 @@ impl Trunk {
             }
             other => other,
         };
-        let made = made.map_err(|error| error.within("leaf"))?;
-        self.connect(spec).map_err(|error| error.within("fabric"))?;
-        Requests::default().settle(made.link).send(&made.route).map_err(|error| error.within("leaf"))?;
-        Ok(made.namespace)
+        self.connect(spec, made.map_err(|error| error.within("leaf"))?)
+    }
+
+    /// The same for the first of these that nobody has: one that is there is left alone, also where it is about to go. An
+    /// error says why the last could not be made.
+    pub fn first_free_leaf(&self, specs: &[LeafSpec]) -> Result<(usize, OwnedFd), FabricError> {
+        let home = own_network()?;
+        let mut last = FabricError::new("leaf", io::ErrorKind::NotFound.into());
+        for (place, spec) in specs.iter().enumerate() {
+            match self.furnish(&home, spec) {
+                Ok(made) => return Ok((place, self.connect(spec, made)?)),
+                Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => last = error,
+                Err(error) => return Err(error.within("leaf")),
+            }
+        }
+        Err(last.within("leaf"))
     }
 
     /// Makes the leaf's side, and comes back to `home` whatever happens.
@@ -119,8 +131,14 @@ impl Trunk {
         Ok(Furnished { namespace, route: socket, link: index })
     }
 
-    /// Makes the fabric's side.
-    fn connect(&self, spec: &LeafSpec) -> Result<(), FabricError> {
+    /// Makes the fabric's side of a leaf and gives its namespace.
+    fn connect(&self, spec: &LeafSpec, made: Furnished) -> Result<OwnedFd, FabricError> {
+        self.furnish_fabric(spec).map_err(|error| error.within("fabric"))?;
+        Requests::default().settle(made.link).send(&made.route).map_err(|error| error.within("leaf"))?;
+        Ok(made.namespace)
+    }
+
+    fn furnish_fabric(&self, spec: &LeafSpec) -> Result<(), FabricError> {
         let index = index_of(&self.route, &spec.link)?;
         let mut requests = Requests::default().up(index);
         for ip in &spec.addresses {

@@ -33,7 +33,7 @@ pub use client::Fabric;
 pub use daemon::fabric_main;
 pub use error::FabricError;
 pub use leaf::{GATEWAY_V4, GATEWAY_V6, LeafSpec, Trunk};
-pub use namespaces::{Namespaces, enter_network, enter_user_namespace};
+pub use namespaces::{Namespaces, enter_network, enter_private_mounts, enter_user_namespace};
 pub use protocol::{SocketKind, SocketSpec};
 pub use router::{RouterConfig, set_up};
 pub use sockets::{open_here, open_in};

@@ -1,4 +1,4 @@
-//! Making, holding and entering user and network namespaces.
+//! Making, holding and entering user, network and mount namespaces.
 //!
 //! Who enters must have one thread: the kernel refuses a user namespace to others, and a network namespace is a
 //! thread's.
@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::FabricError;
@@ -49,6 +50,14 @@ pub(crate) fn unshare_network() -> Result<(), FabricError> {
 pub fn enter_network(network: BorrowedFd<'_>) -> Result<(), FabricError> {
     rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))
         .map_err(FabricError::at("enter a network namespace"))
+}
+
+/// Moves this process into a mount namespace of its own: what is mounted on the machine later is still seen here, what
+/// is mounted here is seen nowhere else.
+pub fn enter_private_mounts() -> io::Result<()> {
+    unshare(UnshareFlags::NEWNS)?;
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    Ok(())
 }
 
 /// This thread's network namespace.

@@ -30,7 +30,7 @@ pub mod running;
 mod spec;
 
 #[cfg(target_os = "linux")]
-pub use daemon::{namespaces_work, node_host_main};
+pub use daemon::{bound_as_containers, namespaces_work, node_host_main};
 pub use descendants::Descendants;
 pub use image_users::containers_with_root;
 pub use memory::Memory;

@@ -59,6 +59,8 @@ pub enum Purpose {
     Sockets { pod: Option<PodUid>, kind: SocketKind, count: usize },
     /// The namespaces of the fabric that the node is in, in the same way: the network's, then the user's if there is one.
     Namespaces,
+    /// The network namespace of the node, or of a pod, in the same way.
+    Leaf { pod: Option<PodUid> },
 }
 
 /// `SessionStreams` as it travels.

@@ -351,7 +351,7 @@ fn kubeconfig_of(instance: &InstanceArgs) -> Result<PathBuf> {
 }
 
 /// A client of the instance that runs on a data directory.
-async fn client_of(instance: &InstanceArgs) -> Result<Client> {
+pub(super) async fn client_of(instance: &InstanceArgs) -> Result<Client> {
     let path = kubeconfig_of(instance)?;
     let kubeconfig = Kubeconfig::read_from(&path)
         .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;

@@ -56,6 +56,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::journal::{self, Entry, Journal};
 use crate::protocol::FromHost;
 use crate::{ContainerId, PodUid, RuntimeError};
+pub use capabilities::bound_as_containers;
 use cgroup::Cgroups;
 use container::Container;
 use isolation::Isolation;

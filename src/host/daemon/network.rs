@@ -66,11 +66,16 @@ fn link_of(ip: IpAddr) -> String {
 impl Host {
     /// The namespaces of the fabric, the network's first.
     pub(super) fn namespaces(&self) -> Result<Vec<OwnedFd>, RuntimeError> {
-        let network = self.network.as_ref();
-        let network = network.ok_or_else(|| RuntimeError::Os("pods share the machine's network".into()))?;
-        let Namespaces { network, user } = &network.namespaces;
+        let Namespaces { network, user } = &self.network()?.namespaces;
         let copies = [Some(network), user.as_ref()].into_iter().flatten().map(OwnedFd::try_clone);
         copies.collect::<Result<_, _>>().map_err(|error| RuntimeError::Os(error.to_string()))
+    }
+
+    /// The network of the node, or of a pod.
+    pub(super) fn leaf(&self, pod: Option<&PodUid>) -> Result<Vec<OwnedFd>, RuntimeError> {
+        let network = self.network()?;
+        let copied = self.with_leaf(pod, |leaf| leaf.unwrap_or(&network.own).try_clone())?;
+        Ok(vec![copied.map_err(|error| RuntimeError::Os(error.to_string()))?])
     }
 
     /// Opens sockets in the node's network, or in a pod's.
@@ -80,18 +85,32 @@ impl Host {
         kind: SocketKind,
         count: usize,
     ) -> Result<Vec<OwnedFd>, RuntimeError> {
-        let unmade = |error: FabricError| RuntimeError::Os(error.to_string());
-        let network = self.network.as_ref();
-        let network = network.ok_or_else(|| RuntimeError::Os("pods share the machine's network".into()))?;
+        let network = self.network()?;
         let (spec, count) = (SocketSpec::new(kind), count.min(AT_ONCE));
-        let Some(uid) = pod else { return open_here(&spec, count).map_err(unmade) };
+        let opened = self.with_leaf(pod, |leaf| match leaf {
+            Some(leaf) => open_in(leaf.as_fd(), network.own.as_fd(), &spec, count),
+            None => open_here(&spec, count),
+        })?;
+        opened.map_err(|error| RuntimeError::Os(error.to_string()))
+    }
+
+    fn network(&self) -> Result<&Network, RuntimeError> {
+        let network = self.network.as_ref();
+        network.ok_or_else(|| RuntimeError::Os("pods share the machine's network".into()))
+    }
+
+    /// Uses the leaf of a running pod: none for one that uses the node's, and for no pod at all.
+    fn with_leaf<T>(
+        &self,
+        pod: Option<&PodUid>,
+        using: impl FnOnce(Option<&OwnedFd>) -> T,
+    ) -> Result<T, RuntimeError> {
+        let Some(uid) = pod else { return Ok(using(None)) };
         let pod = self.pod(uid).filter(|pod| pod.ready.get());
         let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
         let namespaces = pod.namespaces.borrow();
-        match namespaces.iter().find(|(_, kind)| *kind == LinkNameSpaceType::Network) {
-            Some((leaf, _)) => open_in(leaf.as_fd(), network.own.as_fd(), &spec, count).map_err(unmade),
-            None => open_here(&spec, count).map_err(unmade),
-        }
+        let leaf = namespaces.iter().find(|(_, kind)| *kind == LinkNameSpaceType::Network);
+        Ok(using(leaf.map(|(leaf, _)| leaf)))
     }
 }
 

@@ -93,6 +93,7 @@ impl Host {
                 give(stream, welcome, self.sockets(pod.as_ref(), kind, count)).await
             }
             Purpose::Namespaces => give(stream, welcome, self.namespaces()).await,
+            Purpose::Leaf { pod } => give(stream, welcome, self.leaf(pod.as_ref())).await,
         }
     }
 

@@ -5,6 +5,7 @@ mod fallback;
 mod pods;
 mod policies;
 mod services;
+mod shells;
 mod world;
 
 use std::process::{Command, Output};

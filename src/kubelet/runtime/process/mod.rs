@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{ContainerSpec, RuntimeError, RuntimeEvent};
+use super::{ContainerSpec, PodUid, RuntimeError, RuntimeEvent};
 use crate::images::{Catalogue, ResolvedImage};
 use connection::Shared;
 use fabric::LeafSpec;
@@ -139,6 +139,12 @@ impl ProcessRuntime {
     /// process of the fabric that comes after one that died.
     pub async fn fabric_namespaces(config: ProcessConfig) -> Result<Vec<OwnedFd>, RuntimeError> {
         Shared::new(config).descriptors(Purpose::Namespaces).await
+    }
+
+    /// The network namespace of a node, or of one of its pods, as the node's host has it.
+    pub async fn leaf(config: ProcessConfig, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
+        let mut descriptors = Shared::new(config).descriptors(Purpose::Leaf { pod }).await?;
+        descriptors.pop().ok_or_else(|| host_error("no descriptor came"))
     }
 
     /// Kills the host with all that it holds, at once and whatever it does; blocks until nothing is left, for some

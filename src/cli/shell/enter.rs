@@ -1,0 +1,63 @@
+//! Going in: the namespaces one after the other, and then no right over them any more.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+
+use anyhow::{Context, Result, bail};
+
+use super::files;
+use super::inside::Inside;
+use crate::cluster::NetworkEntry;
+use fabric::{Fabric, Trunk, enter_network};
+
+/// Whose network is entered.
+pub(super) enum Leaf {
+    /// One of its own, which ends with who is in it.
+    Own,
+    /// A node's or a pod's.
+    Of {
+        network: OwnedFd,
+        /// As it is told.
+        whose: String,
+    },
+}
+
+impl Inside<'_> {
+    /// Enters, for good, and says as who. This process must have one thread.
+    pub(super) fn enter(&self, leaf: Leaf) -> Result<String> {
+        if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() != 1) {
+            bail!("the cluster's network is entered by a process of one thread, and this has more");
+        }
+        let socket = NetworkEntry::socket(self.data_dir);
+        let fabric = Fabric::connect(&socket)
+            .with_context(|| format!("{}: the cluster's network has no process", socket.display()))?;
+        let (trunk, namespaces) = (fabric.trunk()?, fabric.namespaces()?);
+        drop(fabric);
+        let place = || -> Result<String> {
+            namespaces.enter_user()?;
+            // There is no way back to where this process came from.
+            enter_network(namespaces.network.as_fd())?;
+            let (network, place) = match leaf {
+                Leaf::Own => self.own(&trunk)?,
+                Leaf::Of { network, whose } => (network, whose),
+            };
+            enter_network(network.as_fd())?;
+            Ok(place)
+        };
+        let place = place().context("the cluster's network cannot be entered")?;
+        // The connection would be a right over the fabric.
+        drop(trunk);
+        files::show(self).context("files of its own")?;
+        host::bound_as_containers().context("capabilities")?;
+        Ok(place)
+    }
+
+    fn own(&self, trunk: &Trunk) -> Result<(OwnedFd, String)> {
+        let places = self.entry.visitors();
+        let (number, network) = trunk.first_free_leaf(&places).with_context(|| {
+            format!("no place is free (at most {} shells have one of their own at once)", places.len())
+        })?;
+        let address = places.get(number).and_then(|place| place.addresses.first());
+        Ok((network, address.map(ToString::to_string).unwrap_or_default()))
+    }
+}

@@ -1,0 +1,140 @@
+//! The few files that are others inside: who answers about names, and where kubectl finds the API. They are in memory, are
+//! seen by nobody else, and end with who sees them; everything else is the machine's own.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use rustix::mount::{MountFlags, mount, mount_bind};
+use serde_json::Value;
+
+use super::inside::Inside;
+use crate::cli::output::note;
+use base::resolv_conf::ResolvConf;
+use fabric::enter_private_mounts;
+
+/// Who answers about names.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// How libc looks names up.
+const NSSWITCH_CONF: &str = "/etc/nsswitch.conf";
+/// Where a cache answers libc that knows nothing of the cluster.
+const CACHES: [&str; 2] = ["/run/nscd", "/var/run/nscd"];
+
+/// Moves this process into a mount namespace with these files.
+pub(super) fn show(inside: &Inside<'_>) -> Result<()> {
+    let outside = inside.data_dir.join("kubeconfig");
+    let reached =
+        of_inside(&fs::read_to_string(&outside).context("kubeconfig")?, &inside.entry.api.to_string())?;
+    // While the machine's can still be read.
+    let machine = ResolvConf::parse(&fs::read_to_string(RESOLV_CONF).unwrap_or_default());
+    let order = fs::read_to_string(NSSWITCH_CONF).ok();
+
+    enter_private_mounts().context("mount namespace")?;
+    let directory = inside.directory();
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("tmpfs", &directory, "tmpfs", flags, c"mode=700,size=1m").context("memory")?;
+    let own = inside.kubeconfig();
+    put(&own, 0o600, &reached)?;
+    // What this program itself reads.
+    mount_bind(&own, &outside).context("kubeconfig")?;
+    if let Some(dns) = inside.entry.dns {
+        let text = resolv_conf(inside, dns.to_string(), &machine).text();
+        stand_for(&directory, RESOLV_CONF, &text)?;
+        if let Some(order) = order.and_then(|order| by_dns(&order)) {
+            stand_for(&directory, NSSWITCH_CONF, &order)?;
+        }
+        for cache in CACHES.iter().filter(|cache| Path::new(cache).is_dir()) {
+            mount("tmpfs", *cache, "tmpfs", flags, c"mode=755,size=4k")
+                .with_context(|| (*cache).to_owned())?;
+        }
+    } else {
+        note("podium: the cluster's DNS is disabled: names are the machine's");
+    }
+    Ok(())
+}
+
+/// Shows a text instead of a file.
+fn stand_for(directory: &Path, file: &str, text: &str) -> Result<()> {
+    let name = Path::new(file).file_name().context("a file has a name")?;
+    let own = directory.join(name);
+    put(&own, 0o644, text)?;
+    match mount_bind(&own, file) {
+        // A machine without one looks names up otherwise, and addresses work all the same.
+        Err(rustix::io::Errno::NOENT) => {
+            note(&format!("podium: there is no {file}: names of the cluster may not be found"));
+            Ok(())
+        }
+        other => other.with_context(|| file.to_owned()),
+    }
+}
+
+fn put(path: &Path, mode: u32, text: &str) -> Result<()> {
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(mode).open(path);
+    let written = opened.and_then(|mut file| -> io::Result<()> { file.write_all(text.as_bytes()) });
+    written.with_context(|| path.display().to_string())
+}
+
+/// As a pod of the namespace asks (`ClusterFirst`).
+fn resolv_conf(inside: &Inside<'_>, server: String, machine: &ResolvConf) -> ResolvConf {
+    let (namespace, domain) = (inside.namespace, &inside.entry.domain);
+    let mut searches = vec![format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.clone()];
+    searches.extend(machine.searches.iter().cloned());
+    ResolvConf { nameservers: vec![server], searches, options: vec!["ndots:5".to_owned()] }
+}
+
+/// A kubeconfig whose clusters are reached at this address.
+fn of_inside(kubeconfig: &str, api: &str) -> Result<String> {
+    let mut config: Value = manifest::from_yaml(kubeconfig).context("kubeconfig")?;
+    for cluster in config["clusters"].as_array_mut().into_iter().flatten() {
+        cluster["cluster"]["server"] = format!("https://{api}").into();
+    }
+    Ok(manifest::to_yaml(&config))
+}
+
+/// How libc looks names up, by files and DNS alone: other services of the machine answer for the cluster that there is no
+/// such name. None where it does so already.
+fn by_dns(order: &str) -> Option<String> {
+    const WANTED: &str = "hosts: files dns";
+    let is_hosts = |line: &&str| line.trim_start().starts_with("hosts:");
+    let before = order.lines().find(is_hosts)?;
+    if before.split_ascii_whitespace().eq(WANTED.split(' ')) {
+        return None;
+    }
+    let lines = order.lines().map(|line| if is_hosts(&line) { WANTED } else { line });
+    Some(lines.flat_map(|line| [line, "\n"]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_services_of_the_machine_are_not_asked_about_names_net_7() {
+        for (order, expected) in [
+            ("passwd: files\nhosts: files dns\n", None),
+            ("hosts:\tfiles   dns\n", None),
+            ("passwd: files\n", None),
+            (
+                "passwd: files\nhosts: mymachines resolve [!UNAVAIL=return] files dns\nrpc: db\n",
+                Some("passwd: files\nhosts: files dns\nrpc: db\n"),
+            ),
+        ] {
+            assert_eq!(by_dns(order).as_deref(), expected, "{order}");
+        }
+    }
+
+    #[test]
+    fn the_api_is_reached_at_its_service_net_7() {
+        let text = "clusters:\n- name: a\n  cluster: {server: 'https://127.0.0.1:6443', x: y}\nusers: []\n";
+        let config: Value = manifest::from_yaml(&of_inside(text, "10.96.0.1:443").unwrap()).unwrap();
+        assert_eq!(config["clusters"][0]["cluster"]["server"], "https://10.96.0.1:443");
+        assert_eq!(
+            (&config["clusters"][0]["cluster"]["x"], &config["users"]),
+            (&"y".into(), &serde_json::json!([]))
+        );
+        assert!(of_inside("{", "a").is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! `podium shell`: the user's shell, or a command, inside the cluster's network (NET-7).
+//!
+//! This process becomes the shell: what it prints, its exit code, its terminal and its signals are the shell's own, and
+//! when it ends nothing is left, however it ends, for the kernel removes a network in which nobody is.
+
+mod enter;
+mod files;
+mod inside;
+mod program;
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+
+use super::apply::client_of;
+use super::flags::InstanceArgs;
+use super::output::note;
+use crate::cluster::{NetworkEntry, default_data_dir, leaf_of, running_instance};
+use enter::Leaf;
+use inside::Inside;
+use object::well_known::annotation;
+
+/// Says in the environment where a shell is: for prompts.
+const WHERE: &str = "PODIUM_SHELL";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ShellRequest {
+    #[command(flatten)]
+    instance: InstanceArgs,
+    /// Be in a node's network, as its kubelet and its hostNetwork pods are [default: a place of your own, which is no pod's
+    /// to network policies].
+    #[arg(long, value_name = "NODE", conflicts_with = "pod")]
+    node: Option<String>,
+    /// Be in a pod's network: with its address, its ports, its loopback, and the policies that select it.
+    #[arg(long, value_name = "POD")]
+    pod: Option<String>,
+    /// The pod's namespace, and the one in which short names of services are looked up.
+    #[arg(short, long, value_name = "NAME", default_value = "default")]
+    namespace: String,
+    /// The command [default: $SHELL].
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Comes back only with the reason why there is no shell.
+pub(super) fn run(request: &ShellRequest) -> Result<()> {
+    let given = match &request.instance.data_dir {
+        Some(directory) => directory.clone(),
+        None => default_data_dir()?,
+    };
+    let data_dir = given.canonicalize().with_context(|| not_running(&given))?;
+    let entry = entry_of(&data_dir)?;
+    let leaf = leaf(request, &data_dir)?;
+    let inside = Inside { data_dir: &data_dir, entry: &entry, namespace: &request.namespace };
+    let place = inside.enter(leaf)?;
+
+    let command = program::command(&request.command, std::env::var_os("SHELL"));
+    let (name, arguments) = command.split_first().context("no command")?;
+    note(&format!(
+        "podium: in the cluster's network as {place}, names as in namespace {}; `exit` leaves it",
+        request.namespace
+    ));
+    let mut shell = std::process::Command::new(name);
+    shell.args(arguments).env(WHERE, &place).env("PODIUM_DATA_DIR", &data_dir);
+    shell.env("KUBECONFIG", inside.kubeconfig());
+    let error = shell.exec();
+    note(&format!("podium: {}: {error}", name.display()));
+    std::process::exit(program::exit_code(name, std::env::var_os("PATH"), &error));
+}
+
+fn not_running(data_dir: &Path) -> String {
+    format!("{}: is podium running on this data directory?", data_dir.display())
+}
+
+/// What the running instance says of its network.
+fn entry_of(data_dir: &Path) -> Result<NetworkEntry> {
+    let Some(entry) = NetworkEntry::read(data_dir) else {
+        if let Some(place) = std::env::var_os(WHERE) {
+            bail!("this is in the cluster's network already, as {}", place.display());
+        }
+        if running_instance(data_dir).is_none() {
+            bail!(not_running(data_dir));
+        }
+        bail!(
+            "pods of this instance share the machine's network (mode: loopback): there is nothing to enter, every address of \
+             the cluster is reached from here"
+        );
+    };
+    let owner = fs::metadata(data_dir).with_context(|| data_dir.display().to_string())?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    if owner != own {
+        bail!(
+            "the instance is that of user {owner}, and its network is entered by that user alone, not by user {own}"
+        );
+    }
+    if running_instance(data_dir).is_none() {
+        bail!(not_running(data_dir));
+    }
+    Ok(entry)
+}
+
+/// Whose network it is to be.
+fn leaf(request: &ShellRequest, data_dir: &Path) -> Result<Leaf> {
+    // One thread, and none is left of it: who enters must have one.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match (&request.node, &request.pod) {
+        (None, None) => Ok(Leaf::Own),
+        (Some(node), _) => {
+            let network = runtime.block_on(of_host(data_dir, node, None))?;
+            Ok(Leaf::Of { network, whose: format!("node {node}") })
+        }
+        (None, Some(pod)) => {
+            let network = runtime.block_on(of_pod(request, data_dir, pod))?;
+            Ok(Leaf::Of { network, whose: format!("pod {}/{pod}", request.namespace) })
+        }
+    }
+}
+
+async fn of_pod(request: &ShellRequest, data_dir: &Path, name: &str) -> Result<OwnedFd> {
+    let client = client_of(&InstanceArgs { data_dir: Some(data_dir.to_path_buf()) }).await?;
+    let pod = Api::<Pod>::namespaced(client, &request.namespace).get(name).await?;
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let node = node.with_context(|| format!("pod {name} is not on a node yet"))?;
+    let mirrored = pod.metadata.annotations.as_ref().and_then(|all| all.get(annotation::MIRROR_POD));
+    let uid = mirrored.or(pod.metadata.uid.as_ref()).context("a pod without a uid")?;
+    of_host(data_dir, node, Some(uid.clone())).await.with_context(|| format!("pod {name}"))
+}
+
+async fn of_host(data_dir: &Path, node: &str, pod: Option<String>) -> Result<OwnedFd> {
+    let nodes = data_dir.join("nodes");
+    let directory = directory_of(&nodes, node)
+        .with_context(|| format!("no node \"{node}\" runs processes here{}", known(&nodes)))?;
+    leaf_of(directory, pod).await.with_context(|| format!("node {node}"))
+}
+
+/// A node's directory. Only names that are there: what a user writes is no path.
+fn directory_of(nodes: &Path, node: &str) -> Option<PathBuf> {
+    let mut all = fs::read_dir(nodes).ok()?.flatten();
+    all.find(|entry| entry.file_name().as_encoded_bytes() == node.as_bytes()).map(|entry| entry.path())
+}
+
+fn known(nodes: &Path) -> String {
+    let all = fs::read_dir(nodes).into_iter().flatten().flatten();
+    let mut names: Vec<String> = all.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    if names.is_empty() { String::new() } else { format!("; there are {}", names.join(", ")) }
+}

@@ -1,0 +1,105 @@
+//! What somebody of this user needs to know to enter the pods' network from outside (`podium shell`, NET-7): written into
+//! the data directory by each start.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use ipnet::Ipv4Net;
+use serde::{Deserialize, Serialize};
+
+use super::addresses::AddressPlan;
+use super::config::ClusterConfig;
+use super::data_dir::{DataDir, DataDirError};
+use super::fixed_services::API_OFFSET;
+use super::host_process::process_config;
+use super::network::DOMAIN;
+use fabric::LeafSpec;
+use kubelet::runtime::{PodUid, ProcessRuntime, RuntimeError};
+
+/// Below the data directory.
+const FILE: &str = "fabric/entry.json";
+/// The API's port at its service.
+const API_PORT: u16 = 443;
+/// So many may have a place of their own at once.
+const VISITORS: u32 = 64;
+
+/// The network of a running instance, as who enters it must know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NetworkEntry {
+    /// Addresses of nodes. Its last are the control plane's and those of who enters.
+    nodes: Ipv4Net,
+    /// The largest packet, in bytes.
+    mtu: u32,
+    /// Where the API is reached inside.
+    pub(crate) api: SocketAddr,
+    /// The cluster's DNS; none where it is disabled.
+    pub(crate) dns: Option<IpAddr>,
+    /// The cluster's domain.
+    pub(crate) domain: String,
+}
+
+impl NetworkEntry {
+    pub(super) fn new(nodes: Ipv4Net, mtu: u32, addresses: &AddressPlan, dns: Option<IpAddr>) -> Self {
+        let api = SocketAddr::new(addresses.service(API_OFFSET).into(), API_PORT);
+        Self { nodes, mtu, api, dns, domain: DOMAIN.to_owned() }
+    }
+
+    pub(super) fn write(&self, data_dir: &DataDir) -> Result<(), DataDirError> {
+        let text = serde_json::to_string(self).expect("addresses and text are JSON");
+        data_dir.write(FILE, &text)
+    }
+
+    /// Reads that of a data directory; none where pods share the machine's network.
+    pub(crate) fn read(data_dir: &Path) -> Option<Self> {
+        serde_json::from_str(&std::fs::read_to_string(data_dir.join(FILE)).ok()?).ok()
+    }
+
+    /// Where the fabric's process listens.
+    pub(crate) fn socket(data_dir: &Path) -> PathBuf {
+        data_dir.join("fabric/socket")
+    }
+
+    /// Places that whoever enters may have, the first free one of which is taken: from the end of the nodes' addresses,
+    /// before the control plane's.
+    pub(crate) fn visitors(&self) -> Vec<LeafSpec> {
+        let (first, last) = (u32::from(self.nodes.network()), u32::from(self.nodes.broadcast()));
+        // Nodes count up from the beginning.
+        let middle = first + (last - first) / 2;
+        let places = (0..VISITORS).filter_map(|number| {
+            let ip = last.checked_sub(2 + number).filter(|ip| *ip > middle)?;
+            let addresses = vec![Ipv4Addr::from(ip).into()];
+            Some(LeafSpec { link: format!("visitor-{number}"), addresses, mtu: self.mtu })
+        });
+        places.collect()
+    }
+}
+
+/// The network namespace of a node, or of a pod there, as the host in the node's directory has it.
+pub(crate) async fn leaf_of(node: PathBuf, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
+    // Nothing is started: only how long an answer may take is of interest.
+    ProcessRuntime::leaf(process_config(&ClusterConfig::default(), PathBuf::new(), node), pod).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_enters_gets_an_address_that_is_neither_a_nodes_nor_the_control_planes_net_7() {
+        let places = |nodes: &str| {
+            let entry = NetworkEntry::new(nodes.parse().unwrap(), 1500, &AddressPlan::unheld(), None);
+            let ips: Vec<_> = entry.visitors().iter().flat_map(|place| place.addresses.clone()).collect();
+            (ips.first().copied(), ips.last().copied(), ips.len())
+        };
+        let ip = |text: &str| Some(text.parse::<IpAddr>().unwrap());
+        // The control plane is at 172.20.255.254.
+        assert_eq!(places("172.20.0.0/16"), (ip("172.20.255.253"), ip("172.20.255.190"), 64));
+        assert_eq!(
+            places("172.20.0.0/29"),
+            (ip("172.20.0.5"), ip("172.20.0.4"), 2),
+            "nodes count up from below"
+        );
+    }
+}
