@@ -255,7 +255,9 @@ impl Cluster {
         let (of_nodes, fabric) = (self.kubelets.killer(), self.fabric.clone());
         move || {
             of_nodes();
-            fabric.iter().for_each(|fabric| fabric.stop());
+            if let Some(fabric) = fabric {
+                fabric.stop();
+            }
         }
     }
 

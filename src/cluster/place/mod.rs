@@ -72,13 +72,12 @@ impl Place {
         }
         let program =
             embedding.host_program.path().map_err(|error| StartError::Network(error.to_string()))?;
-        let network = match known(data_dir, &config.file.network)? {
-            Some(network) => network,
-            None => {
-                let chosen = choose(config, &program).await?;
-                data_dir.write(FILE, &chosen.text())?;
-                chosen
-            }
+        let network = if let Some(network) = known(data_dir, &config.file.network)? {
+            network
+        } else {
+            let chosen = choose(config, &program).await?;
+            data_dir.write(FILE, &chosen.text())?;
+            chosen
         };
         let ranges = match network {
             Network::Loopback { why } => {

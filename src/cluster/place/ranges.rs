@@ -29,7 +29,7 @@ pub(super) fn or(asked: &NetworkConfig, others: &Ranges) -> Ranges {
 /// For a cluster that is new: what the config file says, else what hides nothing that the machine has a route to.
 pub(super) fn choose(asked: &NetworkConfig, routes: &[Ipv4Net]) -> Ranges {
     let first = |all: [Ipv4Net; 4]| {
-        let free = |range: &&Ipv4Net| !routes.iter().any(|route| overlap(route, range));
+        let free = |range: &&Ipv4Net| !routes.iter().any(|route| overlap(*route, **range));
         all.iter().find(free).copied().unwrap_or(all[0])
     };
     or(asked, &Ranges { pods: first(PODS), services: first(SERVICES), nodes: first(NODES) })
@@ -39,7 +39,7 @@ pub(super) fn choose(asked: &NetworkConfig, routes: &[Ipv4Net]) -> Ranges {
 pub(super) fn hidden(ranges: &Ranges, routes: &[Ipv4Net]) -> Option<String> {
     let named = [("pods", ranges.pods), ("services", ranges.services), ("nodes", ranges.nodes)];
     let both = named.into_iter().flat_map(|(name, range)| {
-        let meets = routes.iter().filter(move |route| overlap(route, &range));
+        let meets = routes.iter().filter(move |route| overlap(**route, range));
         meets.map(move |route| format!("{route}, as {name} have {range}"))
     });
     let all: Vec<String> = both.take(8).collect();
@@ -51,8 +51,8 @@ pub(super) fn hidden(ranges: &Ranges, routes: &[Ipv4Net]) -> Option<String> {
     })
 }
 
-fn overlap(one: &Ipv4Net, other: &Ipv4Net) -> bool {
-    one.contains(other) || other.contains(one)
+fn overlap(one: Ipv4Net, other: Ipv4Net) -> bool {
+    one.contains(&other) || other.contains(&one)
 }
 
 /// A line that says which ranges they are.
