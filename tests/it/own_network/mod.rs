@@ -3,6 +3,7 @@
 mod crashes;
 mod pods;
 mod policies;
+mod rights;
 mod services;
 mod world;
 
