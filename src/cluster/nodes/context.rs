@@ -41,6 +41,8 @@ pub(super) struct NodeContext {
     pub(super) network: PodNetwork,
     /// Where each node has a directory.
     pub(super) nodes_dir: PathBuf,
+    /// The cluster's.
+    pub(super) data_dir: PathBuf,
     pub(super) catalogue: Arc<Catalogue>,
     /// What a node with processes offers.
     pub(super) machine: ResourceList,
@@ -85,6 +87,7 @@ pub(crate) fn process_config(config: &ClusterConfig, program: PathBuf, state_dir
     ProcessConfig {
         program,
         state_dir,
+        hidden: None,
         life: if config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
         namespaces: config.file.namespaces,
         network: None,
@@ -111,7 +114,8 @@ impl NodeContext {
         self.api.hold_node(name);
         let fabric = self.network.fabric.as_ref();
         let network = fabric.map(|fabric| fabric.node(index, self.addresses.node(index)));
-        let config = ProcessConfig { network, ..self.process_config(name)? };
+        let hidden = Some(self.data_dir.clone());
+        let config = ProcessConfig { network, hidden, ..self.process_config(name)? };
         ProcessRuntime::start(config, self.catalogue.clone()).await
     }
 

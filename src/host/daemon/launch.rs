@@ -171,6 +171,7 @@ impl Host {
             layers: private.join("layers"),
             shows,
             working_dir: working_dir.clone(),
+            hidden: self.hidden.clone(),
             of_machine: launch.host_view,
             read_only: launch.spec.security.read_only_root,
             image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),

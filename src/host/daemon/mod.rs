@@ -62,6 +62,7 @@ use isolation::Isolation;
 use network::Network;
 use pod::Pod;
 use reaper::Reaper;
+use rootfs::Hidden;
 pub use start::node_host_main;
 
 /// How often memory limits are looked at.
@@ -72,6 +73,8 @@ struct Host {
     dir: PathBuf,
     /// Where private roots and pods' files lie, where there are namespaces.
     memory: Option<PathBuf>,
+    /// What no container sees at its place, where they have mounts of their own.
+    hidden: Option<Hidden>,
     /// What containers write over the machine's files goes into layers of theirs.
     overlays: bool,
     isolation: Isolation,

@@ -48,6 +48,7 @@ pub(crate) fn config(state_dir: &Path, life: HostLife, namespaces: bool) -> Proc
     ProcessConfig {
         program: PathBuf::from(env!("CARGO_BIN_EXE_podium")),
         state_dir: state_dir.to_path_buf(),
+        hidden: None,
         life,
         namespaces,
         network: None,

@@ -45,6 +45,11 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
             build_dev(&dev)?;
         }
     }
+    if let Some(hidden) = &view.hidden
+        && hidden.cover(root, if view.of_machine { &[] } else { OWN })?
+    {
+        layout.machine.push(hidden.directory.clone());
+    }
     Ok(layout)
 }
 
