@@ -46,6 +46,9 @@ pub struct SandboxSpec {
     /// Its volumes in memory.
     #[serde(default)]
     pub memory_volumes: Vec<MemoryVolume>,
+    /// Settings of the kernel in namespaces of its own (`securityContext.sysctls`): names with dots, and values.
+    #[serde(default)]
+    pub sysctls: Vec<(String, String)>,
     /// Lines of the pod's `/etc/resolv.conf`; none keeps the machine's own.
     pub resolv_conf: Option<String>,
     /// Lines of the pod's `/etc/hosts`; none keeps the machine's own.

@@ -74,8 +74,6 @@ pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
         warn_if(at("seccompProfile"), confined, "no system calls are filtered");
         let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
         warn_if(at("appArmorProfile"), confined, modules);
-        let sysctls = s.sysctls.as_ref().is_some_and(|sysctls| !sysctls.is_empty());
-        warn_if(at("sysctls"), sysctls, "the machine's kernel settings are not a pod's to change");
         warn_if(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
     }
     for (role, container) in spec::all_containers(pod) {

@@ -39,6 +39,7 @@ mod shown;
 mod signals;
 mod spawn;
 mod start;
+mod sysctls;
 mod user;
 mod watched_memory;
 mod wire;

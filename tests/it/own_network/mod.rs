@@ -6,6 +6,7 @@ mod pods;
 mod policies;
 mod rights;
 mod services;
+mod sysctls;
 mod world;
 
 use std::process::{Command, Output};

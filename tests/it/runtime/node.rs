@@ -159,6 +159,7 @@ pub(crate) fn left_in(directory: &Path) -> BTreeSet<i32> {
 
 pub(crate) fn sandbox(uid: &str) -> SandboxSpec {
     SandboxSpec {
+        sysctls: Vec::new(),
         memory_volumes: Vec::new(),
         pod_uid: uid.to_owned(),
         namespace: "default".to_owned(),
