@@ -83,6 +83,9 @@ pub struct Security {
     /// It keeps all of root's capabilities (`privileged`), where there are any.
     #[serde(default)]
     pub privileged: bool,
+    /// It sees all of /proc (`procMount: Unmasked`), where it is in a user namespace.
+    #[serde(default)]
+    pub unmasked: bool,
     /// Capabilities beside containerd's defaults, by name (`NET_ADMIN`, `ALL`), where there are any.
     #[serde(default)]
     pub add_capabilities: Vec<String>,

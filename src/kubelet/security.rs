@@ -28,6 +28,7 @@ pub(super) fn security(pod: &Pod, container: &Container) -> Security {
         non_root: own.and_then(|s| s.run_as_non_root).or(of_pod.and_then(|s| s.run_as_non_root))
             == Some(true),
         privileged: own.and_then(|s| s.privileged) == Some(true),
+        unmasked: own.and_then(|s| s.proc_mount.as_deref()) == Some("Unmasked"),
         add_capabilities: capabilities.and_then(|c| c.add.clone()).unwrap_or_default(),
         drop_capabilities: capabilities.and_then(|c| c.drop.clone()).unwrap_or_default(),
     }
@@ -116,7 +117,7 @@ mod tests {
     fn a_containers_context_goes_before_its_pods() {
         let pod = pod(
             &json!({"runAsUser": 1000, "runAsGroup": 7, "fsGroup": 2000, "supplementalGroups": [5], "runAsNonRoot": true}),
-            &json!({"runAsUser": 33, "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
+            &json!({"runAsUser": 33, "procMount": "Unmasked", "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
                 "capabilities": {"add": ["KILL"], "drop": ["ALL"]}}),
         );
         let container = &spec::spec(&pod).containers[0];
@@ -128,6 +129,7 @@ mod tests {
             no_new_privileges: true,
             non_root: true,
             privileged: false,
+            unmasked: true,
             add_capabilities: vec!["KILL".to_owned()],
             drop_capabilities: vec!["ALL".to_owned()],
         };

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod data_dir;
+mod kernel_files;
 mod pods;
 mod policies;
 mod rights;

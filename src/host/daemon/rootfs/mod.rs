@@ -7,6 +7,7 @@
 mod dev;
 mod hidden;
 mod image;
+mod kernel;
 mod layout;
 mod mount;
 mod overlay;

@@ -100,6 +100,10 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) working_dir: PathBuf,
     /// What of the machine's directories is not shown.
     pub(in crate::daemon) hidden: Option<Hidden>,
+    /// The network is not the machine's: /sys is to show it.
+    pub(in crate::daemon) own_network: bool,
+    /// All of /proc is shown, and may be written (`procMount: Unmasked`, `privileged`).
+    pub(in crate::daemon) unmasked: bool,
     /// The machine's own /tmp and /dev are shown.
     pub(in crate::daemon) of_machine: bool,
     /// Only what is shown may be written.
