@@ -11,6 +11,7 @@ pub(super) fn process_config(config: &ClusterConfig, program: PathBuf, state_dir
     ProcessConfig {
         program,
         state_dir,
+        hidden: None,
         life: if config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
         namespaces: config.file.namespaces,
         network: None,

@@ -46,6 +46,9 @@ pub struct SandboxSpec {
     /// Its volumes in memory.
     #[serde(default)]
     pub memory_volumes: Vec<MemoryVolume>,
+    /// Settings of the kernel in namespaces of its own (`securityContext.sysctls`): names with dots, and values.
+    #[serde(default)]
+    pub sysctls: Vec<(String, String)>,
     /// Lines of the pod's `/etc/resolv.conf`; none keeps the machine's own.
     pub resolv_conf: Option<String>,
     /// Lines of the pod's `/etc/hosts`; none keeps the machine's own.
@@ -80,6 +83,9 @@ pub struct Security {
     /// It keeps all of root's capabilities (`privileged`), where there are any.
     #[serde(default)]
     pub privileged: bool,
+    /// It sees all of /proc (`procMount: Unmasked`), where it is in a user namespace.
+    #[serde(default)]
+    pub unmasked: bool,
     /// Capabilities beside containerd's defaults, by name (`NET_ADMIN`, `ALL`), where there are any.
     #[serde(default)]
     pub add_capabilities: Vec<String>,

@@ -36,6 +36,7 @@ pub(crate) mod spec;
 mod static_pods;
 pub(crate) mod status;
 mod sync_pod;
+mod sysctls;
 #[cfg(test)]
 mod tests;
 mod usage;

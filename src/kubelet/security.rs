@@ -28,6 +28,7 @@ pub(super) fn security(pod: &Pod, container: &Container) -> Security {
         non_root: own.and_then(|s| s.run_as_non_root).or(of_pod.and_then(|s| s.run_as_non_root))
             == Some(true),
         privileged: own.and_then(|s| s.privileged) == Some(true),
+        unmasked: own.and_then(|s| s.proc_mount.as_deref()) == Some("Unmasked"),
         add_capabilities: capabilities.and_then(|c| c.add.clone()).unwrap_or_default(),
         drop_capabilities: capabilities.and_then(|c| c.drop.clone()).unwrap_or_default(),
     }
@@ -74,8 +75,6 @@ pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
         warn_if(at("seccompProfile"), confined, "no system calls are filtered");
         let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
         warn_if(at("appArmorProfile"), confined, modules);
-        let sysctls = s.sysctls.as_ref().is_some_and(|sysctls| !sysctls.is_empty());
-        warn_if(at("sysctls"), sysctls, "the machine's kernel settings are not a pod's to change");
         warn_if(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
     }
     for (role, container) in spec::all_containers(pod) {
@@ -118,7 +117,7 @@ mod tests {
     fn a_containers_context_goes_before_its_pods() {
         let pod = pod(
             &json!({"runAsUser": 1000, "runAsGroup": 7, "fsGroup": 2000, "supplementalGroups": [5], "runAsNonRoot": true}),
-            &json!({"runAsUser": 33, "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
+            &json!({"runAsUser": 33, "procMount": "Unmasked", "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
                 "capabilities": {"add": ["KILL"], "drop": ["ALL"]}}),
         );
         let container = &spec::spec(&pod).containers[0];
@@ -130,6 +129,7 @@ mod tests {
             no_new_privileges: true,
             non_root: true,
             privileged: false,
+            unmasked: true,
             add_capabilities: vec!["KILL".to_owned()],
             drop_capabilities: vec!["ALL".to_owned()],
         };

@@ -33,6 +33,7 @@ pub mod resources;
 pub mod selector;
 mod size;
 pub mod storage;
+pub mod sysctl;
 pub mod taint;
 pub mod time;
 mod versions;

@@ -64,6 +64,15 @@ impl Home {
         home
     }
 
+    /// One that every user may write, where containers see the machine's directories: `/tmp` they have of their own.
+    pub(crate) fn in_sight() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let home = Self { directory: HostDirectory(tempfile::tempdir_in("/var/tmp").unwrap()) };
+        let everyone = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(home.directory.path(), everyone).unwrap();
+        home
+    }
+
     /// The program at a place that every user can reach: this repository may be below somebody's home.
     pub(crate) fn program(&self) -> PathBuf {
         let (program, reachable) = (env!("CARGO_BIN_EXE_podium"), self.path("podium"));

@@ -20,6 +20,7 @@ pub(crate) mod selector;
 pub(crate) mod spec_diff;
 pub(crate) mod storage;
 mod surroundings;
+mod sysctls;
 pub(crate) mod volumes;
 pub(crate) mod workload;
 

@@ -1,12 +1,10 @@
 //! Rules of a pod spec, in pods and in the templates of workloads.
 
-use std::collections::HashSet;
-
 use k8s_openapi::api::core::v1::{HostAlias, PodDNSConfig, PodSecurityContext, PodSpec, PodTemplateSpec};
 
 use super::field::{FieldErrors, Path};
 use super::surroundings::Surroundings;
-use super::{affinity, container, ephemeral, metadata, names, placement, resources, volumes};
+use super::{affinity, container, ephemeral, metadata, names, placement, resources, sysctls, volumes};
 
 const DNS_POLICIES: &[&str] = &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
 
@@ -61,6 +59,7 @@ pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec
     metadata::labels(errors, &path.child("nodeSelector"), spec.node_selector.as_ref());
     if let Some(context) = &spec.security_context {
         security_context(errors, &path.child("securityContext"), context);
+        sysctls::sysctls(errors, &path.child("securityContext.sysctls"), spec);
     }
     if let Some(affinity) = &spec.affinity {
         affinity::affinity(errors, &path.child("affinity"), affinity);
@@ -144,16 +143,6 @@ fn security_context(errors: &mut FieldErrors, path: &Path<'_>, context: &PodSecu
             Some(&profile.type_),
             &["Localhost", "RuntimeDefault", "Unconfined"],
         );
-    }
-    let sysctls = path.child("sysctls");
-    let mut seen = HashSet::new();
-    for (i, sysctl) in context.sysctls.iter().flatten().enumerate() {
-        let path = sysctls.index(i);
-        if sysctl.name.is_empty() {
-            errors.required(&path.child("name"), "");
-        } else if !seen.insert(&sysctl.name) {
-            errors.duplicate(&path.child("name"), &sysctl.name);
-        }
     }
 }
 

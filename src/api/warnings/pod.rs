@@ -105,7 +105,9 @@ fn container(warnings: &mut Vec<String>, path: &str, container: &Container) {
     }
     let context = container.security_context.as_ref();
     if context.and_then(|c| c.proc_mount.as_deref()).is_some_and(|mount| mount != "Default") {
-        warnings.push(format!("{path}.securityContext.procMount: ignored here: /proc is as the node has it"));
+        warnings.push(format!(
+            "{path}.securityContext.procMount: ignored here where Podium is run by root: a pod's users are this machine's"
+        ));
     }
     for (i, mount) in container.volume_mounts.iter().flatten().enumerate() {
         if mount.mount_propagation.as_deref().is_some_and(|how| how != "None") {

@@ -44,6 +44,8 @@ pub(super) struct NodeContext {
     pub(super) network_note: Option<String>,
     /// Where each node has a directory.
     pub(super) nodes_dir: PathBuf,
+    /// The cluster's.
+    pub(super) data_dir: PathBuf,
     pub(super) catalogue: Arc<Catalogue>,
     /// What a node with processes offers.
     pub(super) machine: ResourceList,
@@ -97,7 +99,8 @@ impl NodeContext {
         self.api.hold_node(name);
         let fabric = self.network.fabric.as_ref();
         let network = fabric.map(|fabric| fabric.node(index, self.addresses.node(index)));
-        let config = ProcessConfig { network, ..self.process_config(name)? };
+        let hidden = Some(self.data_dir.clone());
+        let config = ProcessConfig { network, hidden, ..self.process_config(name)? };
         ProcessRuntime::start(config, self.catalogue.clone()).await
     }
 

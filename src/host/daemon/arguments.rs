@@ -15,6 +15,8 @@ pub(super) struct Arguments {
     pub(super) no_namespaces: bool,
     pub(super) no_cgroups: bool,
     pub(super) pod_pids_limit: Option<u64>,
+    /// What its containers do not see at its place: the cluster's data directory.
+    pub(super) hidden: Option<PathBuf>,
     /// How long it lives without a control plane.
     pub(super) unclaimed: Duration,
     /// Where its pods have networks of their own.
@@ -32,7 +34,7 @@ pub(super) struct FabricArguments {
 
 pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, String> {
     let mut arguments = arguments.into_iter();
-    let (mut state, mut socket, mut pod_pids_limit) = (None, None, None);
+    let (mut state, mut socket, mut hidden, mut pod_pids_limit) = (None, None, None, None);
     let mut unclaimed = Duration::MAX;
     let (mut fabric, mut link, mut addresses, mut mtu) = (None, None, Vec::<IpAddr>::new(), None);
     let (mut lifeline, mut no_namespaces, mut no_cgroups) = (false, false, false);
@@ -40,6 +42,7 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
         match argument.to_str() {
             Some("--state") => state = arguments.next().map(PathBuf::from),
             Some("--socket") => socket = arguments.next().map(PathBuf::from),
+            Some("--hidden") => hidden = arguments.next().map(PathBuf::from),
             Some("--lifeline") => lifeline = true,
             Some("--no-namespaces") => no_namespaces = true,
             Some("--no-cgroups") => no_cgroups = true,
@@ -74,7 +77,17 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
     };
     let state = state.ok_or("--state DIR is missing")?;
     let socket = socket.ok_or("--socket PATH is missing")?;
-    Ok(Arguments { state, socket, lifeline, no_namespaces, no_cgroups, pod_pids_limit, unclaimed, fabric })
+    Ok(Arguments {
+        state,
+        socket,
+        lifeline,
+        no_namespaces,
+        no_cgroups,
+        pod_pids_limit,
+        hidden,
+        unclaimed,
+        fabric,
+    })
 }
 
 #[cfg(test)]
@@ -84,9 +97,12 @@ mod tests {
     #[test]
     fn a_host_says_what_it_misses() {
         let parse = |line: &str| parse(line.split(' ').map(OsString::from));
-        let all = parse("--state /s --socket /s/x --lifeline --no-cgroups --pod-pids-limit 7").ok().unwrap();
+        let all = parse("--state /s --socket /s/x --lifeline --no-cgroups --hidden /d --pod-pids-limit 7")
+            .ok()
+            .unwrap();
         assert!(all.lifeline && all.no_cgroups && !all.no_namespaces);
         assert_eq!((all.socket, all.pod_pids_limit), ("/s/x".into(), Some(7)));
+        assert_eq!(all.hidden, Some("/d".into()));
         assert_eq!(
             parse("--state /s --socket /x --unclaimed 1.5").ok().unwrap().unclaimed,
             Duration::from_millis(1500)

@@ -2,7 +2,7 @@
 //! and drops (POD-16).
 //!
 //! Only the bounding set is narrowed: what root executes gets what is in it, and what anybody else executes gets
-//! nothing that was not given to it (`os::become_user`). So all that is done before the program starts is done with
+//! nothing that was not given to it (`os::become_user_of_low_ports`). So all that is done before the program starts is done with
 //! the host's own.
 
 use std::io;

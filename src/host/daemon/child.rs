@@ -55,6 +55,8 @@ pub(super) struct Plan<'a> {
     pub(super) stdio: Stdio,
     pub(super) user: Option<User>,
     pub(super) security: &'a Security,
+    /// Where the network is not the machine's, every port is everybody's.
+    pub(super) own_network: bool,
     /// What the process writes `0` to for getting into its control groups.
     pub(super) doors: &'a [PathBuf],
     pub(super) open_files_limit: Rlimit,
@@ -134,7 +136,8 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     let keep = capabilities::of(plan.security).map_err(at("capabilities"))?;
     capabilities::bound(keep).map_err(at("capabilities"))?;
     if let Some(user) = &plan.user {
-        os::become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
+        let become_user = if plan.own_network { os::become_user } else { os::become_user_of_low_ports };
+        become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
         // Changing the user forgot who to die with.
         die_with_host(plan.host);
     }

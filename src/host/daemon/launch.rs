@@ -171,6 +171,11 @@ impl Host {
             layers: private.join("layers"),
             shows,
             working_dir: working_dir.clone(),
+            hidden: self.hidden.clone(),
+            own_network: self.network.is_some(),
+            // Kubernetes lets only pods in a user namespace have it: root could change the machine by it.
+            unmasked: launch.spec.security.privileged
+                || (launch.spec.security.unmasked && !rustix::process::geteuid().is_root()),
             of_machine: launch.host_view,
             read_only: launch.spec.security.read_only_root,
             image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),

@@ -39,6 +39,7 @@ mod shown;
 mod signals;
 mod spawn;
 mod start;
+mod sysctls;
 mod user;
 mod watched_memory;
 mod wire;
@@ -64,6 +65,7 @@ pub use isolation::namespaces_work;
 use network::Network;
 use pod::Pod;
 use reaper::Reaper;
+use rootfs::Hidden;
 pub use start::node_host_main;
 
 /// How often memory limits are looked at.
@@ -74,6 +76,8 @@ struct Host {
     dir: PathBuf,
     /// Where private roots and pods' files lie, where there are namespaces.
     memory: Option<PathBuf>,
+    /// What no container sees at its place, where they have mounts of their own.
+    hidden: Option<Hidden>,
     /// What containers write over the machine's files goes into layers of theirs.
     overlays: bool,
     isolation: Isolation,

@@ -10,8 +10,8 @@ use fabric::{
 };
 use rustix::thread::LinkNameSpaceType;
 
-use super::Host;
 use super::arguments::FabricArguments;
+use super::{Host, sysctls};
 use crate::{PodUid, RuntimeError, SandboxSpec};
 
 /// The node's place in a fabric.
@@ -51,7 +51,16 @@ impl Network {
         }
         let addresses: Vec<IpAddr> = [Some(pod.ip), pod.second_ip].into_iter().flatten().collect();
         let spec = LeafSpec { link: link_of(pod.ip), addresses, mtu: self.mtu };
-        self.trunk.leaf(&spec).map(Some)
+        let leaf = self.trunk.leaf(&spec)?;
+        let settings: Vec<_> = sysctls::of_network(&pod.sysctls).collect();
+        if !settings.is_empty() {
+            enter_network(leaf.as_fd())?;
+            let set = sysctls::set(settings.into_iter());
+            // Whatever became of it.
+            enter_network(self.own.as_fd())?;
+            set.map_err(|source| FabricError { step: "the pod's network".to_owned(), source })?;
+        }
+        Ok(Some(leaf))
     }
 }
 

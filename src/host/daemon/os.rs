@@ -136,12 +136,23 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
 }
 
-/// Gives up the current user for another. Without the right to, this fails.
-///
-/// The right to bind ports below 1024 stays, where we have it: container runtimes give it to every user.
+/// Gives up the current user for another, and with it all capabilities unless that is root. Without the right to, this
+/// fails.
 pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
+    let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    // SAFETY: plain calls on numbers and a live slice; the process has one thread.
+    unsafe {
+        check(libc::setgroups(groups.len(), groups.as_ptr()))?;
+        check(libc::setgid(gid))?;
+        check(libc::setuid(uid))
+    }
+}
+
+/// As [`become_user`], but the right to bind ports below 1024 stays, where we have it: in the machine's network, what a
+/// setting of the pod's own network gives to every user elsewhere.
+pub(super) fn become_user_of_low_ports(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
     let keeps = rustix::thread::set_keep_capabilities(true).is_ok();
-    change_ids(uid, gid, groups)?;
+    become_user(uid, gid, groups)?;
     if keeps && uid != 0 {
         // A user without the right is a user still.
         let _ = keep_low_ports();
@@ -155,16 +166,6 @@ fn keep_low_ports() -> io::Result<()> {
     rustix::thread::set_capabilities(None, sets)?;
     rustix::thread::configure_capability_in_ambient_set(only, true)?;
     Ok(())
-}
-
-fn change_ids(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
-    let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-    // SAFETY: plain calls on numbers and a live slice; the process has one thread.
-    unsafe {
-        check(libc::setgroups(groups.len(), groups.as_ptr()))?;
-        check(libc::setgid(gid))?;
-        check(libc::setuid(uid))
-    }
 }
 
 /// Marks every descriptor from `first` on to be closed by an exec.

@@ -1,6 +1,10 @@
 //! Starts pid 1 of a pod's PID namespace, which is a program of its own ([`programs::pause`]). It buries nobody: SIGCHLD
 //! is ignored, and so the kernel does.
 //!
+//! It is in the host's own mounts and network, and of the host's user, as containers are where that is an ordinary one:
+//! who could trace it would be out of the pod. So nobody may who has not every right: the kernel keeps a program that its
+//! own process may not read from being traced, and looked into by `/proc/1/root` and the like, from its first moment on.
+//!
 //! Where there is no such program for the machine, or it may not run, pid 1 is a copy of the host that has given back
 //! what it can (`child::be_init`).
 #![expect(unsafe_code, reason = "a child that shares memory until it becomes the program")]
@@ -10,6 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::Pid;
+use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::{child, os, signals};
 
@@ -44,6 +49,13 @@ extern "C" fn become_it(birth: *mut c_void) -> c_int {
     let _ = rustix::process::chdir("/");
     os::close_on_exec_from(0);
     signals::ignore_children();
+    // Who may read every file could read the program's.
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    let _ = rustix::thread::set_capabilities(None, none);
     let argv = [c"pause".as_ptr(), std::ptr::null()];
     birth.error = Some(os::exec_bare(birth.program.as_fd(), &argv));
     1
@@ -70,7 +82,11 @@ mod tests {
         let soon = std::iter::repeat_with(|| std::fs::read_to_string(format!("{about}/comm")).unwrap());
         assert!(soon.take(1_000_000).any(|name| name == "pause\n"), "it tells its name first");
         assert_eq!(std::fs::read(format!("{about}/cmdline")).unwrap(), b"pause\0");
-        assert_eq!(std::fs::read_dir(format!("{about}/fd")).unwrap().count(), 0);
+        match std::fs::read_dir(format!("{about}/fd")) {
+            Ok(open) => assert_eq!(open.count(), 0),
+            // It is of this user, who may not look into it all the same.
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+        }
         os::signal(pid, libc::SIGTERM);
         os::signal(pid, libc::SIGKILL);
         let end =

@@ -16,7 +16,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use super::container::Container;
 use super::init::{Init, open_namespace};
 use super::rootfs::remove_directory;
-use super::{Host, memory_volumes, os};
+use super::{Host, memory_volumes, os, sysctls};
 use crate::journal::{self, Entry, JournaledPod};
 use crate::{SandboxRecord, SandboxSpec};
 
@@ -173,11 +173,13 @@ impl Host {
         os::unshare(kinds.iter().fold(UnshareFlags::empty(), |all, (_, _, flag, _)| all | *flag))?;
         let named =
             if spec.host.network { Ok(()) } else { rustix::system::sethostname(spec.hostname.as_bytes()) };
+        let set = if spec.host.ipc { Ok(()) } else { sysctls::set(sysctls::of_ipc(&spec.sysctls)) };
         let made = here().collect();
         for (namespace, kind) in before {
             rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(kind))?;
         }
         named?;
+        set?;
         made
     }
 }

@@ -89,7 +89,10 @@ impl Host {
         let path = launch.spec.termination_message_path.clone();
         shows.push(Show::new(termination_log, path));
         let hidden = |target: &&Container| {
-            self.overlays || launch.image_root.is_some() || target.dir.starts_with("/tmp")
+            self.overlays
+                || self.hidden.is_some()
+                || launch.image_root.is_some()
+                || target.dir.starts_with("/tmp")
         };
         if let Some(target) = target.filter(hidden) {
             // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.

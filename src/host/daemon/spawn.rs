@@ -65,6 +65,7 @@ impl Host {
             stdio: spawn.stdio,
             user: spawn.user,
             security: spawn.security,
+            own_network: self.network.is_some(),
             doors: &doors,
             open_files_limit: self.open_files_limit,
             host: self.alive.as_ref(),

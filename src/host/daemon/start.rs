@@ -24,7 +24,7 @@ use super::isolation::{self, Isolation};
 use super::network::Network;
 use super::pod::Pod;
 use super::reaper::{self, Reaper};
-use super::rootfs::{overlays_work, remove_directory};
+use super::rootfs::{Hidden, overlays_work, remove_directory};
 use super::{Host, child, signals, write_journal};
 use crate::PodUid;
 use crate::descendants::{Descendants, id_prefix};
@@ -35,7 +35,7 @@ use base::socket_path::reachable;
 const TO_DIE: Duration = Duration::from_secs(30);
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
-/// [--no-cgroups] [--pod-pids-limit NUMBER] [--unclaimed SECONDS]
+/// [--no-cgroups] [--pod-pids-limit NUMBER] [--hidden DIR] [--unclaimed SECONDS]
 /// [--fabric SOCKET --link NAME --address IP... --mtu BYTES]`.
 ///
 /// Prints one line on standard output: `ready`, or why not. Must be called while the process has one thread.
@@ -95,11 +95,16 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if let Some(memory) = &memory {
         isolation::private_memory(memory).map_err(at("memory"))?;
     }
+    let hidden = match (&memory, &arguments.hidden) {
+        (Some(memory), Some(hidden)) => Some(Hidden::new(hidden, memory).map_err(at("hidden directory"))?),
+        _ => None,
+    };
     let (pods, journal) = take_over(&dir, memory.as_deref()).map_err(at("journal"))?;
     let host = Rc::new(Host {
         dir,
         overlays: memory.as_deref().is_some_and(overlays_work),
         memory,
+        hidden,
         isolation,
         network,
         own_program,

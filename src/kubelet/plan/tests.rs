@@ -134,6 +134,7 @@ impl Machine {
                 self.said("sandbox");
                 let containers = self.observed.sandbox.take().map(|s| s.containers).unwrap_or_default();
                 let spec = SandboxSpec {
+                    sysctls: Vec::new(),
                     memory_volumes: Vec::new(),
                     pod_uid: "u".into(),
                     namespace: "n".into(),

@@ -70,6 +70,7 @@ pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> 
         hostname: names.shown(spec),
         ip,
         second_ip: None,
+        sysctls: Vec::new(),
     };
     (sandbox, warnings)
 }

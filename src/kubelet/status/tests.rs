@@ -23,6 +23,7 @@ fn pod(spec: Value) -> Pod {
 /// A sandbox in which each named container runs (no code) or has ended with one.
 fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
     let spec = SandboxSpec {
+        sysctls: Vec::new(),
         memory_volumes: Vec::new(),
         pod_uid: "u".into(),
         namespace: "n".into(),

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node as NodeObject;
 use super::{After, SyncPod};
 use crate::admit::Refusal;
 use crate::observed::{Prepared, StopCause};
-use crate::{eviction, plan, runtime_class, sandbox, security, service_names, spec, volumes};
+use crate::{eviction, plan, runtime_class, sandbox, security, service_names, spec, sysctls, volumes};
 use base::clock::saturating_after;
 use object::Key;
 use reconcile::EventType;
@@ -23,11 +23,14 @@ impl SyncPod<'_> {
         let (uid, node) = (self.pod.uid(), self.node);
         let ran = self.state.observed.sandbox.is_some()
             || self.pod.status.as_ref().is_some_and(|status| status.start_time.is_some());
-        if ran || eviction::is_critical(&self.pod) {
+        let forbidden = if ran { None } else { sysctls::refusal(&self.pod) };
+        if ran || (forbidden.is_none() && eviction::is_critical(&self.pod)) {
             node.taken.lock().add(uid, &self.pod);
             return;
         }
-        let refusal = if let Some(message) = eviction::refusal(&node.eviction.conditions(), &self.pod) {
+        let refusal = if let Some(refusal) = forbidden {
+            Err(refusal)
+        } else if let Some(message) = eviction::refusal(&node.eviction.conditions(), &self.pod) {
             Err(Refusal { reason: "Evicted".into(), message })
         } else {
             let key = Key::new("", node.config.name.as_str());
@@ -111,15 +114,19 @@ impl SyncPod<'_> {
             self.event(EventType::Warning, "FailedCreatePodSandBox", message);
             return After::Failed(why);
         }
+        let isolation = self.node.runtime.isolation();
+        let namespaces = volumes::has_namespaces(&isolation);
+        let uid = rustix::process::geteuid().as_raw();
+        let own_network = isolation.get("podium.dev/network").is_some_and(|network| network == "fabric");
+        let settings = sysctls::Abilities { root: uid == 0, own_ipc: namespaces, own_network };
         if self.state.observed.sandbox.is_some() {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
         } else if !self.node.config.hollow {
             // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
-            let isolation = self.node.runtime.isolation();
-            let namespaces = volumes::has_namespaces(&isolation);
-            let abilities = security::Abilities { uid: rustix::process::geteuid().as_raw(), namespaces };
-            for text in security::ignored(&self.pod, abilities) {
+            let abilities = security::Abilities { uid, namespaces };
+            let ignored = security::ignored(&self.pod, abilities);
+            for text in ignored.into_iter().chain(sysctls::ignored(&self.pod, settings)) {
                 self.event(EventType::Warning, "SecurityContextIgnored", text);
             }
             let volumes = spec::spec(&self.pod).volumes.iter().flatten();
@@ -135,7 +142,8 @@ impl SyncPod<'_> {
             }
         }
         let services = service_names::lines_for(&self.workers.context, self.node, self.pod.namespace());
-        let (spec, warnings) = sandbox::spec(&self.pod, ip, &self.node.config, &services);
+        let (mut spec, warnings) = sandbox::spec(&self.pod, ip, &self.node.config, &services);
+        spec.sysctls = sysctls::given(&self.pod, settings);
         for warning in warnings {
             self.event(EventType::Warning, warning.reason, warning.message);
         }

@@ -109,7 +109,11 @@ pub fn program() -> Option<OwnedFd> {
     let elf = elf(code, machine);
     let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     let written = rustix::io::write(&file, &elf).is_ok_and(|count| count == elf.len());
-    (written && rustix::fs::fcntl_add_seals(&file, all).is_ok()).then_some(file)
+    // Executed and never read: nobody may trace what runs it.
+    let mode = rustix::fs::Mode::XUSR;
+    let done =
+        written && rustix::fs::fcntl_add_seals(&file, all).is_ok() && rustix::fs::fchmod(&file, mode).is_ok();
+    done.then_some(file)
 }
 
 #[cfg(test)]

@@ -1,11 +1,15 @@
 //! Pods in networks of their own, as users meet them (NET-5, NET-6, NET-7): as root and as an ordinary user.
 
 mod crashes;
+mod data_dir;
 mod fallback;
+mod kernel_files;
 mod pods;
 mod policies;
+mod rights;
 mod services;
 mod shells;
+mod sysctls;
 mod world;
 
 use std::process::{Command, Output};
@@ -24,7 +28,11 @@ struct Cluster {
 impl Cluster {
     /// Starts one; `network` goes into that section of the config file.
     fn start(user: User, network: &str) -> Self {
-        let home = Home::for_everyone();
+        Self::start_at(Home::for_everyone(), user, network)
+    }
+
+    /// The same, at this place.
+    fn start_at(home: Home, user: User, network: &str) -> Self {
         std::fs::write(home.path("config.yaml"), format!("network: {{mode: fabric{network}}}\n")).unwrap();
         let instance = Self::serve(&home, user);
         Self { instance, user, home }

@@ -48,6 +48,7 @@ pub(crate) fn config(state_dir: &Path, life: HostLife, namespaces: bool) -> Proc
     ProcessConfig {
         program: PathBuf::from(env!("CARGO_BIN_EXE_podium")),
         state_dir: state_dir.to_path_buf(),
+        hidden: None,
         life,
         namespaces,
         network: None,
@@ -158,6 +159,7 @@ pub(crate) fn left_in(directory: &Path) -> BTreeSet<i32> {
 
 pub(crate) fn sandbox(uid: &str) -> SandboxSpec {
     SandboxSpec {
+        sysctls: Vec::new(),
         memory_volumes: Vec::new(),
         pod_uid: uid.to_owned(),
         namespace: "default".to_owned(),

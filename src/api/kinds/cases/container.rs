@@ -171,3 +171,44 @@ fn probes_and_hooks_have_rules_pod_5_pod_6() {
         ),
     ]);
 }
+
+#[test]
+fn kernel_settings_have_rules_pod_16() {
+    let pod = |context: &str, more: &str| {
+        format!(
+            "spec: {{containers: [{{name: c, image: i}}], securityContext: {{sysctls: [{context}]}}{more}}}"
+        )
+    };
+    let regex = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+    let at = |number: usize, what: &str| format!("spec.securityContext.sysctls[{number}].name: {what}");
+    let some = "{name: net.ipv4.tcp_rmem, value: '1'}, {name: kernel/shm_rmid_forced, value: '1'}";
+    let wrong = "{name: a, value: x}, {name: '', value: x}, {name: a, value: y}, {name: A.b, value: x}";
+    let cases = [
+        (pod(some, ""), vec![]),
+        (
+            pod(wrong, ""),
+            vec![
+                at(1, "Required value"),
+                at(2, "Duplicate value: \"a\""),
+                at(3, &format!("Invalid value: \"A.b\": {regex}")),
+            ],
+        ),
+        (
+            pod(some, ", hostNetwork: true, hostIPC: true"),
+            vec![
+                at(
+                    0,
+                    "Invalid value: \"net.ipv4.tcp_rmem\": may not be specified when 'hostNetwork' is true",
+                ),
+                at(
+                    1,
+                    "Invalid value: \"kernel/shm_rmid_forced\": may not be specified when 'hostIPC' is true",
+                ),
+            ],
+        ),
+    ];
+    for (pod, errors) in &cases {
+        let errors: Vec<_> = errors.iter().map(String::as_str).collect();
+        check(Kind::Pod, &[(pod.as_str(), &errors)]);
+    }
+}

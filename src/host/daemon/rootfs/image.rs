@@ -19,6 +19,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use super::dev::build_dev;
+use super::kernel;
 use super::mount::{hold, link, lock_read_only};
 use super::view::{ImageRoot, Show, UPPER, View};
 use crate::daemon::os;
@@ -31,7 +32,7 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
     let at = |what: &'static str| move |error: io::Error| format!("{what}: {}", os_text(&error));
     layer(view, image).map_err(at("root file system"))?;
     let root = RootDir::new(&view.root).map_err(at("root file system"))?;
-    own_directories(&view.root).map_err(at("root file system"))?;
+    own_directories(view).map_err(at("root file system"))?;
     for show in &view.shows {
         put(&root, show).map_err(|error| {
             format!(
@@ -117,7 +118,8 @@ fn copy(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Resul
 }
 
 /// /proc, /dev and /sys are the container's, whatever the image has there.
-fn own_directories(root: &Path) -> io::Result<()> {
+fn own_directories(view: &View) -> io::Result<()> {
+    let root = &view.root;
     let [proc, dev, sys] = ["proc", "dev", "sys"].map(|name| root.join(name));
     for path in [&proc, &dev, &sys] {
         match fs::symlink_metadata(path) {
@@ -133,10 +135,11 @@ fn own_directories(root: &Path) -> io::Result<()> {
     build_dev(&dev)?;
     // Programs look there for processors and devices, and do without where it is not allowed. The machine's
     // control groups, which root could write, stay out; in a user namespace nobody can, and nobody may part them.
-    if mount_bind("/sys", &sys).is_ok() || mount_bind_recursive("/sys", &sys).is_ok() {
+    let own = view.own_network && kernel::mount_sys(&sys);
+    if !own && (mount_bind("/sys", &sys).is_ok() || mount_bind_recursive("/sys", &sys).is_ok()) {
         let _ = lock_read_only(&sys);
     }
-    Ok(())
+    if view.unmasked { Ok(()) } else { kernel::mask(root) }
 }
 
 /// Shows something at a place inside, making the place when it is not there.

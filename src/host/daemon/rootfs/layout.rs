@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 
 use super::dev::build_dev;
+use super::kernel;
 use super::mount::{make_directory, symlink_if_missing};
 use super::overlay;
 use super::view::{RootLayout, View};
@@ -44,6 +45,18 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
         } else {
             build_dev(&dev)?;
         }
+    }
+    let sys = root.join("sys");
+    if view.own_network && sys.is_dir() && kernel::mount_sys(&sys) {
+        kernel::show_control_groups(&sys)?;
+    }
+    if !view.unmasked {
+        kernel::mask(root)?;
+    }
+    if let Some(hidden) = &view.hidden
+        && hidden.cover(root, if view.of_machine { &[] } else { OWN })?
+    {
+        layout.machine.push(hidden.directory.clone());
     }
     Ok(layout)
 }

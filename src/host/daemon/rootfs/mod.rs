@@ -5,7 +5,9 @@
 //! that do not exist are made in the container's private directory, or in a private layer over the machine's.
 
 mod dev;
+mod hidden;
 mod image;
+mod kernel;
 mod layout;
 mod mount;
 mod overlay;
@@ -25,6 +27,7 @@ use rustix::thread::UnshareFlags;
 
 use super::os;
 use super::program::os_text;
+pub(super) use hidden::Hidden;
 pub(super) use image::seem;
 pub(super) use mount::remove_directory;
 use mount::{hold, link, lock_all_read_only, lock_read_only, make_directory};

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use super::hidden::Hidden;
 use super::mount::{hold, lock_all_read_only, lock_read_only};
 use crate::daemon::user::User;
 use base::root_dir::RootDir;
@@ -97,6 +98,12 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) shows: Vec<Show>,
     /// A directory that must exist, the working directory.
     pub(in crate::daemon) working_dir: PathBuf,
+    /// What of the machine's directories is not shown.
+    pub(in crate::daemon) hidden: Option<Hidden>,
+    /// The network is not the machine's: /sys is to show it.
+    pub(in crate::daemon) own_network: bool,
+    /// All of /proc is shown, and may be written (`procMount: Unmasked`, `privileged`).
+    pub(in crate::daemon) unmasked: bool,
     /// The machine's own /tmp and /dev are shown.
     pub(in crate::daemon) of_machine: bool,
     /// Only what is shown may be written.

@@ -20,6 +20,7 @@ fn runtime(config: HollowConfig) -> HollowRuntime {
 
 fn sandbox(uid: &str) -> SandboxSpec {
     SandboxSpec {
+        sysctls: Vec::new(),
         memory_volumes: Vec::new(),
         pod_uid: uid.to_owned(),
         namespace: "default".to_owned(),

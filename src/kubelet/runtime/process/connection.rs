@@ -200,6 +200,9 @@ impl Shared {
         if let Some(limit) = self.config.pod_pids_limit {
             command.arg("--pod-pids-limit").arg(limit.to_string());
         }
+        if let Some(hidden) = &self.config.hidden {
+            command.arg("--hidden").arg(hidden);
+        }
         if let Some(NodeNetwork { fabric, leaf }) = &self.config.network {
             command.arg("--fabric").arg(fabric).arg("--link").arg(&leaf.link);
             command.arg("--mtu").arg(leaf.mtu.to_string());

@@ -52,6 +52,8 @@ pub struct ProcessConfig {
     pub program: PathBuf,
     /// The node's directory: records, logs and the containers' private files.
     pub state_dir: PathBuf,
+    /// What containers with mounts of their own do not see at its place: the cluster's data directory.
+    pub hidden: Option<PathBuf>,
     /// What becomes of the host when this process ends.
     pub life: HostLife,
     /// Containers get namespaces where the machine allows it; false never tries.

@@ -1,0 +1,38 @@
+//! Rules of `securityContext.sysctls` of a pod. Which of them a node gives is the kubelet's to say.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1::PodSpec;
+
+use super::field::{FieldErrors, Path};
+use object::sysctl::{self, MAX_LENGTH, Namespace};
+
+/// What Kubernetes says that names must match.
+const PATTERN: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+
+/// The settings at this path, of a pod with this spec.
+pub(super) fn sysctls(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+    let all = spec.security_context.iter().flat_map(|context| context.sysctls.iter().flatten());
+    let mut seen = HashSet::new();
+    for (i, sysctl) in all.enumerate() {
+        let (path, name) = (path.index(i), sysctl.name.as_str());
+        let path = path.child("name");
+        if name.is_empty() {
+            errors.required(&path, "");
+            continue;
+        } else if !sysctl::is_name(name) {
+            let text = format!("must have at most {MAX_LENGTH} characters and match regex {PATTERN}");
+            errors.invalid(&path, name, text);
+        } else if !seen.insert(name) {
+            errors.duplicate(&path, name);
+        }
+        let (flag, shared) = match sysctl::namespace(&sysctl::dotted(name)) {
+            Some(Namespace::Net) => ("hostNetwork", spec.host_network),
+            Some(Namespace::Ipc) => ("hostIPC", spec.host_ipc),
+            None => continue,
+        };
+        if shared == Some(true) {
+            errors.invalid(&path, name, format!("may not be specified when '{flag}' is true"));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The cluster's data directory, which containers do not see: processes of pods are of the same user as Podium, and so
+//! its keys, its sockets and other pods' volumes would be theirs to read.
+//!
+//! What a pod is given of it (volumes, its own files) is mounted from where it lies, before a container's root is entered.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::mount_bind;
+
+use super::mount::{lock_read_only, make_directory};
+
+/// A directory of the machine's, and what is shown in its place.
+#[derive(Clone, Debug)]
+pub(in crate::daemon) struct Hidden {
+    /// Without links.
+    pub(in crate::daemon) directory: PathBuf,
+    /// An empty directory.
+    nothing: PathBuf,
+}
+
+impl Hidden {
+    /// Of this directory; what is shown instead lies in the host's memory.
+    pub(in crate::daemon) fn new(directory: &Path, memory: &Path) -> io::Result<Self> {
+        let nothing = memory.join("nothing");
+        make_directory(&nothing)?;
+        fs::set_permissions(&nothing, fs::Permissions::from_mode(0o555))?;
+        Ok(Self { directory: fs::canonicalize(directory)?, nothing })
+    }
+
+    /// Covers the directory in a root that is being built, unless it is below one of the top-level directories that
+    /// are the container's own: tells whether it had to.
+    pub(super) fn cover(&self, root: &Path, own: &[&str]) -> io::Result<bool> {
+        let Ok(inside) = self.directory.strip_prefix("/") else { return Ok(false) };
+        let place = root.join(inside);
+        if own.iter().any(|own| inside.starts_with(own)) || !place.is_dir() {
+            return Ok(false);
+        }
+        mount_bind(&self.nothing, &place)?;
+        lock_read_only(&place)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,67 @@
+//! The kernel's own file systems in a container: /proc without what tells of the machine or changes it, and a /sys of the
+//! pod's network. As containerd has them.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
+
+use super::mount::lock_all_read_only;
+
+/// Shown empty: what tells of the machine, its keys and its memory.
+const MASKED: [&str; 11] = [
+    "proc/acpi",
+    "proc/asound",
+    "proc/kcore",
+    "proc/keys",
+    "proc/latency_stats",
+    "proc/sched_debug",
+    "proc/scsi",
+    "proc/timer_list",
+    "proc/timer_stats",
+    "sys/devices/virtual/powercap",
+    "sys/firmware",
+];
+/// What root could change of the machine without any capability.
+const READ_ONLY: [&str; 5] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
+
+/// Puts a /sys at this place that shows the network this process is in, which nobody writes; false where the kernel
+/// gives none: an ordinary user must have a network of their own, and no part of the machine's may be covered.
+pub(super) fn mount_sys(place: &Path) -> bool {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    mount("sysfs", place, "sysfs", flags, None).is_ok()
+}
+
+/// Puts the machine's control groups into a new /sys, to be read.
+pub(super) fn show_control_groups(sys: &Path) -> io::Result<()> {
+    let (machines, place) = (Path::new("/sys/fs/cgroup"), sys.join("fs/cgroup"));
+    if !machines.is_dir() || !place.is_dir() {
+        return Ok(());
+    }
+    mount_bind_recursive(machines, &place)?;
+    lock_all_read_only(&place)
+}
+
+/// Masks and locks what is below a root that has its /proc and /sys. What this kernel does not have is no matter.
+pub(super) fn mask(root: &Path) -> io::Result<()> {
+    let about = |path: &str, error: io::Error| io::Error::new(error.kind(), format!("/{path}: {error}"));
+    for path in READ_ONLY {
+        let place = root.join(path);
+        if fs::symlink_metadata(&place).is_ok() {
+            let bound = mount_bind_recursive(&place, &place).map_err(io::Error::from);
+            bound.and_then(|()| lock_all_read_only(&place)).map_err(|error| about(path, error))?;
+        }
+    }
+    for path in MASKED {
+        let place = root.join(path);
+        let Ok(kind) = fs::symlink_metadata(&place) else { continue };
+        let masked = if kind.is_dir() {
+            mount("tmpfs", &place, "tmpfs", MountFlags::RDONLY, c"size=0,mode=555")
+        } else {
+            mount_bind("/dev/null", &place)
+        };
+        masked.map_err(|error| about(path, error.into()))?;
+    }
+    Ok(())
+}

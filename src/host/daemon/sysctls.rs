@@ -1,0 +1,52 @@
+//! Settings of the kernel in a pod's namespaces: files that speak of the namespaces of the thread that writes them.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// A name, with dots, and its value.
+type Setting = (String, String);
+
+/// Those of a network.
+pub(super) fn of_network(all: &[Setting]) -> impl Iterator<Item = &Setting> {
+    all.iter().filter(|(name, _)| name.starts_with("net."))
+}
+
+/// Those of shared memory, semaphores and message queues.
+pub(super) fn of_ipc(all: &[Setting]) -> impl Iterator<Item = &Setting> {
+    all.iter().filter(|(name, _)| !name.starts_with("net."))
+}
+
+/// Sets them in the namespaces that this thread is in.
+pub(super) fn set<'a>(mut settings: impl Iterator<Item = &'a Setting>) -> io::Result<()> {
+    settings.try_for_each(|(name, value)| {
+        fs::write(file(name), value).map_err(|error| {
+            let why = super::program::os_text(&error);
+            io::Error::other(format!("sysctl {name}={value:?}: {why}"))
+        })
+    })
+}
+
+/// The kernel's file of a setting; what stands between dots is one part, whatever it is.
+fn file(name: &str) -> PathBuf {
+    let parts = name.split('.').map(|part| part.replace('/', ".")).filter(|part| !part.starts_with('.'));
+    ["/proc/sys".to_owned()].into_iter().chain(parts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_to_its_file_and_nowhere_else_pod_16() {
+        for (name, expect) in [
+            ("net.ipv4.tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem"),
+            ("net.ipv4.conf.eno2/100.rp_filter", "/proc/sys/net/ipv4/conf/eno2.100/rp_filter"),
+            ("kernel.shm_rmid_forced", "/proc/sys/kernel/shm_rmid_forced"),
+            ("kernel./.shm", "/proc/sys/kernel/shm"),
+            ("kernel.//..shm", "/proc/sys/kernel/shm"),
+        ] {
+            assert_eq!(file(name), PathBuf::from(expect), "{name}");
+        }
+    }
+}

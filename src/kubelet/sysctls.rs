@@ -1,0 +1,166 @@
+//! Kernel settings that pods ask for (`securityContext.sysctls`): which a node gives, which it refuses a pod for, and
+//! which it cannot give (POD-16). Pure.
+
+use std::borrow::Cow;
+
+use k8s_openapi::api::core::v1::{Pod, Sysctl};
+
+use super::admit::Refusal;
+use super::spec;
+use object::sysctl::{Namespace, dotted};
+
+/// What Kubernetes lets every pod have, with its namespace: no pod can harm another by it.
+const SAFE: [(&str, Namespace); 12] = [
+    ("kernel.shm_rmid_forced", Namespace::Ipc),
+    ("net.ipv4.ip_local_port_range", Namespace::Net),
+    ("net.ipv4.tcp_syncookies", Namespace::Net),
+    (PING_GROUPS, Namespace::Net),
+    ("net.ipv4.ip_unprivileged_port_start", Namespace::Net),
+    ("net.ipv4.ip_local_reserved_ports", Namespace::Net),
+    ("net.ipv4.tcp_keepalive_time", Namespace::Net),
+    ("net.ipv4.tcp_fin_timeout", Namespace::Net),
+    ("net.ipv4.tcp_keepalive_intvl", Namespace::Net),
+    ("net.ipv4.tcp_keepalive_probes", Namespace::Net),
+    ("net.ipv4.tcp_rmem", Namespace::Net),
+    ("net.ipv4.tcp_wmem", Namespace::Net),
+];
+/// Speaks of groups, of which an ordinary user has one.
+const PING_GROUPS: &str = "net.ipv4.ping_group_range";
+
+/// What the node can give.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Abilities {
+    /// It is root's.
+    pub(super) root: bool,
+    /// Pods have IPC namespaces of their own.
+    pub(super) own_ipc: bool,
+    /// Pods have networks of their own.
+    pub(super) own_network: bool,
+}
+
+fn asked(pod: &Pod) -> impl Iterator<Item = (Cow<'_, str>, &Sysctl)> {
+    let context = spec::spec(pod).security_context.as_ref();
+    let all = context.into_iter().flat_map(|context| context.sysctls.iter().flatten());
+    all.map(|sysctl| (dotted(&sysctl.name), sysctl))
+}
+
+fn safe(name: &str) -> Option<Namespace> {
+    SAFE.iter().find(|(safe, _)| *safe == name).map(|(_, namespace)| *namespace)
+}
+
+/// Why a node does not take the pod, if it asks for what no node gives. In the kubelet's words.
+pub(super) fn refusal(pod: &Pod) -> Option<Refusal> {
+    let spec = spec::spec(pod);
+    let why = asked(pod).find_map(|(name, _)| match safe(&name) {
+        None => Some(format!("{name:?} not allowlisted")),
+        Some(Namespace::Ipc) if spec.host_ipc == Some(true) => {
+            Some(format!("{name:?} not allowed with host IPC enabled"))
+        }
+        Some(Namespace::Net) if spec.host_network == Some(true) => {
+            Some(format!("{name:?} not allowed with host Net enabled"))
+        }
+        Some(_) => None,
+    })?;
+    Some(Refusal { reason: "SysctlForbidden".into(), message: format!("forbidden sysctl: {why}") })
+}
+
+/// Why a safe setting cannot be given here.
+fn unable(name: &str, abilities: Abilities) -> Option<&'static str> {
+    match safe(name)? {
+        Namespace::Net if !abilities.own_network => {
+            Some("pods share the machine's network, whose settings are not a pod's to change")
+        }
+        Namespace::Ipc if !abilities.own_ipc => Some("pods share the machine's shared memory"),
+        Namespace::Ipc if !abilities.root => Some("only root may set it, in whatever namespace"),
+        Namespace::Net if !abilities.root && name == PING_GROUPS => {
+            Some("processes here have one group, which may ping already")
+        }
+        _ => None,
+    }
+}
+
+/// What is set in the pod's namespaces, names with dots and values, in order.
+pub(super) fn given(pod: &Pod, abilities: Abilities) -> Vec<(String, String)> {
+    let given = asked(pod).filter(|(name, _)| safe(name).is_some() && unable(name, abilities).is_none());
+    given.map(|(name, sysctl)| (name.into_owned(), sysctl.value.clone())).collect()
+}
+
+/// What is asked for and not set, each with why.
+pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
+    let why = asked(pod).filter_map(|(name, _)| Some((unable(&name, abilities)?, name)));
+    why.map(|(why, name)| format!("spec.securityContext.sysctls{{{name}}} is ignored: {why}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(names: &[&str], more: &Value) -> Pod {
+        let sysctls: Vec<_> = names.iter().map(|name| json!({"name": name, "value": "7"})).collect();
+        let mut spec = json!({"containers": [], "securityContext": {"sysctls": sysctls}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(json!({"spec": spec})).unwrap()
+    }
+
+    /// POD-16: in the kubelet's words, the first that it does not give.
+    #[test]
+    fn what_is_not_safe_is_refused_pod_16() {
+        let (here, network, ipc) = (json!({}), json!({"hostNetwork": true}), json!({"hostIPC": true}));
+        for (names, more, expect) in [
+            (&[][..], &here, None),
+            (&["net.ipv4.tcp_syncookies", "kernel/shm_rmid_forced"], &here, None),
+            (
+                &["net/ipv4/tcp_rmem", "kernel.msgmax", "vm.x"],
+                &here,
+                Some("forbidden sysctl: \"kernel.msgmax\" not allowlisted"),
+            ),
+            (
+                &["net/core/somaxconn"],
+                &here,
+                Some("forbidden sysctl: \"net.core.somaxconn\" not allowlisted"),
+            ),
+            (
+                &["net.ipv4.tcp_wmem"],
+                &network,
+                Some("forbidden sysctl: \"net.ipv4.tcp_wmem\" not allowed with host Net enabled"),
+            ),
+            (
+                &["kernel.shm_rmid_forced"],
+                &ipc,
+                Some("forbidden sysctl: \"kernel.shm_rmid_forced\" not allowed with host IPC enabled"),
+            ),
+            (&["kernel.shm_rmid_forced"], &network, None),
+        ] {
+            let refusal = refusal(&pod(names, more));
+            assert_eq!(refusal.as_ref().map(|refusal| refusal.message.as_str()), expect);
+            assert!(refusal.is_none_or(|refusal| refusal.reason == "SysctlForbidden"));
+        }
+    }
+
+    /// POD-16: what is not set is told, and the rest is set.
+    #[test]
+    fn each_safe_setting_is_given_or_told_to_be_ignored_pod_16() {
+        let all = SAFE.map(|(name, _)| name);
+        let pod = pod(&all, &json!({}));
+        let abilities = |root, own_ipc, own_network| Abilities { root, own_ipc, own_network };
+        for (abilities, count) in [
+            (abilities(true, true, true), 12),
+            (abilities(false, true, true), 10),
+            (abilities(true, true, false), 1),
+            (abilities(true, false, true), 11),
+            (abilities(false, false, false), 0),
+        ] {
+            let (given, ignored) = (given(&pod, abilities), ignored(&pod, abilities));
+            assert_eq!(
+                (given.len(), ignored.len()),
+                (count, all.len() - count),
+                "{abilities:?}: {ignored:?}"
+            );
+            let told =
+                |name: &str| ignored.iter().any(|text| text.contains(&format!("{{{name}}} is ignored: ")));
+            assert!(all.iter().all(|name| told(name) != given.iter().any(|(given, _)| given == name)));
+        }
+    }
+}
