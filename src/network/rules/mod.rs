@@ -22,7 +22,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::FabricError;
 use fabric::nft::{Element, Family, Key as FieldKey, Nft};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -228,15 +227,18 @@ impl Rules {
     /// Takes changes over. A whole set of tables takes some hundred milliseconds: not on a thread of the runtime.
     async fn apply(mut self, changes: Vec<(Owner, Piece)>) -> Self {
         let work = move || {
-            let applied: Result<(), FabricError> = self.kernel.apply(changes);
+            let is_retry = changes.is_empty();
+            let applied = if is_retry { self.kernel.retry() } else { self.kernel.apply(changes) };
             let applied = applied.and_then(|()| self.flows.forget_stale(&self.conntrack, &self.families));
-            match applied {
-                Ok(()) => self.failures = 0,
+            self.failures = match applied {
+                Ok(()) if !self.kernel.has_refused() => 0,
+                // Of a few owners: what others want is no reason to ask for theirs more seldom.
+                Ok(()) => self.failures.max(1) + u32::from(is_retry),
                 Err(error) => {
-                    self.failures += 1;
                     tracing::warn!(%error, "the kernel refuses the rules of services; trying again");
+                    self.failures + 1
                 }
-            }
+            };
             self
         };
         match tokio::task::spawn_blocking(work).await {
