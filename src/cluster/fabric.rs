@@ -121,6 +121,7 @@ impl ClusterFabric {
         self: &Arc<Self>,
         refuse: Refuse,
         host: HostPorts,
+        descriptors: usize,
     ) -> Result<EgressConfig, FabricError> {
         let door = |kind, address, listen| {
             let spec = SocketSpec { transparent: true, bind: Some(address), listen, ..SocketSpec::new(kind) };
@@ -140,6 +141,7 @@ impl ClusterFabric {
             open: Arc::new(open),
             refuse,
             destinations: Destinations { cluster: self.ranges().to_vec(), host },
+            descriptors,
         })
     }
 

@@ -120,7 +120,8 @@ fn serve_inside(
         dns: (!config.is_disabled("dns")).then(|| fabric.address()),
     };
     let refuse = rules::start(caches, tasks, rules);
-    egress::start(tasks, fabric.way_out(refuse, config.file.network.host_ports())?);
+    let way_out = fabric.way_out(refuse, config.file.network.host_ports(), allow_open_files() / 4)?;
+    egress::start(tasks, way_out);
     Ok(addresses.mirrors().map(|mirrors| {
         let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, mirrors.probed);
         let mirrors = Mirrors { ranges: mirrors.ranges, low_ports };

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::descriptors::AT_ONCE;
 use crate::protocol::{Answer, Request, SocketSpec, receive, send};
@@ -96,9 +96,13 @@ impl Fabric {
     }
 
     fn ask_with(&self, request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Vec<OwnedFd>, FabricError> {
-        // A panic between request and answer is not possible; a half connection would only refuse.
+        // A panic between request and answer is not possible.
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = send(&*connection, request, beside).and_then(|()| receive::<Answer>(&*connection));
+        if asked.is_err() {
+            // An answer that comes late would be taken for that to the next request: there is none on this connection.
+            let _ = rustix::net::shutdown(&*connection, Shutdown::Both);
+        }
         let answered = asked.map_err(FabricError::at("ask the fabric"))?;
         match answered {
             Some((Answer::Done, descriptors)) => Ok(descriptors),
@@ -112,4 +116,26 @@ impl Fabric {
 
 fn none_came() -> io::Error {
     io::Error::other("no descriptor came")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_comes_late_is_not_that_to_the_next_request_net_5() {
+        let flags = SocketFlags::CLOEXEC;
+        let (own, process) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        let soon = Some(Duration::from_millis(1));
+        sockopt::set_socket_timeout(&own, sockopt::Timeout::Recv, soon).unwrap();
+        let fabric = Fabric { connection: Mutex::new(own) };
+        let late = fabric.leaf_namespace("one").unwrap_err();
+        assert_eq!(late.source.kind(), io::ErrorKind::WouldBlock);
+        let (asked, _) = receive::<Request>(&process).unwrap().unwrap();
+        assert_eq!(asked, Request::LeafNamespace("one".to_owned()));
+        // It finds the connection closed, or its answer is never read.
+        let _ = send(&process, &Answer::Done, &[process.as_fd()]);
+        assert!(fabric.leaf_namespace("two").is_err(), "the descriptor of another");
+    }
 }

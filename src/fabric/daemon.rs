@@ -261,8 +261,9 @@ pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
         // Leaves share a gateway: there is no shorter way that they could be told of.
         ("ipv4/conf/all/send_redirects", "0"),
         ("ipv4/conf/default/send_redirects", "0"),
+        // What comes from a leaf must be its own: rules go by who sends. A link's setting may only raise that of all.
         ("ipv4/conf/all/rp_filter", "0"),
-        ("ipv4/conf/default/rp_filter", "0"),
+        ("ipv4/conf/default/rp_filter", "1"),
     ] {
         sysctl::set(name, value)?;
     }

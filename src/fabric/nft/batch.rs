@@ -37,6 +37,8 @@ const NUMBERS_AS_THEY_ARE: [u8; 6] = {
     let [a, b, c, d] = 1_u32.to_ne_bytes();
     [0, 4, a, b, c, d]
 };
+/// How often a transaction is begun anew that a signal to this process has ended.
+const INTERRUPTED: usize = 16;
 /// What the socket shall hold, where it may: the kernel takes a batch only whole.
 const SEND_BYTES: usize = 4 << 20;
 
@@ -72,13 +74,25 @@ impl Nft {
                 stamp(&mut bytes[start..], number, message.flags);
             }
             bytes.extend(edge(ControlMessage::BatchEnd));
-            self.socket.transact(&bytes).map_err(|failed| {
+            let transacted = (0..INTERRUPTED).find_map(|_| match self.socket.transact(&bytes) {
+                Err(failed) if failed.error.kind() == std::io::ErrorKind::Interrupted => None,
+                done => Some(done),
+            });
+            let transacted = transacted.unwrap_or_else(|| self.socket.transact(&bytes));
+            transacted.map_err(|failed| {
                 let step = now.get(failed.request).map_or("nftables", |message| message.step.as_str());
                 FabricError::new(step, failed.error)
             })?;
             rest = later;
         }
         Ok(())
+    }
+}
+
+impl Nft {
+    /// Whether a batch is one transaction: refused, it has changed nothing.
+    pub fn takes_at_once(&self, batch: &Batch) -> bool {
+        taken_at_once(&batch.messages, self.most) >= batch.messages.len()
     }
 }
 

@@ -6,6 +6,7 @@
 //! but by a name of its own, [`HOST`], and for the ports that the user has named.
 
 mod destination;
+mod share;
 mod tcp;
 mod udp;
 
@@ -18,6 +19,7 @@ use tokio::sync::Semaphore;
 
 use base::task::Tasks;
 pub use destination::{Destinations, HostPorts};
+use share::Shares;
 
 /// The name by which pods reach the machine itself.
 pub const HOST: &str = "host.podium.internal";
@@ -28,8 +30,9 @@ pub const TCP_DOOR: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::
 /// Where it takes datagrams.
 pub const UDP_DOOR: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 15_002);
 
-/// Connections and flows of datagrams at once; more connections wait, more datagrams are lost.
+/// Connections at once, at most.
 const CONNECTIONS: usize = 4096;
+/// Flows of datagrams at once, at most.
 const FLOWS: usize = 1024;
 
 /// Opens a socket for datagrams inside that has an address of the world.
@@ -49,15 +52,21 @@ pub struct EgressConfig {
     pub refuse: Refuse,
     /// Where pods may go.
     pub destinations: Destinations,
+    /// Descriptors of this process that this may take. A pod gets a quarter of the connections and flows that fit: one
+    /// connection more is reset, one flow more takes the place of its eldest.
+    pub descriptors: usize,
 }
 
 /// Opens the way out; it ends with `tasks`.
 pub fn start(tasks: &Tasks, config: EgressConfig) {
-    let EgressConfig { connections, datagrams, open, refuse, destinations } = config;
+    let EgressConfig { connections, datagrams, open, refuse, destinations, descriptors } = config;
     let destinations = Arc::new(destinations);
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let relay = tcp::Relay { destinations: destinations.clone(), refuse, room, tasks: tasks.clone() };
+    // Each takes two descriptors; connections get the most of them.
+    let all = (descriptors / 5 * 2).clamp(1, CONNECTIONS);
+    let flows = (descriptors / 10).clamp(1, FLOWS);
+    let (room, shares) = (Arc::new(Semaphore::new(all)), Shares::new(all));
+    let relay = tcp::Relay { destinations: destinations.clone(), refuse, room, shares, tasks: tasks.clone() };
     tasks.spawn("egress connections", tcp::accept(connections, Arc::new(relay)));
-    let flows = udp::Flows::new(destinations, open, tasks.clone(), FLOWS);
+    let flows = udp::Flows::new(destinations, open, tasks.clone(), flows);
     tasks.spawn("egress datagrams", udp::receive(datagrams, flows));
 }

@@ -1,18 +1,22 @@
 //! Datagrams to the world: each pair of a pod's port and an address of the world has a socket on the machine, and one
 //! inside from which the answers come as if from there.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustix::net::SendFlags;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use super::share::share_of;
 use super::{Destinations, OpenDatagrams};
 use base::task::Tasks;
 use fabric::datagrams;
@@ -21,6 +25,9 @@ use fabric::datagrams;
 const LONGEST: usize = 65_535;
 /// How long a flow without datagrams is kept: longer than most resolvers try.
 const SILENCE: Duration = Duration::from_mins(1);
+
+/// Datagrams that are passed on one after the other before others have their turn.
+const TURN: usize = 64;
 
 /// A pod's port and the address that it sends to.
 type Pair = (SocketAddr, SocketAddr);
@@ -31,7 +38,17 @@ pub(super) struct Flows {
     open: OpenDatagrams,
     tasks: Tasks,
     most: usize,
-    known: Mutex<HashMap<Pair, Arc<UdpSocket>>>,
+    known: Mutex<HashMap<Pair, Arc<Flow>>>,
+}
+
+/// One of them.
+struct Flow {
+    /// Its socket on the machine.
+    world: UdpSocket,
+    /// When a datagram last came or went.
+    used: Mutex<Instant>,
+    /// Another flow of its pod has its place now.
+    ended: CancellationToken,
 }
 
 impl Flows {
@@ -44,15 +61,12 @@ impl Flows {
         Arc::new(Self { destinations, open, tasks, most, known: Mutex::default() })
     }
 
-    /// The socket on the machine of a pair; made for the first datagram. None = this one is lost.
-    async fn towards(self: &Arc<Self>, pair: Pair) -> Option<Arc<UdpSocket>> {
+    /// The flow of a pair; made for the first datagram. None = this one is lost.
+    async fn towards(self: &Arc<Self>, pair: Pair) -> Option<Arc<Flow>> {
         if let Some(known) = self.known.lock().get(&pair) {
             return Some(known.clone());
         }
         let to = self.destinations.resolve(pair.1)?;
-        if self.known.lock().len() >= self.most {
-            return None;
-        }
         let (open, asked) = (self.open.clone(), pair.1);
         let back = tokio::task::spawn_blocking(move || open(asked)).await.ok()?.ok()?;
         // From now on it hears what its pod sends by itself.
@@ -61,14 +75,44 @@ impl Flows {
         let back = UdpSocket::from_std(back).ok()?;
         let world = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await.ok()?;
         world.connect(to).await.ok()?;
-        let world = Arc::new(world);
-        self.known.lock().insert(pair, world.clone());
-        let (flows, socket) = (self.clone(), world.clone());
+        let flow =
+            Arc::new(Flow { world, used: Mutex::new(Instant::now()), ended: CancellationToken::new() });
+        {
+            let mut known = self.known.lock();
+            make_room(&mut known, pair.0.ip(), self.most);
+            known.insert(pair, flow.clone());
+        }
+        let (flows, own) = (self.clone(), flow.clone());
         self.tasks.spawn("egress flow", async move {
-            relay(&back, &socket).await;
-            flows.known.lock().remove(&pair);
+            relay(&back, &own).await;
+            let mut known = flows.known.lock();
+            if known.get(&pair).is_some_and(|flow| Arc::ptr_eq(flow, &own)) {
+                known.remove(&pair);
+            }
         });
-        Some(world)
+        Some(flow)
+    }
+}
+
+/// Ends the flow that has been silent for longest, of a pod with more than its share, or, where all are taken, of the pod
+/// that has most.
+fn make_room(known: &mut HashMap<Pair, Arc<Flow>>, pod: IpAddr, most: usize) {
+    let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+    for (from, _) in known.keys() {
+        *counts.entry(from.ip()).or_default() += 1;
+    }
+    let own = counts.get(&pod).copied().unwrap_or_default();
+    let from = if own >= share_of(most) {
+        Some(pod)
+    } else if known.len() >= most {
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(pod, _)| pod)
+    } else {
+        None
+    };
+    let theirs = known.iter().filter(|((of, _), _)| Some(of.ip()) == from);
+    let eldest = theirs.min_by_key(|(_, flow)| *flow.used.lock()).map(|(pair, _)| *pair);
+    if let Some(flow) = eldest.and_then(|pair| known.remove(&pair)) {
+        flow.ended.cancel();
     }
 }
 
@@ -80,9 +124,9 @@ pub(super) async fn receive(socket: UdpSocket, flows: Arc<Flows>) {
             socket.async_io(Interest::READABLE, || datagrams::receive(socket.as_fd(), &mut buffer)).await;
         match received {
             Ok(datagrams::Received { length, from, to: Some(to) }) => {
-                if let Some(world) = flows.towards((from, to)).await {
-                    // As lost as any datagram may be.
-                    let _ = world.send(&buffer[..length]).await;
+                if let Some(flow) = flows.towards((from, to)).await {
+                    // As lost as any datagram may be, and no reason for others to wait.
+                    let _ = send(&flow.world, &buffer[..length]);
                 }
             }
             Ok(_) => {}
@@ -91,28 +135,85 @@ pub(super) async fn receive(socket: UdpSocket, flows: Arc<Flows>) {
     }
 }
 
-/// Until both have been silent for so long.
-async fn relay(pod: &UdpSocket, world: &UdpSocket) {
-    let mut from_pod = vec![0; LONGEST];
-    let mut from_world = vec![0; LONGEST];
+/// Until both have been silent for so long, or the flow's place is another's.
+async fn relay(pod: &UdpSocket, flow: &Flow) {
     let mut silent = Instant::now() + SILENCE;
     loop {
-        let moved: io::Result<usize> = tokio::select! {
-            got = pod.recv(&mut from_pod) => match got {
-                Ok(length) => world.send(&from_pod[..length]).await,
-                Err(error) => Err(error),
-            },
-            got = world.recv(&mut from_world) => match got {
-                Ok(length) => pod.send(&from_world[..length]).await,
-                // Nobody is there: whoever sent it waits in vain, as in any network that keeps silent.
-                Err(error) => Err(error),
-            },
+        let moved = tokio::select! {
+            ready = pod.readable() => ready.is_ok() && pass_on(pod, &flow.world),
+            ready = flow.world.readable() => ready.is_ok() && pass_on(&flow.world, pod),
             () = tokio::time::sleep_until(silent) => return,
+            () = flow.ended.cancelled() => return,
         };
-        if moved.is_ok() {
-            silent = Instant::now() + SILENCE;
+        if moved {
+            let now = Instant::now();
+            (silent, *flow.used.lock()) = (now + SILENCE, now);
         } else if Instant::now() >= silent {
             return;
         }
+    }
+}
+
+/// Passes on what is there, and says whether that was anything. That nobody listens in the world is told by an error of
+/// the socket: whoever sent waits in vain, as in any network that keeps silent.
+fn pass_on(from: &UdpSocket, to: &UdpSocket) -> bool {
+    thread_local! {
+        /// One of each thread, not of each flow: nothing waits while it is used.
+        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; LONGEST]);
+    }
+    BUFFER.with_borrow_mut(|buffer| {
+        let mut moved = false;
+        for _ in 0..TURN {
+            match from.try_recv(buffer) {
+                Ok(length) => moved |= send(to, &buffer[..length]).is_ok(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {}
+            }
+        }
+        moved
+    })
+}
+
+/// Sends a datagram, or loses it where there is no room: at once, also before the runtime knows of a new socket.
+fn send(to: &UdpSocket, datagram: &[u8]) -> rustix::io::Result<usize> {
+    rustix::net::send(to, datagram, SendFlags::DONTWAIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::egress::{HOST_ADDRESS, HostPorts};
+
+    /// A pod's datagrams to so many ports.
+    async fn begin(flows: &Arc<Flows>, pod: &str, ports: impl IntoIterator<Item = u16>) {
+        let pod = SocketAddr::new(pod.parse().unwrap(), 9);
+        for port in ports {
+            flows.towards((pod, SocketAddr::new(HOST_ADDRESS.into(), port))).await.expect("a flow");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pod_takes_no_more_than_its_share_of_flows_net_7() {
+        let tasks = Tasks::new();
+        let destinations = Arc::new(Destinations { cluster: Vec::new(), host: HostPorts::All });
+        let open: OpenDatagrams = Arc::new(|_| std::net::UdpSocket::bind("127.0.0.1:0"));
+        let flows = Flows::new(destinations, open, tasks.clone(), 8);
+        let count = |pod: &str| {
+            let pod: IpAddr = pod.parse().unwrap();
+            flows.known.lock().keys().filter(|(from, _)| from.ip() == pod).count()
+        };
+        begin(&flows, "127.0.0.3", [53]).await;
+        begin(&flows, "127.0.0.2", 1000..1100).await;
+        assert_eq!((count("127.0.0.2"), count("127.0.0.3")), (2, 1));
+        let ports: Vec<u16> = flows.known.lock().keys().map(|(_, to)| to.port()).collect();
+        assert!(ports.contains(&1098) && ports.contains(&1099), "its last ones: {ports:?}");
+        // When all are taken those with most give way.
+        for pod in ["127.0.0.4", "127.0.0.5", "127.0.0.6", "127.0.0.7"] {
+            begin(&flows, pod, [1, 2, 3]).await;
+        }
+        assert_eq!(flows.known.lock().len(), 8);
+        assert_eq!(count("127.0.0.3"), 1);
+        assert_eq!(count("127.0.0.7"), 2);
+        tasks.stop().await;
     }
 }

@@ -52,16 +52,19 @@ impl HostPorts {
     pub(crate) async fn take(&self) -> Vec<(Key, Option<Shared<Pod>>)> {
         loop {
             let changed = self.changed.notified();
-            let taken: Vec<_> = {
-                let mut state = self.state.lock();
-                let dirty = std::mem::take(&mut state.dirty);
-                dirty.into_iter().map(|key| (key.clone(), state.pods.get(&key).cloned())).collect()
-            };
+            let taken = self.take_now();
             if !taken.is_empty() {
                 return taken;
             }
             changed.await;
         }
+    }
+
+    /// The changed pods, without waiting.
+    pub(crate) fn take_now(&self) -> Vec<(Key, Option<Shared<Pod>>)> {
+        let mut state = self.state.lock();
+        let dirty = std::mem::take(&mut state.dirty);
+        dirty.into_iter().map(|key| (key.clone(), state.pods.get(&key).cloned())).collect()
     }
 
     /// Marks pods for another look.

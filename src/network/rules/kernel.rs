@@ -1,7 +1,10 @@
 //! The kernel's tables, kept as their owners want them: by the least changes, or, where what is there is not known or not
 //! what it should be, all at once.
+//!
+//! Whose wish the kernel refuses keeps what it had, and hinders nobody else.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Debug;
 use std::hash::Hash;
 
 use fabric::FabricError;
@@ -21,6 +24,8 @@ pub(crate) struct Kernel<Owner> {
     /// What there is from the start: its sets are those that others' elements go into.
     base: Piece,
     pieces: HashMap<Owner, Piece>,
+    /// Wishes that the kernel refuses; `pieces` has what these owners had before.
+    refused: HashMap<Owner, Piece>,
     /// The sets of all, by name.
     sets: HashMap<(Family, String), Set>,
     shares: BTreeMap<(Family, String), Shares<Owner>>,
@@ -95,7 +100,7 @@ impl<Owner: Clone + Eq> Shares<Owner> {
     }
 }
 
-impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
+impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     /// Tables of these families with this from the start; nothing is written before the first change.
     pub(crate) fn new(nft: Nft, families: Vec<Family>, base: Piece) -> Self {
         let of_half = |(family, half): (&Family, &Half)| {
@@ -104,24 +109,93 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
         };
         let sets = base.halves.iter().flat_map(of_half).collect();
         let (pieces, shares) = (HashMap::new(), BTreeMap::new());
-        Self { nft, families, generation: None, base, pieces, sets, shares }
+        Self { nft, families, generation: None, base, pieces, refused: HashMap::new(), sets, shares }
     }
 
-    /// Owners want something else from now on, or nothing. An error says that the kernel refused even the whole; the
-    /// wishes are kept, and the next change tries again.
+    /// Owners want something else from now on, or nothing. Wishes that the kernel refuses are tried again by
+    /// [`Self::retry`]; an error says that it refuses tables altogether.
     pub(crate) fn apply(&mut self, changes: Vec<(Owner, Piece)>) -> Result<(), FabricError> {
+        for (owner, _) in &changes {
+            self.refused.remove(owner);
+        }
+        let (wanted, before) = (changes.clone(), self.now(&changes));
         let batch = self.change(changes);
         if let Some(generation) = self.generation {
             match self.nft.commit(&batch) {
                 Ok(()) => return Ok(()),
-                // Somebody else has been there.
+                // Somebody else has been there, or one of these is refused.
                 Err(error) => {
                     tracing::warn!(%error, generation, "the rules of the pods' network are written anew");
                 }
             }
         }
         self.generation = None;
-        self.rebuild()
+        let Err(error) = self.rebuild() else { return Ok(()) };
+        tracing::warn!(%error, "the rules of the pods' network are written one by one");
+        self.change(before);
+        self.rebuild_with_each(wanted)
+    }
+
+    /// Whether wishes wait that the kernel has refused.
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Tries again what was refused.
+    pub(crate) fn retry(&mut self) -> Result<(), FabricError> {
+        let refused = self.refused.drain().collect();
+        if self.generation.is_none() {
+            return self.apply(refused);
+        }
+        if self.each(refused) { Ok(()) } else { self.rebuild() }
+    }
+
+    /// What these owners have.
+    fn now(&self, of: &[(Owner, Piece)]) -> Vec<(Owner, Piece)> {
+        let now = |owner: &Owner| self.pieces.get(owner).cloned().unwrap_or_default();
+        of.iter().map(|(owner, _)| (owner.clone(), now(owner))).collect()
+    }
+
+    /// Writes what there was, then each of these by itself, and only then puts all of it in force.
+    fn rebuild_with_each(&mut self, wanted: Vec<(Owner, Piece)>) -> Result<(), FabricError> {
+        let (generation, swap) = match self.lay_out() {
+            Ok(laid_out) => laid_out,
+            Err(error) => {
+                self.refused.extend(wanted);
+                return Err(error);
+            }
+        };
+        self.generation = Some(generation);
+        if self.each(wanted) { self.put_in_force(generation, &swap) } else { self.rebuild() }
+    }
+
+    /// Carries each wish out by itself, and keeps those that are refused; false when parts of such may be there.
+    fn each(&mut self, mut wanted: Vec<(Owner, Piece)>) -> bool {
+        let mut is_clean = true;
+        loop {
+            let tried = wanted.len();
+            let mut refused = Vec::new();
+            for (owner, piece) in std::mem::take(&mut wanted) {
+                let wish = vec![(owner, piece)];
+                let before = self.now(&wish);
+                let batch = self.change(wish.clone());
+                if let Err(error) = self.nft.commit(&batch) {
+                    self.change(before);
+                    is_clean &= self.nft.takes_at_once(&batch);
+                    refused.extend(wish.into_iter().map(|(owner, piece)| (owner, piece, error.to_string())));
+                }
+            }
+            // What one wish needs, or may not have any more, may have come with one after it.
+            if refused.len() < tried {
+                wanted.extend(refused.into_iter().map(|(owner, piece, _)| (owner, piece)));
+                continue;
+            }
+            for (owner, piece, error) in refused {
+                tracing::warn!(%error, ?owner, "the kernel refuses these rules; those before them stay");
+                self.refused.insert(owner, piece);
+            }
+            return is_clean;
+        }
     }
 
     /// Puts an element into a set that forgets, where the tables are there.
@@ -197,6 +271,33 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
 
     /// Writes all that is wanted into tables of a new name, which then take the place of all others at once.
     fn rebuild(&mut self) -> Result<(), FabricError> {
+        self.generation = None;
+        let (generation, swap) = self.lay_out()?;
+        self.put_in_force(generation, &swap)
+    }
+
+    /// Has the tables of a generation take the place of all others.
+    fn put_in_force(&mut self, generation: u64, swap: &Batch) -> Result<(), FabricError> {
+        self.generation = None;
+        self.nft.commit(swap).inspect_err(|_| self.remove(generation))?;
+        self.generation = Some(generation);
+        Ok(())
+    }
+
+    /// Removes tables that are not in force: nobody else would before the next ones are.
+    fn remove(&self, generation: u64) {
+        for family in &self.families {
+            let mut batch = Batch::new();
+            batch.delete_table(&table(*family, generation));
+            if let Err(error) = self.nft.commit(&batch) {
+                tracing::debug!(%error, generation, "tables that nobody needs stay for now");
+            }
+        }
+    }
+
+    /// Writes all that is wanted into tables of a new name that nothing asks yet; gives its generation and what puts it in
+    /// the place of all others.
+    fn lay_out(&self) -> Result<(u64, Batch), FabricError> {
         let mut old = Vec::new();
         for family in &self.families {
             let tables = self.nft.tables(*family)?.into_iter().filter(|table| table.name.starts_with(NAME));
@@ -241,10 +342,8 @@ impl<Owner: Clone + Eq + Hash> Kernel<Owner> {
         for table in &old {
             swap.delete_table(table);
         }
-        self.nft.commit(&content)?;
-        self.nft.commit(&swap)?;
-        self.generation = Some(generation);
-        Ok(())
+        self.nft.commit(&content).inspect_err(|_| self.remove(generation))?;
+        Ok((generation, swap))
     }
 
     /// A set that elements go into, whose ever it is.

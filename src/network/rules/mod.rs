@@ -23,10 +23,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::FabricError;
 use fabric::nft::{Element, Family, Key as FieldKey, Nft};
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
@@ -139,6 +138,13 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             failures: 0,
             policies: Judgement::new(dns),
         };
+        // All in one change, nodes first: tables that somebody else has left are replaced by it, and half of what they
+        // say would refuse what is served, or let through what policies refuse.
+        let mut first = rules.of_nodes(nodes.places.lock().clone());
+        first.extend(services.take_now().into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
+        first.extend(pods.take_now().into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
+        first.extend(rules.policies.take(judged.take_now(), &rules.families));
+        rules = rules.apply(first).await;
         loop {
             let mut changes = Vec::new();
             tokio::select! {
@@ -146,19 +152,11 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
                     changes.extend(changed.into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
                 }
                 changed = pods.take() => {
-                    changes.extend(changed.into_iter().map(|(key, pod)| {
-                        let piece = pod.map(|pod| pods::piece(&key.namespace, &pod, &rules.places));
-                        (Owner::Pod(key), piece.unwrap_or_default())
-                    }));
+                    changes.extend(changed.into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
                 }
                 changed = judged.take() => changes.extend(rules.policies.take(changed, &rules.families)),
                 () = nodes.changed.notified() => {
-                    let now = nodes.places.lock().clone();
-                    changes.extend(rules.places.keys().filter(|name| !now.contains_key(*name)).map(|name| {
-                        (Owner::Node(name.clone()), Piece::default())
-                    }));
-                    changes.extend(now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::piece(name, place))));
-                    rules.places = now;
+                    changes.extend(rules.of_nodes(nodes.places.lock().clone()));
                     // Whom they serve depends on where: with the same change, so that nobody names what is gone.
                     services.mark_all();
                     pods.mark_all();
@@ -198,6 +196,22 @@ struct Rules {
 }
 
 impl Rules {
+    /// What nodes want; these are all.
+    fn of_nodes(&mut self, now: Places) -> Vec<(Owner, Piece)> {
+        let gone = self.places.keys().filter(|name| !now.contains_key(*name));
+        let gone = gone.map(|name| (Owner::Node(name.clone()), Piece::default()));
+        let there = now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::piece(name, place)));
+        let changes = gone.chain(there).collect();
+        self.places = now;
+        changes
+    }
+
+    /// What a pod with host ports wants.
+    fn of_pod(&self, key: Key, pod: Option<&Pod>) -> (Owner, Piece) {
+        let piece = pod.map(|pod| pods::piece(&key.namespace, pod, &self.places));
+        (Owner::Pod(key), piece.unwrap_or_default())
+    }
+
     /// What a service wants, and what becomes of its flows once it has it.
     fn of_service(&mut self, key: Key, joined: &Joined) -> (Owner, Piece) {
         self.flows.change(key.clone(), services::datagrams(joined, &self.places, &self.ranges));
@@ -216,15 +230,18 @@ impl Rules {
     /// Takes changes over. A whole set of tables takes some hundred milliseconds: not on a thread of the runtime.
     async fn apply(mut self, changes: Vec<(Owner, Piece)>) -> Self {
         let work = move || {
-            let applied: Result<(), FabricError> = self.kernel.apply(changes);
+            let is_retry = changes.is_empty();
+            let applied = if is_retry { self.kernel.retry() } else { self.kernel.apply(changes) };
             let applied = applied.and_then(|()| self.flows.forget_stale(&self.conntrack, &self.families));
-            match applied {
-                Ok(()) => self.failures = 0,
+            self.failures = match applied {
+                Ok(()) if !self.kernel.has_refused() => 0,
+                // Of a few owners: what others want is no reason to ask for theirs more seldom.
+                Ok(()) => self.failures.max(1) + u32::from(is_retry),
                 Err(error) => {
-                    self.failures += 1;
                     tracing::warn!(%error, "the kernel refuses the rules of services; trying again");
+                    self.failures + 1
                 }
-            }
+            };
             self
         };
         match tokio::task::spawn_blocking(work).await {

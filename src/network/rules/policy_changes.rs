@@ -55,12 +55,19 @@ impl PolicyChanges {
     pub(super) async fn take(&self) -> Changed {
         loop {
             let changed = self.changed.notified();
-            let taken = std::mem::take(&mut *self.dirty.lock());
+            let taken = self.take_now();
             if !taken.is_empty() {
                 return taken;
             }
             changed.await;
         }
+    }
+}
+
+impl PolicyChanges {
+    /// The changes there are, without waiting.
+    pub(super) fn take_now(&self) -> Changed {
+        std::mem::take(&mut *self.dirty.lock())
     }
 }
 

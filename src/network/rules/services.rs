@@ -29,7 +29,7 @@ pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services:
     };
     let Some(spec) = &service.spec else { return piece };
     for family in [Family::V4, Family::V6] {
-        let addresses = Addresses::of(service, spec, family);
+        let addresses = Addresses::of(service, spec, (family, services));
         if addresses.cluster.is_empty() {
             continue;
         }
@@ -68,7 +68,7 @@ pub(crate) fn datagrams(joined: &Joined, places: &Places, services: &[IpNet]) ->
     let is_udp = |port: &&ServicePort| Protocol::of(port.protocol.as_deref()) == Some(Protocol::Udp);
     for port in spec.ports.iter().flatten().filter(is_udp) {
         for (family, address_type) in [(Family::V4, "IPv4"), (Family::V6, "IPv6")] {
-            let addresses = Addresses::of(service, spec, family);
+            let addresses = Addresses::of(service, spec, (family, services));
             let named = (port.name.as_deref().unwrap_or_default(), Protocol::Udp);
             let is_service = |ip: IpAddr| services.iter().any(|range| range.contains(&ip));
             let all = endpoints::of_port(joined, address_type, named, places, is_service);
@@ -105,7 +105,10 @@ struct Addresses {
 }
 
 impl Addresses {
-    fn of(service: &Service, spec: &ServiceSpec, family: Family) -> Self {
+    /// Of a service; `services` is where services have addresses of their own: no other service is served there, whatever
+    /// addresses its writer gives it.
+    fn of(service: &Service, spec: &ServiceSpec, (family, services): (Family, &[IpNet])) -> Self {
+        let is_free = |ip: &IpAddr| services.iter().all(|range| !range.contains(ip));
         let parse = |text: &String| text.parse::<IpAddr>().ok().filter(|ip| Family::of(*ip) == family);
         let listed = spec.cluster_ips.as_ref().filter(|all| !all.is_empty());
         let cluster: Vec<IpAddr> = match listed {
@@ -120,8 +123,12 @@ impl Addresses {
         let ranges = spec.load_balancer_source_ranges.iter().flatten();
         Self {
             cluster,
-            external: spec.external_ips.iter().flatten().filter_map(parse).collect(),
-            balancers: taken.filter_map(|point| point.ip.as_ref()).filter_map(parse).collect(),
+            external: spec.external_ips.iter().flatten().filter_map(parse).filter(is_free).collect(),
+            balancers: taken
+                .filter_map(|point| point.ip.as_ref())
+                .filter_map(parse)
+                .filter(is_free)
+                .collect(),
             sources: ranges
                 .filter_map(|text| text.trim().parse::<IpNet>().ok())
                 .filter(|range| Family::of(range.addr()) == family)

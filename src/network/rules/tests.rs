@@ -281,6 +281,17 @@ fn packets_go_where_kube_proxy_would_send_them_svc_1_net_6() {
             &[("10.244.1.5 to 198.51.100.1:80", ALL)],
         ),
         (
+            "addresses of other services: of the API and the DNS, with nobody to serve them",
+            json!({"type": "LoadBalancer", "externalIPs": ["10.96.0.1", "198.51.100.1"]}),
+            json!({"loadBalancer": {"ingress": [{"ip": "10.96.0.10"}]}}),
+            vec![],
+            &[
+                ("10.244.1.5 to 10.96.0.1:80", "-"),
+                ("10.244.1.5 to 10.96.0.10:80", "-"),
+                ("10.244.1.5 to 198.51.100.1:80", "refused"),
+            ],
+        ),
+        (
             "a load balancer for some",
             json!({"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.244.1.0/25"]}),
             json!({"loadBalancer": {"ingress": [{"ip": "198.51.100.2"}, {"ip": "198.51.100.3", "ipMode": "Proxy"}]}}),

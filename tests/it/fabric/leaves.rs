@@ -72,3 +72,23 @@ fn what_cannot_be_made_says_which_step_failed_net_5() {
     assert_eq!(error.source.kind(), ErrorKind::AddrInUse, "{error}");
     running.fabric.socket(&socket).unwrap();
 }
+
+/// NET-5, NET-8: nobody says to be another: rules go by who sends, and whoever has `CAP_NET_RAW` may write any sender.
+#[test]
+fn what_a_leaf_sends_in_anothers_name_goes_nowhere_net_5() {
+    for user in users() {
+        let running = Running::with_leaves(user, 3).unwrap();
+        for leaf in ["l1", "l2", "l3"] {
+            running.until_up(leaf);
+        }
+        let heard = running.datagrams("l1", "10.244.1.1:99");
+        let mut buffer = [0; 16];
+        // Another leaf's, the router's, one that nobody has, one of the world.
+        for name in ["10.244.1.3:1", "10.244.0.1:1", "10.244.9.9:1", "203.0.113.7:1"] {
+            running.datagrams_as("l2", name).send_to(b"forged", "10.244.1.1:99").unwrap();
+            running.datagrams("l2", "10.244.1.2:1").send_to(b"own", "10.244.1.1:99").unwrap();
+            let length = heard.recv(&mut buffer).unwrap();
+            assert_eq!(&buffer[..length], b"own", "{name} as {user:?}");
+        }
+    }
+}

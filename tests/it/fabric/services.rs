@@ -471,3 +471,44 @@ async fn a_thousand_services_are_kept_net_6() {
     }
     Cluster::stop(&tasks).await;
 }
+
+/// NET-6: what the kernel refuses of one owner hinders nobody else: neither what comes later nor a control plane that
+/// comes later.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_of_one_hinders_nobody_else_net_6() {
+    for user in users() {
+        let cluster = Cluster::start(user, &[1, 2, 16]);
+        let listeners = cluster.listeners(&[1, 2]);
+        cluster.service("web", "10.96.0.80", &json!({}));
+        cluster.endpoints("web", "TCP", &[(1, 'r')]);
+        cluster.until_served_by("l16", "10.96.0.80:80", &listeners, &[0]);
+        // Its own address is among those of its pods: ranges that overlap, which the kernel does not take.
+        let metadata = json!({"name": "c", "annotations": {"podium.dev/network": "fabric"}});
+        cluster.create::<Node>(json!({"metadata": metadata, "spec": {"podCIDR": "172.20.1.0/24"}}));
+        let set = cluster.api.modify_status::<Node>(&Key::new("", "c"), |node| {
+            let addresses = json!([{"type": "InternalIP", "address": "172.20.1.3"}]);
+            node.status.get_or_insert_default().addresses = serde_json::from_value(addresses).unwrap();
+            Ok(())
+        });
+        set.unwrap();
+        cluster.endpoints("web", "TCP", &[(2, 'r')]);
+        cluster.until_served_by("l16", "10.96.0.80:80", &listeners, &[1]);
+        cluster.service("later", "10.96.0.81", &json!({}));
+        cluster.endpoints("later", "TCP", &[(1, 'r')]);
+        cluster.until_served_by("l16", "10.96.0.81:80", &listeners, &[0]);
+
+        Cluster::stop(&cluster.tasks).await;
+        cluster.endpoints("later", "TCP", &[(2, 'r')]);
+        let tasks = Tasks::new();
+        cluster.follow(&tasks);
+        wait_for("the new rules", || {
+            let by = cluster.served_by("l16", "10.96.0.81:80", &listeners);
+            assert!(by.is_ok(), "there is no moment without rules: {by:?}");
+            (by == Ok(1)).then_some(())
+        });
+        cluster.api.delete(Kind::Node, &Key::new("", "c"), &DeleteOptions::default()).unwrap();
+        cluster.endpoints("web", "TCP", &[(1, 'r')]);
+        cluster.until_served_by("l16", "10.96.0.80:80", &listeners, &[0]);
+        Cluster::stop(&tasks).await;
+    }
+}

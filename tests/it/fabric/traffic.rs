@@ -53,6 +53,13 @@ impl Running {
         socket
     }
 
+    /// A socket for datagrams that say to come from an address which is not the leaf's.
+    pub(super) fn datagrams_as(&self, leaf: &str, address: &str) -> UdpSocket {
+        let spec = SocketSpec::new(SocketKind::UdpV4).in_leaf(leaf);
+        let spec = SocketSpec { transparent: true, bind: address.parse().ok(), ..spec };
+        UdpSocket::from(self.fabric.socket(&spec).unwrap())
+    }
+
     /// What nft shows of the tables inside; none where it is not installed, which is told.
     pub(super) fn listing(&self) -> Option<String> {
         let process = self.process.id().to_string();
