@@ -5,6 +5,7 @@ mod pods;
 mod policies;
 mod services;
 mod shells;
+mod why;
 mod world;
 
 use std::process::{Command, Output};
