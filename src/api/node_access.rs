@@ -2,12 +2,14 @@
 //!
 //! Each kubelet registers itself under its node's name; requests about a pod go to its node's.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
@@ -50,6 +52,20 @@ pub enum LogStream {
 pub fn runtime_uid(pod: &Shared<Pod>) -> &str {
     let mirrored = pod.metadata.annotations.as_ref().and_then(|a| a.get(annotation::MIRROR_POD));
     mirrored.map_or(pod.uid(), String::as_str)
+}
+
+/// What became of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Attempt {
+    /// It came about.
+    Connected,
+    /// Refused, or reset at once.
+    Refused,
+    /// Nothing came back in time.
+    TimedOut,
+    /// No way there, as the kernel words it.
+    Unreachable(String),
 }
 
 /// A stream of bytes each way, each with an end of its own.
@@ -97,6 +113,12 @@ pub trait NodeAccess: Send + Sync {
         container: String,
         streams: SessionStreams,
     ) -> BoxFuture<'_, Result<Session, ApiError>>;
+
+    /// Where processes of a running pod listen for TCP connections, as they bound it.
+    fn listeners(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Vec<SocketAddr>, ApiError>>;
+
+    /// Opens a connection from a running pod's network and closes it again: what became of it, in a few seconds.
+    fn connect(&self, pod: Shared<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>>;
 
     /// The ports of a pod that has a sandbox.
     fn port_forward(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>>;

@@ -57,6 +57,8 @@ pub(super) enum Command {
     },
     /// Your shell, or a command, inside the cluster's network: every address and name of the cluster works.
     Shell(super::shell::ShellRequest),
+    /// Why a pod gets no connection to somebody: names, ports, endpoints, policies, listeners, and a try.
+    WhyNotConnected(super::why::WhyRequest),
     /// Images: list them, load an archive, remove a loaded one.
     Image {
         #[command(subcommand)]

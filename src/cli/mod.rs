@@ -13,6 +13,7 @@ mod serve;
 mod shell;
 mod signals;
 mod up;
+mod why;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ pub fn main() -> ExitCode {
         }
         Some(Command::Stop { instance }) => instances::stop(&instance),
         Some(Command::Shell(request)) => shell::run(&request),
+        Some(Command::WhyNotConnected(request)) => return why::run(&request),
         Some(Command::Image { command }) => image::run(command),
         Some(Command::Bench { suites, minutes }) => bench::run(&suites, minutes),
         Some(Command::Completions { shell }) => {

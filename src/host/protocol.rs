@@ -161,6 +161,8 @@ pub enum Request {
     UsageOfAll,
     /// Where processes of the pod listen on a TCP port.
     Listeners(PodUid, u16),
+    /// Where processes of the pod listen, at any port.
+    EveryListener(PodUid),
     /// Kill everything and end.
     Shutdown,
 }

@@ -37,6 +37,7 @@ mod on_demand;
 pub(crate) mod openapi;
 mod patching;
 mod pieces;
+mod pod_network;
 mod port_forward;
 mod profile;
 pub mod protobuf;

@@ -16,8 +16,8 @@ use super::shown::Shown;
 use super::upgrade::Upgrade;
 use super::written::{answer_one, answer_written, scale_in};
 use super::{
-    Server, applying, body, collection, connect_options, list, logs, node_proxy, port_forward, proxy,
-    sessions, upgrade, watch, watch_socket, write_options,
+    Server, applying, body, collection, connect_options, list, logs, node_proxy, pod_network, port_forward,
+    proxy, sessions, upgrade, watch, watch_socket, write_options,
 };
 use crate::Part;
 use crate::admission::Operation;
@@ -104,6 +104,9 @@ async fn subresource(
         (Subresource::Finalize, Method::PUT) => finalize(server, key, request, wanted).await,
         (Subresource::Token, Method::POST) => issue_token(server, key, request, wanted).await,
         (Subresource::Log, Method::GET) => logs::answer(server, key, request, &wanted.query).await,
+        (Subresource::Exec, Method::GET) if pod_network::is_asked(&wanted.query) => {
+            pod_network::answer(server, key, &wanted.query).await
+        }
         (Subresource::Exec | Subresource::Attach, Method::GET | Method::POST) => {
             sessions::answer(server, key, part, request, &wanted.query).await
         }

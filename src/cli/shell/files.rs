@@ -128,13 +128,12 @@ mod tests {
 
     #[test]
     fn the_api_is_reached_at_its_service_net_7() {
-        let text =
-            "clusters:\n- name: a\n  cluster: {server: 'https://127.0.0.1:6443', x: more}\nusers: []\n";
+        let text = "clusters:\n- name: a\n  cluster: {server: 'https://127.0.0.1:6443', x: z}\nusers: []\n";
         let config: Value = manifest::from_yaml(&of_inside(text, "10.96.0.1:443").unwrap()).unwrap();
         assert_eq!(config["clusters"][0]["cluster"]["server"], "https://10.96.0.1:443");
         assert_eq!(
             (&config["clusters"][0]["cluster"]["x"], &config["users"]),
-            (&"more".into(), &serde_json::json!([]))
+            (&"z".into(), &serde_json::json!([]))
         );
         assert!(of_inside("{", "a").is_err());
     }

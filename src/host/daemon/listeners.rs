@@ -7,6 +7,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::Host;
+use super::pod::Pod;
 use crate::{PodUid, RuntimeError};
 
 /// A listening TCP socket.
@@ -23,16 +24,14 @@ impl Host {
         let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
         let found: Vec<Listener> = ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
             .iter()
-            .flat_map(|path| listening(&fs::read_to_string(path).unwrap_or_default(), port))
+            .flat_map(|path| listening(&fs::read_to_string(path).unwrap_or_default()))
+            .filter(|listener| listener.address.port() == port)
             .filter(|listener| listener.address.ip().is_loopback() || listener.address.ip().is_unspecified())
             .collect();
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        let containers = pod.containers.borrow();
-        let roots: Vec<i32> = containers.iter().filter(|c| c.is_running()).flat_map(|c| c.roots()).collect();
-        let members = process_tree::below(&roots).into_iter().chain(roots);
-        let sockets: HashSet<u64> = members.flat_map(sockets).collect();
+        let sockets = sockets_of(&running(&pod));
         let own = pod.spec.ip;
         let held = |listener: &&Listener| sockets.contains(&listener.inode);
         let mut addresses: Vec<SocketAddr> = found.iter().filter(held).map(|held| held.address).collect();
@@ -57,6 +56,50 @@ impl Host {
     }
 }
 
+impl Host {
+    /// Every address and port at which processes of the pod listen, as they bound it, 64 at most.
+    pub(super) fn every_listener(&self, uid: &PodUid) -> Result<Vec<SocketAddr>, RuntimeError> {
+        const MOST: usize = 64;
+        let has_own_network = self.with_leaf(Some(uid), |leaf| leaf.is_some())?;
+        let pod = self.pod(uid).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
+        let roots = running(&pod);
+        let tables = |of: &str| {
+            let tables = ["tcp", "tcp6"].map(|kind| fs::read_to_string(format!("/proc/{of}/net/{kind}")));
+            tables.into_iter().flat_map(|table| listening(&table.unwrap_or_default())).collect::<Vec<_>>()
+        };
+        let found = if has_own_network {
+            // All that is in there is the pod's.
+            roots
+                .iter()
+                .map(|pid| tables(&pid.to_string()))
+                .find(|found| !found.is_empty())
+                .unwrap_or_default()
+        } else {
+            let sockets = sockets_of(&roots);
+            let mut found = tables("self");
+            found.retain(|one| sockets.contains(&one.inode) || one.address.ip() == pod.spec.ip);
+            found
+        };
+        let mut addresses: Vec<SocketAddr> = found.iter().map(|found| found.address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.truncate(MOST);
+        Ok(addresses)
+    }
+}
+
+/// The processes that a pod's running containers begin with.
+fn running(pod: &Pod) -> Vec<i32> {
+    let containers = pod.containers.borrow();
+    containers.iter().filter(|c| c.is_running()).flat_map(|c| c.roots()).collect()
+}
+
+/// The inodes of the sockets of these processes and of those below them.
+fn sockets_of(roots: &[i32]) -> HashSet<u64> {
+    let members = process_tree::below(roots).into_iter().chain(roots.iter().copied());
+    members.flat_map(sockets).collect()
+}
+
 /// The inodes of a process' open sockets.
 fn sockets(pid: i32) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
@@ -66,14 +109,14 @@ fn sockets(pid: i32) -> Vec<u64> {
         .collect()
 }
 
-/// The listeners on a port in the kernel's table of TCP sockets.
-fn listening(table: &str, port: u16) -> Vec<Listener> {
+/// The listeners in the kernel's table of TCP sockets.
+fn listening(table: &str) -> Vec<Listener> {
     const LISTEN: &str = "0A";
     let listener = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let (address, own_port) = fields.get(1)?.split_once(':')?;
-        let own_port = u16::from_str_radix(own_port, 16).ok()?;
-        if own_port != port || *fields.get(3)? != LISTEN {
+        let port = u16::from_str_radix(own_port, 16).ok()?;
+        if *fields.get(3)? != LISTEN {
             return None;
         }
         Some(Listener { address: SocketAddr::new(ip(address)?, port), inode: fields.get(9)?.parse().ok()? })
@@ -127,8 +170,14 @@ mod tests {
             line("zz:0050", "0A", 17),
         ]
         .concat();
-        let expected = [("127.1.0.5:80", 11), ("0.0.0.0:80", 12), ("[::1]:80", 15), ("127.1.2.3:80", 16)]
-            .map(|(address, inode)| Listener { address: address.parse().unwrap(), inode });
-        assert_eq!(listening(&table, 80), expected);
+        let expected = [
+            ("127.1.0.5:80", 11),
+            ("0.0.0.0:80", 12),
+            ("127.1.0.5:81", 14),
+            ("[::1]:80", 15),
+            ("127.1.2.3:80", 16),
+        ];
+        let expected = expected.map(|(address, inode)| Listener { address: address.parse().unwrap(), inode });
+        assert_eq!(listening(&table), expected);
     }
 }

@@ -109,7 +109,7 @@ impl Host {
     }
 
     /// Uses the leaf of a running pod: none for one that uses the node's, and for no pod at all.
-    fn with_leaf<T>(
+    pub(super) fn with_leaf<T>(
         &self,
         pod: Option<&PodUid>,
         using: impl FnOnce(Option<&OwnedFd>) -> T,

@@ -200,6 +200,7 @@ impl Host {
                 let usage = pods.into_iter().map(|(uid, pod)| (uid, usage(&pod, &processes))).collect();
                 Ok(Response::UsageOfAll(usage))
             }
+            Request::EveryListener(uid) => self.every_listener(&uid).map(Response::Addresses),
             Request::Listeners(uid, port) => self.listeners(&uid, port).map(Response::Addresses),
             Request::Shutdown => {
                 self.stop_all().await;

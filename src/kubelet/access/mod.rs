@@ -1,7 +1,9 @@
 //! The node's door for clients of the API: logs, exec, attach, port-forward.
 
+mod network;
 mod ports;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use super::logs;
 use super::node::Node;
 use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError, SandboxRecord};
 use api::ApiError;
-use api::node_access::{LogRequest, NodeAccess, PodPorts, runtime_uid};
+use api::node_access::{Attempt, LogRequest, NodeAccess, PodPorts, runtime_uid};
 use base::clock::{Clock, since};
 use base::session::{Session, SessionOutput, SessionStreams};
 use object::Shared;
@@ -161,6 +163,14 @@ impl NodeAccess for Access {
             self.node.runtime.attach(&record.id, streams).await.map_err(|error| api_error(&error))
         }
         .boxed()
+    }
+
+    fn listeners(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Vec<SocketAddr>, ApiError>> {
+        async move { self.every_listener(&runtime_uid(&pod).to_string()).await }.boxed()
+    }
+
+    fn connect(&self, pod: Shared<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>> {
+        async move { self.attempt(&runtime_uid(&pod).to_string(), to).await }.boxed()
     }
 
     fn port_forward(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>> {

@@ -147,6 +147,9 @@ pub trait Runtime: Send + Sync + 'static {
         port: u16,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
 
+    /// Where processes of the pod listen for TCP connections, as they bound it: some dozens at most.
+    fn every_listener<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
+
     /// Where the node's own connections come from, those of probes and hooks.
     fn dialer(&self) -> Dialer {
         Arc::new(OwnNetwork)

@@ -10,6 +10,7 @@ mod rights;
 mod services;
 mod shells;
 mod sysctls;
+mod why;
 mod world;
 
 use std::process::{Command, Output};

@@ -233,6 +233,13 @@ impl Runtime for HollowRuntime {
         async { no_process() }.boxed()
     }
 
+    fn every_listener<'a>(
+        &'a self,
+        _pod: &'a PodUid,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        async { no_process() }.boxed()
+    }
+
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
         async {
             self.state.lock().container(id)?;

@@ -197,6 +197,16 @@ impl Runtime for ProcessRuntime {
         .boxed()
     }
 
+    fn every_listener<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        async move {
+            match self.shared.ask(Request::EveryListener(pod.clone())).await? {
+                Response::Addresses(addresses) => Ok(addresses),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
     fn dialer(&self) -> Dialer {
         match self.shared.config.network {
             Some(_) => Arc::new(HostDialer { shared: self.shared.clone(), pod: None }),

@@ -166,6 +166,21 @@ impl Explanation {
     }
 }
 
+impl World {
+    /// The policies that isolate a pod in a direction, in order.
+    pub fn isolating_in(&self, key: &Key, direction: Direction) -> Vec<Key> {
+        let Some((key, pod)) = self.pods.get_key_value(key) else { return Vec::new() };
+        let all = self.isolating(key, pod).filter(|policy| policy.rules(direction).is_some());
+        all.map(|policy| policy.key.clone()).collect()
+    }
+
+    /// What policies let through together in a direction, in words: `app=api on 5432 (policy default/db)`. Empty where it is
+    /// nothing.
+    pub fn accepted(&self, direction: Direction, policies: &[Key]) -> String {
+        sentences::accepted(self, direction, policies)
+    }
+}
+
 /// An end as the packets have it.
 struct Place<'a> {
     ip: IpAddr,

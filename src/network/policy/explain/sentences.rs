@@ -76,7 +76,7 @@ fn sentence(
 }
 
 /// `app=api on 5432 (policy default/db-from-api), 10.0.0.0/8 (policy default/admin)`; empty where no rule allows anything.
-fn accepted(world: &World, direction: Direction, policies: &[Key]) -> String {
+pub(super) fn accepted(world: &World, direction: Direction, policies: &[Key]) -> String {
     let policies = policies.iter().filter_map(|key| world.policies.get(key));
     let rules = policies.flat_map(|policy| {
         let rules = policy.rules(direction).unwrap_or_default().iter();

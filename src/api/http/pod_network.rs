@@ -1,0 +1,46 @@
+//! What a pod's network is like from inside, for `why-not-connected` (NET-8): `GET …/pods/NAME/exec?podium.dev/network=…`
+//! with `listeners`, or `connect` and `to=IP:PORT`.
+//!
+//! Both are what somebody learns who runs a command in the pod, so both are that subresource's: whoever may not `create`
+//! `pods/exec` may not ask, and discovery has nothing that Kubernetes has not.
+
+use std::net::SocketAddr;
+
+use axum::response::Response;
+use http::StatusCode;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
+use super::Server;
+use super::query::Query;
+use super::respond::Answer;
+use crate::ApiError;
+use object::Key;
+
+/// Asks for this instead of a session.
+const ASKED: &str = "podium.dev/network";
+
+/// Whether it is asked for.
+pub(super) fn is_asked(query: &Query) -> bool {
+    query.has(ASKED)
+}
+
+pub(super) async fn answer(server: &Server, key: &Key, query: &Query) -> Result<Response, ApiError> {
+    let pod = server.api().get_as::<Pod>(key)?;
+    let node = server.node_of(&pod)?;
+    match query.get(ASKED) {
+        Some("listeners") => {
+            let listeners = node.listeners(pod).await?;
+            Answer::json(StatusCode::OK, &json!({ "listeners": listeners }))
+        }
+        Some("connect") => {
+            let to = query.get("to").and_then(|to| to.parse::<SocketAddr>().ok());
+            let to = to.ok_or_else(|| {
+                ApiError::BadRequest("to must be an address and a port, as 10.0.0.1:80".into())
+            })?;
+            let attempt = node.connect(pod, to).await?;
+            Answer::json(StatusCode::OK, &json!({ "attempt": attempt }))
+        }
+        _ => Err(ApiError::BadRequest(format!("{ASKED} must be listeners or connect"))),
+    }
+}

@@ -1,0 +1,220 @@
+//! Collects what a walk needs: objects as a client of the API, and what only the nodes of pods can tell.
+//!
+//! What the asker may not read is left out and said to be; what his roles let him see of one namespace is asked of that one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use futures::future::join_all;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use kube::api::ListParams;
+use kube::{Api, Client, Resource};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use api::node_access::Attempt;
+use base::resolv_conf::ResolvConf;
+use network::why::{Destination, Facts, Outcome, Probed, Question, Report, outside_name, walk};
+use object::Key;
+
+/// How long the machine's resolvers may take.
+const LOOK_UP: Duration = Duration::from_secs(5);
+/// The machine's own resolvers.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// So many events of probes are read.
+const EVENTS: u32 = 500;
+
+/// Why nothing is told.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The question makes no sense; how to ask.
+    Misuse(String),
+    /// The API could not be asked.
+    Other(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// Walks the way.
+pub(crate) async fn report(client: &Client, question: &Question) -> Result<Report, Failure> {
+    let mut namespaces = BTreeSet::from([question.source.namespace.clone()]);
+    if let Destination::Pod(key) | Destination::Service(key) = &question.destination {
+        namespaces.insert(key.namespace.clone());
+    }
+    let mut facts = Box::pin(facts(client, &namespaces)).await?;
+    facts.own_network = has_own_network(&facts, &question.source);
+    if let Some(name) = outside_name(&facts, question) {
+        let found = look_up(&name).await;
+        facts.outside.insert(name, found);
+    }
+    let walk = walk(&facts, question).map_err(|misuse| Failure::Misuse(misuse.to_string()))?;
+    let listeners = walk.listeners().into_iter().map(|pod| async {
+        let found = listeners(client, &pod).await;
+        (pod, found)
+    });
+    let attempts = walk
+        .attempts()
+        .into_iter()
+        .map(|to| async move { (to, attempt(client, &question.source, to).await) });
+    let (listeners, attempts) = futures::join!(join_all(listeners), join_all(attempts));
+    let probed =
+        Probed { listeners: listeners.into_iter().collect(), attempts: attempts.into_iter().collect() };
+    Ok(walk.conclude(&facts, &probed))
+}
+
+async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, Failure> {
+    let (pods, services, slices, policies, all_namespaces, nodes, events) = futures::join!(
+        listed::<Pod>(client, namespaces, "pods"),
+        listed::<Service>(client, namespaces, "services"),
+        listed::<EndpointSlice>(client, namespaces, "endpointslices"),
+        listed::<NetworkPolicy>(client, namespaces, "networkpolicies"),
+        whole::<Namespace>(client, "namespaces"),
+        whole::<Node>(client, "nodes"),
+        failed_probes(client, namespaces),
+    );
+    // Without a connection there is nothing to say.
+    let pods = pods?;
+    let mut facts = Facts {
+        searches: ResolvConf::parse(&std::fs::read_to_string(RESOLV_CONF).unwrap_or_default()).searches,
+        probes: events,
+        ..Facts::default()
+    };
+    let unseen = &mut facts.unseen;
+    facts.pods = seen(Ok(pods), unseen)?;
+    facts.services = seen(services, unseen)?;
+    facts.slices = seen(slices, unseen)?;
+    facts.policies = seen(policies, unseen)?;
+    facts.namespaces = seen(all_namespaces, unseen)?;
+    facts.nodes = seen(nodes, unseen)?;
+    Ok(facts)
+}
+
+/// What was read, and what was not.
+type Listed<K> = (Vec<K>, Option<String>);
+
+fn seen<K>(listed: anyhow::Result<Listed<K>>, unseen: &mut Vec<String>) -> Result<Vec<K>, Failure> {
+    let (objects, why) = listed?;
+    unseen.extend(why);
+    Ok(objects)
+}
+
+/// All objects of a kind; of these namespaces alone where the asker may not see all.
+async fn listed<K>(client: &Client, namespaces: &BTreeSet<String>, plural: &str) -> anyhow::Result<Listed<K>>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+        Ok(list) => Ok((list.items, None)),
+        Err(error) if is_forbidden(&error) => {
+            let (mut objects, mut missing) = (Vec::new(), Vec::new());
+            for namespace in namespaces {
+                match Api::<K>::namespaced(client.clone(), namespace).list(&ListParams::default()).await {
+                    Ok(list) => objects.extend(list.items),
+                    Err(error) if is_forbidden(&error) => missing.push(namespace.as_str()),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let why = if missing.is_empty() {
+                format!("{plural} of other namespaces may not be read")
+            } else {
+                format!("{plural} of {} may not be read", missing.join(", "))
+            };
+            Ok((objects, Some(why)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// All objects of a kind that is in no namespace.
+async fn whole<K>(client: &Client, plural: &str) -> anyhow::Result<Listed<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+        Ok(list) => Ok((list.items, None)),
+        Err(error) if is_forbidden(&error) => Ok((Vec::new(), Some(format!("{plural} may not be read")))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}
+
+/// What kubelets last said of readiness probes that failed; nothing where it may not be read.
+async fn failed_probes(client: &Client, namespaces: &BTreeSet<String>) -> BTreeMap<Key, String> {
+    let mut said = BTreeMap::new();
+    let wanted = ListParams::default().fields("reason=Unhealthy").limit(EVENTS);
+    for namespace in namespaces {
+        let listed = Api::<Event>::namespaced(client.clone(), namespace).list(&wanted).await;
+        let mut events = listed.map(|list| list.items).unwrap_or_default();
+        events.sort_by_key(|event| event.last_timestamp.clone());
+        for event in events {
+            let message = event.message.unwrap_or_default();
+            let (Some(text), Some(name)) =
+                (message.strip_prefix("Readiness probe "), event.involved_object.name)
+            else {
+                continue;
+            };
+            let text = text.strip_prefix("failed: ").unwrap_or(text);
+            said.insert(Key::new(namespace.as_str(), name), text.to_owned());
+        }
+    }
+    said
+}
+
+/// Where pods share the machine's network they have addresses of its loopback.
+fn has_own_network(facts: &Facts, source: &Key) -> bool {
+    let ip = |pod: &Pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse::<IpAddr>().ok();
+    let source = facts.pods.iter().find(|pod| Key::of(&pod.metadata) == *source);
+    !source.and_then(ip).is_some_and(|ip| ip.is_loopback())
+}
+
+async fn look_up(name: &str) -> Vec<IpAddr> {
+    match tokio::time::timeout(LOOK_UP, tokio::net::lookup_host((name, 0))).await {
+        Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Asks the node of a pod.
+async fn ask<T: DeserializeOwned>(client: &Client, pod: &Key, question: &str) -> Result<T, String> {
+    let Key { namespace, name } = pod;
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/exec?podium.dev/network={question}");
+    let request = http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+    client.request(request).await.map_err(|error| match error {
+        kube::Error::Api(status) => status.message,
+        other => other.to_string(),
+    })
+}
+
+async fn listeners(client: &Client, pod: &Key) -> Result<Vec<SocketAddr>, String> {
+    #[derive(Deserialize)]
+    struct Listeners {
+        listeners: Vec<SocketAddr>,
+    }
+    ask::<Listeners>(client, pod, "listeners").await.map(|answer| answer.listeners)
+}
+
+async fn attempt(client: &Client, source: &Key, to: SocketAddr) -> Outcome {
+    #[derive(Deserialize)]
+    struct Attempted {
+        attempt: Attempt,
+    }
+    match ask::<Attempted>(client, source, &format!("connect&to={to}")).await {
+        Ok(Attempted { attempt: Attempt::Connected }) => Outcome::Connected,
+        Ok(Attempted { attempt: Attempt::Refused }) => Outcome::Refused,
+        Ok(Attempted { attempt: Attempt::TimedOut }) => Outcome::TimedOut,
+        Ok(Attempted { attempt: Attempt::Unreachable(why) }) => Outcome::Unreachable(why),
+        Err(why) => Outcome::Untried(why),
+    }
+}

@@ -1,0 +1,19 @@
+//! A report as lines for a terminal.
+
+use network::why::{Report, State};
+
+/// A line a finding, what belongs to it below, the verdict last.
+pub(super) fn lines(report: &Report) -> Vec<String> {
+    let mut lines = vec![format!("{} → {}", report.source, report.destination)];
+    for finding in &report.findings {
+        let mark = match finding.state {
+            State::Fine => '✓',
+            State::Problem => '✗',
+            State::Note => '·',
+        };
+        lines.push(format!("  {mark} {:<10}  {}", finding.step, finding.text));
+        lines.extend(finding.details.iter().map(|detail| format!("                {detail}")));
+    }
+    lines.push(report.last_line());
+    lines
+}

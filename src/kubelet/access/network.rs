@@ -1,0 +1,64 @@
+//! What a pod's network is like from inside: who listens there, and what becomes of a connection from it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use super::Access;
+use crate::runtime::PodUid;
+use api::ApiError;
+use api::node_access::Attempt;
+use base::dial::{Dialer, OwnNetwork};
+
+/// How long a connection is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// For so long a connection that came about is watched: what leads out of the cluster accepts before it knows whether there
+/// is anybody, and resets then.
+const SETTLED: Duration = Duration::from_millis(300);
+
+impl Access {
+    /// Where processes of a pod listen.
+    pub(super) async fn every_listener(&self, pod: &PodUid) -> Result<Vec<SocketAddr>, ApiError> {
+        self.node.runtime.every_listener(pod).await.map_err(|error| super::api_error(&error))
+    }
+
+    /// What becomes of a connection from a pod.
+    pub(super) async fn attempt(&self, pod: &PodUid, to: SocketAddr) -> Result<Attempt, ApiError> {
+        // Nobody connects from a pod that only pretends, or that has ended.
+        self.every_listener(pod).await?;
+        let inside = self.node.runtime.pod_dialer(pod);
+        // In the machine's network a low port may be served at another.
+        let moved = inside.is_none() && to.ip().is_loopback();
+        let port = if moved { self.node.config.low_ports.served(to.port()) } else { to.port() };
+        let (dialer, to) =
+            (inside.unwrap_or_else(|| Arc::new(OwnNetwork) as Dialer), SocketAddr::new(to.ip(), port));
+        Ok(match tokio::time::timeout(PATIENCE, dialer.tcp(to)).await {
+            Err(_) => Attempt::TimedOut,
+            Ok(Err(error)) => failed(&error),
+            Ok(Ok(stream)) => match tokio::time::timeout(SETTLED, end_of(&stream)).await {
+                Ok(Err(error)) => failed(&error),
+                Ok(Ok(())) | Err(_) => Attempt::Connected,
+            },
+        })
+    }
+}
+
+/// Waits until the other side says anything; an error is a connection that it has broken.
+async fn end_of(stream: &TcpStream) -> io::Result<()> {
+    stream.readable().await?;
+    match stream.try_read(&mut [0]) {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn failed(error: &io::Error) -> Attempt {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => Attempt::Refused,
+        io::ErrorKind::TimedOut => Attempt::TimedOut,
+        _ => Attempt::Unreachable(base::dial_error::dial_error(error)),
+    }
+}

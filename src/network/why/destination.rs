@@ -1,0 +1,124 @@
+//! What a user writes for whom to connect to.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use object::Key;
+
+/// No name is longer (RFC 1035).
+const MOST: usize = 253;
+
+/// Whom to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// A pod.
+    Pod(Key),
+    /// A service.
+    Service(Key),
+    /// A name, as a program in the source would say it.
+    Name(String),
+    /// An address.
+    Address(IpAddr),
+}
+
+/// As it is told.
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod(key) => write!(f, "pod {key}"),
+            Self::Service(key) => write!(f, "service {key}"),
+            Self::Name(name) => f.write_str(name),
+            Self::Address(ip) => write!(f, "{ip}"),
+        }
+    }
+}
+
+/// A port, as a user writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// By its number.
+    Number(u16),
+    /// By the name that the service or the pod gives it.
+    Name(String),
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// The question makes no sense; how to ask.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Misuse(pub String);
+
+impl Destination {
+    /// Reads `pod/web`, `other/web` (a pod), `svc/web`, `svc/other/web`, `web.other.svc`, `10.96.0.1`, `example.com`, each with
+    /// `:PORT` or without, or an URL. `namespace` is the source's.
+    pub fn parse(text: &str, namespace: &str) -> Result<(Self, Option<Port>), Misuse> {
+        let (rest, scheme) = match text.split_once("://") {
+            Some((scheme, rest)) => (rest.split(['/', '?', '#']).next().unwrap_or_default(), Some(scheme)),
+            None => (text, None),
+        };
+        let (whom, port) = split_port(rest)?;
+        let port = port.or(match scheme {
+            Some("http") => Some(Port::Number(80)),
+            Some("https") => Some(Port::Number(443)),
+            _ => None,
+        });
+        if whom.is_empty() || whom.len() > MOST || whom.contains(char::is_whitespace) {
+            return Err(Misuse(format!(
+                "{text:?} names nobody: say NAMESPACE/POD, svc/NAME, a name or an address"
+            )));
+        }
+        if let Ok(ip) = whom.parse() {
+            return Ok((Self::Address(ip), port));
+        }
+        let mut words: Vec<&str> = whom.split('/').collect();
+        let service = match words.first() {
+            Some(&("svc" | "service" | "services")) if words.len() > 1 => true,
+            Some(&("pod" | "pods" | "po")) if words.len() > 1 => false,
+            _ if words.len() == 1 => return Ok((Self::Name(whom.to_owned()), port)),
+            _ => {
+                words.insert(0, "pod");
+                false
+            }
+        };
+        let key = match words[1..] {
+            [name] if !name.is_empty() => Key::new(namespace, name),
+            [namespace, name] if !namespace.is_empty() && !name.is_empty() => Key::new(namespace, name),
+            _ => return Err(Misuse(format!("{text:?} has more or fewer parts than NAMESPACE/NAME"))),
+        };
+        Ok((if service { Self::Service(key) } else { Self::Pod(key) }, port))
+    }
+}
+
+/// A host and what comes after its colon; of an address of IPv6 only when it stands in brackets.
+fn split_port(text: &str) -> Result<(&str, Option<Port>), Misuse> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((host, "")) => (host, None),
+            Some((host, port)) => (host, port.strip_prefix(':').or(Some(""))),
+            None => return Err(Misuse(format!("{text:?} has no closing bracket"))),
+        },
+        None if text.parse::<IpAddr>().is_ok() => (text, None),
+        None => match text.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let Some(port) = port else { return Ok((host, None)) };
+    let is_name = |text: &str| {
+        let letters = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        letters && text.len() <= 15 && text.bytes().any(|b| b.is_ascii_lowercase())
+    };
+    match port.parse::<u16>() {
+        Ok(number) if number > 0 => Ok((host, Some(Port::Number(number)))),
+        _ if is_name(port) => Ok((host, Some(Port::Name(port.to_owned())))),
+        _ => Err(Misuse(format!("{port:?} is no port: a number from 1 to 65535, or a port's name"))),
+    }
+}

@@ -1,0 +1,296 @@
+//! Who is behind a service, and why nobody is.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use super::names::SERVICE_NAME;
+use super::report::{Finding, Step};
+use super::services::{Chosen, distance};
+use super::{Facts, Key};
+use object::pod::{Phase, condition, is_ready, node_name, phase};
+use object::selector::{Labels, Selector};
+
+/// Of pods that users make as many as they like, so many are told.
+const TOLD: usize = 5;
+/// So many endpoints are asked and tried.
+pub(super) const TRIED: usize = 8;
+
+/// Somebody behind a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    pub(super) address: SocketAddr,
+    pub(super) pod: Option<Key>,
+    node: Option<String>,
+}
+
+impl Endpoint {
+    /// A pod itself.
+    pub(super) fn of_pod(address: SocketAddr, pod: Key) -> Self {
+        Self { address, pod: Some(pod), node: None }
+    }
+
+    /// Somebody who is no pod.
+    pub(super) fn elsewhere(address: SocketAddr) -> Self {
+        Self { address, pod: None, node: None }
+    }
+}
+
+/// Those that connections go to now.
+pub(super) fn behind(
+    facts: &Facts,
+    service: &Service,
+    port: &Chosen,
+    source: &Pod,
+) -> (Finding, Vec<Endpoint>) {
+    let key = Key::of(&service.metadata);
+    let slices: Vec<&EndpointSlice> = facts.slices.iter().filter(|slice| is_of(slice, &key)).collect();
+    let mut ready: Vec<Endpoint> = Vec::new();
+    let mut ending = Vec::new();
+    for slice in slices.iter().filter(|slice| slice.address_type == "IPv4") {
+        for number in numbers(slice, port) {
+            for endpoint in slice.endpoints.iter().flatten() {
+                let conditions = endpoint.conditions.as_ref();
+                let said = |value: Option<Option<bool>>| value.flatten();
+                let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
+                let pod =
+                    pod.and_then(|target| Some(Key::new(target.namespace.clone()?, target.name.clone()?)));
+                let ips = endpoint.addresses.iter().filter_map(|ip| ip.parse::<IpAddr>().ok());
+                let all = ips.map(|ip| Endpoint {
+                    address: SocketAddr::new(ip, number),
+                    pod: pod.clone(),
+                    node: endpoint.node_name.clone(),
+                });
+                // One of which nothing is said is ready.
+                if said(conditions.map(|conditions| conditions.ready)).unwrap_or(true) {
+                    ready.extend(all);
+                } else if said(conditions.map(|conditions| conditions.serving)) == Some(true) {
+                    // Those that end and still serve are used while there is nobody else.
+                    ending.extend(all);
+                }
+            }
+        }
+    }
+    let used = if ready.is_empty() { ending } else { ready };
+    let is_local =
+        service.spec.as_ref().and_then(|spec| spec.internal_traffic_policy.as_deref()) == Some("Local");
+    if is_local && !used.is_empty() {
+        let node = node_name(source);
+        let (near, far): (Vec<_>, Vec<_>) = used.into_iter().partition(|one| one.node.as_deref() == node);
+        if near.is_empty() {
+            let node = node.unwrap_or("no node");
+            let text = format!(
+                "none on {node}, where the source is, and internalTrafficPolicy is Local ({} elsewhere)",
+                far.len()
+            );
+            return (
+                Finding::problem(Step::Endpoints, text, "run one there, or set it to Cluster"),
+                Vec::new(),
+            );
+        }
+        return (found(facts, &near), near);
+    }
+    if used.is_empty() { (nobody(facts, service, port), used) } else { (found(facts, &used), used) }
+}
+
+fn is_of(slice: &EndpointSlice, service: &Key) -> bool {
+    let labels = slice.metadata.labels.as_ref();
+    slice.metadata.namespace.as_deref() == Some(&service.namespace)
+        && labels.and_then(|labels| labels.get(SERVICE_NAME)) == Some(&service.name)
+}
+
+/// The numbers that a port of the service has in a slice.
+fn numbers(slice: &EndpointSlice, port: &Chosen) -> Vec<u16> {
+    let same =
+        slice.ports.iter().flatten().filter(|own| own.name.as_deref().unwrap_or_default() == port.name);
+    same.filter_map(|own| u16::try_from(own.port?).ok()).collect()
+}
+
+fn found(facts: &Facts, used: &[Endpoint]) -> Finding {
+    let mut lines: Vec<String> = used.iter().take(TRIED).map(|one| told(facts, one)).collect();
+    if used.len() > TRIED {
+        lines.push(format!("and {} more, which are not looked at", used.len() - TRIED));
+    }
+    let text = if used.len() == 1 { "1 is ready".to_owned() } else { format!("{} are ready", used.len()) };
+    Finding::fine(Step::Endpoints, text).with(lines)
+}
+
+fn told(facts: &Facts, one: &Endpoint) -> String {
+    let Some(key) = &one.pod else { return one.address.to_string() };
+    let node = facts.pods.iter().find(|pod| Key::of(&pod.metadata) == *key).and_then(node_name);
+    let node = node.map_or_else(String::new, |node| format!(" on {node}"));
+    format!("{} pod {key}{node}", one.address)
+}
+
+/// Why there are none.
+fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
+    let key = Key::of(&service.metadata);
+    let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
+    if selector.is_empty() {
+        let text = format!("none, and service {key} has no selector: somebody has to write its endpoints");
+        return Finding::problem(
+            Step::Endpoints,
+            text,
+            format!("give {key} a selector, or write an EndpointSlice"),
+        );
+    }
+    let own: Vec<&Pod> =
+        facts.pods.iter().filter(|pod| pod.metadata.namespace.as_deref() == Some(&key.namespace)).collect();
+    let matcher = Selector::from_labels(&selector);
+    let selected: Vec<&Pod> =
+        own.iter().copied().filter(|pod| matcher.matches(pod.metadata.labels.as_ref())).collect();
+    if selected.is_empty() {
+        let text = format!("none: the selector {} matches no pod of {}", text_of(&selector), key.namespace);
+        let near = closest(&selector, &own);
+        let advice = match near.first() {
+            Some(_) => "make the selector and the pods' labels agree".to_owned(),
+            None => format!("run pods with the labels {}", text_of(&selector)),
+        };
+        return Finding::problem(Step::Endpoints, text, advice).with(near);
+    }
+    let late: Vec<&Pod> = selected.iter().copied().filter(|pod| !is_ready(pod)).collect();
+    if late.len() < selected.len() {
+        let text = format!(
+            "none: no pod has a port \"{}\", which port {} of service {key} leads to",
+            port.target, port.number
+        );
+        let advice = "name a container's port so, or give targetPort a number";
+        return Finding::problem(Step::Endpoints, text, advice).with(ports_of(&selected));
+    }
+    let count = if late.len() == 1 {
+        "its one pod is".to_owned()
+    } else {
+        format!("none of its {} pods is", late.len())
+    };
+    let count = if late.len() == 1 { format!("{count} not ready") } else { format!("{count} ready") };
+    let whys: Vec<String> = late
+        .iter()
+        .take(TOLD)
+        .map(|pod| {
+            let key = Key::of(&pod.metadata);
+            format!("{key}: {}", why_not_ready(pod, facts.probes.get(&key)))
+        })
+        .collect();
+    let advice = match late.first() {
+        Some(pod) => format!(
+            "see `kubectl describe pod -n {} {}`",
+            key.namespace,
+            pod.metadata.name.as_deref().unwrap_or_default()
+        ),
+        None => "see its pods".to_owned(),
+    };
+    Finding::problem(Step::Endpoints, format!("none: {count}"), advice).with(whys)
+}
+
+/// Names of the ports that pods declare.
+fn ports_of(pods: &[&Pod]) -> Vec<String> {
+    let lines = pods.iter().take(TOLD).map(|pod| {
+        let ports: Vec<String> = declared(pod)
+            .iter()
+            .map(
+                |(name, number)| {
+                    if name.is_empty() { number.to_string() } else { format!("{number} ({name})") }
+                },
+            )
+            .collect();
+        let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(", ") };
+        format!("{} declares {ports}", Key::of(&pod.metadata))
+    });
+    lines.collect()
+}
+
+/// The ports that a pod declares, with their names.
+pub(super) fn declared(pod: &Pod) -> Vec<(String, u16)> {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let ports = containers.flat_map(|container| container.ports.iter().flatten());
+    ports
+        .filter_map(|port| {
+            Some((port.name.clone().unwrap_or_default(), u16::try_from(port.container_port).ok()?))
+        })
+        .collect()
+}
+
+fn text_of(labels: &Labels) -> String {
+    labels.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
+}
+
+/// Pods whose labels come nearest to a selector, and what they have instead.
+fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
+    let none = Labels::new();
+    let mut near: Vec<(usize, usize, String)> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for pod in pods {
+        let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
+        let (mut missed, mut far, mut instead) = (0, 0, Vec::new());
+        for (name, wanted) in selector {
+            match labels.get(name) {
+                Some(value) if value == wanted => {}
+                Some(value) => {
+                    missed += 1;
+                    far += distance(value, wanted);
+                    instead.push(format!("{name}={value}, not {name}={wanted}"));
+                }
+                None => {
+                    missed += 1;
+                    // Another name with this value, or nothing at all.
+                    let other = labels.iter().find(|(_, value)| *value == wanted);
+                    far += other.map_or(wanted.len(), |(other, _)| distance(other, name));
+                    instead.push(match other {
+                        Some((other, _)) => format!("{other}={wanted}, not {name}={wanted}"),
+                        None => format!("no label {name}"),
+                    });
+                }
+            }
+        }
+        let instead = instead.join("; ");
+        // Pods of one template say the same.
+        if !labels.is_empty() && seen.insert(instead.clone()) {
+            near.push((missed, far, format!("{} has {instead}", Key::of(&pod.metadata))));
+        }
+    }
+    near.sort();
+    near.into_iter().take(3).map(|(_, _, line)| line).collect()
+}
+
+/// Why a pod gets no connections, in a few words.
+pub(super) fn why_not_ready(pod: &Pod, probe: Option<&String>) -> String {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return "is ending".to_owned();
+    }
+    match phase(pod) {
+        Phase::Succeeded => return "has ended".to_owned(),
+        Phase::Failed => return "has failed".to_owned(),
+        _ => {}
+    }
+    let unscheduled = condition(pod, "PodScheduled").filter(|condition| condition.status == "False");
+    if let Some(condition) = unscheduled {
+        return format!("has no node: {}", condition.message.as_deref().unwrap_or("no reason given"));
+    }
+    let status = pod.status.as_ref();
+    let containers = status
+        .into_iter()
+        .flat_map(|status| status.init_container_statuses.iter().chain(&status.container_statuses).flatten());
+    let waiting = |container: &ContainerStatus| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        let reason = waiting.reason.as_deref()?;
+        let message = waiting.message.as_ref().map_or_else(String::new, |message| format!(" ({message})"));
+        Some(format!("container {} waits: {reason}{message}", container.name))
+    };
+    if let Some(reason) = containers.into_iter().find_map(waiting) {
+        return reason;
+    }
+    if let Some(probe) = probe {
+        return format!("runs, and its readiness probe fails: {}", probe.trim());
+    }
+    let gates = pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten());
+    let open = gates.map(|gate| gate.condition_type.as_str()).find(|gate| !object::pod::is_true(pod, gate));
+    if let Some(gate) = open {
+        return format!("waits for its readiness gate {gate}");
+    }
+    match condition(pod, "Ready").and_then(|condition| condition.message.as_deref()) {
+        Some(message) => message.to_owned(),
+        None => "is not ready yet".to_owned(),
+    }
+}

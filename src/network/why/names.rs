@@ -1,0 +1,167 @@
+//! What a name means to the source: its own search path, the cluster's names, the world's.
+
+use std::net::IpAddr;
+
+use hickory_proto::rr::{Name, RData, RecordType};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::Facts;
+use super::report::{Finding, Step};
+use crate::dns::answer::{Answer, answer};
+use crate::dns::index::Index;
+use crate::follow::Joined;
+use base::resolv_conf::ResolvConf;
+use object::{Key, Shared};
+
+/// The cluster's domain.
+const DOMAIN: &str = "cluster.local";
+/// The label of slices that says whose they are.
+pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// What a name turns out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Addresses.
+    Addresses(Vec<IpAddr>),
+    /// A name that only the machine's resolvers may know.
+    Outside(String),
+    /// Nobody.
+    Nobody,
+}
+
+/// What a name is, with the names that were tried on the way.
+pub(super) struct Looked {
+    pub(super) meaning: Meaning,
+    /// The name that it was found by.
+    pub(super) full: String,
+    pub(super) tried: Vec<String>,
+}
+
+/// The resolv.conf of a pod, and whether the cluster's DNS is in it.
+pub(super) fn search_path(pod: &Pod, facts: &Facts) -> (ResolvConf, bool) {
+    let Some(spec) = &pod.spec else { return (ResolvConf::default(), false) };
+    let of_host = spec.host_network == Some(true);
+    let policy = spec.dns_policy.as_deref().unwrap_or("ClusterFirst");
+    let of_cluster = policy == "ClusterFirstWithHostNet" || (policy == "ClusterFirst" && !of_host);
+    let mut conf = ResolvConf::default();
+    if of_cluster {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        conf.searches = vec![format!("{namespace}.svc.{DOMAIN}"), format!("svc.{DOMAIN}"), DOMAIN.to_owned()];
+        conf.options = vec!["ndots:5".to_owned()];
+    }
+    if policy != "None" {
+        conf.searches.extend(facts.searches.iter().cloned());
+    }
+    if let Some(own) = &spec.dns_config {
+        conf.searches.extend(own.searches.iter().flatten().cloned());
+        let options = own.options.iter().flatten().filter_map(|option| {
+            let name = option.name.as_deref()?;
+            Some(option.value.as_ref().map_or_else(|| name.to_owned(), |value| format!("{name}:{value}")))
+        });
+        conf.options.extend(options);
+    }
+    let servers = spec.dns_config.iter().flat_map(|own| own.nameservers.iter().flatten());
+    let dns = dns_address(facts);
+    let by_hand = servers.filter_map(|server| server.parse::<IpAddr>().ok()).any(|ip| Some(ip) == dns);
+    (conf, of_cluster || by_hand)
+}
+
+/// Where the cluster's DNS answers.
+pub(super) fn dns_address(facts: &Facts) -> Option<IpAddr> {
+    let key = Key::new("kube-system", "kube-dns");
+    let service = facts.services.iter().find(|service| Key::of(&service.metadata) == key)?;
+    service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
+}
+
+/// The cluster's names.
+pub(super) fn index(facts: &Facts) -> Index {
+    let own = match dns_address(facts) {
+        Some(IpAddr::V4(ip)) => ip,
+        _ => std::net::Ipv4Addr::LOCALHOST,
+    };
+    let host = facts.own_network.then_some(crate::egress::HOST_ADDRESS);
+    let mut index = Index::new(DOMAIN, own).with_host(host);
+    for namespace in &facts.namespaces {
+        index.set_namespace(namespace.metadata.name.as_deref().unwrap_or_default(), true);
+    }
+    for service in &facts.services {
+        let key = Key::of(&service.metadata);
+        // Who may not list namespaces sees those of what he may list.
+        index.set_namespace(&key.namespace, true);
+        let own = facts.slices.iter().filter(|slice| {
+            let labels = slice.metadata.labels.as_ref();
+            slice.metadata.namespace.as_deref() == Some(&key.namespace)
+                && labels.and_then(|labels| labels.get(SERVICE_NAME)) == Some(&key.name)
+        });
+        let slices = own.map(|slice| (Key::of(&slice.metadata), Shared::from_value(slice.clone()))).collect();
+        index.update(&key, &Joined { service: Some(Shared::from_value(service.clone())), slices });
+    }
+    index
+}
+
+/// Looks a name up as a program of the pod does.
+pub(super) fn look_up(index: &Index, conf: &ResolvConf, name: &str) -> Looked {
+    let mut tried = Vec::new();
+    let mut outside = None;
+    for candidate in conf.candidates(name) {
+        tried.push(candidate.clone());
+        let Ok(parsed) = Name::from_ascii(&candidate) else { continue };
+        let found = |meaning, tried| Looked { meaning, full: candidate.clone(), tried };
+        match answer(index, &parsed, RecordType::A) {
+            Answer::Records { answers, .. } => {
+                let ips = answers.iter().filter_map(|record| match &record.data {
+                    RData::A(ip) => Some(IpAddr::V4(ip.0)),
+                    _ => None,
+                });
+                return found(Meaning::Addresses(ips.collect()), tried);
+            }
+            Answer::Alias { target, .. } => {
+                return found(Meaning::Outside(target.to_ascii().trim_end_matches('.').to_owned()), tried);
+            }
+            // It is there, and has no address: libc goes on no further.
+            Answer::Nothing => return found(Meaning::Addresses(Vec::new()), tried),
+            Answer::NoName => {}
+            Answer::NotOurs => {
+                // Ends of the machine's are asked too; what is told is the name itself.
+                if candidate.trim_end_matches('.') == name.trim_end_matches('.') {
+                    outside = Some(candidate.trim_end_matches('.').to_owned());
+                }
+            }
+        }
+    }
+    let full = outside.clone().unwrap_or_else(|| name.to_owned());
+    Looked { meaning: outside.map_or(Meaning::Nobody, Meaning::Outside), full, tried }
+}
+
+/// What is said of a name that nobody has.
+pub(super) fn unknown(facts: &Facts, name: &str, namespace: &str, tried: &[String]) -> Finding {
+    let first = name.split('.').next().unwrap_or_default();
+    let elsewhere: Vec<String> = facts
+        .services
+        .iter()
+        .filter(|service| service.metadata.name.as_deref() == Some(first))
+        .map(|service| format!("{first}.{}", service.metadata.namespace.as_deref().unwrap_or_default()))
+        .collect();
+    let advice = if !elsewhere.is_empty() {
+        format!("a service {first} is in another namespace: say {}", elsewhere.join(" or "))
+    } else if let Some(near) = nearest(facts, first, namespace) {
+        format!("is service {near} meant?")
+    } else {
+        "create the service, or correct the name".to_owned()
+    };
+    let text = format!("{name} does not resolve: no such name, by any end of the search path");
+    Finding::problem(Step::Name, text, advice)
+        .with(tried.iter().map(|name| format!("{name} NXDOMAIN")).collect())
+}
+
+/// A service of the namespace whose name is nearly this.
+fn nearest(facts: &Facts, name: &str, namespace: &str) -> Option<String> {
+    let own =
+        facts.services.iter().filter(|service| service.metadata.namespace.as_deref() == Some(namespace));
+    let near = own.filter_map(|service| {
+        let other = service.metadata.name.as_deref()?;
+        let distance = super::services::distance(name, other);
+        (distance <= 2).then(|| (distance, other.to_owned()))
+    });
+    near.min().map(|(_, name)| name)
+}

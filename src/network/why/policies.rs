@@ -1,0 +1,155 @@
+//! What network policies say about a connection, and about a pod.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::Pod;
+use serde::Serialize;
+use serde_json::json;
+
+use super::endpoints::Endpoint;
+use super::names::dns_address;
+use super::report::{Finding, State, Step};
+use super::{Facts, Key};
+use crate::policy::{Direction, End, Explanation, NoAddress, Protocol, Question, Ruling, World, explain};
+
+/// How DNS is asked.
+const DNS_PORT: u16 = 53;
+
+/// What policies judge by.
+pub(super) fn world(facts: &Facts) -> World {
+    let mut world = World::default();
+    for pod in &facts.pods {
+        world.set_pod(&Key::of(&pod.metadata), Some(pod));
+    }
+    for namespace in &facts.namespaces {
+        world.set_namespace(namespace.metadata.name.as_deref().unwrap_or_default(), Some(namespace));
+    }
+    for policy in &facts.policies {
+        world.set_policy(&Key::of(&policy.metadata), Some(policy));
+    }
+    world
+}
+
+/// Whether policies let the source ask the cluster's DNS; nothing where they do.
+pub(super) fn of_dns(facts: &Facts, source: &Key) -> Option<Finding> {
+    let ip = dns_address(facts).filter(|_| facts.own_network)?;
+    let mut world = world(facts);
+    // To policies it is the pods that it is elsewhere.
+    let stand_in = Key::new("kube-system", "coredns (this cluster's DNS)");
+    let pod = json!({
+        "metadata": {"labels": {"k8s-app": "kube-dns"}}, "spec": {"containers": []},
+        "status": {"phase": "Running", "podIP": ip}});
+    world.set_pod(&stand_in, serde_json::from_value::<Pod>(pod).ok().as_ref());
+    let (source, destination) = (End::Pod(source.clone()), End::Pod(stand_in));
+    let question = Question { source, destination, protocol: Protocol::Udp, port: DNS_PORT };
+    let explanation = explain(&world, &question).ok().filter(|explanation| !explanation.egress.allows())?;
+    let advice = "let it reach namespace kube-system, pods k8s-app=kube-dns, on port 53 of UDP and TCP";
+    let text = "policies keep it from asking the cluster's DNS";
+    Some(Finding::problem(Step::Name, text, advice).with(explanation.sentences(&world)))
+}
+
+/// What policies say about whom a connection ends at.
+pub(super) fn between(facts: &Facts, source: &Key, ends: &[Endpoint], protocol: Protocol) -> Finding {
+    let world = world(facts);
+    let (mut allowed, mut refused, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    for end in ends {
+        let destination = match &end.pod {
+            Some(key) => End::Pod(key.clone()),
+            None => End::Address(end.address.ip()),
+        };
+        let source = End::Pod(source.clone());
+        match explain(&world, &Question { source, destination, protocol, port: end.address.port() }) {
+            Ok(explanation) => {
+                let kind = if explanation.is_allowed() { &mut allowed } else { &mut refused };
+                kind.push(explanation);
+            }
+            Err(error) => unknown.push(error),
+        }
+    }
+    let mut finding = judged(&world, &allowed, &refused, &unknown);
+    if !facts.own_network && finding.state == State::Problem {
+        finding.state = State::Note;
+        finding.advice = None;
+        finding.text = format!("{}; not enforced here, as pods share the machine's network", finding.text);
+    }
+    finding
+}
+
+fn judged(world: &World, allowed: &[Explanation], refused: &[Explanation], unknown: &[NoAddress]) -> Finding {
+    let sentences = |all: &[Explanation]| {
+        let mut lines: Vec<String> = all.iter().flat_map(|one| one.sentences(world)).collect();
+        lines.dedup();
+        lines
+    };
+    if let Some(first) = refused.first() {
+        let (direction, policies) = refusal(first);
+        let to = match direction {
+            Direction::Ingress => "reaching it",
+            Direction::Egress => "going there",
+        };
+        let some = if allowed.is_empty() {
+            String::new()
+        } else {
+            format!(" for {} of {} endpoints", refused.len(), refused.len() + allowed.len())
+        };
+        let text = format!("{policies} ({direction}) keeps it from {to}{some}");
+        let advice = format!("allow it in {policies}, or in one more policy that selects the same pod");
+        return Finding::problem(Step::Policy, text, advice).with(sentences(refused));
+    }
+    if let (Some(error), true) = (unknown.first(), allowed.is_empty()) {
+        return Finding::note(Step::Policy, error.to_string());
+    }
+    let open = |ruling: &Ruling| !matches!(ruling, Ruling::Allowed(_));
+    if allowed.iter().all(|one| open(&one.egress) && open(&one.ingress)) {
+        return Finding::fine(Step::Policy, "no network policy concerns this connection");
+    }
+    Finding::fine(Step::Policy, "network policies let it through").with(sentences(allowed))
+}
+
+/// Which policies refuse, and at which end.
+fn refusal(explanation: &Explanation) -> (Direction, String) {
+    let of = |ruling: &Ruling| match ruling {
+        Ruling::Refused { policies, .. } => Some(policies.clone()),
+        _ => None,
+    };
+    let (direction, policies) = match (of(&explanation.egress), of(&explanation.ingress)) {
+        (Some(policies), _) => (Direction::Egress, policies),
+        (None, policies) => (Direction::Ingress, policies.unwrap_or_default()),
+    };
+    let word = if policies.len() == 1 { "policy" } else { "policies" };
+    let names: Vec<String> = policies.iter().map(ToString::to_string).collect();
+    (direction, format!("{word} {}", names.join(", ")))
+}
+
+/// What policies say about a pod in one direction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Selected {
+    /// `ingress` or `egress`.
+    pub direction: String,
+    /// The policies that isolate it.
+    pub policies: Vec<String>,
+    /// What they let through together, in a sentence.
+    pub text: String,
+}
+
+/// Which policies select a pod, and what they let through; of a pod that none selects nothing.
+pub fn selecting(facts: &Facts, pod: &Key) -> Vec<Selected> {
+    let world = world(facts);
+    let selected = [Direction::Ingress, Direction::Egress].into_iter().filter_map(|direction| {
+        let policies = world.isolating_in(pod, direction);
+        let text = match world.accepted(direction, &policies) {
+            nothing if nothing.is_empty() => "nothing".to_owned(),
+            accepted => accepted,
+        };
+        let policies: Vec<String> = policies.iter().map(ToString::to_string).collect();
+        (!policies.is_empty()).then(|| Selected { direction: direction.to_string(), policies, text })
+    });
+    selected.collect()
+}
+
+/// Whether an address is one of a pod's range that no pod has.
+pub(super) fn is_of_pods(facts: &Facts, ip: IpAddr) -> bool {
+    let ranges = facts.nodes.iter().filter_map(|node| node.spec.as_ref()?.pod_cidr.as_ref());
+    ranges.filter_map(|range| range.parse::<ipnet::IpNet>().ok()).any(|range| range.contains(&ip))
+}

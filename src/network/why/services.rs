@@ -1,0 +1,107 @@
+//! Which service it is and which of its ports.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::destination::Port;
+use super::report::{Finding, Step};
+use crate::policy::Protocol;
+use object::Key;
+
+/// How far two words are from each other.
+pub(super) fn distance(one: &str, other: &str) -> usize {
+    strsim::osa_distance(one, other)
+}
+
+/// A port of a service, as the way goes on from it.
+pub(super) struct Chosen {
+    /// Its name; empty when it has none.
+    pub(super) name: String,
+    pub(super) protocol: Protocol,
+    /// At the service's own address.
+    pub(super) number: u16,
+    /// At its pods, as it is written.
+    pub(super) target: String,
+}
+
+/// The service's own address; none where it has none (headless).
+pub(super) fn address(service: &Service) -> Option<IpAddr> {
+    service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
+}
+
+/// Finds the port that is meant.
+pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Option<Chosen>) {
+    let key = Key::of(&service.metadata);
+    let ports: Vec<&ServicePort> = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten()).collect();
+    let listed: Vec<String> = ports.iter().map(|port| described(port)).collect();
+    let refused = |text: String, advice: String| {
+        (Finding::problem(Step::Port, text, advice).with(listed.clone()), None)
+    };
+    let found = match asked {
+        None if ports.len() == 1 => ports.first(),
+        None if ports.is_empty() => {
+            return refused(format!("service {key} has no port"), "say DESTINATION:PORT".to_owned());
+        }
+        None => {
+            let text = format!("service {key} has {} ports, and none was asked for", ports.len());
+            return refused(text, "say DESTINATION:PORT with one of them".to_owned());
+        }
+        // Of two with one number, that of connections.
+        Some(Port::Number(number)) => {
+            let mut same: Vec<_> = ports.iter().filter(|port| port.port == i32::from(*number)).collect();
+            same.sort_by_key(|port| port.protocol.as_deref().is_some_and(|protocol| protocol != "TCP"));
+            same.first().copied()
+        }
+        Some(Port::Name(name)) => ports.iter().find(|port| port.name.as_ref() == Some(name)),
+    };
+    match (found, asked) {
+        (Some(port), _) => {
+            let Some(chosen) = chosen(port) else {
+                return refused(
+                    format!("port {} is of no protocol that there is", port.port),
+                    "mend it".into(),
+                );
+            };
+            (Finding::fine(Step::Port, format!("service {key}, {}", described(port))), Some(chosen))
+        }
+        (None, Some(asked)) => {
+            let wanted = asked.to_string();
+            let of_pods = ports.iter().find(|port| target(port) == wanted);
+            let advice = match (of_pods, ports.as_slice()) {
+                (Some(port), _) => {
+                    format!("{wanted} is the port of its pods (targetPort): clients use {}", port.port)
+                }
+                (None, [one]) => format!("use {}", one.port),
+                (None, _) => "use one of its ports, or add this one".to_owned(),
+            };
+            refused(format!("service {key} has no port {wanted}"), advice)
+        }
+        (None, None) => refused(format!("service {key} has no port"), "add one".into()),
+    }
+}
+
+fn chosen(port: &ServicePort) -> Option<Chosen> {
+    Some(Chosen {
+        name: port.name.clone().unwrap_or_default(),
+        protocol: Protocol::read(port.protocol.as_deref())?,
+        number: u16::try_from(port.port).ok()?,
+        target: target(port),
+    })
+}
+
+fn target(port: &ServicePort) -> String {
+    match &port.target_port {
+        Some(IntOrString::Int(number)) if *number != 0 => number.to_string(),
+        Some(IntOrString::String(name)) if !name.is_empty() => name.clone(),
+        _ => port.port.to_string(),
+    }
+}
+
+/// `8080/TCP (http) to port 80 of its pods`
+fn described(port: &ServicePort) -> String {
+    let protocol = port.protocol.as_deref().unwrap_or("TCP");
+    let name = port.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+    format!("{}/{protocol}{name} to port {} of its pods", port.port, target(port))
+}

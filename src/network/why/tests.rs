@@ -1,0 +1,556 @@
+//! The walk, from objects to the verdict.
+
+use serde_json::{Value, json};
+
+use super::*;
+use object::Typed;
+
+fn read<T: Typed>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+/// `namespace/name`; without a slash, of `default`.
+fn key(text: &str) -> Key {
+    let (namespace, name) = text.split_once('/').unwrap_or(("default", text));
+    Key::new(namespace, name)
+}
+
+fn pod(of: &str, app: &str, ip: &str, more: &Value) -> Pod {
+    let key = key(of);
+    let mut value = json!({
+        "metadata": {"name": key.name, "namespace": key.namespace, "labels": {"app": app}},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "ports": [{"containerPort": 80, "name": "http"}]}]},
+        "status": {"phase": "Running", "podIP": ip, "conditions": [{"type": "Ready", "status": "True"}]}});
+    json_patch::merge(&mut value, more);
+    read(value)
+}
+
+fn service(of: &str, spec: &Value) -> Service {
+    let key = key(of);
+    let mut value = json!({
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"clusterIP": "10.96.0.7", "selector": {"app": "web"}, "ports": [{"port": 8080, "targetPort": 80}]}});
+    json_patch::merge(&mut value, &json!({"spec": spec}));
+    read(value)
+}
+
+/// Endpoints of a service: address, pod, node, whether it is ready.
+fn slice(of: &str, endpoints: &[(&str, &str, &str, bool)], ports: &Value) -> EndpointSlice {
+    let key = key(of);
+    let all: Vec<Value> = endpoints
+        .iter()
+        .map(|(ip, pod, node, ready)| {
+            json!({"addresses": [ip], "nodeName": node, "conditions": {"ready": ready},
+                   "targetRef": {"kind": "Pod", "name": pod, "namespace": key.namespace}})
+        })
+        .collect();
+    read(json!({
+        "metadata": {"name": key.name, "namespace": key.namespace, "labels": {"kubernetes.io/service-name": key.name}},
+        "addressType": "IPv4", "ports": ports, "endpoints": all}))
+}
+
+fn port_80() -> Value {
+    json!([{"name": "", "port": 80, "protocol": "TCP"}])
+}
+
+/// `client` and `web`, which service `web` at 10.96.0.7:8080 leads to.
+fn cluster() -> Facts {
+    Facts {
+        pods: vec![
+            pod("client", "client", "10.244.0.2", &json!({})),
+            pod("web-1", "web", "10.244.0.3", &json!({})),
+        ],
+        services: vec![
+            service("web", &json!({})),
+            service(
+                "kube-system/kube-dns",
+                &json!({"clusterIP": "10.96.0.10", "selector": {"k8s-app": "kube-dns"}}),
+            ),
+        ],
+        slices: vec![slice("web", &[("10.244.0.3", "web-1", "n1", true)], &port_80())],
+        namespaces: vec![
+            read(json!({"metadata": {"name": "default"}})),
+            read(json!({"metadata": {"name": "shop"}})),
+        ],
+        own_network: true,
+        ..Facts::default()
+    }
+}
+
+fn ask(destination: &str) -> Question {
+    let (destination, port) = Destination::parse(destination, "default").unwrap();
+    Question { source: key("client"), destination, port }
+}
+
+fn at(address: &str) -> SocketAddr {
+    address.parse().unwrap()
+}
+
+/// Who listens, as `address`, and what comes of attempts.
+fn found(listeners: &[&str], attempts: &[(&str, Outcome)]) -> Probed {
+    Probed {
+        listeners: [(key("web-1"), Ok(listeners.iter().map(|one| at(one)).collect()))].into(),
+        attempts: attempts.iter().map(|(to, outcome)| (at(to), outcome.clone())).collect(),
+    }
+}
+
+fn told(facts: &Facts, destination: &str, probed: &Probed) -> Report {
+    walk(facts, &ask(destination)).unwrap().conclude(facts, probed)
+}
+
+const SERVICE: &str = "10.96.0.7:8080";
+const POD: &str = "10.244.0.3:80";
+
+/// The state of each step, as `name✓ port✗`.
+fn steps(report: &Report) -> String {
+    let mark = |state| match state {
+        State::Fine => '✓',
+        State::Problem => '✗',
+        State::Note => '·',
+    };
+    report.findings.iter().map(|one| format!("{}{}", one.step, mark(one.state))).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_users_write_is_read_net_8() {
+    let number = |port| Some(Port::Number(port));
+    let name = |text: &str| Destination::Name(text.to_owned());
+    for (text, expected) in [
+        ("web", Ok((name("web"), None))),
+        ("web:8080", Ok((name("web"), number(8080)))),
+        ("web.shop:http", Ok((name("web.shop"), Some(Port::Name("http".into()))))),
+        ("svc/web:80", Ok((Destination::Service(key("web")), number(80)))),
+        ("svc/shop/web", Ok((Destination::Service(key("shop/web")), None))),
+        ("pod/web", Ok((Destination::Pod(key("web")), None))),
+        ("shop/web-1:80", Ok((Destination::Pod(key("shop/web-1")), number(80)))),
+        ("10.96.0.1:443", Ok((Destination::Address("10.96.0.1".parse().unwrap()), number(443)))),
+        ("fd00::1", Ok((Destination::Address("fd00::1".parse().unwrap()), None))),
+        ("[fd00::1]:80", Ok((Destination::Address("fd00::1".parse().unwrap()), number(80)))),
+        ("http://web/x?y", Ok((name("web"), number(80)))),
+        ("https://example.com:8443/", Ok((name("example.com"), number(8443)))),
+        ("web:0", Err("is no port")),
+        ("web:70000", Err("is no port")),
+        ("web:", Err("is no port")),
+        ("", Err("names nobody")),
+        ("a b", Err("names nobody")),
+        ("[fd00::1", Err("no closing bracket")),
+        ("svc/a/b/c", Err("more or fewer parts")),
+        ("shop/", Err("more or fewer parts")),
+    ] {
+        match (Destination::parse(text, "default"), expected) {
+            (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{text}"),
+            (Err(misuse), Err(part)) => assert!(misuse.0.contains(part), "{text}: {misuse}"),
+            (read, expected) => panic!("{text}: {read:?}, not {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_way_that_is_open_is_told_step_by_step_net_8() {
+    let facts = cluster();
+    let works = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
+    for destination in ["web", "web:8080", "web.default.svc.cluster.local:8080"] {
+        let report = told(&facts, destination, &works);
+        assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy✓ listener✓ connection✓", "{destination}");
+        assert_eq!(report.last_line(), "connected: 10.96.0.7:8080 answers");
+        assert_eq!(report.findings[0].text.matches("web.default.svc.cluster.local").count(), 1);
+    }
+    for destination in ["svc/web", "10.96.0.7:8080"] {
+        let report = told(&facts, destination, &works);
+        assert_eq!(steps(&report), "port✓ endpoints✓ policy✓ listener✓ connection✓", "{destination}");
+    }
+    let report = told(&facts, "pod/web-1", &works);
+    assert_eq!(steps(&report), "port✓ policy✓ listener✓ connection✓");
+    let walk = walk(&facts, &ask("web")).unwrap();
+    assert_eq!(walk.attempts(), [at(SERVICE), at(POD)]);
+    assert_eq!(walk.listeners(), [key("web-1")].into());
+}
+
+/// Each classic mistake, by what is wrong, where it is seen, and what is said of it.
+#[test]
+fn each_mistake_is_named_at_its_step_net_8() {
+    let broken = |change: &dyn Fn(&mut Facts)| {
+        let mut facts = cluster();
+        change(&mut facts);
+        facts
+    };
+    let unready = |more: &Value| {
+        let more = more.clone();
+        broken(&move |facts: &mut Facts| {
+            facts.pods[1] = pod("web-1", "web", "10.244.0.3", &more);
+            facts.slices = vec![slice("web", &[("10.244.0.3", "web-1", "n1", false)], &port_80())];
+        })
+    };
+    let late = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+    let crashing = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [
+        {"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 3,
+         "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}});
+    let denied = |facts: &mut Facts| {
+        facts.policies = vec![read(json!({
+            "metadata": {"name": "deny", "namespace": "default"}, "spec": {"podSelector": {"matchLabels": {"app": "web"}}}}))];
+    };
+    let shut_in = |facts: &mut Facts| {
+        facts.policies = vec![read(json!({
+            "metadata": {"name": "shut-in", "namespace": "default"},
+            "spec": {"podSelector": {"matchLabels": {"app": "client"}}, "policyTypes": ["Egress"],
+                     "egress": [{"to": [{"podSelector": {}}]}]}}))];
+    };
+    let none = Probed::default();
+    let refused =
+        |listeners: &[&str]| found(listeners, &[(SERVICE, Outcome::Refused), (POD, Outcome::Refused)]);
+    let (to_itself, at_3000, nowhere) =
+        (refused(&["127.0.0.1:80"]), refused(&["0.0.0.0:3000"]), refused(&[]));
+    let dropped = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::TimedOut), (POD, Outcome::TimedOut)]);
+    let probe = |facts: &mut Facts| {
+        drop(facts.probes.insert(key("web-1"), "HTTP probe failed with statuscode: 500".into()));
+    };
+    let failing = {
+        let mut facts = unready(&late);
+        probe(&mut facts);
+        facts
+    };
+    let cases: Vec<(&str, Facts, &str, &Probed, &str, &str)> = vec![
+        ("a name that is not there", cluster(), "wbe", &none, "name✗", "is service web meant?"),
+        (
+            "a service of another namespace",
+            broken(&|facts| facts.services.push(service("shop/db", &json!({"clusterIP": "10.96.0.9"})))),
+            "db:5432",
+            &none,
+            "name✗",
+            "db does not resolve: no such name, by any end of the search path; a service db is in another namespace: say db.shop",
+        ),
+        (
+            "a wrong port",
+            cluster(),
+            "web:8081",
+            &none,
+            "name✓ port✗",
+            "service default/web has no port 8081; use 8080",
+        ),
+        (
+            "the pods' port",
+            cluster(),
+            "web:80",
+            &none,
+            "name✓ port✗",
+            "80 is the port of its pods (targetPort): clients use 8080",
+        ),
+        (
+            "a selector that matches nobody",
+            broken(&|facts| {
+                facts.services[0] = service("web", &json!({"selector": {"app": "wbe"}}));
+                facts.slices.clear();
+            }),
+            "web",
+            &none,
+            "name✓ port✓ endpoints✗",
+            "none: the selector app=wbe matches no pod of default; make the selector and the pods' labels agree",
+        ),
+        (
+            "a name of a port that no pod has",
+            broken(&|facts| {
+                facts.services[0] =
+                    service("web", &json!({"ports": [{"port": 8080, "targetPort": "https"}]}));
+                facts.slices = vec![slice("web", &[("10.244.0.3", "web-1", "n1", true)], &json!([]))];
+            }),
+            "web",
+            &none,
+            "name✓ port✓ endpoints✗",
+            "no pod has a port \"https\"",
+        ),
+        (
+            "a pod that is not ready",
+            unready(&late),
+            "web",
+            &none,
+            "name✓ port✓ endpoints✗",
+            "none: its one pod is not ready",
+        ),
+        (
+            "a pod that crashes",
+            unready(&crashing),
+            "web",
+            &none,
+            "name✓ port✓ endpoints✗",
+            "its one pod is not ready",
+        ),
+        (
+            "a probe that fails",
+            failing,
+            "web",
+            &none,
+            "name✓ port✓ endpoints✗",
+            "kubectl describe pod -n default web-1",
+        ),
+        (
+            "nobody near",
+            broken(&|facts| {
+                facts.services[0] = service("web", &json!({"internalTrafficPolicy": "Local"}));
+                facts.slices = vec![slice("web", &[("10.244.0.3", "web-1", "n2", true)], &port_80())];
+            }),
+            "web",
+            &none,
+            "name✓ port✓ endpoints✗",
+            "none on n1, where the source is, and internalTrafficPolicy is Local (1 elsewhere)",
+        ),
+        (
+            "a policy of the destination",
+            broken(&denied),
+            "web",
+            &dropped,
+            "name✓ port✓ endpoints✓ policy✗ listener✓ connection✗",
+            "policy default/deny (ingress) keeps it from reaching it",
+        ),
+        (
+            "a policy of the source, and DNS",
+            broken(&shut_in),
+            "web",
+            &none,
+            "name✗",
+            "keep it from asking the cluster's DNS",
+        ),
+        (
+            "a policy of the source",
+            broken(&|facts| {
+                shut_in(facts);
+                facts.pods[1].metadata.namespace = Some("shop".into());
+            }),
+            "shop/web-1",
+            &dropped,
+            "port✓ policy✗ connection✗",
+            "policy default/shut-in (egress) keeps it from going there",
+        ),
+        (
+            "a program that listens to itself",
+            cluster(),
+            "web",
+            &to_itself,
+            "name✓ port✓ endpoints✓ policy✓ listener✗ connection✗",
+            "pod default/web-1 listens at 127.0.0.1:80 alone, which nobody but itself reaches; have the program listen at 0.0.0.0:80",
+        ),
+        (
+            "a program that listens elsewhere",
+            cluster(),
+            "web",
+            &at_3000,
+            "name✓ port✓ endpoints✓ policy✓ listener✗ connection✗",
+            "nobody in pod default/web-1 listens at port 80; it listens at 0.0.0.0:3000",
+        ),
+        (
+            "a program that does not listen",
+            cluster(),
+            "pod/web-1:80",
+            &nowhere,
+            "port✓ policy✓ listener✗ connection✗",
+            "nobody in pod default/web-1 listens at port 80, nor at any other",
+        ),
+        (
+            "a pod that is gone",
+            broken(&|facts| {
+                facts.nodes =
+                    vec![read(json!({"metadata": {"name": "n1"}, "spec": {"podCIDR": "10.244.0.0/24"}}))];
+            }),
+            "10.244.0.99:80",
+            &none,
+            "name✗",
+            "whoever had it is gone",
+        ),
+        (
+            "no such pod",
+            cluster(),
+            "pod/web",
+            &none,
+            "name✗",
+            "there is no pod default/web; is default/web-1 meant?",
+        ),
+        ("no such service", cluster(), "svc/webb:1", &none, "name✗", "is default/web meant?"),
+        (
+            "a source that does not run",
+            broken(&|facts| {
+                facts.pods[0] =
+                    pod("client", "client", "10.244.0.2", &json!({"status": {"phase": "Succeeded"}}));
+            }),
+            "web",
+            &none,
+            "source✗",
+            "pod default/client does not run: it has ended",
+        ),
+        (
+            "a name of the world that is not there",
+            broken(&|facts| drop(facts.outside.insert("nowhere.example".into(), vec![]))),
+            "nowhere.example:80",
+            &none,
+            "name✗",
+            "is no name that the machine's resolvers know",
+        ),
+        (
+            "a pod that asks the machine about names",
+            broken(&|facts| {
+                facts.pods[0] =
+                    pod("client", "client", "10.244.0.2", &json!({"spec": {"dnsPolicy": "Default"}}));
+                facts.outside.insert("web".into(), vec![]);
+            }),
+            "web:8080",
+            &none,
+            "name· name✗",
+            "no name that the machine's resolvers know",
+        ),
+    ];
+    for (what, facts, destination, probed, expected, said) in cases {
+        let report = told(&facts, destination, probed);
+        assert_eq!(steps(&report), expected, "{what}: {report:#?}");
+        assert!(!report.verdict.connected, "{what}");
+        let line = report.last_line();
+        assert!(line.starts_with("not connected: ") && line.contains(said), "{what}: {line}");
+    }
+}
+
+#[test]
+fn what_is_near_is_told_with_what_is_wrong_net_8() {
+    let mut facts = cluster();
+    facts.services[0] = service("web", &json!({"selector": {"app": "wbe"}}));
+    facts.slices.clear();
+    let report = told(&facts, "web", &Probed::default());
+    assert_eq!(report.findings[2].details[0], "default/web-1 has app=web, not app=wbe");
+
+    let mut facts = cluster();
+    facts.pods[1] = pod(
+        "web-1",
+        "web",
+        "10.244.0.3",
+        &json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}),
+    );
+    facts.slices = vec![slice("web", &[("10.244.0.3", "web-1", "n1", false)], &port_80())];
+    facts.probes.insert(key("web-1"), "HTTP probe failed with statuscode: 500".into());
+    let report = told(&facts, "web", &Probed::default());
+    let expected =
+        "default/web-1: runs, and its readiness probe fails: HTTP probe failed with statuscode: 500";
+    assert_eq!(report.findings[2].details, [expected]);
+
+    let report = told(&cluster(), "wbe", &Probed::default());
+    let tried: Vec<&str> = report.findings[0].details.iter().map(String::as_str).collect();
+    assert_eq!(tried[0], "wbe.default.svc.cluster.local. NXDOMAIN");
+    assert_eq!(tried.last(), Some(&"wbe. NXDOMAIN"));
+}
+
+#[test]
+fn several_ends_are_told_apart_net_8() {
+    let mut facts = cluster();
+    facts.pods.push(pod("web-2", "web", "10.244.0.4", &json!({})));
+    let ends = [("10.244.0.3", "web-1", "n1", true), ("10.244.0.4", "web-2", "n1", true)];
+    facts.slices = vec![slice("web", &ends, &port_80())];
+    let mut probed = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
+    probed.listeners.insert(key("web-2"), Ok(vec![at("127.0.0.1:80")]));
+    probed.attempts.insert(at("10.244.0.4:80"), Outcome::Refused);
+    let report = told(&facts, "web", &probed);
+    assert!(report.verdict.connected, "it is, this time");
+    assert_eq!(
+        report.last_line(),
+        "connected: 10.96.0.7:8080 answers, though 1 of 2 endpoints do not; pod default/web-2 listens at 127.0.0.1:80 alone, \
+         which nobody but itself reaches (1 of 2 endpoints)"
+    );
+    probed.attempts.insert(at(SERVICE), Outcome::Refused);
+    assert!(!told(&facts, "web", &probed).verdict.connected);
+}
+
+#[test]
+fn without_networks_of_their_own_policies_are_not_enforced_net_8() {
+    let mut facts = cluster();
+    facts.own_network = false;
+    facts.policies = vec![read(json!({
+        "metadata": {"name": "deny", "namespace": "default"}, "spec": {"podSelector": {}}}))];
+    // A low port is served 8000 higher there.
+    let works = found(&["10.244.0.3:8080"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
+    let report = told(&facts, "web", &works);
+    assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy· listener✓ connection✓");
+    assert!(
+        report.findings[3].text.ends_with("not enforced here, as pods share the machine's network"),
+        "{report:?}"
+    );
+    assert!(report.verdict.connected);
+}
+
+#[test]
+fn a_headless_service_is_its_pods_net_8() {
+    let mut facts = cluster();
+    facts.services[0] = service("web", &json!({"clusterIP": "None"}));
+    let works = found(&["0.0.0.0:80"], &[(POD, Outcome::Connected)]);
+    let report = told(&facts, "web:80", &works);
+    assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy✓ listener✓ connection✓");
+    assert_eq!(report.last_line(), "connected: 10.244.0.3:80 answers");
+    // Its own port means nothing: nobody translates it.
+    let refused = found(&["0.0.0.0:80"], &[("10.244.0.3:8080", Outcome::Refused)]);
+    let report = told(&facts, "web:8080", &refused);
+    assert!(
+        report.last_line().contains("nobody in pod default/web-1 listens at port 8080"),
+        "{}",
+        report.last_line()
+    );
+}
+
+#[test]
+fn who_asks_amiss_learns_how_to_ask_net_8() {
+    let mut facts = cluster();
+    facts.services[0] =
+        service("web", &json!({"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": "b"}]}));
+    let misuse = |destination: &str| walk(&facts, &ask(destination)).unwrap_err().0;
+    assert!(misuse("web").contains("has 2 ports, and none was asked for: 1/TCP (a)"), "{}", misuse("web"));
+    assert!(misuse("192.0.2.1").contains("say DESTINATION:PORT"));
+    assert!(misuse("pod/web-1:grpc").contains("declares no port grpc"));
+    let unknown = Question { source: key("nobody"), ..ask("web:1") };
+    assert_eq!(walk(&facts, &unknown).unwrap_err().0, "there is no pod default/nobody");
+}
+
+#[test]
+fn datagrams_are_not_tried_net_8() {
+    let mut facts = cluster();
+    facts.services[0] =
+        service("web", &json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 80}]}));
+    let walk = walk(&facts, &ask("web:53")).unwrap();
+    assert!(walk.attempts().is_empty());
+    let report = walk.conclude(&facts, &Probed::default());
+    assert_eq!(report.last_line(), "connected: nothing is in the way, as far as can be told of UDP");
+}
+
+#[test]
+fn the_world_is_asked_for_by_the_machines_resolvers_net_8() {
+    let mut facts = cluster();
+    facts.services.push(service(
+        "db",
+        &json!({"type": "ExternalName", "externalName": "db.example.com", "clusterIP": null}),
+    ));
+    assert_eq!(outside_name(&facts, &ask("example.com:80")).as_deref(), Some("example.com"));
+    assert_eq!(outside_name(&facts, &ask("db:5432")).as_deref(), Some("db.example.com"));
+    assert_eq!(outside_name(&facts, &ask("svc/db:5432")).as_deref(), Some("db.example.com"));
+    assert_eq!(outside_name(&facts, &ask("web:80")), None);
+    facts.outside.insert("db.example.com".into(), vec!["192.0.2.9".parse().unwrap()]);
+    let probed = found(&[], &[("192.0.2.9:5432", Outcome::TimedOut)]);
+    let report = told(&facts, "db:5432", &probed);
+    assert_eq!(steps(&report), "name✓ port✓ policy✓ connection✗");
+    assert!(report.last_line().starts_with("not connected: 192.0.2.9:5432 does not answer in time"));
+}
+
+#[test]
+fn which_policies_select_a_pod_is_told_with_what_they_let_through_net_8() {
+    let mut facts = cluster();
+    assert!(selecting(&facts, &key("web-1")).is_empty());
+    facts.policies = vec![
+        read(json!({"metadata": {"name": "some", "namespace": "default"}, "spec": {
+            "podSelector": {"matchLabels": {"app": "web"}},
+            "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "client"}}}], "ports": [{"port": 80}]}]}})),
+        read(json!({"metadata": {"name": "shut", "namespace": "default"}, "spec": {
+            "podSelector": {}, "policyTypes": ["Egress"]}})),
+    ];
+    let of = |direction: &str, policies: &[&str], text: &str| Selected {
+        direction: direction.into(),
+        policies: policies.iter().map(ToString::to_string).collect(),
+        text: text.into(),
+    };
+    assert_eq!(
+        selecting(&facts, &key("web-1")),
+        [
+            of("ingress", &["default/some"], "app=client on 80 (policy default/some)"),
+            of("egress", &["default/shut"], "nothing"),
+        ]
+    );
+}

@@ -1,0 +1,170 @@
+//! The end of the way: who listens, what became of a connection, and what follows.
+
+use std::net::SocketAddr;
+
+use super::endpoints::{Endpoint, TRIED};
+use super::report::{Finding, Report, State, Step, Verdict};
+use super::walk::Walk;
+use super::{Facts, Outcome, Probed};
+use crate::policy::Protocol;
+
+/// So many ports are told of who listens at others.
+const TOLD: usize = 8;
+/// Where an ordinary user's programs are served instead of a low port, where pods share the machine's network.
+const MOVED: u16 = 8000;
+/// The first port that is never moved.
+const UNPRIVILEGED: u16 = 1024;
+
+impl Walk {
+    /// What is told in the end.
+    pub fn conclude(mut self, facts: &Facts, probed: &Probed) -> Report {
+        if self.protocol == Protocol::Tcp {
+            let listeners = self.listener(facts, probed);
+            self.findings.extend(listeners);
+        }
+        let connection = self.connection(probed);
+        let connected = match &connection {
+            Some(finding) => finding.state == State::Fine,
+            None => false,
+        };
+        let problem = self.findings.iter().find(|finding| finding.state == State::Problem).cloned();
+        self.findings.extend(connection.clone());
+        let verdict = match (connected, problem, connection) {
+            (true, problem, Some(connection)) => {
+                // Some of several ends may fail all the same.
+                let partly = problem.map(|problem| problem.text);
+                Verdict { connected: true, reason: connection.text, advice: partly }
+            }
+            (_, Some(problem), _) => {
+                Verdict { connected: false, reason: problem.text, advice: problem.advice }
+            }
+            (_, None, Some(connection)) if self.protocol == Protocol::Tcp => {
+                Verdict { connected: false, reason: connection.text, advice: connection.advice }
+            }
+            (_, None, _) if self.ends.is_empty() => {
+                let reason = "the way could not be walked to its end".to_owned();
+                Verdict { connected: false, reason, advice: None }
+            }
+            (_, None, _) => {
+                let reason = format!("nothing is in the way, as far as can be told of {}", self.protocol);
+                Verdict { connected: true, reason, advice: None }
+            }
+        };
+        Report {
+            source: self.source.to_string(),
+            destination: self.destination,
+            findings: self.findings,
+            verdict,
+        }
+    }
+
+    /// Whether anybody listens where connections end; nothing where no pod does.
+    fn listener(&self, facts: &Facts, probed: &Probed) -> Option<Finding> {
+        let of_pods: Vec<&Endpoint> = self.ends.iter().take(TRIED).filter(|end| end.pod.is_some()).collect();
+        let judged: Vec<Finding> = of_pods.iter().filter_map(|end| judge(end, facts, probed)).collect();
+        let bad = judged.iter().filter(|finding| finding.state == State::Problem).count();
+        let first = judged.iter().find(|finding| finding.state == State::Problem).or(judged.first())?.clone();
+        if bad > 0 && judged.len() > 1 {
+            let text = format!("{} ({bad} of {} endpoints)", first.text, judged.len());
+            return Some(Finding { text, ..first });
+        }
+        Some(first)
+    }
+
+    /// What became of the attempts; nothing where none was to be made.
+    fn connection(&self, probed: &Probed) -> Option<Finding> {
+        let wanted = self.attempts();
+        let tried: Vec<(SocketAddr, &Outcome)> =
+            wanted.iter().filter_map(|to| Some((*to, probed.attempts.get(to)?))).collect();
+        if wanted.is_empty() {
+            let note = format!("{} is not tried: nobody has to answer", self.protocol);
+            return (!self.ends.is_empty()).then(|| Finding::note(Step::Connection, note));
+        }
+        let (to, outcome) = *tried.first()?;
+        let lines: Vec<String> =
+            tried.iter().skip(1).map(|(to, outcome)| format!("{to} {}", worded(outcome))).collect();
+        let text = format!("{to} {}", worded(outcome));
+        let ends: Vec<&Outcome> = match self.service {
+            Some(_) => tried.iter().skip(1).map(|(_, outcome)| *outcome).collect(),
+            None => tried.iter().map(|(_, outcome)| *outcome).collect(),
+        };
+        let working = ends.iter().filter(|outcome| ***outcome == Outcome::Connected).count();
+        let finding = match outcome {
+            Outcome::Connected => {
+                let few = if working < ends.len() {
+                    format!(", though {} of {} endpoints do not", ends.len() - working, ends.len())
+                } else {
+                    String::new()
+                };
+                Finding::fine(Step::Connection, format!("{text}{few}"))
+            }
+            // Who connects to a service may have come to one of the few that fail.
+            _ if working > 0 => {
+                let text = format!("{text}; {working} of {} endpoints work", ends.len());
+                Finding::problem(Step::Connection, text, "see the endpoints that do not")
+            }
+            Outcome::Refused => {
+                let advice = "somebody refuses: see who listens there, and where";
+                Finding::problem(Step::Connection, text, advice)
+            }
+            Outcome::TimedOut => {
+                let advice = "somebody drops it: a policy, a firewall, or nobody has the address";
+                Finding::problem(Step::Connection, text, advice)
+            }
+            Outcome::Unreachable(_) => {
+                Finding::problem(Step::Connection, text, "see the address and the network")
+            }
+            Outcome::Untried(_) => Finding::note(Step::Connection, text),
+        };
+        Some(finding.with(lines))
+    }
+}
+
+fn worded(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Connected => "answers".to_owned(),
+        Outcome::Refused => "refuses the connection".to_owned(),
+        Outcome::TimedOut => "does not answer in time".to_owned(),
+        Outcome::Unreachable(why) => format!("cannot be reached: {why}"),
+        Outcome::Untried(why) => format!("was not tried: {why}"),
+    }
+}
+
+/// Whether anybody of a pod listens where a connection ends.
+fn judge(end: &Endpoint, facts: &Facts, probed: &Probed) -> Option<Finding> {
+    let key = end.pod.as_ref()?;
+    let (ip, port) = (end.address.ip(), end.address.port());
+    let listeners = match probed.listeners.get(key)? {
+        Ok(listeners) => listeners,
+        Err(why) => {
+            return Some(Finding::note(Step::Listener, format!("pod {key} could not be asked: {why}")));
+        }
+    };
+    let moved = (!facts.own_network && port < UNPRIVILEGED).then_some(port + MOVED);
+    let at_port = |own: &&SocketAddr| own.port() == port || Some(own.port()) == moved;
+    let own: Vec<&SocketAddr> = listeners.iter().filter(at_port).collect();
+    if let Some(hears) = own.iter().find(|own| own.ip() == ip || own.ip().is_unspecified()) {
+        return Some(Finding::fine(Step::Listener, format!("pod {key} listens at {hears}")));
+    }
+    if let Some(local) = own.iter().find(|own| own.ip().is_loopback()) {
+        let text = format!("pod {key} listens at {local} alone, which nobody but itself reaches");
+        let advice = format!("have the program listen at 0.0.0.0:{port}, not at {}", local.ip());
+        return Some(Finding::problem(Step::Listener, text, advice));
+    }
+    if let Some(other) = own.first() {
+        let text = format!("pod {key} listens at {other}, not at {ip}");
+        return Some(Finding::problem(Step::Listener, text, format!("have it listen at 0.0.0.0:{port}")));
+    }
+    let others: Vec<String> = listeners.iter().take(TOLD).map(ToString::to_string).collect();
+    let (text, advice) = if others.is_empty() {
+        let text = format!("nobody in pod {key} listens at port {port}, nor at any other");
+        (text, format!("see what the program says: `kubectl logs -n {} {}`", key.namespace, key.name))
+    } else {
+        let text = format!("nobody in pod {key} listens at port {port}; it listens at {}", others.join(", "));
+        (
+            text,
+            "use the port at which it listens (targetPort of a service), or have it listen there".to_owned(),
+        )
+    };
+    Some(Finding::problem(Step::Listener, text, advice))
+}

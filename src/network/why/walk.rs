@@ -1,0 +1,423 @@
+//! The way, as far as objects tell it: name, port, endpoints, policies.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use k8s_openapi::api::core::v1::{Pod, Service};
+
+use super::destination::{Destination, Misuse, Port};
+use super::endpoints::{Endpoint, TRIED, behind, declared, why_not_ready};
+use super::names::{self, Meaning};
+use super::report::{Finding, State, Step};
+use super::{Facts, Key, Question, policies, services};
+use crate::policy::Protocol;
+use object::pod::{is_ready, is_terminal};
+
+/// A way that has been walked, and what is still to be found out.
+#[derive(Debug)]
+pub struct Walk {
+    pub(super) source: Key,
+    pub(super) destination: String,
+    pub(super) findings: Vec<Finding>,
+    pub(super) protocol: Protocol,
+    /// The address that the source connects to, where it is not an endpoint's own.
+    pub(super) service: Option<SocketAddr>,
+    /// Where connections end.
+    pub(super) ends: Vec<Endpoint>,
+}
+
+impl Walk {
+    /// The pods whose listeners are to be looked at.
+    pub fn listeners(&self) -> BTreeSet<Key> {
+        self.ends.iter().take(TRIED).filter_map(|end| end.pod.clone()).collect()
+    }
+
+    /// The connections to try from the source, in order: only of TCP, where trying means something.
+    pub fn attempts(&self) -> Vec<SocketAddr> {
+        if self.protocol != Protocol::Tcp {
+            return Vec::new();
+        }
+        let ends = self.ends.iter().take(TRIED).map(|end| end.address);
+        self.service.into_iter().chain(ends).collect()
+    }
+
+    fn add(&mut self, finding: Finding) -> bool {
+        let goes_on = finding.state != State::Problem;
+        self.findings.push(finding);
+        goes_on
+    }
+}
+
+/// Whom it turns out to be.
+enum Whom<'a> {
+    Service(&'a Service),
+    Pod(&'a Pod),
+    Address(IpAddr),
+}
+
+/// A name of the question's that the machine's resolvers are to be asked about before the walk.
+pub fn outside_name(facts: &Facts, question: &Question) -> Option<String> {
+    let name = match &question.destination {
+        Destination::Name(name) => name,
+        Destination::Service(key) => {
+            let spec = service(facts, key)?.spec.as_ref()?;
+            return spec.external_name.clone().filter(|_| spec.type_.as_deref() == Some("ExternalName"));
+        }
+        Destination::Pod(_) | Destination::Address(_) => return None,
+    };
+    let source = pod(facts, &question.source)?;
+    let (conf, is_clusters) = names::search_path(source, facts);
+    if !is_clusters {
+        return Some(name.clone());
+    }
+    match names::look_up(&names::index(facts), &conf, name).meaning {
+        Meaning::Outside(name) => Some(name),
+        Meaning::Addresses(_) | Meaning::Nobody => None,
+    }
+}
+
+/// Walks as far as objects tell the way. An error says how to ask.
+pub fn walk(facts: &Facts, question: &Question) -> Result<Walk, Misuse> {
+    let mut walk = Walk {
+        source: question.source.clone(),
+        destination: match &question.port {
+            Some(port) => format!("{}:{port}", question.destination),
+            None => question.destination.to_string(),
+        },
+        findings: Vec::new(),
+        protocol: Protocol::Tcp,
+        service: None,
+        ends: Vec::new(),
+    };
+    for unseen in &facts.unseen {
+        walk.add(Finding::note(Step::Source, unseen.clone()));
+    }
+    let Some(source) = pod(facts, &question.source) else {
+        return Err(Misuse(format!("there is no pod {}", question.source)));
+    };
+    if let Some(problem) = not_running(source, facts) {
+        walk.add(problem);
+        return Ok(walk);
+    }
+    let Some(whom) = resolve(facts, question, source, &mut walk) else { return Ok(walk) };
+    match whom {
+        Whom::Service(service) => to_service(facts, question, source, service, &mut walk)?,
+        Whom::Pod(pod) => to_pod(facts, question, pod, &mut walk)?,
+        Whom::Address(ip) => to_address(facts, question, ip, &mut walk)?,
+    }
+    if !walk.ends.is_empty() {
+        let finding = policies::between(facts, &walk.source, &walk.ends, walk.protocol);
+        walk.add(finding);
+    }
+    Ok(walk)
+}
+
+fn pod<'a>(facts: &'a Facts, key: &Key) -> Option<&'a Pod> {
+    facts.pods.iter().find(|pod| Key::of(&pod.metadata) == *key)
+}
+
+fn service<'a>(facts: &'a Facts, key: &Key) -> Option<&'a Service> {
+    facts.services.iter().find(|service| Key::of(&service.metadata) == *key)
+}
+
+/// Why the source connects to nobody, whoever it is.
+fn not_running(source: &Pod, facts: &Facts) -> Option<Finding> {
+    let runs = source.status.as_ref().is_some_and(|status| status.pod_ip.is_some()) && !is_terminal(source);
+    if runs {
+        return None;
+    }
+    let key = Key::of(&source.metadata);
+    let why = why_not_ready(source, facts.probes.get(&key));
+    let text = format!("pod {key} does not run: it {why}");
+    Some(Finding::problem(
+        Step::Source,
+        text,
+        format!("see `kubectl describe pod -n {} {}`", key.namespace, key.name),
+    ))
+}
+
+/// Whom the destination means to the source; nothing when the way ends there.
+fn resolve<'a>(facts: &'a Facts, question: &Question, source: &Pod, walk: &mut Walk) -> Option<Whom<'a>> {
+    match &question.destination {
+        Destination::Pod(key) => {
+            let found = pod(facts, key);
+            if found.is_none() {
+                walk.add(missing("pod", key, facts.pods.iter().map(|pod| Key::of(&pod.metadata))));
+            }
+            found.map(Whom::Pod)
+        }
+        Destination::Service(key) => {
+            let found = service(facts, key);
+            if found.is_none() {
+                walk.add(missing("service", key, facts.services.iter().map(|one| Key::of(&one.metadata))));
+            }
+            of_service(facts, found?, walk)
+        }
+        Destination::Address(ip) => Some(whose(facts, *ip)),
+        Destination::Name(name) => {
+            let (conf, is_clusters) = names::search_path(source, facts);
+            let refused = policies::of_dns(facts, &walk.source).filter(|_| is_clusters);
+            if let Some(problem) = refused {
+                walk.add(problem);
+                return None;
+            }
+            if !is_clusters {
+                let text =
+                    "the pod asks the machine's resolvers, not the cluster's DNS (dnsPolicy, hostNetwork)";
+                walk.add(Finding::note(Step::Name, text));
+                return outside(facts, name, name, walk);
+            }
+            let looked = names::look_up(&names::index(facts), &conf, name);
+            match looked.meaning {
+                Meaning::Outside(target) => outside(facts, name, &target, walk),
+                Meaning::Nobody => {
+                    let own = source.metadata.namespace.as_deref().unwrap_or_default();
+                    // A pod has no name of its own: who names one means it all the same.
+                    let key = Key::new(own, name.as_str());
+                    if let Some(pod) = pod(facts, &key) {
+                        walk.add(Finding::note(Step::Name, format!("no DNS name; pod {key} is meant")));
+                        return Some(Whom::Pod(pod));
+                    }
+                    walk.add(names::unknown(facts, name, own, &looked.tried));
+                    None
+                }
+                Meaning::Addresses(ips) => {
+                    let full = looked.full.trim_end_matches('.').to_owned();
+                    by_addresses(facts, name, &full, &ips, walk)
+                }
+            }
+        }
+    }
+}
+
+/// A name of the cluster's that has these addresses.
+fn by_addresses<'a>(
+    facts: &'a Facts,
+    name: &str,
+    full: &str,
+    ips: &[IpAddr],
+    walk: &mut Walk,
+) -> Option<Whom<'a>> {
+    let listed = ips.iter().take(TRIED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    // `service.namespace.svc.…`: the service itself, with an address of its own or without.
+    let labels: Vec<&str> = full.split('.').collect();
+    let named = match labels.as_slice() {
+        [name, namespace, "svc", ..] => service(facts, &Key::new(*namespace, *name)),
+        _ => None,
+    };
+    let Some(ip) = ips.first() else {
+        // Headless, and nobody is behind it.
+        let text = format!("{full} has no address: it is headless, and no endpoint is ready");
+        if let Some(service) = named {
+            walk.add(Finding::note(Step::Name, text));
+            return Some(Whom::Service(service));
+        }
+        walk.add(Finding::problem(Step::Name, text, "see the pods behind it"));
+        return None;
+    };
+    let text =
+        if name == full { format!("{full} is {listed}") } else { format!("{name} is {full}: {listed}") };
+    walk.add(Finding::fine(Step::Name, text));
+    Some(named.map_or_else(|| whose(facts, *ip), Whom::Service))
+}
+
+/// A service asked for as such; one that stands for a name outside is that name.
+fn of_service<'a>(facts: &'a Facts, service: &'a Service, walk: &mut Walk) -> Option<Whom<'a>> {
+    let spec = service.spec.as_ref();
+    let alias = spec.filter(|spec| spec.type_.as_deref() == Some("ExternalName"));
+    let Some(target) = alias.and_then(|spec| spec.external_name.as_deref()) else {
+        return Some(Whom::Service(service));
+    };
+    outside(facts, &Key::of(&service.metadata).to_string(), target, walk)
+}
+
+/// A name that is not the cluster's, as the machine's resolvers know it.
+fn outside<'a>(facts: &'a Facts, name: &str, target: &str, walk: &mut Walk) -> Option<Whom<'a>> {
+    let told = if name == target { name.to_owned() } else { format!("{name} stands for {target}, which") };
+    match facts.outside.get(target).map(Vec::as_slice) {
+        Some([]) => {
+            let text = format!("{told} is no name that the machine's resolvers know");
+            walk.add(Finding::problem(Step::Name, text, "correct the name, or the machine's resolvers"));
+            None
+        }
+        None => {
+            walk.add(Finding::note(Step::Name, format!("{told} was not looked up")));
+            None
+        }
+        Some(ips) => {
+            // Pods have IPv4 alone.
+            let Some(ip) = ips.iter().find(|ip| ip.is_ipv4()) else {
+                let text = format!("{told} has addresses of IPv6 alone, and pods have IPv4");
+                walk.add(Finding::problem(Step::Name, text, "reach it by a name with IPv4"));
+                return None;
+            };
+            walk.add(Finding::fine(Step::Name, format!("{told} is {ip}, outside the cluster")));
+            Some(whose(facts, *ip))
+        }
+    }
+}
+
+fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
+    let mut near: Vec<(usize, String)> = all
+        .filter_map(|other| {
+            let distance = services::distance(&other.name, &key.name);
+            let is_near =
+                distance <= 2 || (other.namespace == key.namespace && other.name.starts_with(&key.name));
+            is_near.then(|| (distance, other.to_string()))
+        })
+        .collect();
+    near.sort();
+    let advice = match near.first() {
+        Some((_, near)) => format!("is {near} meant?"),
+        None => format!("see `kubectl get {kind}s -n {}`", key.namespace),
+    };
+    Finding::problem(Step::Name, format!("there is no {kind} {key}"), advice)
+}
+
+/// Who has an address.
+fn whose(facts: &Facts, ip: IpAddr) -> Whom<'_> {
+    let text = ip.to_string();
+    let service = facts.services.iter().find(|service| services::address(service) == Some(ip));
+    let has = |pod: &&Pod| {
+        let spec = pod.spec.as_ref();
+        let of_host = spec.is_some_and(|spec| spec.host_network == Some(true));
+        let status = pod.status.as_ref();
+        !of_host && !is_terminal(pod) && status.and_then(|status| status.pod_ip.as_ref()) == Some(&text)
+    };
+    match (service, facts.pods.iter().find(has)) {
+        (Some(service), _) => Whom::Service(service),
+        (None, Some(pod)) => Whom::Pod(pod),
+        (None, None) => Whom::Address(ip),
+    }
+}
+
+fn to_service(
+    facts: &Facts,
+    question: &Question,
+    source: &Pod,
+    service: &Service,
+    walk: &mut Walk,
+) -> Result<(), Misuse> {
+    let address = services::address(service);
+    let (finding, chosen) = services::choose(service, question.port.as_ref());
+    if question.port.is_none() && chosen.is_none() {
+        let ports = finding.details.join("; ");
+        return Err(Misuse(format!("{}: {ports}", finding.text)));
+    }
+    let Some(port) = chosen else {
+        // Nothing stands between a name without an address of its own and its pods: their ports are what counts.
+        if let (None, Some(Port::Number(number))) = (address, &question.port) {
+            headless(facts, source, service, *number, walk);
+            return Ok(());
+        }
+        walk.add(finding);
+        return Ok(());
+    };
+    walk.protocol = port.protocol;
+    if address.is_none() && question.port.is_some() {
+        headless(facts, source, service, port.number, walk);
+        return Ok(());
+    }
+    walk.add(finding);
+    let (finding, ends) = behind(facts, service, &port, source);
+    walk.add(finding);
+    walk.service = address.map(|ip| SocketAddr::new(ip, port.number)).filter(|_| !ends.is_empty());
+    walk.ends = ends;
+    Ok(())
+}
+
+/// A service without an address of its own: its name is its pods', and ports are theirs, not the service's.
+fn headless(facts: &Facts, source: &Pod, service: &Service, number: u16, walk: &mut Walk) {
+    let key = Key::of(&service.metadata);
+    let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    let mut found = None;
+    for port in ports.filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP") {
+        let Ok(own) = u16::try_from(port.port) else { continue };
+        let (_, chosen) = services::choose(service, Some(&Port::Number(own)));
+        if let Some(chosen) = chosen {
+            let (finding, ends) = behind(facts, service, &chosen, source);
+            if found.is_none() || ends.iter().any(|end| end.address.port() == number) {
+                found = Some((finding, ends));
+            }
+        }
+    }
+    let text = format!("service {key} is headless: {number} is the port of its pods themselves");
+    walk.add(Finding::fine(Step::Port, text));
+    if let Some((finding, mut ends)) = found {
+        walk.add(finding);
+        for end in &mut ends {
+            end.address.set_port(number);
+        }
+        walk.ends = ends;
+    } else {
+        walk.add(Finding::note(
+            Step::Endpoints,
+            format!("service {key} names no port: its endpoints are not known"),
+        ));
+    }
+}
+
+fn to_pod(facts: &Facts, question: &Question, pod: &Pod, walk: &mut Walk) -> Result<(), Misuse> {
+    let key = Key::of(&pod.metadata);
+    let declared = declared(pod);
+    let number = match &question.port {
+        Some(Port::Number(number)) => *number,
+        Some(Port::Name(name)) => match declared.iter().find(|(own, _)| own == name) {
+            Some((_, number)) => *number,
+            None => return Err(Misuse(format!("pod {key} declares no port {name}: say its number"))),
+        },
+        None => match declared.as_slice() {
+            [(_, number)] => *number,
+            _ => {
+                return Err(Misuse(format!(
+                    "pod {key} declares {} ports: say DESTINATION:PORT",
+                    declared.len()
+                )));
+            }
+        },
+    };
+    if !is_ready(pod) {
+        let why = why_not_ready(pod, facts.probes.get(&key));
+        let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref());
+        if ip.is_none() || is_terminal(pod) {
+            let advice = format!("see `kubectl describe pod -n {} {}`", key.namespace, key.name);
+            walk.add(Finding::problem(Step::Endpoints, format!("pod {key} does not run: it {why}"), advice));
+            return Ok(());
+        }
+        walk.add(Finding::note(
+            Step::Endpoints,
+            format!("pod {key} is not ready ({why}): services pass it over"),
+        ));
+    }
+    let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse::<IpAddr>().ok());
+    let Some(ip) = ip else { return Ok(()) };
+    let is_declared = declared.iter().any(|(_, own)| *own == number);
+    let undeclared = if is_declared { "" } else { ", a port that it does not declare (it need not)" };
+    walk.add(Finding::fine(Step::Port, format!("pod {key} at {ip}:{number}{undeclared}")));
+    walk.ends = vec![Endpoint::of_pod(SocketAddr::new(ip, number), key)];
+    Ok(())
+}
+
+fn to_address(facts: &Facts, question: &Question, ip: IpAddr, walk: &mut Walk) -> Result<(), Misuse> {
+    let number = match &question.port {
+        Some(Port::Number(number)) => *number,
+        _ => return Err(Misuse("say DESTINATION:PORT with the number of a port".to_owned())),
+    };
+    if policies::is_of_pods(facts, ip) {
+        let text = format!("no pod has {ip}, though it is an address of pods': whoever had it is gone");
+        walk.add(Finding::problem(Step::Name, text, "connect to a service, whose address stays"));
+        return Ok(());
+    }
+    let text = ip.to_string();
+    let node = facts.nodes.iter().find(|node| {
+        let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
+        addresses.into_iter().any(|address| address.address == text)
+    });
+    let told = match node.and_then(|node| node.metadata.name.as_deref()) {
+        Some(node) => format!("{ip} is node {node}"),
+        None => format!("{ip} is nobody's of the cluster: it is outside"),
+    };
+    walk.add(Finding::fine(Step::Port, format!("{told}, port {number}")));
+    walk.ends = vec![Endpoint::elsewhere(SocketAddr::new(ip, number))];
+    Ok(())
+}

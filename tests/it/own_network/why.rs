@@ -1,0 +1,166 @@
+//! `podium why-not-connected`, with real pods.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::{Cluster, idle, needs, running, users, wait_for, web};
+use crate::instance::Home;
+
+/// A service of a selector that matches the servers, one that matches nobody, and one of who listens to itself alone.
+const SERVICES: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 8080, targetPort: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: mistyped}
+spec: {selector: {app: wbe}, ports: [{port: 80}]}
+---
+";
+
+const SHUT: &str = "
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: shut}
+spec: {podSelector: {matchLabels: {app: web}}}
+---
+";
+
+/// Somebody who listens at the loopback alone.
+const LOCAL: &str = "[perl, -MIO::Socket::INET, -e, '$s = IO::Socket::INET->new(LocalAddr => \"127.0.0.1\", LocalPort => 8000, Listen => 1) or die; sleep 100000']";
+
+/// The exit code, and what is said.
+fn asked(data_dir: &Path, arguments: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    let Output { status, stdout, stderr } =
+        command.args(["why-not-connected", "--data-dir"]).arg(data_dir).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&stdout).into_owned() + &String::from_utf8_lossy(&stderr);
+    (status.code().unwrap(), said.trim().to_owned())
+}
+
+fn last(said: &str) -> &str {
+    said.lines().last().unwrap_or_default()
+}
+
+/// NET-8: what works, and the classic mistakes, told of real pods, services and policies; the exit code says which it is.
+#[test]
+fn a_connection_is_walked_step_by_step_net_8() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        let data_dir = cluster.home.data_dir();
+        let asks = |arguments: &[&str]| asked(&data_dir, arguments);
+        let pods = [idle("client", "node-1"), web("web-1", "node-2", ""), running("local", "node-2", LOCAL)];
+        cluster.apply(&[&pods.concat(), SERVICES].concat());
+        for pod in ["client", "web-1", "local"] {
+            cluster.ready(pod);
+        }
+        wait_for("the service", || (asks(&["client", "web"]).0 == 0).then_some(()));
+        let (code, said) = asks(&["client", "http://web:8080/index.html"]);
+        assert_eq!(code, 0, "{said}");
+        let found: Vec<&str> = said.lines().filter_map(|line| line.trim_start().strip_prefix("✓ ")).collect();
+        let steps = ["name", "port", "endpoints", "policy", "listener", "connection"];
+        assert!(
+            found.iter().zip(steps).all(|(line, step)| line.starts_with(step)) && found.len() == 6,
+            "{said}"
+        );
+        assert!(last(&said).starts_with("connected: 10.96."), "{said}");
+
+        wait_for("who listens to itself", || {
+            let (code, said) = asks(&["client", "pod/local:8000"]);
+            assert_eq!(code, 1, "{said}");
+            let told = "not connected: pod default/local listens at 127.0.0.1:8000 alone, which nobody but itself reaches; \
+                        have the program listen at 0.0.0.0:8000, not at 127.0.0.1";
+            (last(&said) == told && said.contains(":8000 refuses the connection")).then_some(())
+        });
+        for (destination, reason) in [
+            ("mistyped", "the selector app=wbe matches no pod of default; make the selector"),
+            ("web:80", "80 is the port of its pods (targetPort): clients use 8080"),
+            ("wbe:80", "is service web meant?"),
+            ("pod/web-1:81", "nobody in pod default/web-1 listens at port 81; it listens at"),
+            ("10.244.0.250:80", "no pod has 10.244.0.250, though it is an address of pods'"),
+        ] {
+            let (code, said) = asks(&["client", destination]);
+            assert!(code == 1 && last(&said).contains(reason), "{destination} as {user:?}: {said}");
+        }
+        for (source, destination, reason) in
+            [("nobody", "web", "there is no pod default/nobody"), ("client", "web:none!", "is no port")]
+        {
+            let (code, said) = asks(&[source, destination]);
+            assert!(code == 2 && said.contains(reason), "{said}");
+        }
+
+        cluster.apply(SHUT);
+        wait_for("the policy", || {
+            let (code, said) = asks(&["default/client", "web", "-o", "json"]);
+            let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+            let reason = report["verdict"]["reason"].as_str().unwrap();
+            assert_eq!(report["verdict"]["connected"], code == 0, "{said}");
+            let tried = report["findings"].as_array().unwrap().last().unwrap();
+            let dropped = tried["text"].as_str().unwrap().contains("does not answer in time");
+            (code == 1 && reason == "policy default/shut (ingress) keeps it from reaching it" && dropped)
+                .then_some(())
+        });
+        cluster.instance.stop();
+    }
+}
+
+/// NET-8, SEC-2: roles say what is told. Who may not run commands in pods is not told of sockets, and learns the rest.
+#[test]
+fn what_roles_hide_is_not_told_net_8() {
+    needs!(Kubectl);
+    let Some(user) = users().into_iter().next() else { return };
+    let cluster = Cluster::start(user, "");
+    let pods = [idle("client", "node-1"), web("web-1", "node-2", "")];
+    cluster.apply(&[&pods.concat(), SERVICES].concat());
+    cluster.ready("client");
+    cluster.ready("web-1");
+    let kubectl = |arguments: &[&str]| cluster.instance.kubectl(arguments);
+    kubectl(&["create", "serviceaccount", "viewer"]);
+    kubectl(&["create", "rolebinding", "viewer", "--clusterrole=view", "--serviceaccount=default:viewer"]);
+    let token = kubectl(&["create", "token", "viewer"]);
+    let theirs = cluster.home.path("viewer.yaml");
+    let admins = std::fs::read_to_string(cluster.instance.kubeconfig()).unwrap();
+    let before = admins.lines().find(|line| line.trim_start().starts_with("token:")).unwrap();
+    let indent = before.len() - before.trim_start().len();
+    let own = format!("{}token: {}", " ".repeat(indent), token.trim());
+    std::fs::write(&theirs, admins.replace(before, &own)).unwrap();
+
+    let (code, said) =
+        asked(&cluster.home.data_dir(), &["client", "web", "--kubeconfig", theirs.to_str().unwrap()]);
+    assert_eq!(code, 1, "{said}");
+    for part in [
+        "pods of other namespaces may not be read",
+        "nodes may not be read",
+        "cannot get resource \"pods/exec\"",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(said.contains("✓ endpoints"), "{said}");
+    cluster.instance.stop();
+}
+
+/// NET-8: where pods share the machine's network as well, as far as it goes.
+#[test]
+fn a_connection_is_walked_in_the_machines_network_too_net_8() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let config = home.path("config.yaml");
+    std::fs::write(&config, "network: {mode: loopback}\n").unwrap();
+    let instance = home.start(&["--nodes", "2", "--config", config.to_str().unwrap()]);
+    let manifest = home.path("manifest.yaml");
+    let pods = [idle("client", "node-1"), web("web-1", "node-2", "")];
+    std::fs::write(&manifest, [&pods.concat(), SERVICES, SHUT].concat()).unwrap();
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/client", "pod/web-1"]);
+    let asks = |destination: &str| asked(&home.data_dir(), &["client", destination]);
+    wait_for("the service", || (asks("web").0 == 0).then_some(()));
+    let (_, said) = asks("web");
+    assert!(said.contains("not enforced here, as pods share the machine's network"), "{said}");
+    assert!(said.contains("✓ listener") && said.contains("✓ connection"), "{said}");
+    let (code, said) = asks("pod/web-1:81");
+    assert!(code == 1 && last(&said).contains("nobody in pod default/web-1 listens at port 81"), "{said}");
+    instance.stop();
+}
