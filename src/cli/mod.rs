@@ -90,6 +90,7 @@ fn hidden_program() -> Option<ExitCode> {
         Some("node-host") => Some(host::node_host_main(rest.into_iter().skip(1))),
         Some("network-trial") => Some(crate::cluster::network_trial_main()),
         Some("fabric") => Some(fabric::fabric_main(rest.into_iter().skip(1))),
+        Some("bench-traffic") => Some(bench::traffic_main(rest.into_iter().skip(1))),
         Some("image-program") => Some(image_program_main(rest.into_iter().skip(1))),
         _ if is_image_program(&called) => {
             Some(image_program_main(std::iter::once(OsString::from(called)).chain(rest)))

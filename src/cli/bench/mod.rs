@@ -6,16 +6,20 @@
 mod api;
 mod disk;
 mod instance;
+mod network;
 mod pods;
 mod probes;
 mod report;
 mod scheduler;
 mod soak;
+mod traffic;
 mod workloads;
 
 use std::time::Duration;
 
 use anyhow::Result;
+
+pub(super) use traffic::main as traffic_main;
 
 use instance::Instance;
 use report::Report;
@@ -35,14 +39,24 @@ pub(super) enum Suite {
     Pods,
     /// 1 000 probes a second.
     Probes,
+    /// Pods' own networks beside loopback: throughput and connections.
+    Network,
     /// Pods a second from created to bound.
     Scheduler,
     /// Everything at once for `--minutes`; fails when memory, descriptors or threads grow. Only when named.
     Soak,
 }
 
-const ALL: [Suite; 7] =
-    [Suite::Start, Suite::Disk, Suite::Api, Suite::Workloads, Suite::Pods, Suite::Probes, Suite::Scheduler];
+const ALL: [Suite; 8] = [
+    Suite::Start,
+    Suite::Disk,
+    Suite::Api,
+    Suite::Workloads,
+    Suite::Pods,
+    Suite::Probes,
+    Suite::Network,
+    Suite::Scheduler,
+];
 
 /// Runs the suites (all but the soak, when none is named) and prints each as it is done; a soak takes this long.
 pub(super) fn run(suites: &[Suite], soak_minutes: f64) -> Result<()> {
@@ -66,6 +80,7 @@ pub(super) fn run(suites: &[Suite], soak_minutes: f64) -> Result<()> {
                 Suite::Workloads => workloads::run().await?,
                 Suite::Pods => pods::run().await?,
                 Suite::Probes => probes::run().await?,
+                Suite::Network => network::run().await?,
                 Suite::Scheduler => scheduler::run().await?,
                 Suite::Soak => soak::run(Duration::from_secs_f64(soak_minutes * 60.0)).await?,
             }

@@ -1,0 +1,203 @@
+//! The pods' own network beside the machine's loopback (NET-5, NET-6, NET-7): throughput and connections.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::api::{LogParams, PostParams};
+use kube::runtime::wait::{Condition, await_condition};
+use kube::{Api, Client};
+use serde_json::json;
+
+use super::instance::Instance;
+use super::report::Report;
+use super::traffic::Found;
+
+/// How long each measure takes.
+const EACH: Duration = Duration::from_secs(2);
+/// How long a pod may take, its measures apart.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Where the server in a pod is.
+const PORT: u16 = 5201;
+/// A packet's size as on most networks, and the largest that there is.
+const MTUS: [u32; 2] = [1500, 65_535];
+
+/// A way that a connection takes, beside loopback in the same run.
+struct Way {
+    name: &'static str,
+    found: Found,
+}
+
+/// Each way at both sizes of packets.
+pub(super) async fn run() -> Result<()> {
+    for mtu in MTUS {
+        let outside = Server::start()?;
+        let loopback = ask_here(&format!("127.0.0.1:{}", outside.port))?;
+        let ways = measure(mtu, outside.port).await?;
+        let gigabits = |found: &Found| found.bytes_per_second * 8.0 / 1e9;
+        for Way { name, found } in &ways {
+            let what = format!("{name}, MTU {mtu}");
+            Report::against_limit(&what, "Gbit/s", gigabits(found), "loopback", gigabits(&loopback));
+        }
+        // The size of packets is nothing to these.
+        if mtu != MTUS[0] {
+            continue;
+        }
+        let direct = &ways[0].found;
+        for (place, Way { name, found }) in ways.iter().enumerate() {
+            let what = format!("  {name}, connections");
+            let (beside, limit) = if place == 0 { ("loopback", &loopback) } else { ("pod → pod", direct) };
+            Report::against_limit(
+                &what,
+                "/s",
+                found.connections_per_second,
+                beside,
+                limit.connections_per_second,
+            );
+            Report::against_limit(
+                "    median",
+                "µs",
+                found.connection_micros,
+                beside,
+                limit.connection_micros,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// All ways through a cluster of its own, pod → pod first; `outside` is a port of the machine's loopback.
+async fn measure(mtu: u32, outside: u16) -> Result<Vec<Way>> {
+    let config = std::env::temp_dir().join(format!("podium-bench-{}-{mtu}.yaml", std::process::id()));
+    std::fs::write(&config, format!("network: {{mtu: {mtu}, hostPorts: [{outside}]}}\n"))?;
+    let path = config.to_str().context("the directory of temporary files has a name of another encoding")?;
+    let started = Instance::start(&["--nodes", "2", "--network", "fabric", "--config", path]).await;
+    let _ = std::fs::remove_file(&config);
+    let instance = started?;
+    let cluster = InPods::new(instance.client().await?)?;
+    let (server, node_port) = cluster.serve().await?;
+    let mut ways = Vec::new();
+    for (name, to) in [
+        ("pod → pod", format!("{server}:{PORT}")),
+        ("pod → ClusterIP", format!("server:{PORT}")),
+        ("pod → the machine (the way out)", format!("host.podium.internal:{outside}")),
+    ] {
+        ways.push(Way { name, found: cluster.ask(&to).await.context(name)? });
+    }
+    let found = tokio::task::spawn_blocking(move || ask_here(&format!("127.0.0.1:{node_port}"))).await??;
+    ways.push(Way { name: "the machine → pod (node port)", found });
+    instance.stop().await?;
+    Ok(ways)
+}
+
+/// The program in pods.
+struct InPods {
+    client: Client,
+    program: String,
+}
+
+impl InPods {
+    fn new(client: Client) -> Result<Self> {
+        let program = std::env::current_exe()?.to_str().context("this program's path")?.to_owned();
+        Ok(Self { client, program })
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    async fn create(&self, name: &str, node: &str, arguments: &[&str]) -> Result<()> {
+        let command: Vec<&str> =
+            [self.program.as_str(), "bench-traffic"].iter().chain(arguments).copied().collect();
+        let pod = json!({"metadata": {"name": name, "labels": {"app": name}},
+            "spec": {"restartPolicy": "Never", "nodeName": node, "terminationGracePeriodSeconds": 0,
+                "containers": [{"name": "c", "image": "host", "command": command}]}});
+        self.pods().create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+        Ok(())
+    }
+
+    async fn until(&self, name: &str, patience: Duration, condition: impl Condition<Pod>) -> Result<Pod> {
+        let waited = tokio::time::timeout(patience, await_condition(self.pods(), name, condition)).await;
+        let pod = waited.with_context(|| format!("the pod {name} takes too long"))??;
+        pod.with_context(|| format!("the pod {name} is gone"))
+    }
+
+    /// Starts the server with its service: the pod's address and the service's port of the nodes.
+    async fn serve(&self) -> Result<(String, u16)> {
+        self.create("server", "node-1", &["serve", &PORT.to_string()]).await?;
+        let service = json!({"metadata": {"name": "server"},
+            "spec": {"type": "NodePort", "selector": {"app": "server"}, "ports": [{"port": PORT}]}});
+        let services: Api<Service> = Api::default_namespaced(self.client.clone());
+        let service = services.create(&PostParams::default(), &serde_json::from_value(service)?).await?;
+        let node_port = service.spec.and_then(|spec| spec.ports?.first()?.node_port);
+        let running = |pod: Option<&Pod>| phase(pod) == Some("Running");
+        let pod = self.until("server", PATIENCE, running).await?;
+        let ip = pod.status.and_then(|status| status.pod_ip).context("the server has no address")?;
+        Ok((ip, u16::try_from(node_port.context("the service has no node port")?)?))
+    }
+
+    /// Has a pod of the other node ask, and tells what it found.
+    async fn ask(&self, to: &str) -> Result<Found> {
+        const NAME: &str = "client";
+        self.create(NAME, "node-2", &["ask", to, &EACH.as_secs_f64().to_string()]).await?;
+        let ended = |pod: Option<&Pod>| matches!(phase(pod), Some("Succeeded" | "Failed"));
+        let pod = self.until(NAME, PATIENCE + EACH * 4, ended).await?;
+        let said = self.pods().logs(NAME, &LogParams::default()).await?;
+        if phase(Some(&pod)) != Some("Succeeded") {
+            bail!("{}", said.trim());
+        }
+        self.pods().delete(NAME, &kube::api::DeleteParams::default().grace_period(0)).await?;
+        let uid = pod.metadata.uid.unwrap_or_default();
+        let gone = kube::runtime::conditions::is_deleted(&uid);
+        tokio::time::timeout(PATIENCE, await_condition(self.pods(), NAME, gone)).await??;
+        serde_json::from_str(said.trim()).with_context(|| said.clone())
+    }
+}
+
+fn phase(pod: Option<&Pod>) -> Option<&str> {
+    pod?.status.as_ref()?.phase.as_deref()
+}
+
+/// A server on the machine itself.
+struct Server {
+    process: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start() -> Result<Self> {
+        let mut command = traffic(&std::env::current_exe()?);
+        let mut process = command.args(["serve", "0"]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("stdout is a pipe")?).read_line(&mut line)?;
+        let port = line.trim().parse().with_context(|| format!("a server that says {line:?}"))?;
+        Ok(Self { process, port })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended before.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn traffic(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg("bench-traffic");
+    command
+}
+
+/// Asks from the machine itself.
+fn ask_here(to: &str) -> Result<Found> {
+    let seconds = EACH.as_secs_f64().to_string();
+    let asked = traffic(&std::env::current_exe()?).args(["ask", to, &seconds]).output()?;
+    if !asked.status.success() {
+        bail!("{}", String::from_utf8_lossy(&asked.stderr).trim());
+    }
+    Ok(serde_json::from_slice(&asked.stdout)?)
+}

@@ -1,0 +1,145 @@
+//! Both ends of the connections that `podium bench network` measures: a program of this binary, in pods and outside.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, ToSocketAddrs};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use super::report::percentile_micros;
+
+/// What is written at once.
+const BLOCK: usize = 128 << 10;
+/// How long a connection may take, to be made and to go on.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What a client wants of a connection: all that it sends is thrown away, or it gets a byte and the end.
+const SINK: u8 = b's';
+const BYTE: u8 = b'b';
+
+/// What a client has found, a line of JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Found {
+    /// Of one connection.
+    pub(super) bytes_per_second: f64,
+    /// One after the other, a byte each way.
+    pub(super) connections_per_second: f64,
+    /// The median of these, in microseconds.
+    pub(super) connection_micros: f64,
+}
+
+/// Runs `podium bench-traffic serve PORT`, which prints the port, or `podium bench-traffic ask HOST:PORT SECONDS`, which
+/// takes so long for each of its measures.
+pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<String> = arguments.into_iter().filter_map(|text| text.into_string().ok()).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["serve", port] => port.parse().context("the port").and_then(serve),
+        ["ask", address, seconds] => seconds.parse().context("the seconds").and_then(|seconds| {
+            let found = ask(address, Duration::try_from_secs_f64(seconds)?)?;
+            println!("{}", serde_json::to_string(&found)?);
+            Ok(())
+        }),
+        _ => Err(anyhow::anyhow!("serve PORT, or ask HOST:PORT SECONDS")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench-traffic: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(port: u16) -> Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))?;
+    println!("{}", listener.local_addr()?.port());
+    loop {
+        let (stream, _) = listener.accept()?;
+        // Who goes away ends its own connection.
+        thread::spawn(move || answer(stream));
+    }
+}
+
+fn answer(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut wish = [0];
+    stream.read_exact(&mut wish)?;
+    if wish == [BYTE] {
+        return stream.write_all(&wish);
+    }
+    let mut block = vec![0; BLOCK];
+    while stream.read(&mut block)? > 0 {}
+    // Everything has come.
+    stream.write_all(&wish)
+}
+
+fn ask(address: &str, each: Duration) -> Result<Found> {
+    let address = address.to_socket_addrs()?.next().with_context(|| format!("no address of {address}"))?;
+    let connect = || -> io::Result<TcpStream> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    };
+    // What stands for a pod on the machine comes a moment after the pod.
+    let begun = Instant::now();
+    let mut stream = loop {
+        match connect() {
+            Ok(stream) => break stream,
+            Err(error) if begun.elapsed() > PATIENCE => return Err(error).context("connect"),
+            Err(_) => thread::sleep(Duration::from_millis(50)),
+        }
+    };
+    let (block, begun) = (vec![0; BLOCK], Instant::now());
+    stream.write_all(&[SINK])?;
+    let mut sent = 0;
+    while begun.elapsed() < each {
+        stream.write_all(&block)?;
+        sent += block.len();
+    }
+    stream.shutdown(std::net::Shutdown::Write)?;
+    stream.read_exact(&mut [0])?;
+    let bytes_per_second = sent as f64 / begun.elapsed().as_secs_f64();
+
+    let (begun, mut taken) = (Instant::now(), Vec::new());
+    while begun.elapsed() < each {
+        let one = Instant::now();
+        let mut stream = connect()?;
+        stream.write_all(&[BYTE])?;
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got)?;
+        if got != [BYTE] {
+            bail!("somebody else answers at {address}");
+        }
+        taken.push(one.elapsed());
+    }
+    let connections_per_second = taken.len() as f64 / begun.elapsed().as_secs_f64();
+    Ok(Found {
+        bytes_per_second,
+        connections_per_second,
+        connection_micros: percentile_micros(&mut taken, 0.5),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_understand_each_other_perf_1() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                thread::spawn(move || answer(stream));
+            }
+        });
+        let found = ask(&address, Duration::from_millis(20)).unwrap();
+        assert!(found.bytes_per_second > 0.0 && found.connections_per_second > 0.0, "{found:?}");
+        assert!(found.connection_micros > 0.0);
+    }
+}
