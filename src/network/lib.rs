@@ -17,3 +17,4 @@ pub(crate) mod machine;
 pub mod policy;
 pub mod proxy;
 pub mod rules;
+pub(crate) mod share;
