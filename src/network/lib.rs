@@ -17,4 +17,5 @@ pub(crate) mod machine;
 pub mod policy;
 pub mod proxy;
 pub mod rules;
+pub(crate) mod share;
 pub mod why;

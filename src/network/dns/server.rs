@@ -1,7 +1,7 @@
 //! The server's sockets: datagrams and connections, each question answered in place or passed on.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,14 +15,15 @@ use super::forward::{Forwarder, Resolvers, Way};
 use super::framing::{read_framed, write_framed};
 use super::index::Index;
 use super::message::{Reaction, encode, failure, question, react, rotate, udp_limit};
+use crate::share::Shares;
 use base::clock::Clock;
 use base::task::Tasks;
 
 /// The largest question that is read.
 const QUESTION: usize = 4096;
-/// Connections at once; more wait.
+/// Connections at once; more wait, but for those of a client that has a quarter of them: they are closed.
 const CONNECTIONS: usize = 128;
-/// Questions that other servers are asked at once; more are answered with a failure.
+/// Questions that other servers are asked at once; more, and more than a quarter of a client's, are answered with a failure.
 const FORWARDED: usize = 512;
 /// How long a connection may be silent.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -49,6 +50,7 @@ pub(super) struct Server {
     index: Arc<RwLock<Index>>,
     forwarder: Forwarder,
     forwarded: Arc<Semaphore>,
+    forwarded_of: Arc<Shares>,
 }
 
 impl Server {
@@ -59,7 +61,8 @@ impl Server {
         clock: Clock,
     ) -> Self {
         let forwarder = Forwarder::new(resolvers, own.ip(), clock);
-        Self { index, forwarder, forwarded: Arc::new(Semaphore::new(FORWARDED)) }
+        let (forwarded, forwarded_of) = (Arc::new(Semaphore::new(FORWARDED)), Shares::new(FORWARDED));
+        Self { index, forwarder, forwarded, forwarded_of }
     }
 
     /// Answers from here on.
@@ -88,17 +91,22 @@ impl Server {
         }
     }
 
-    /// The answer to a question that others must be asked.
-    async fn pass_on(&self, reaction: Reaction, packet: &[u8], way: Way) -> Option<Passed> {
-        let permit = self.forwarded.try_acquire();
+    /// The answer to a client's question that others must be asked.
+    async fn pass_on(
+        &self,
+        reaction: Reaction,
+        packet: &[u8],
+        (client, way): (IpAddr, Way),
+    ) -> Option<Passed> {
+        let permit = self.forwarded_of.take(client).zip(self.forwarded.try_acquire().ok());
         match reaction {
             Reaction::Forward { request } => {
                 let answer =
-                    if permit.is_ok() { self.forwarder.ask(&request, packet, way).await } else { None };
+                    if permit.is_some() { self.forwarder.ask(&request, packet, way).await } else { None };
                 Some(answer.map_or_else(|| Passed::Message(failure(&request)), Passed::Packet))
             }
             Reaction::Follow { mut reply, target } => {
-                if permit.is_err() || !self.follow(&mut reply, target, way).await {
+                if permit.is_none() || !self.follow(&mut reply, target, way).await {
                     reply.metadata.response_code = ResponseCode::ServFail;
                 }
                 Some(Passed::Message(reply))
@@ -157,7 +165,7 @@ async fn datagrams(server: Arc<Server>, socket: Arc<UdpSocket>, tasks: Tasks) {
                 let (server, socket, packet) = (server.clone(), socket.clone(), packet.to_vec());
                 tasks.spawn("dns question", async move {
                     let limit = Message::from_vec(&packet).map_or(512, |request| udp_limit(&request));
-                    let passed = server.pass_on(reaction, &packet, Way::Datagram).await;
+                    let passed = server.pass_on(reaction, &packet, (client.ip(), Way::Datagram)).await;
                     if let Some(answer) = passed.and_then(|passed| passed.packet(limit)) {
                         let _ = socket.send_to(&answer, client).await;
                     }
@@ -168,16 +176,17 @@ async fn datagrams(server: Arc<Server>, socket: Arc<UdpSocket>, tasks: Tasks) {
 }
 
 async fn connections(server: Arc<Server>, listener: Arc<TcpListener>, tasks: Tasks) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let (room, shares) = (Arc::new(Semaphore::new(CONNECTIONS)), Shares::new(CONNECTIONS));
     loop {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, client)) => {
+                let Some(share) = shares.take(client.ip()) else { continue };
                 let server = server.clone();
                 tasks.spawn("dns connection", async move {
                     // A client that breaks off has no use for an error.
-                    let _ = converse(&server, stream).await;
-                    drop(permit);
+                    let _ = converse(&server, stream, client.ip()).await;
+                    drop((share, permit));
                 });
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -186,14 +195,14 @@ async fn connections(server: Arc<Server>, listener: Arc<TcpListener>, tasks: Tas
 }
 
 /// Answers the questions of one connection, one after the other, until it is closed or silent.
-async fn converse(server: &Server, mut stream: TcpStream) -> io::Result<()> {
+async fn converse(server: &Server, mut stream: TcpStream, client: IpAddr) -> io::Result<()> {
     loop {
         let packet = tokio::time::timeout(SILENCE, read_framed(&mut stream)).await??;
         let answer = match server.react(&packet) {
             Reaction::Silence => return Ok(()),
             Reaction::Reply(reply) => encode(&reply, usize::from(u16::MAX)),
             reaction => server
-                .pass_on(reaction, &packet, Way::Connection)
+                .pass_on(reaction, &packet, (client, Way::Connection))
                 .await
                 .and_then(|passed| passed.packet(usize::from(u16::MAX))),
         };

@@ -6,7 +6,6 @@
 //! but by a name of its own, [`HOST`], and for the ports that the user has named.
 
 mod destination;
-mod share;
 mod tcp;
 mod udp;
 
@@ -17,9 +16,9 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::Semaphore;
 
+use crate::share::Shares;
 use base::task::Tasks;
 pub use destination::{Destinations, HostPorts};
-use share::Shares;
 
 /// The name by which pods reach the machine itself.
 pub const HOST: &str = "host.podium.internal";

@@ -9,9 +9,9 @@ use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::share::Shares;
 use super::{Destinations, Refuse};
 use crate::proxy::tcp::join;
+use crate::share::Shares;
 use base::task::Tasks;
 
 /// How long the world may take to accept.

@@ -16,8 +16,8 @@ use tokio::net::UdpSocket;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::share::share_of;
 use super::{Destinations, OpenDatagrams};
+use crate::share::share_of;
 use base::task::Tasks;
 use fabric::datagrams;
 

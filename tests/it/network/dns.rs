@@ -12,7 +12,7 @@ use podium::network::dns::{DnsConfig, Resolvers, bind, start};
 use podium::object::Key;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
 use super::{Net, until};
 
@@ -162,5 +162,28 @@ async fn other_names_are_asked_of_the_machines_servers_net_3() {
     let (net, server) = running(vec![deaf]);
     let failed = until("the server", || ask(server, "example.org.", RecordType::A)).await;
     assert_eq!(failed.metadata.response_code, ResponseCode::ServFail);
+    net.tasks.stop().await;
+}
+
+/// A client that holds all the connections it gets leaves some to others.
+#[tokio::test]
+async fn connections_are_left_to_others_sec_2() {
+    let (net, server) = running(Vec::new());
+    let name = "web.default.svc.cluster.local.";
+    until("the server", || ask(server, name, RecordType::A)).await;
+    let mut held = Vec::new();
+    for _ in 0..200 {
+        held.push(TcpStream::connect(server).await.unwrap());
+    }
+    let other = TcpSocket::new_v4().unwrap();
+    other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut stream = other.connect(server).await.unwrap();
+    let packet = question(name, RecordType::A).to_vec().unwrap();
+    stream.write_u16(u16::try_from(packet.len()).unwrap()).await.unwrap();
+    stream.write_all(&packet).await.unwrap();
+    // Sooner than who is silent is left.
+    let answered = tokio::time::timeout(Duration::from_secs(5), stream.read_u16()).await;
+    assert!(matches!(answered, Ok(Ok(length)) if length > 0), "{answered:?}");
+    drop(held);
     net.tasks.stop().await;
 }

@@ -86,7 +86,7 @@ fn safe_settings_are_set_in_the_pods_own_namespaces_pod_16_net_5() {
 fn settings_of_the_machines_network_are_ignored_with_an_event_pod_16() {
     needs!(Kubectl);
     let home = Home::new();
-    let instance = home.start(&["--ephemeral", "--nodes", "1"]);
+    let instance = home.start(&["--ephemeral", "--nodes", "1", "--network", "loopback"]);
     let own = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_keepalive_time").unwrap();
     let file = home.path("pod.yaml");
     std::fs::write(&file, asking("set", "{name: net.ipv4.tcp_keepalive_time, value: '1234'}")).unwrap();

@@ -1,4 +1,4 @@
-//! Shares of what all pods use together: none of them gets all.
+//! Shares of what all clients use together: none of them gets all.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,54 +6,54 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// So many pods must be greedy before there is nothing left for others.
+/// So many clients must be greedy before there is nothing left for others.
 const GREEDY: usize = 4;
 
-/// The share of one pod in so many.
-pub(super) fn share_of(all: usize) -> usize {
+/// The share of one client in so many.
+pub(crate) fn share_of(all: usize) -> usize {
     (all / GREEDY).max(1)
 }
 
-/// What each pod has of something.
+/// What each client has of something.
 #[derive(Debug)]
-pub(super) struct Shares {
+pub(crate) struct Shares {
     each: usize,
     taken: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Shares {
     /// Nobody has any of so many.
-    pub(super) fn new(all: usize) -> Arc<Self> {
+    pub(crate) fn new(all: usize) -> Arc<Self> {
         Arc::new(Self { each: share_of(all), taken: Mutex::default() })
     }
 
-    /// One more for a pod, until it is dropped; none when its share is used up.
-    pub(super) fn take(self: &Arc<Self>, pod: IpAddr) -> Option<Taken> {
+    /// One more for a client, until it is dropped; none when its share is used up.
+    pub(crate) fn take(self: &Arc<Self>, client: IpAddr) -> Option<Taken> {
         let mut all = self.taken.lock();
-        let taken = all.entry(pod).or_default();
+        let taken = all.entry(client).or_default();
         if *taken >= self.each {
             return None;
         }
         *taken += 1;
         drop(all);
-        Some(Taken { of: self.clone(), pod })
+        Some(Taken { of: self.clone(), client })
     }
 }
 
-/// One of a pod's share.
+/// One of a client's share.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     of: Arc<Shares>,
-    pod: IpAddr,
+    client: IpAddr,
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
         let mut all = self.of.taken.lock();
-        if let Some(taken) = all.get_mut(&self.pod) {
+        if let Some(taken) = all.get_mut(&self.client) {
             *taken -= 1;
             if *taken == 0 {
-                all.remove(&self.pod);
+                all.remove(&self.client);
             }
         }
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_has_its_share_and_no_more_net_7() {
+    fn a_client_has_its_share_and_no_more_net_7() {
         let shares = Shares::new(8);
         let [one, other] = ["10.244.0.2", "10.244.0.3"].map(|ip| ip.parse::<IpAddr>().unwrap());
         let first = shares.take(one).unwrap();
