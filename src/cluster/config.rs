@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::addresses::Ranges;
 use super::audit::AuditConfig;
+use super::ipv6::Ipv6Config;
 use super::node_settings::{NodeCounts, NodeSettings};
 use base::nearest::nearest;
 use kubelet::images::ImageEntry;
@@ -191,6 +192,8 @@ pub(crate) struct NetworkConfig {
     pub services: Ipv4Net,
     /// The same of nodes.
     pub nodes: Ipv4Net,
+    /// IPv6 beside these, where the kernel has it.
+    pub ipv6: Ipv6Config,
     /// The largest packet in a network of their own, in bytes.
     pub mtu: u32,
     /// Ports of the machine's loopback that pods in a network of their own reach as `host.podium.internal`; 0 = all.
@@ -238,7 +241,7 @@ pub(crate) enum NetworkMode {
 impl NetworkMode {
     /// A line that says which network it is.
     pub(super) fn described(self, ranges: &Ranges) -> String {
-        let Ranges { pods, services, nodes } = ranges;
+        let Ranges { pods, services, nodes, .. } = ranges;
         match self {
             Self::Loopback => "loopback".to_owned(),
             Self::Fabric => format!("fabric pods={pods} services={services} nodes={nodes}"),
@@ -254,6 +257,7 @@ impl Default for NetworkConfig {
             pods: net(10, 244, 14),
             services: net(10, 96, 16),
             nodes: net(172, 20, 16),
+            ipv6: Ipv6Config::default(),
             mtu: 1500,
             host_ports: BTreeSet::new(),
         }

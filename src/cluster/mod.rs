@@ -13,6 +13,7 @@ mod fabric;
 mod fixed_services;
 mod housekeeping;
 mod images;
+mod ipv6;
 mod kubeconfig;
 mod low_ports;
 mod network;

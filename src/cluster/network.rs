@@ -14,8 +14,6 @@ use super::fixed_services::{self, DNS_OFFSET};
 use api::{Api, ApiError};
 use base::task::Tasks;
 use fabric::FabricError;
-use fabric::nft::Family;
-use ipnet::IpNet;
 use network::dns::{self, DnsConfig, Resolvers, Sockets};
 use network::egress;
 use network::ingress::{self, IngressConfig};
@@ -114,9 +112,9 @@ fn serve_inside(
     let rules = RulesConfig {
         nft: fabric.nft()?,
         conntrack: fabric.conntrack()?,
-        families: vec![Family::V4],
-        services: vec![addresses.services().into()],
-        inside: fabric.ranges().map(IpNet::V4).to_vec(),
+        families: fabric.families(),
+        services: fabric.services(),
+        inside: fabric.ranges(),
         way_out: true,
         dns: (!config.is_disabled("dns")).then(|| fabric.address()),
     };

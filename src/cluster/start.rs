@@ -108,6 +108,7 @@ impl Cluster {
             token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
             timings: config.file.timings.clone(),
             service_range: addresses.services(),
+            service_range_v6: addresses.v6().map(|v6| v6.services),
             limits: config.file.limits.clone(),
             disabled_admission: config.disabled.clone(),
             legacy_versions: config.legacy_versions || config.file.legacy_versions,
@@ -322,9 +323,14 @@ async fn place(
     embedding: &Embedding,
 ) -> Result<(AddressPlan, Option<Arc<ClusterFabric>>), StartError> {
     let network = &config.file.network;
-    let ranges = Ranges { pods: network.pods, services: network.services, nodes: network.nodes };
+    let v6 = network.ipv6.ranges().map_err(StartError::Network)?;
+    let v6 = v6.filter(|_| network.mode == NetworkMode::Fabric && fabric::has_ipv6());
+    let ranges = Ranges { pods: network.pods, services: network.services, nodes: network.nodes, v6 };
     if config.has_processes() {
         keep_network(data_dir, &network.mode.described(&ranges))?;
+        if let Some(v6) = v6 {
+            keep_ipv6(data_dir, &v6.described())?;
+        }
     }
     if network.mode == NetworkMode::Fabric && config.has_processes() {
         let fabric = FabricConfig {
@@ -354,6 +360,18 @@ fn keep_network(data_dir: &DataDir, asked: &str) -> Result<(), StartError> {
     // Before there was a choice there was a slot of loopback.
     let before = data_dir.read(FILE).or_else(|| data_dir.read("slot").map(|_| "loopback".to_owned()));
     match before.as_deref().map(str::trim) {
+        Some(before) if before != asked => {
+            Err(StartError::NetworkChanged { before: before.to_owned(), asked: asked.to_owned() })
+        }
+        Some(_) => Ok(()),
+        None => Ok(data_dir.write(FILE, asked)?),
+    }
+}
+
+/// The same for IPv6, which may come and go: services keep what addresses of it they have.
+fn keep_ipv6(data_dir: &DataDir, asked: &str) -> Result<(), StartError> {
+    const FILE: &str = "network-ipv6";
+    match data_dir.read(FILE).as_deref().map(str::trim) {
         Some(before) if before != asked => {
             Err(StartError::NetworkChanged { before: before.to_owned(), asked: asked.to_owned() })
         }
