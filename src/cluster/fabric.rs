@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::IpNet;
 use parking_lot::Mutex;
 use rustix::io::FdFlags;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
@@ -25,7 +25,7 @@ use fabric::descriptors::AT_ONCE;
 use fabric::nft::{Family, Nft};
 use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
 use kubelet::runtime::NodeNetwork;
-use network::egress::{self, Destinations, EgressConfig, HostPorts, Refuse};
+use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, Refuse};
 
 /// The control plane's leaf.
 const CONTROL_PLANE: &str = "control-plane";
@@ -124,17 +124,28 @@ impl ClusterFabric {
             let spec = SocketSpec { transparent: true, bind: Some(address), listen, ..SocketSpec::new(kind) };
             self.connection().socket(&spec)
         };
-        let connections = door(SocketKind::TcpV4, egress::TCP_DOOR, Some(BACKLOG))?;
-        let datagrams = door(SocketKind::UdpV4, egress::UDP_DOOR, None)?;
+        let mut doors = Vec::new();
+        for family in self.families() {
+            let [tcp, udp] = match family {
+                Family::V4 => [SocketKind::TcpV4, SocketKind::UdpV4],
+                Family::V6 => [SocketKind::TcpV6, SocketKind::UdpV6],
+            };
+            let [connections, datagrams] = egress::door_addresses(family);
+            let connections = door(tcp, connections, Some(BACKLOG))?;
+            let datagrams = door(udp, datagrams, None)?;
+            doors.push(Doors {
+                connections: TcpListener::from_std(connections.into()).map_err(at("egress"))?,
+                datagrams: UdpSocket::from_std(datagrams.into()).map_err(at("egress"))?,
+            });
+        }
         let fabric = self.clone();
-        let open = move |address| {
-            let spec =
-                SocketSpec { transparent: true, bind: Some(address), ..SocketSpec::new(SocketKind::UdpV4) };
+        let open = move |address: SocketAddr| {
+            let kind = if address.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 };
+            let spec = SocketSpec { transparent: true, bind: Some(address), ..SocketSpec::new(kind) };
             fabric.connection().socket(&spec).map(Into::into).map_err(io::Error::other)
         };
         Ok(EgressConfig {
-            connections: TcpListener::from_std(connections.into()).map_err(at("egress"))?,
-            datagrams: UdpSocket::from_std(datagrams.into()).map_err(at("egress"))?,
+            doors,
             open: Arc::new(open),
             refuse,
             destinations: Destinations { cluster: self.ranges(), host },
@@ -155,11 +166,6 @@ impl ClusterFabric {
     /// The families that pods have addresses of.
     pub(super) fn families(&self) -> Vec<Family> {
         std::iter::once(Family::V4).chain(self.config.ranges.v6.map(|_| Family::V6)).collect()
-    }
-
-    /// Where pods have their addresses.
-    pub(super) fn pods(&self) -> Ipv4Net {
-        self.config.ranges.pods
     }
 
     /// A node's place.
