@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use ipnet::{Ipv6Net, Ipv6Subnets};
+use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 
 use kubelet::NodeIpv6;
@@ -107,7 +107,7 @@ impl Ipv6Ranges {
         let ip = Ipv6Addr::from_bits(self.nodes.network().to_bits().checked_add(index as u128 + 1)?);
         let step = u128::try_from(index).ok()?.checked_shl(u32::from(128 - POD_PREFIX))?;
         let first = Ipv6Addr::from_bits(self.pods.network().to_bits().checked_add(step)?);
-        let pods = Ipv6Subnets::new(first, first, POD_PREFIX).next()?;
+        let pods = Ipv6Net::new(first, POD_PREFIX).ok()?;
         let has_room = self.pods.contains(&first) && self.nodes.contains(&ip) && ip < self.control_plane();
         has_room.then_some(NodeIpv6 { ip, pods })
     }
