@@ -1,5 +1,8 @@
 //! Both families of addresses, met from pods (NET-5, NET-6, NET-8).
 
+use std::io::{Read, Write};
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+
 use super::{Cluster, idle, needs, running, users, wait_for};
 
 const SERVICES: &str = r"
@@ -172,6 +175,57 @@ fn a_cluster_without_ipv6_has_one_family_net_5() {
             assert!(said.contains(why), "{said}");
         }
         assert_eq!(get(&cluster, "service both", ".spec.ipFamilies"), r#"["IPv4"]"#);
+        cluster.instance.stop();
+    }
+}
+
+/// An address of this machine that is no loopback; it may have none.
+fn own_address() -> Option<Ipv6Addr> {
+    let table = std::fs::read_to_string("/proc/net/if_inet6").ok()?;
+    table.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_global = fields.get(3) == Some(&"00");
+        let bits = u128::from_str_radix(fields.first()?, 16).ok().filter(|_| is_global)?;
+        Some(Ipv6Addr::from_bits(bits))
+    })
+}
+
+/// NET-7: the world is reached over IPv6 as over IPv4, by connections and datagrams.
+#[test]
+fn the_way_out_is_of_both_families_net_7() {
+    needs!(Kubectl);
+    let Some(own) = own_address().filter(|_| fabric::has_ipv6()) else { return };
+    for user in users() {
+        let server = TcpListener::bind(SocketAddr::new(own.into(), 0)).unwrap();
+        let datagrams = UdpSocket::bind(SocketAddr::new(own.into(), 0)).unwrap();
+        let [tcp, udp] = [server.local_addr().unwrap().port(), datagrams.local_addr().unwrap().port()];
+        let cluster = Cluster::start(user, "");
+        cluster.apply(&idle("p", "node-1"));
+        cluster.ready("p");
+        let answering = std::thread::spawn(move || {
+            let (mut client, _) = server.accept().unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                asked.push(byte[0]);
+            }
+            client.write_all(b"HTTP/1.0 200 OK\r\n\r\nthe world").unwrap();
+            let mut buffer = [0; 100];
+            let (length, from) = datagrams.recv_from(&mut buffer).unwrap();
+            datagrams.send_to(&buffer[..length].to_ascii_uppercase(), from).unwrap();
+        });
+        let said = cluster.shell("p", &format!("curl -g -s -m 5 http://[{own}]:{tcp}/"));
+        assert_eq!(said, "the world", "as {user:?}");
+        let script = format!(
+            "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.settimeout(5); \
+             s.sendto(b'hello', ('{own}', {udp})); data, sender = s.recvfrom(100); print(data.decode(), sender[0])"
+        );
+        assert_eq!(cluster.shell("p", &format!("python3 -c \"{script}\"")), format!("HELLO {own}"));
+        answering.join().unwrap();
+        // Nobody listens there any more: reset at first, then refused.
+        let url = format!("http://[{own}]:{tcp}/");
+        wait_for("a refusal", || (code(&cluster, "p", 6, &url) == "000 7").then_some(()));
         cluster.instance.stop();
     }
 }
