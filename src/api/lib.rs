@@ -51,7 +51,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use ipnet::Ipv4Net;
+use ipnet::{Ipv4Net, Ipv6Net};
 use parking_lot::{Mutex, RwLock};
 
 use base::clock::Clock;
@@ -73,6 +73,8 @@ pub struct ApiConfig {
     pub timings: Timings,
     /// Where services get their cluster addresses.
     pub service_range: Ipv4Net,
+    /// Where they get those of IPv6; none = services are of IPv4 alone.
+    pub service_range_v6: Option<Ipv6Net>,
     /// How much the cluster takes.
     pub limits: Limits,
     /// Admission plugins that are switched off, by name.
@@ -94,6 +96,7 @@ impl Default for ApiConfig {
         Self {
             timings: Timings::default(),
             service_range: Ipv4Net::new_assert(Ipv4Addr::new(127, 32, 0, 0), 16),
+            service_range_v6: None,
             limits: Limits::default(),
             disabled_admission: Vec::new(),
             legacy_versions: false,
@@ -123,7 +126,7 @@ struct Inner {
     nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
     /// Nodes on which processes of pods may run.
     held: RwLock<HashSet<String>>,
-    addresses: addresses::Allocator,
+    addresses: addresses::Allocators,
     node_ports: node_ports::NodePorts,
     quotas: quota::Books,
     kinds: kinds::Registry,
@@ -152,7 +155,7 @@ impl Api {
 
     /// The API of this state.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
-        let addresses = addresses::Allocator::new(config.service_range);
+        let addresses = addresses::Allocators::new(config.service_range, config.service_range_v6);
         let kinds = kinds::Registry::new(config.legacy_versions);
         let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::ephemeral()));
         let metrics = metrics::Metrics::default();

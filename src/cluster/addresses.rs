@@ -10,6 +10,8 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 
+use super::ipv6::Ipv6Ranges;
+
 /// How many clusters one machine's loopback has room for.
 const SLOTS: u8 = 16;
 
@@ -50,6 +52,8 @@ pub(super) struct Ranges {
     pub(super) services: Ipv4Net,
     /// Of nodes. The last address but one is the control plane's.
     pub(super) nodes: Ipv4Net,
+    /// The same of IPv6, where there is any.
+    pub(super) v6: Option<Ipv6Ranges>,
 }
 
 impl AddressPlan {
@@ -103,6 +107,11 @@ impl AddressPlan {
             Self::Loopback(slot) => of_slot(slot.number),
             Self::Fabric { ranges, .. } => *ranges,
         }
+    }
+
+    /// Where everybody lives in IPv6; none on loopback.
+    pub(super) fn v6(&self) -> Option<Ipv6Ranges> {
+        self.ranges().v6
     }
 
     /// Where services live.
@@ -162,6 +171,7 @@ fn of_slot(slot: u8) -> Ranges {
         pods: Ipv4Net::new_assert(Ipv4Addr::new(127, 64 + 4 * slot, 0, 0), 14),
         services: Ipv4Net::new_assert(Ipv4Addr::new(127, 32 + slot, 0, 0), 16),
         nodes: Ipv4Net::new_assert(Ipv4Addr::new(127, 16 + slot, 0, 0), 16),
+        v6: None,
     }
 }
 
@@ -194,8 +204,12 @@ mod tests {
     #[test]
     fn a_network_of_its_own_has_the_ranges_it_is_given_net_5() {
         let net = |text: &str| text.parse::<Ipv4Net>().unwrap();
-        let ranges =
-            Ranges { pods: net("10.244.0.0/16"), services: net("10.96.0.0/16"), nodes: net("172.20.0.0/16") };
+        let ranges = Ranges {
+            pods: net("10.244.0.0/16"),
+            services: net("10.96.0.0/16"),
+            nodes: net("172.20.0.0/16"),
+            v6: None,
+        };
         let plan = AddressPlan::fabric(ranges, AddressPlan::unheld());
         assert_eq!((plan.node(0), plan.service(10)), ([172, 20, 0, 1].into(), [10, 96, 0, 10].into()));
         assert_eq!((plan.pods(3), plan.pod_ranges()), (net("10.244.3.0/24"), 256));

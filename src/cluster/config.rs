@@ -7,6 +7,7 @@ use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
 use super::audit::AuditConfig;
+use super::ipv6::Ipv6Config;
 use super::node_settings::{NodeCounts, NodeSettings};
 use base::nearest::nearest;
 use kubelet::images::ImageEntry;
@@ -191,6 +192,8 @@ pub(crate) struct NetworkConfig {
     pub services: Option<Ipv4Net>,
     /// The same of nodes.
     pub nodes: Option<Ipv4Net>,
+    /// IPv6 beside these, where the kernel has it.
+    pub ipv6: Ipv6Config,
     /// The largest packet in a network of their own, in bytes.
     pub mtu: u32,
     /// Ports of the machine's loopback that pods in a network of their own reach as `host.podium.internal`; 0 = all.
@@ -244,6 +247,7 @@ impl Default for NetworkConfig {
             pods: None,
             services: None,
             nodes: None,
+            ipv6: Ipv6Config::default(),
             mtu: 1500,
             host_ports: BTreeSet::new(),
         }

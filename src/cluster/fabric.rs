@@ -22,10 +22,10 @@ use base::dial::{Dial, Dialer, OwnNetwork};
 use base::task::Tasks;
 use fabric::conntrack::Conntrack;
 use fabric::descriptors::AT_ONCE;
-use fabric::nft::Nft;
+use fabric::nft::{Family, Nft};
 use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
 use kubelet::runtime::NodeNetwork;
-use network::egress::{self, Destinations, EgressConfig, HostPorts, Refuse};
+use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, Refuse};
 
 /// The control plane's leaf.
 const CONTROL_PLANE: &str = "control-plane";
@@ -74,9 +74,7 @@ impl ClusterFabric {
     pub(super) fn start(config: FabricConfig, before: Option<&Namespaces>) -> Result<Self, FabricError> {
         let connection = config.find_or_start(before)?;
         let route = connection.socket(&SocketSpec::new(SocketKind::Route))?;
-        let Ranges { pods, services, nodes } = config.ranges;
-        let cluster = [pods, services, nodes].map(IpNet::V4).to_vec();
-        set_up(route, &RouterConfig { own: Vec::new(), cluster })?;
+        set_up(route, &RouterConfig { own: Vec::new(), cluster: ranges_of(&config.ranges) })?;
         connection.leaf(config.control_plane())?;
         let held = Held {
             namespaces: connection.namespaces()?,
@@ -127,34 +125,66 @@ impl ClusterFabric {
             let spec = SocketSpec { transparent: true, bind: Some(address), listen, ..SocketSpec::new(kind) };
             self.connection().socket(&spec)
         };
-        let connections = door(SocketKind::TcpV4, egress::TCP_DOOR, Some(BACKLOG))?;
-        let datagrams = door(SocketKind::UdpV4, egress::UDP_DOOR, None)?;
+        let mut doors = Vec::new();
+        for family in self.families() {
+            let [tcp, udp] = match family {
+                Family::V4 => [SocketKind::TcpV4, SocketKind::UdpV4],
+                Family::V6 => [SocketKind::TcpV6, SocketKind::UdpV6],
+            };
+            let [connections, datagrams] = egress::door_addresses(family);
+            let connections = door(tcp, connections, Some(BACKLOG))?;
+            let datagrams = door(udp, datagrams, None)?;
+            doors.push(Doors {
+                connections: TcpListener::from_std(connections.into()).map_err(at("egress"))?,
+                datagrams: UdpSocket::from_std(datagrams.into()).map_err(at("egress"))?,
+            });
+        }
         let fabric = self.clone();
-        let open = move |address| {
-            let spec =
-                SocketSpec { transparent: true, bind: Some(address), ..SocketSpec::new(SocketKind::UdpV4) };
+        let open = move |address: SocketAddr| {
+            let kind = if address.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 };
+            let spec = SocketSpec { transparent: true, bind: Some(address), ..SocketSpec::new(kind) };
             fabric.connection().socket(&spec).map(Into::into).map_err(io::Error::other)
         };
         Ok(EgressConfig {
-            connections: TcpListener::from_std(connections.into()).map_err(at("egress"))?,
-            datagrams: UdpSocket::from_std(datagrams.into()).map_err(at("egress"))?,
+            doors,
             open: Arc::new(open),
             refuse,
-            destinations: Destinations { cluster: self.ranges().to_vec(), host },
+            destinations: Destinations { cluster: self.ranges(), host },
             descriptors,
         })
     }
 
     /// Where anybody of the cluster has an address.
-    pub(super) fn ranges(&self) -> [Ipv4Net; 3] {
-        let Ranges { pods, services, nodes } = self.config.ranges;
-        [pods, services, nodes]
+    pub(super) fn ranges(&self) -> Vec<IpNet> {
+        ranges_of(&self.config.ranges)
+    }
+
+    /// Where pods have their addresses of IPv4.
+    pub(super) fn pods(&self) -> Ipv4Net {
+        self.config.ranges.pods
+    }
+
+    /// Where nodes have theirs of IPv4.
+    pub(super) fn nodes(&self) -> Ipv4Net {
+        self.config.ranges.nodes
+    }
+
+    /// Where services have theirs.
+    pub(super) fn services(&self) -> Vec<IpNet> {
+        let Ranges { services, v6, .. } = self.config.ranges;
+        std::iter::once(services.into()).chain(v6.map(|v6| v6.services.into())).collect()
+    }
+
+    /// The families that pods have addresses of.
+    pub(super) fn families(&self) -> Vec<Family> {
+        std::iter::once(Family::V4).chain(self.config.ranges.v6.map(|_| Family::V6)).collect()
     }
 
     /// A node's place.
     pub(super) fn node(&self, index: usize, ip: Ipv4Addr) -> NodeNetwork {
-        let leaf =
-            LeafSpec { link: format!("node-{index}"), addresses: vec![ip.into()], mtu: self.config.mtu };
+        let second = self.config.ranges.v6.and_then(|v6| v6.of_node(index));
+        let addresses = std::iter::once(ip.into()).chain(second.map(|own| own.ip.into())).collect();
+        let leaf = LeafSpec { link: format!("node-{index}"), addresses, mtu: self.config.mtu };
         NodeNetwork { fabric: self.config.directory.join("socket"), leaf }
     }
 
@@ -210,15 +240,18 @@ impl ClusterFabric {
     }
 
     fn is_inside(&self, ip: IpAddr) -> bool {
-        matches!(ip, IpAddr::V4(ip) if self.ranges().iter().any(|range| range.contains(&ip)))
+        self.ranges().iter().any(|range| range.contains(&ip))
     }
 
-    async fn ready_socket(&self) -> io::Result<OwnedFd> {
-        if let Some(socket) = self.ready.lock().pop() {
+    async fn ready_socket(&self, to: IpAddr) -> io::Result<OwnedFd> {
+        let kind = if to.is_ipv4() { SocketKind::TcpV4 } else { SocketKind::TcpV6 };
+        // Of IPv6 few are needed: none are kept.
+        let count = if to.is_ipv4() { AT_ONCE } else { 1 };
+        if let Some(socket) = self.ready.lock().pop_if(|_| to.is_ipv4()) {
             return Ok(socket);
         }
-        let (connection, spec) = (self.connection(), own(SocketKind::TcpV4));
-        let asked = tokio::task::spawn_blocking(move || connection.sockets(&spec, AT_ONCE)).await?;
+        let (connection, spec) = (self.connection(), own(kind));
+        let asked = tokio::task::spawn_blocking(move || connection.sockets(&spec, count)).await?;
         let mut sockets = asked.map_err(io::Error::other)?;
         let first = sockets.pop();
         self.ready.lock().append(&mut sockets);
@@ -232,7 +265,7 @@ impl Dial for ClusterFabric {
             return async move { OwnNetwork.tcp(to).await }.boxed();
         }
         async move {
-            let socket = self.ready_socket().await?;
+            let socket = self.ready_socket(to.ip()).await?;
             TcpSocket::from_std_stream(socket.into()).connect(to).await
         }
         .boxed()
@@ -247,7 +280,8 @@ impl FabricConfig {
     }
 
     fn control_plane(&self) -> LeafSpec {
-        let addresses = vec![self.control_plane_address().into()];
+        let second = self.ranges.v6.map(|v6| v6.control_plane().into());
+        let addresses = std::iter::once(self.control_plane_address().into()).chain(second).collect();
         LeafSpec { link: CONTROL_PLANE.into(), addresses, mtu: self.mtu }
     }
 
@@ -292,6 +326,13 @@ impl FabricConfig {
             line.trim().split_once(": ").unwrap_or(("the fabric's process", "it ended at once"));
         Err(at(step)(io::Error::other(why.to_owned())))
     }
+}
+
+/// Where anybody of a cluster has an address.
+fn ranges_of(ranges: &Ranges) -> Vec<IpNet> {
+    let Ranges { pods, services, nodes, v6 } = ranges;
+    let second = v6.map(|v6| v6.all().map(IpNet::V6)).into_iter().flatten();
+    [*pods, *services, *nodes].map(IpNet::V4).into_iter().chain(second).collect()
 }
 
 /// A socket of the control plane's leaf.

@@ -15,6 +15,7 @@ mod fixed_services;
 mod host_process;
 mod housekeeping;
 mod images;
+mod ipv6;
 mod kubeconfig;
 mod low_ports;
 mod network;

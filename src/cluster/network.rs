@@ -13,8 +13,6 @@ use super::fixed_services::{self, DNS_OFFSET};
 use api::{Api, ApiError};
 use base::task::Tasks;
 use fabric::FabricError;
-use fabric::nft::Family;
-use ipnet::IpNet;
 use network::dns::{self, DnsConfig, Resolvers, Sockets};
 use network::egress;
 use network::ingress::{self, IngressConfig};
@@ -113,9 +111,9 @@ fn serve_inside(
     let rules = RulesConfig {
         nft: fabric.nft()?,
         conntrack: fabric.conntrack()?,
-        families: vec![Family::V4],
-        services: vec![addresses.services().into()],
-        inside: fabric.ranges().map(IpNet::V4).to_vec(),
+        families: fabric.families(),
+        services: fabric.services(),
+        inside: fabric.ranges(),
         way_out: true,
         dns: (!config.is_disabled("dns")).then(|| fabric.address()),
     };
@@ -145,7 +143,7 @@ pub(super) fn start_ingress(
         https: SocketAddr::new(file.address, file.https),
         connections: (allow_open_files() / 8).min(MOST_CLIENTS),
         services: addresses.services(),
-        pods: fabric.map(|fabric| fabric.ranges()[0]),
+        pods: fabric.map(|fabric| fabric.pods()),
         dialer: api.config().dialer.clone(),
     };
     ingress::start(api, caches, tasks, config);

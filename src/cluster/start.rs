@@ -104,6 +104,7 @@ impl Cluster {
             token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
             timings: config.file.timings.clone(),
             service_range: addresses.services(),
+            service_range_v6: addresses.v6().map(|v6| v6.services),
             limits: config.file.limits.clone(),
             disabled_admission: config.disabled.clone(),
             legacy_versions: config.legacy_versions || config.file.legacy_versions,
@@ -174,8 +175,7 @@ impl Cluster {
         )
         .await?;
         if let Some(fabric) = &fabric {
-            NetworkEntry::new(fabric.ranges()[2], config.file.network.mtu, &addresses, dns)
-                .write(&data_dir)?;
+            NetworkEntry::new(fabric.nodes(), config.file.network.mtu, &addresses, dns).write(&data_dir)?;
             fabric.keep(&actors);
         }
         begun.stays();

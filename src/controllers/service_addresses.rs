@@ -3,6 +3,7 @@
 //! API's own and needs no objects to be exact.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
@@ -22,10 +23,8 @@ use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
 
 /// The range that the cluster was started with.
 const DEFAULT_RANGE: &str = "kubernetes";
-const LABELS: [(&str, &str); 2] = [
-    ("ipaddress.kubernetes.io/ip-family", "IPv4"),
-    ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"),
-];
+const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
+const MANAGED_BY: (&str, &str) = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
 
 /// Starts the controller of addresses.
 pub(super) fn start_addresses(context: &Context) {
@@ -55,22 +54,22 @@ impl Addresses {
     /// Every address that the service has or had.
     fn service_changed(&self, change: &Change) -> Vec<Key> {
         let service = change.object.key();
-        let now = (change.kind != ChangeKind::Deleted).then(|| address_of(&change.object)).flatten();
-        let before = match change.kind {
-            ChangeKind::Deleted => address_of(&change.object),
-            _ => change.previous.as_deref().and_then(address_of),
+        let held = addresses_of(&change.object);
+        let (now, before) = match change.kind {
+            ChangeKind::Deleted => (Vec::new(), held),
+            _ => (held, change.previous.as_deref().map(addresses_of).unwrap_or_default()),
         };
-        if now == before && now.is_some() {
+        if now == before && !now.is_empty() {
             return Vec::new();
         }
         let mut holders = self.holders.lock();
-        if let Some(before) = &before
-            && holders.get(before) == Some(&service)
-        {
-            holders.remove(before);
+        for address in &before {
+            if holders.get(address) == Some(&service) {
+                holders.remove(address);
+            }
         }
-        if let Some(now) = &now {
-            holders.insert(now.clone(), service);
+        for address in &now {
+            holders.insert(address.clone(), service.clone());
         }
         before.into_iter().chain(now).map(|address| Key::new("", &address)).collect()
     }
@@ -79,7 +78,7 @@ impl Addresses {
     fn holder(&self, address: &str) -> Option<Key> {
         let holds = |key: &Key| {
             let service = self.api.get(Kind::Service, key).ok();
-            service.as_deref().and_then(address_of).is_some_and(|held| held == address)
+            service.is_some_and(|service| addresses_of(&service).iter().any(|held| held == address))
         };
         let known = self.holders.lock().get(address).cloned();
         known.filter(holds).or_else(|| {
@@ -115,7 +114,8 @@ impl Reconciler for Addresses {
 
 impl Addresses {
     fn make(&self, key: &Key, parent_ref: ParentReference) -> Result<(), ReconcileError> {
-        let labels = LABELS.map(|(key, value)| (key.to_string(), value.to_string()));
+        let family = if key.name.contains(':') { "IPv6" } else { "IPv4" };
+        let labels = [(FAMILY, family), MANAGED_BY].map(|(key, value)| (key.to_string(), value.to_string()));
         let made = self.api.create_as(IPAddress {
             metadata: ObjectMeta {
                 name: Some(key.name.clone()),
@@ -128,9 +128,15 @@ impl Addresses {
     }
 }
 
-fn address_of(service: &Object) -> Option<String> {
-    let address = service.get::<Service>()?.spec.as_ref()?.cluster_ip.clone()?;
-    (!address.is_empty() && address != "None").then_some(address)
+/// The cluster addresses of a service, as addresses are written.
+fn addresses_of(service: &Object) -> Vec<String> {
+    let Some(spec) = service.get::<Service>().and_then(|service| service.spec.as_ref()) else {
+        return Vec::new();
+    };
+    let listed = spec.cluster_ips.as_deref().filter(|all| !all.is_empty());
+    let all = listed.unwrap_or(spec.cluster_ip.as_slice());
+    let parsed = all.iter().filter_map(|ip| ip.parse::<IpAddr>().ok());
+    parsed.map(|ip| ip.to_string()).collect()
 }
 
 fn parent(service: &Key) -> ParentReference {
@@ -159,23 +165,23 @@ impl Reconciler for Ranges {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let range = self.api.service_range().to_string();
+        let all: Vec<String> = self.api.service_ranges().iter().map(ToString::to_string).collect();
         let is_default = key.name == DEFAULT_RANGE;
         match found(self.api.get_as::<ServiceCIDR>(key))? {
             Some(there) if is_terminating(&there.metadata) => return Ok(()),
             // The cluster was started with another range than before, and a range never changes.
-            Some(there) if is_default && ranges(&there) != [range.as_str()] => {
+            Some(there) if is_default && ranges(&there) != all.as_slice() => {
                 let this = DeleteOptions::uid(there.uid());
                 ignore_not_found(self.api.delete(Kind::ServiceCIDR, key, &this).map(drop))?;
-                self.make(&range)?;
+                self.make(&all)?;
             }
             Some(_) => {}
-            None if is_default => self.make(&range)?,
+            None if is_default => self.make(&all)?,
             None => return Ok(()),
         }
         let now = self.api.clock().now();
         let written = self.api.modify_status::<ServiceCIDR>(key, |object| {
-            let next = ready(is_default, &range, now);
+            let next = ready(is_default, &all.join(", "), now);
             conditions::set(object.status.get_or_insert_default().conditions.get_or_insert_default(), next);
             Ok(())
         });
@@ -184,10 +190,10 @@ impl Reconciler for Ranges {
 }
 
 impl Ranges {
-    fn make(&self, range: &str) -> Result<(), ReconcileError> {
+    fn make(&self, ranges: &[String]) -> Result<(), ReconcileError> {
         let made = self.api.create_as(ServiceCIDR {
             metadata: ObjectMeta { name: Some(DEFAULT_RANGE.into()), ..ObjectMeta::default() },
-            spec: Some(ServiceCIDRSpec { cidrs: Some(vec![range.into()]) }),
+            spec: Some(ServiceCIDRSpec { cidrs: Some(ranges.to_vec()) }),
             status: None,
         });
         Ok(made.map(drop)?)

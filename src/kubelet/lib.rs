@@ -11,6 +11,7 @@ pub(crate) mod environment;
 pub(crate) mod eviction;
 mod hooks;
 pub mod images;
+mod ips;
 mod logs;
 mod mirror_pod;
 #[cfg(test)]
@@ -53,6 +54,7 @@ use api::{Api, ApiError};
 use base::backoff::BackoffPolicy;
 use base::task::Tasks;
 use context::Context;
+pub use ips::NodeIpv6;
 use node::{Closing, Node};
 pub use node::{NodeConfig, StaticManifest};
 use object::Shared;

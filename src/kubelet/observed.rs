@@ -4,7 +4,6 @@
 //! are the runtime's, on the wall clock, and only shown.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,6 +12,7 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use super::probe::ProbeSet;
 use super::resize::Resize;
 use super::runtime::{ContainerId, ContainerRecord, Image, SandboxRecord};
+use crate::ips::Ips;
 use base::clock::{Now, saturating_after};
 
 /// Everything known of one pod on its node.
@@ -20,10 +20,10 @@ use base::clock::{Now, saturating_after};
 pub(crate) struct Observed {
     /// The runtime's view at the last look.
     pub(crate) sandbox: Option<SandboxRecord>,
-    /// The pod's address.
-    pub(crate) ip: Option<IpAddr>,
-    /// The node's address.
-    pub(crate) host_ip: Option<IpAddr>,
+    /// The pod's addresses.
+    pub(crate) ips: Ips,
+    /// The node's addresses.
+    pub(crate) host_ips: Ips,
     /// Whether the pod's volumes are there.
     pub(crate) prepared: Prepared,
     /// What is remembered of each container, by name.

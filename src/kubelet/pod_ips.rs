@@ -72,9 +72,14 @@ impl PodIps {
     }
 
     fn offset(&self, ip: IpAddr) -> Option<u32> {
-        let IpAddr::V4(ip) = ip else { return None };
-        self.range.contains(&ip).then(|| ip.saturating_sub(self.range.network()))
+        offset(self.range, ip)
     }
+}
+
+/// How far behind the first of a range an address is; none of one that is not in it.
+pub(super) fn offset(range: Ipv4Net, ip: IpAddr) -> Option<u32> {
+    let IpAddr::V4(ip) = ip else { return None };
+    range.contains(&ip).then(|| ip.saturating_sub(range.network()))
 }
 
 #[cfg(test)]

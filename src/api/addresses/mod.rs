@@ -3,70 +3,59 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashSet};
-use std::net::Ipv4Addr;
+mod allocator;
 
-use ipnet::{IpAdd, Ipv4Net};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::networking::v1::IPAddress;
-use parking_lot::Mutex;
 
-use super::{Api, ApiError, Cause};
+use super::kinds::ip_families::{self, IPV4, IPV6};
+use super::{Api, ApiError, Cause, rules};
+use allocator::Allocator;
 use object::{Kind, Object};
 
-/// Hands out addresses of one range. The first 256 are left for fixed services (API, DNS).
+/// Hands out the addresses of services, in the families that the cluster has.
 #[derive(Debug)]
-pub(super) struct Allocator {
-    range: Ipv4Net,
-    taken: Mutex<Taken>,
+pub(super) struct Allocators {
+    v4: Allocator,
+    v6: Option<Allocator>,
 }
 
-#[derive(Debug, Default)]
-struct Taken {
-    addresses: HashSet<Ipv4Addr>,
-    next: u32,
-}
-
-const FIXED: u32 = 256;
-
-impl Allocator {
-    pub(super) fn new(range: Ipv4Net) -> Self {
-        Self { range, taken: Mutex::default() }
+impl Allocators {
+    pub(super) fn new(v4: Ipv4Net, v6: Option<Ipv6Net>) -> Self {
+        Self { v4: Allocator::new(v4.into()), v6: v6.map(|range| Allocator::new(range.into())) }
     }
 
-    pub(super) fn range(&self) -> Ipv4Net {
-        self.range
+    fn all(&self) -> impl Iterator<Item = &Allocator> {
+        std::iter::once(&self.v4).chain(&self.v6)
     }
 
-    /// Takes any free address; none when the range is used up.
-    pub(super) fn take_any(&self) -> Option<Ipv4Addr> {
-        let mut taken = self.taken.lock();
-        let free = u32::from(self.range.hostmask()).saturating_sub(FIXED);
-        for _ in 0..free {
-            let address = self.range.network().saturating_add(FIXED + taken.next % free);
-            taken.next = taken.next.wrapping_add(1);
-            if taken.addresses.insert(address) {
-                return Some(address);
-            }
-        }
-        None
+    /// The cluster's families, its default one first.
+    fn families(&self) -> &'static [&'static str] {
+        if self.v6.is_some() { &[IPV4, IPV6] } else { &[IPV4] }
     }
 
-    /// Takes this address; false when it is taken.
-    pub(super) fn take(&self, address: Ipv4Addr) -> bool {
-        self.taken.lock().addresses.insert(address)
+    fn of_family(&self, family: &str) -> Option<&Allocator> {
+        if family == IPV6 { self.v6.as_ref() } else { Some(&self.v4) }
     }
 
-    /// Gives an address back.
-    pub(super) fn give_back(&self, address: Ipv4Addr) {
-        self.taken.lock().addresses.remove(&address);
+    fn of(&self, address: IpAddr) -> Option<&Allocator> {
+        if address.is_ipv6() { self.v6.as_ref() } else { Some(&self.v4) }
+    }
+
+    /// Takes this address; false when it is taken, or of a family that the cluster does not have.
+    fn take(&self, address: IpAddr) -> bool {
+        self.of(address).is_some_and(|allocator| allocator.take(address))
     }
 }
 
 /// What a service holds: nobody else gets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allocation {
-    address: Option<Ipv4Addr>,
+    addresses: BTreeSet<IpAddr>,
     node_ports: BTreeSet<i32>,
 }
 
@@ -74,27 +63,27 @@ impl Allocation {
     /// What an object holds: nothing, unless it is a service, or an address that somebody else than a service has.
     fn by(object: &Object) -> Self {
         if let Some(address) = object.get::<IPAddress>() {
-            return Self { address: reserved(address), ..Self::default() };
+            return Self { addresses: reserved(address).into_iter().collect(), ..Self::default() };
         }
         let Some(spec) = object.get::<Service>().and_then(|service| service.spec.as_ref()) else {
             return Self::default();
         };
         Self {
-            address: spec.cluster_ip.as_ref().and_then(|ip| ip.parse().ok()),
+            addresses: ip_families::cluster_ips(spec).iter().filter_map(|ip| ip.parse().ok()).collect(),
             node_ports: spec.ports.iter().flatten().filter_map(|p| p.node_port).filter(|n| *n != 0).collect(),
         }
     }
 
     fn without(self, other: &Self) -> Self {
         Self {
-            address: self.address.filter(|address| other.address != Some(*address)),
+            addresses: self.addresses.difference(&other.addresses).copied().collect(),
             node_ports: self.node_ports.difference(&other.node_ports).copied().collect(),
         }
     }
 }
 
 /// The address, unless it is a service's: that service holds it itself.
-fn reserved(address: &IPAddress) -> Option<Ipv4Addr> {
+fn reserved(address: &IPAddress) -> Option<IpAddr> {
     let parent = &address.spec.parent_ref;
     let of_service = parent.resource == "services" && parent.group.as_ref().is_none_or(String::is_empty);
     address.metadata.name.as_ref().filter(|_| !of_service)?.parse().ok()
@@ -103,7 +92,27 @@ fn reserved(address: &IPAddress) -> Option<Ipv4Addr> {
 impl Api {
     /// The range that services get their addresses from.
     pub fn service_range(&self) -> Ipv4Net {
-        self.inner.addresses.range()
+        self.config().service_range
+    }
+
+    /// The ranges of all families, the default one first.
+    pub fn service_ranges(&self) -> Vec<IpNet> {
+        self.inner.addresses.all().map(Allocator::range).collect()
+    }
+
+    /// Settles of which families a service is, and refuses what this cluster does not have.
+    pub(super) fn settle_families(
+        &self,
+        former: Option<&Object>,
+        object: &mut Object,
+    ) -> Result<(), ApiError> {
+        let before = former.and_then(|former| former.get::<Service>()?.spec.as_ref());
+        let Some(spec) = object.get_mut::<Service>().map(|service| service.spec.get_or_insert_default())
+        else {
+            return Ok(());
+        };
+        let errors = ip_families::settle(spec, before, self.inner.addresses.families());
+        rules::refuse(object, errors)
     }
 
     /// Gives a service what it needs and its former version did not have: a cluster address, node ports; and an address
@@ -123,7 +132,7 @@ impl Api {
             if !self.inner.addresses.take(address) {
                 return Err(ApiError::AlreadyExists { kind: Kind::IPAddress, name });
             }
-            return Ok(Allocation { address: Some(address), ..Allocation::default() });
+            return Ok(Allocation { addresses: [address].into(), ..Allocation::default() });
         }
         let Some(mut spec) = object.get::<Service>().and_then(|service| service.spec.clone()) else {
             return Ok(Allocation::default());
@@ -131,7 +140,7 @@ impl Api {
         let before = former.map(Allocation::by).unwrap_or_default();
         let mut taken = Allocation::default();
         let outcome = self
-            .take_cluster_address(&mut spec, &before, &mut taken)
+            .take_cluster_addresses(&mut spec, &before, &mut taken)
             .and_then(|()| self.take_node_ports(&mut spec, &before, &mut taken));
         if outcome.is_err() || dry_run {
             self.give_back(&std::mem::take(&mut taken));
@@ -143,52 +152,56 @@ impl Api {
         Ok(taken)
     }
 
-    fn take_cluster_address(
+    fn take_cluster_addresses(
         &self,
         spec: &mut ServiceSpec,
         before: &Allocation,
         taken: &mut Allocation,
     ) -> Result<(), Refused> {
-        let allocator = &self.inner.addresses;
         if spec.type_.as_deref() == Some("ExternalName") {
             spec.cluster_ip = None;
             spec.cluster_ips = None;
             return Ok(());
         }
-        let address = match spec.cluster_ip.as_deref() {
-            Some("None") => {
-                spec.cluster_ips = Some(vec!["None".into()]);
-                return Ok(());
-            }
-            None | Some("") => {
+        if spec.cluster_ip.as_deref() == Some("None") {
+            return Ok(());
+        }
+        let asked = ip_families::cluster_ips(spec);
+        let mut addresses = Vec::new();
+        for (i, family) in spec.ip_families.iter().flatten().enumerate() {
+            let allocator = self.inner.addresses.of_family(family);
+            let Some(text) = asked.get(i).filter(|text| !text.is_empty()) else {
+                // A family that the cluster has lost since: the service keeps what it has.
+                let Some(allocator) = allocator else { continue };
                 let any = allocator.take_any().ok_or(Refused::RangeFull)?;
-                taken.address = Some(any);
-                any
-            }
-            Some(asked) => {
-                let refused = |why: String| Refused::invalid("spec.clusterIP", &format!("{asked:?}"), &why);
-                let address: Ipv4Addr = asked.parse().map_err(|_| {
-                    refused("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".into())
-                })?;
-                if before.address != Some(address) {
-                    let range = allocator.range();
-                    if !range.contains(&address) {
-                        return Err(refused(format!(
-                            "failed to allocate IP {asked}: the provided IP is not in the valid range. The \
-                             range of valid IPs is {range}"
-                        )));
-                    }
-                    if !allocator.take(address) {
-                        let why = format!("failed to allocate IP {asked}: provided IP is already allocated");
-                        return Err(refused(why));
-                    }
-                    taken.address = Some(address);
+                taken.addresses.insert(any);
+                addresses.push(any.to_string());
+                continue;
+            };
+            let refused = |why: String| {
+                let shown = serde_json::to_string(&asked).unwrap_or_default();
+                let why = format!("failed to allocate IP {text}: {why}");
+                Refused::invalid("spec.clusterIPs", &shown, &why)
+            };
+            // Valid, and of this family: that has been judged.
+            let address: IpAddr = text.parse().map_err(|_| refused("provided IP is not valid".to_owned()))?;
+            if !before.addresses.contains(&address) {
+                let range = allocator.map(Allocator::range);
+                if !range.is_some_and(|range| range.contains(&address)) {
+                    let range = range.map(|range| range.to_string()).unwrap_or_default();
+                    return Err(refused(format!(
+                        "the provided IP is not in the valid range. The range of valid IPs is {range}"
+                    )));
                 }
-                address
+                if !self.inner.addresses.take(address) {
+                    return Err(refused("provided IP is already allocated".to_owned()));
+                }
+                taken.addresses.insert(address);
             }
-        };
-        spec.cluster_ip = Some(address.to_string());
-        spec.cluster_ips = Some(vec![address.to_string()]);
+            addresses.push(text.clone());
+        }
+        spec.cluster_ip = addresses.first().cloned();
+        spec.cluster_ips = Some(addresses);
         Ok(())
     }
 
@@ -230,8 +243,10 @@ impl Api {
 
     /// Gives back what was taken for a write that did not happen.
     pub(super) fn give_back(&self, taken: &Allocation) {
-        if let Some(address) = taken.address {
-            self.inner.addresses.give_back(address);
+        for address in &taken.addresses {
+            if let Some(allocator) = self.inner.addresses.of(*address) {
+                allocator.give_back(*address);
+            }
         }
         self.inner.node_ports.give_back(&taken.node_ports);
     }
@@ -247,7 +262,7 @@ impl Api {
         let held = [Kind::Service, Kind::IPAddress].map(|kind| self.list(kind, None).objects);
         for object in held.into_iter().flatten() {
             let held = Allocation::by(&object);
-            if let Some(address) = held.address {
+            for address in held.addresses {
                 self.inner.addresses.take(address);
             }
             for port in held.node_ports {

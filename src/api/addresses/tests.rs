@@ -65,15 +65,3 @@ async fn node_ports_are_one_services_alone_and_come_back_svc_1() {
     api.delete(Kind::Service, &Key::new("default", "a"), &DeleteOptions::default()).unwrap();
     api.create_as(service("e", "NodePort", asked(30053))).unwrap();
 }
-
-#[test]
-fn addresses_are_unique_and_come_back() {
-    let allocator = Allocator::new(Ipv4Net::new_assert([127, 32, 0, 0].into(), 23));
-    let all: HashSet<_> = std::iter::from_fn(|| allocator.take_any()).collect();
-    assert_eq!(all.len(), 255);
-    let one = *all.iter().next().unwrap();
-    assert!(!allocator.take(one));
-    allocator.give_back(one);
-    assert_eq!(allocator.take_any(), Some(one));
-    assert!(allocator.range().contains(&one));
-}

@@ -129,13 +129,14 @@ pub(super) fn status_page(server: &Server) -> Response {
 /// `/flagz`: how it was started, as far as Kubernetes has a flag for it.
 pub(super) fn flag_page(server: &Server) -> Response {
     let (config, limits) = (server.api().config(), server.inner.config.limits);
+    let service_ranges: Vec<String> = server.api().service_ranges().iter().map(ToString::to_string).collect();
     let flags = [
         ("advertise-address", server.address()),
         ("disable-admission-plugins", format!("[{}]", config.disabled_admission.join(","))),
         ("http2-max-streams-per-connection", super::connection::STREAMS.to_string()),
         ("max-connections", limits.connections.to_string()),
         ("request-timeout", go_duration(config.timings.http_request.0)),
-        ("service-cluster-ip-range", config.service_range.to_string()),
+        ("service-cluster-ip-range", service_ranges.join(",")),
     ];
     let flags = flags.map(|(name, value)| format!("{name}={value}\n")).concat();
     Answer::text(StatusCode::OK, format!("\nkube-apiserver flagz\n{FOR_PEOPLE}\n\n{flags}"))

@@ -47,6 +47,7 @@ mod horizontal_pod_autoscaler;
 mod ingress;
 mod ingress_class;
 mod ip_address;
+pub(crate) mod ip_families;
 mod job;
 mod lease;
 mod limit_range;

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 
 use super::columns::{Column, NONE, labels_text, or_none};
+use super::ip_families::{self, cluster_ips};
 use super::resource::{Resource, SelectableField, selectable, text};
 use crate::default::{set, set_text};
 use crate::validate::{FieldErrors, Path, names};
@@ -86,8 +87,6 @@ impl Resource for Service {
         }
         if external || kind == "ClusterIP" {
             set_text(&mut spec.internal_traffic_policy, "Cluster");
-            set(&mut spec.ip_families, vec!["IPv4".to_string()]);
-            set_text(&mut spec.ip_family_policy, "SingleStack");
         }
     }
 
@@ -117,11 +116,8 @@ impl Resource for Service {
         }
         if kind == "ExternalName" {
             external_name(errors, &path, spec, &addresses);
-        } else {
-            for (i, ip) in addresses.iter().enumerate().filter(|(i, ip)| *i > 0 || *ip != "None") {
-                errors.invalid_each(&path.child("clusterIPs").index(i), ip, names::ip(ip));
-            }
         }
+        ip_families::address_errors(spec, &addresses, errors);
         service_ports(errors, &path.child("ports"), ports);
         node_ports(errors, &path.child("ports"), ports, kind);
         metadata::labels(errors, &path.child("selector"), spec.selector.as_ref());
@@ -135,11 +131,7 @@ impl Resource for Service {
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         let (new_spec, old_spec) = (spec_of(self), spec_of(old));
-        let external = [new_spec, old_spec].iter().any(|spec| type_of(spec) == "ExternalName");
-        let (after, before) = (cluster_ips(new_spec), cluster_ips(old_spec));
-        if !external && !before.is_empty() && after.first() != before.first() {
-            errors.invalid(&Path::root("spec.clusterIPs").index(0), &after, "may not change once set");
-        }
+        ip_families::change_errors(new_spec, old_spec, errors);
         self.validate(errors);
     }
 
@@ -177,31 +169,10 @@ fn type_of(spec: &ServiceSpec) -> &str {
     spec.type_.as_deref().unwrap_or_default()
 }
 
-/// The cluster addresses, of which an older client names only the first.
-fn cluster_ips(spec: &ServiceSpec) -> Vec<String> {
-    match (&spec.cluster_ips, &spec.cluster_ip) {
-        (Some(list), _) if !list.is_empty() => list.clone(),
-        (_, Some(ip)) if !ip.is_empty() => vec![ip.clone()],
-        _ => Vec::new(),
-    }
-}
-
 fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
     let type_of = |spec: &ServiceSpec| spec.type_.clone().unwrap_or_else(|| "ClusterIP".into());
     let (new_type, old_type) = (type_of(new), type_of(old));
-    let missing = |ip: &Option<String>| ip.as_ref().is_none_or(String::is_empty);
-    if new_type == "ExternalName" {
-        // An address that was only carried along goes with the type.
-        if new.cluster_ip == old.cluster_ip {
-            new.cluster_ip = None;
-            new.cluster_ips = None;
-        }
-    } else if old_type != "ExternalName" && missing(&new.cluster_ip) {
-        new.cluster_ip.clone_from(&old.cluster_ip);
-        if new.cluster_ips.as_ref().is_none_or(Vec::is_empty) {
-            new.cluster_ips.clone_from(&old.cluster_ips);
-        }
-    }
+    ip_families::carry_over(new, old);
     let has_node_ports = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
     match (has_node_ports(&new_type), has_node_ports(&old_type)) {
         (true, true) => keep_node_ports(new, old),
@@ -239,9 +210,7 @@ fn drop_carried_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
 }
 
 fn external_name(errors: &mut FieldErrors, path: &Path<'_>, spec: &ServiceSpec, addresses: &[String]) {
-    if !addresses.is_empty() {
-        errors.forbidden(&path.child("clusterIPs"), "may not be set for ExternalName services");
-    }
+    ip_families::external_name_errors(spec, addresses, errors);
     let name = spec.external_name.as_deref().unwrap_or_default();
     let bare = name.strip_suffix('.').unwrap_or(name);
     if bare.is_empty() {
@@ -337,16 +306,6 @@ fn policies(errors: &mut FieldErrors, path: &Path<'_>, spec: &ServiceSpec) {
     }
     if let Some(policy) = &spec.internal_traffic_policy {
         errors.one_of(&path.child("internalTrafficPolicy"), policy, POLICIES);
-    }
-    if let Some(policy) = &spec.ip_family_policy {
-        errors.one_of(
-            &path.child("ipFamilyPolicy"),
-            policy,
-            &["PreferDualStack", "RequireDualStack", "SingleStack"],
-        );
-    }
-    for (i, family) in spec.ip_families.iter().flatten().enumerate() {
-        errors.one_of(&path.child("ipFamilies").index(i), family, &["IPv4", "IPv6"]);
     }
 }
 

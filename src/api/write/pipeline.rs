@@ -96,6 +96,7 @@ impl<'a> Write<'a> {
             admission::mutate(self.api, self.part, asked.as_ref(), None, &mut object, self.options)?.events;
         // Who asks is settled by nobody else.
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
+        self.api.settle_families(None, &mut object)?;
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
         rules::refuse(&object, strategy.create_errors(&object))?;
@@ -150,7 +151,10 @@ impl<'a> Write<'a> {
             }
         }
         match self.part {
-            Part::Main => strategy.prepare_for_update(&mut object, old),
+            Part::Main => {
+                self.api.settle_families(Some(old), &mut object)?;
+                strategy.prepare_for_update(&mut object, old);
+            }
             Part::Status | Part::Approval => strategy.complete_status(&mut object),
             _ => {}
         }

@@ -174,6 +174,7 @@ impl NodeContext {
             taints: desired.taints.clone(),
             ip: ip.into(),
             pod_range,
+            ipv6: addresses.v6().filter(|_| !hollow).and_then(|v6| v6.of_node(index)),
             capacity,
             pods_dir: self.directory(&name).join("pods"),
             hollow,

@@ -86,6 +86,12 @@ impl Place {
             }
             Network::Own(ranges) => ranges,
         };
+        let v6 = config.file.network.ipv6.ranges().map_err(StartError::Network)?;
+        let v6 = v6.filter(|_| ::fabric::has_ipv6());
+        if let Some(v6) = v6 {
+            keep_ipv6(data_dir, &v6.described())?;
+        }
+        let ranges = Ranges { v6, ..ranges };
         let note = ranges::hidden(&ranges, &ranges::routes());
         let fabric = FabricConfig {
             program,
@@ -132,6 +138,18 @@ fn known(data_dir: &DataDir, asked: &NetworkConfig) -> Result<Option<Network>, S
     }
     let now = ranges::or(asked, &ranges);
     if now == ranges { Ok(Some(Network::Own(ranges))) } else { Err(changed(ranges::text(&now))) }
+}
+
+/// Holds a data directory to its ranges of IPv6, which may come and go: services keep what addresses of it they have.
+fn keep_ipv6(data_dir: &DataDir, asked: &str) -> Result<(), StartError> {
+    const FILE: &str = "network-ipv6";
+    match data_dir.read(FILE).as_deref().map(str::trim) {
+        Some(before) if before != asked => {
+            Err(StartError::NetworkChanged { before: before.to_owned(), asked: asked.to_owned() })
+        }
+        Some(_) => Ok(()),
+        None => Ok(data_dir.write(FILE, asked)?),
+    }
 }
 
 /// The network of a cluster that is new.

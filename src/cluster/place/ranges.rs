@@ -23,16 +23,17 @@ pub(super) fn or(asked: &NetworkConfig, others: &Ranges) -> Ranges {
         pods: asked.pods.unwrap_or(others.pods),
         services: asked.services.unwrap_or(others.services),
         nodes: asked.nodes.unwrap_or(others.nodes),
+        v6: None,
     }
 }
 
-/// For a cluster that is new: what the config file says, else what hides nothing that the machine has a route to.
+/// For a cluster that is new, of IPv4: what the config file says, else what hides nothing that the machine has a route to.
 pub(super) fn choose(asked: &NetworkConfig, routes: &[Ipv4Net]) -> Ranges {
     let first = |all: [Ipv4Net; 4]| {
         let free = |range: &&Ipv4Net| !routes.iter().any(|route| overlap(*route, **range));
         all.iter().find(free).copied().unwrap_or(all[0])
     };
-    or(asked, &Ranges { pods: first(PODS), services: first(SERVICES), nodes: first(NODES) })
+    or(asked, &Ranges { pods: first(PODS), services: first(SERVICES), nodes: first(NODES), v6: None })
 }
 
 /// What pods cannot reach of the machine's surroundings, because somebody of the cluster has its addresses.
@@ -56,7 +57,7 @@ fn overlap(one: Ipv4Net, other: Ipv4Net) -> bool {
 }
 
 /// A line that says which ranges they are.
-pub(super) fn text(Ranges { pods, services, nodes }: &Ranges) -> String {
+pub(super) fn text(Ranges { pods, services, nodes, .. }: &Ranges) -> String {
     format!("fabric pods={pods} services={services} nodes={nodes}")
 }
 
@@ -67,7 +68,7 @@ pub(super) fn read(line: &str) -> Option<Ranges> {
         return None;
     }
     let mut next = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
-    Some(Ranges { pods: next("pods")?, services: next("services")?, nodes: next("nodes")? })
+    Some(Ranges { pods: next("pods")?, services: next("services")?, nodes: next("nodes")?, v6: None })
 }
 
 /// Where this machine has a way to, the way out apart.

@@ -8,8 +8,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use fabric::FabricError;
+use fabric::nft::Family;
 use fabric::trial::{LEAVES, SERVER, Trial};
-use network::egress::TCP_DOOR;
+use network::egress;
 
 use super::remedy::remedy;
 
@@ -43,7 +44,8 @@ fn run() -> Result<(), FabricError> {
     let service = SocketAddr::from(SERVICE);
     network::rules::try_rules(trial.nft()?, service, server, LEAVES.into())?;
     trial.connects(service, server, false).map_err(|error| within("service", error))?;
-    trial.connects(WORLD.into(), TCP_DOOR, true).map_err(|error| within("way out", error))?;
+    let [door, _] = egress::door_addresses(Family::V4);
+    trial.connects(WORLD.into(), door, true).map_err(|error| within("way out", error))?;
     if host::namespaces_work() {
         return Ok(());
     }

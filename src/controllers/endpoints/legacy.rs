@@ -114,8 +114,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::endpoints::member::member;
     use crate::endpoints::member::testing::{pod, service};
+    use crate::endpoints::member::{IPV4, member};
 
     #[test]
     fn addresses_are_grouped_by_their_ports_and_readiness_svc_1() {
@@ -131,7 +131,7 @@ mod tests {
             pod("e", "10.0.0.5", true, no_port),
         ]
         .iter()
-        .filter_map(|pod| member(&service, pod))
+        .filter_map(|pod| member(&service, pod, IPV4))
         .collect();
         let endpoints = endpoints(&service, &members);
         let actual: Vec<String> = endpoints
@@ -160,7 +160,7 @@ mod tests {
             let pod = |n: usize| {
                 pod(&format!("{prefix}{n}"), &format!("10.0.{}.{}", n / 250, n % 250), ready, ports.clone())
             };
-            (0..count).filter_map(|n| member(&service, &pod(n))).collect()
+            (0..count).filter_map(|n| member(&service, &pod(n), IPV4)).collect()
         };
         // (ready and not on one port, ready and not on another), what is left of each
         for (one, other, left, is_cut) in [

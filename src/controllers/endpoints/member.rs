@@ -7,6 +7,11 @@ use object::Shared;
 use object::owner::is_terminating;
 use object::pod::{Phase, is_ready, is_terminal, node_name, phase};
 
+/// Families of addresses, as services and slices write them.
+pub(super) const IPV4: &str = "IPv4";
+pub(super) const IPV6: &str = "IPv6";
+const FAMILIES: [&str; 2] = [IPV4, IPV6];
+
 /// A port as it is reached on a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Port {
@@ -34,11 +39,30 @@ pub(super) struct Member {
     pub(super) in_legacy: bool,
 }
 
-/// The pod as the service's endpoint; none while it has no address, and after it ended.
-pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>) -> Option<Member> {
+/// The families of addresses that a service wants its endpoints in, its own first.
+pub(super) fn families(service: &Service) -> Vec<&'static str> {
+    let Some(spec) = service.spec.as_ref() else { return vec![IPV4] };
+    let known = |family: &String| FAMILIES.into_iter().find(|known| known == family);
+    let listed: Vec<_> = spec.ip_families.iter().flatten().filter_map(known).collect();
+    if listed.is_empty() { vec![family_of(spec.cluster_ip.as_deref().unwrap_or_default())] } else { listed }
+}
+
+fn family_of(ip: &str) -> &'static str {
+    if ip.contains(':') { IPV6 } else { IPV4 }
+}
+
+/// The pod's address of a family.
+fn address_of(pod: &Pod, family: &str) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let all = status.pod_ips.iter().flatten().map(|own| &own.ip).chain(&status.pod_ip);
+    all.filter(|ip| !ip.is_empty()).find(|ip| family_of(ip) == family).cloned()
+}
+
+/// The pod as the service's endpoint; none while it has no address of this family, and after it ended.
+pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>, family: &str) -> Option<Member> {
     let spec = service.spec.as_ref()?;
     let publish_not_ready = spec.publish_not_ready_addresses == Some(true);
-    let address = pod.status.as_ref()?.pod_ip.clone().filter(|ip| !ip.is_empty())?;
+    let address = address_of(pod, family)?;
     if is_terminal(pod) {
         return None;
     }
@@ -114,7 +138,7 @@ fn resolve(port: &ServicePort, pod: &Pod) -> Option<Port> {
 pub(super) fn facts(pod: &Pod) -> impl PartialEq + '_ {
     let spec = pod.spec.as_ref();
     (
-        pod.status.as_ref().and_then(|s| s.pod_ip.as_ref()),
+        pod.status.as_ref().map(|s| (s.pod_ip.as_ref(), s.pod_ips.as_ref())),
         is_ready(pod),
         phase(pod),
         is_terminating(&pod.metadata),
@@ -169,7 +193,7 @@ mod tests {
             ("ended", &plain, false, json!({"status": {"phase": "Failed"}}), None),
             ("without address", &plain, true, json!({"status": {"podIP": null}}), None),
         ] {
-            let member = member(service, &pod("p", "10.0.0.1", ready, differences));
+            let member = member(service, &pod("p", "10.0.0.1", ready, differences), IPV4);
             let actual = member.map(|m| (m.ready, m.serving, m.terminating, m.in_legacy));
             assert_eq!(actual, expected, "{rule}");
         }
@@ -183,7 +207,7 @@ mod tests {
             {"name": "c", "port": 82, "targetPort": 9000, "protocol": "UDP"},
             {"name": "d", "port": 83, "targetPort": "nobody-has-it"},
             {"name": "e", "port": 84, "targetPort": "http", "protocol": "UDP"}]}));
-        let member = member(&service, &pod("p", "10.0.0.1", true, json!({}))).unwrap();
+        let member = member(&service, &pod("p", "10.0.0.1", true, json!({})), IPV4).unwrap();
         let ports: Vec<_> = member.ports.iter().map(|p| (p.name.as_deref().unwrap(), p.number)).collect();
         assert_eq!(ports, [("a", 8080), ("b", 81), ("c", 9000)]);
     }

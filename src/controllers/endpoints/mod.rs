@@ -101,13 +101,15 @@ impl Reconciler for EndpointsOf {
             return Ok(());
         }
         let pods = self.pods.in_namespace(&key.namespace);
-        let members: Vec<Member> = pods
-            .iter()
-            .filter(|pod| selector.matches(pod.metadata.labels.as_ref()))
-            .filter_map(|pod| member::member(&service, pod))
-            .collect();
+        let pods: Vec<_> =
+            pods.into_iter().filter(|pod| selector.matches(pod.metadata.labels.as_ref())).collect();
+        let members = by_family(&service, &pods);
         let written = match self.form {
-            Form::Endpoints => self.write_endpoints(&service, &members),
+            // These know one family: the service's first.
+            Form::Endpoints => {
+                let first = members.into_iter().next().map(|(_, members)| members).unwrap_or_default();
+                self.write_endpoints(&service, &first)
+            }
             Form::Slices => self.write_slices(&service, &members),
         };
         match written {
@@ -116,6 +118,12 @@ impl Reconciler for EndpointsOf {
             other => Ok(other?),
         }
     }
+}
+
+/// The pods as the service's endpoints, in each of its families.
+fn by_family(service: &Shared<Service>, pods: &[Shared<Pod>]) -> Vec<(&'static str, Vec<Member>)> {
+    let of = |family| pods.iter().filter_map(|pod| member::member(service, pod, family)).collect();
+    member::families(service).into_iter().map(|family| (family, of(family))).collect()
 }
 
 /// What the service selects; none when its endpoints are somebody else's to write.
@@ -165,15 +173,19 @@ impl EndpointsOf {
         }
     }
 
-    fn write_slices(&self, service: &Shared<Service>, members: &[Member]) -> Result<(), ApiError> {
+    fn write_slices(
+        &self,
+        service: &Shared<Service>,
+        members: &[(&'static str, Vec<Member>)],
+    ) -> Result<(), ApiError> {
         // Slices' change events come back here once the cache has caught up.
         if !self.updates.satisfied(service.uid(), &self.slices, &self.api) {
             return Ok(());
         }
         let existing: Vec<Shared<EndpointSlice>> =
             self.slices.controlled_by(service.uid()).into_iter().filter(|s| slices::is_ours(s)).collect();
-        let zones = self.zones(members);
-        let writes = slices::reconcile(service, members, &zones, &existing);
+        let zones = self.zones(members.iter().flat_map(|(_, members)| members));
+        let writes = slices::by_family(service, members, &zones, &existing);
         for slice in writes.create {
             self.updates.expect(service.uid(), &self.api.create_as(slice)?);
         }
@@ -191,9 +203,9 @@ impl EndpointsOf {
         Ok(())
     }
 
-    fn zones(&self, members: &[Member]) -> HashMap<String, String> {
+    fn zones<'a>(&self, members: impl Iterator<Item = &'a Member>) -> HashMap<String, String> {
         let mut zones = HashMap::new();
-        for name in members.iter().filter_map(|m| m.node.as_ref()) {
+        for name in members.filter_map(|m| m.node.as_ref()) {
             if !zones.contains_key(name)
                 && let Some(node) = self.nodes.get(&Key::new("", name.as_str()))
                 && let Some(zone) = node.metadata.labels.as_ref().and_then(|l| l.get(ZONE))

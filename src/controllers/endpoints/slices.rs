@@ -34,9 +34,10 @@ pub(super) fn is_ours(slice: &EndpointSlice) -> bool {
 /// The least writes that lead from the existing slices to the members.
 ///
 /// Endpoints stay in their slice; new ones fill the slices that change anyway, then the fullest with room,
-/// then new slices. A service without endpoints keeps one empty slice.
-pub(super) fn reconcile(
+/// then new slices. A service without endpoints keeps one empty slice. All of one family of addresses.
+fn reconcile(
     service: &Shared<Service>,
+    family: &str,
     members: &[Member],
     zones: &HashMap<String, String>,
     existing: &[Shared<EndpointSlice>],
@@ -88,10 +89,10 @@ pub(super) fn reconcile(
             }
         }
         for chunk in left.chunks(CAPACITY) {
-            writes.create.push(new_slice(service, &labels, &ports, chunk.to_vec()));
+            writes.create.push(new_slice(service, family, &labels, &ports, chunk.to_vec()));
         }
         if is_empty && same.is_empty() {
-            writes.create.push(new_slice(service, &labels, &ports, Vec::new()));
+            writes.create.push(new_slice(service, family, &labels, &ports, Vec::new()));
         }
     }
     let mut placeholders = 0;
@@ -112,6 +113,27 @@ pub(super) fn reconcile(
         }
     }
     writes
+}
+
+/// The same for each family that the service has; slices of another go.
+pub(super) fn by_family(
+    service: &Shared<Service>,
+    members: &[(&'static str, Vec<Member>)],
+    zones: &HashMap<String, String>,
+    existing: &[Shared<EndpointSlice>],
+) -> Writes {
+    let mut all = Writes::default();
+    for (family, members) in members {
+        let of_family: Vec<_> =
+            existing.iter().filter(|slice| slice.address_type == *family).cloned().collect();
+        let Writes { create, update, delete } = reconcile(service, family, members, zones, &of_family);
+        all.create.extend(create);
+        all.update.extend(update);
+        all.delete.extend(delete);
+    }
+    let is_wanted = |slice: &EndpointSlice| members.iter().any(|(family, _)| slice.address_type == *family);
+    all.delete.extend(existing.iter().filter(|slice| !is_wanted(slice)).map(Shared::key));
+    all
 }
 
 struct Draft<'a> {
@@ -186,6 +208,7 @@ fn ports_of(slice: &EndpointSlice) -> Vec<Port> {
 
 fn new_slice(
     service: &Shared<Service>,
+    family: &str,
     labels: &BTreeMap<String, String>,
     ports: &[Port],
     endpoints: Vec<Endpoint>,
@@ -200,7 +223,7 @@ fn new_slice(
         })
         .collect();
     EndpointSlice {
-        address_type: "IPv4".into(),
+        address_type: family.into(),
         endpoints: (!endpoints.is_empty()).then_some(endpoints),
         metadata: ObjectMeta {
             generate_name: Some(format!("{}-", service.name())),
@@ -218,8 +241,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::endpoints::member::member;
     use crate::endpoints::member::testing::{pod, service};
+    use crate::endpoints::member::{IPV4, IPV6, member};
 
     fn members(range: std::ops::Range<usize>, service: &Shared<Service>) -> Vec<Member> {
         range
@@ -227,6 +250,7 @@ mod tests {
                 member(
                     service,
                     &pod(&format!("p{n:04}"), &format!("10.0.{}.{}", n / 250, n % 250), true, json!({})),
+                    IPV4,
                 )
                 .unwrap()
             })
@@ -245,21 +269,21 @@ mod tests {
     fn slices_hold_a_hundred_and_change_as_little_as_possible_svc_1() {
         let service = service(json!({"clusterIP": "10.1.0.1", "ports": [{"port": 80}]}));
         let zones = HashMap::from([("n1".to_string(), "zone-a".to_string())]);
-        let slices = stored(reconcile(&service, &members(0..250, &service), &zones, &[]));
+        let slices = stored(reconcile(&service, IPV4, &members(0..250, &service), &zones, &[]));
         let sizes: Vec<usize> = slices.iter().map(|s| s.endpoints.as_ref().unwrap().len()).collect();
         assert_eq!(sizes, [100, 100, 50]);
         assert_eq!(slices[0].endpoints.as_ref().unwrap()[0].zone.as_deref(), Some("zone-a"));
-        assert_eq!(reconcile(&service, &members(0..250, &service), &zones, &slices), Writes::default());
+        assert_eq!(reconcile(&service, IPV4, &members(0..250, &service), &zones, &slices), Writes::default());
 
-        let writes = reconcile(&service, &members(0..251, &service), &zones, &slices);
+        let writes = reconcile(&service, IPV4, &members(0..251, &service), &zones, &slices);
         assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 1, 0), "one more");
-        let writes = reconcile(&service, &members(1..251, &service), &zones, &slices);
+        let writes = reconcile(&service, IPV4, &members(1..251, &service), &zones, &slices);
         assert_eq!(
             (writes.create.len(), writes.update.len(), writes.delete.len()),
             (0, 1, 0),
             "one replaced"
         );
-        let writes = reconcile(&service, &members(0..200, &service), &zones, &slices);
+        let writes = reconcile(&service, IPV4, &members(0..200, &service), &zones, &slices);
         assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 0, 1), "one emptied");
     }
 
@@ -267,10 +291,53 @@ mod tests {
     fn a_service_without_pods_keeps_one_empty_slice_svc_1() {
         let service = service(json!({"clusterIP": "None", "ports": [{"port": 80}]}));
         let zones = HashMap::new();
-        let slices = stored(reconcile(&service, &[], &zones, &[]));
+        let slices = stored(reconcile(&service, IPV4, &[], &zones, &[]));
         assert_eq!((slices.len(), slices[0].endpoints.as_ref()), (1, None));
-        assert_eq!(reconcile(&service, &[], &zones, &slices), Writes::default());
-        let writes = reconcile(&service, &members(0..1, &service), &zones, &slices);
+        assert_eq!(reconcile(&service, IPV4, &[], &zones, &slices), Writes::default());
+        let writes = reconcile(&service, IPV4, &members(0..1, &service), &zones, &slices);
         assert_eq!((writes.create.len(), writes.delete.len()), (1, 1), "real ports need another slice");
+    }
+
+    #[test]
+    fn a_service_of_two_families_has_slices_of_each_svc_1_net_5() {
+        let families =
+            |list: serde_json::Value| service(json!({"ipFamilies": list, "ports": [{"port": 80}]}));
+        let both = |n: u8| json!({"status": {"podIPs": [{"ip": format!("10.0.0.{n}")}, {"ip": format!("fd00::{n}")}]}});
+        let pods = [
+            pod("a", "10.0.0.1", true, both(1)),
+            pod("b", "10.0.0.2", true, both(2)),
+            pod("c", "10.0.0.3", true, json!({})),
+        ];
+        for (listed, expected) in [
+            (json!(["IPv4"]), vec![("IPv4", vec!["10.0.0.1", "10.0.0.2", "10.0.0.3"])]),
+            (
+                json!(["IPv6", "IPv4"]),
+                vec![
+                    ("IPv6", vec!["fd00::1", "fd00::2"]),
+                    ("IPv4", vec!["10.0.0.1", "10.0.0.2", "10.0.0.3"]),
+                ],
+            ),
+        ] {
+            let service = families(listed);
+            let members = crate::endpoints::by_family(&service, &pods);
+            let writes = by_family(&service, &members, &HashMap::new(), &[]);
+            let slices = stored(writes);
+            let shown: Vec<(&str, Vec<&str>)> = slices
+                .iter()
+                .map(|slice| {
+                    let all = slice.endpoints.iter().flatten().flat_map(|e| &e.addresses).map(String::as_str);
+                    (slice.address_type.as_str(), all.collect())
+                })
+                .collect();
+            assert_eq!(shown, expected);
+            let again = by_family(&service, &members, &HashMap::new(), &slices);
+            assert_eq!(again, Writes::default());
+            // A family that the service has given up goes with its slices.
+            let single = families(json!(["IPv4"]));
+            let members = crate::endpoints::by_family(&single, &pods);
+            let writes = by_family(&single, &members, &HashMap::new(), &slices);
+            let gone = slices.iter().filter(|slice| slice.address_type == IPV6).count();
+            assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 0, gone));
+        }
     }
 }

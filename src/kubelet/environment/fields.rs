@@ -2,23 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 
+use crate::ips::Ips;
 use crate::spec;
 use object::quantity::{Amount, ResourceList};
 
 /// The value at a field path; none for a path that is not offered.
-pub(crate) fn field_value(
-    pod: &Pod,
-    path: &str,
-    pod_ip: Option<IpAddr>,
-    host_ip: Option<IpAddr>,
-) -> Option<String> {
+pub(crate) fn field_value(pod: &Pod, path: &str, pod_ips: Ips, host_ips: Ips) -> Option<String> {
     let meta = &pod.metadata;
     let of = |text: &Option<String>| Some(text.clone().unwrap_or_default());
-    let ip = |ip: Option<IpAddr>| Some(ip.map(|ip| ip.to_string()).unwrap_or_default());
     match path {
         "metadata.name" => of(&meta.name),
         "metadata.namespace" => of(&meta.namespace),
@@ -27,8 +21,10 @@ pub(crate) fn field_value(
         "metadata.annotations" => Some(lines(meta.annotations.as_ref())),
         "spec.nodeName" => of(&spec::spec(pod).node_name),
         "spec.serviceAccountName" => of(&spec::spec(pod).service_account_name),
-        "status.podIP" | "status.podIPs" => ip(pod_ip),
-        "status.hostIP" | "status.hostIPs" => ip(host_ip),
+        "status.podIP" => Some(pod_ips.first_text()),
+        "status.podIPs" => Some(pod_ips.text()),
+        "status.hostIP" => Some(host_ips.first_text()),
+        "status.hostIPs" => Some(host_ips.text()),
         _ => {
             let (field, key) = path.strip_suffix("']")?.split_once("['")?;
             let map = match field {

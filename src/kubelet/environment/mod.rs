@@ -11,11 +11,11 @@ mod services;
 mod tests;
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, EnvVarSource, Pod, Secret, Service};
 
 use super::spec;
+use crate::ips::Ips;
 use budget::Budget;
 pub(crate) use budget::{STRING_BYTES, TOTAL_BYTES};
 pub(crate) use expand::{Values, expand, unset};
@@ -31,10 +31,10 @@ pub(crate) struct Sources<'a> {
     pub(crate) pod: &'a Pod,
     /// The container.
     pub(crate) container: &'a Container,
-    /// The pod's address.
-    pub(crate) pod_ip: Option<IpAddr>,
-    /// The node's address.
-    pub(crate) host_ip: Option<IpAddr>,
+    /// The pod's addresses.
+    pub(crate) pod_ips: Ips,
+    /// The node's addresses.
+    pub(crate) host_ips: Ips,
     /// Which ports the node's programs may not bind.
     pub(crate) low_ports: LowPorts,
     /// What a container without a limit may use.
@@ -115,7 +115,7 @@ pub(crate) fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, En
     let mut set = |name: String, value: String| env.set(name, value);
     services::variables(&(sources.services)(), sources.pod, links, sources.low_ports, &mut set)?;
     // Our addition: a process cannot have an address of its own, so it is told which one is its pod's (NET-1).
-    if let Some(ip) = sources.pod_ip {
+    if let Some(ip) = sources.pod_ips.first {
         env.set("POD_IP".into(), ip.to_string())?;
     }
     // And where it must listen instead of at the port that was declared.
@@ -261,7 +261,7 @@ fn value_from(sources: &Sources<'_>, from: &EnvVarSource) -> Result<Option<Strin
     let namespace = || sources.pod.metadata.namespace.clone().unwrap_or_default();
     if let Some(field) = &from.field_ref {
         let path = &field.field_path;
-        return field_value(sources.pod, path, sources.pod_ip, sources.host_ip)
+        return field_value(sources.pod, path, sources.pod_ips, sources.host_ips)
             .map(Some)
             .ok_or_else(|| EnvError::Field(path.clone()));
     }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::ips::Ips;
 
 fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
     let pod: Pod = serde_json::from_value(json!({
@@ -28,8 +29,8 @@ fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
     let sources = Sources {
         pod: &pod,
         container: &container,
-        pod_ip: Some([127, 1, 0, 5].into()),
-        host_ip: Some([127, 1, 0, 1].into()),
+        pod_ips: Ips { first: Some([127, 1, 0, 5].into()), second: "fd00::5".parse().ok() },
+        host_ips: Ips { first: Some([127, 1, 0, 1].into()), second: None },
         low_ports: LowPorts::below(1024),
         allocatable: &ResourceList::from([("cpu".into(), Amount::from_units(4).to_decimal())]),
         config_map: &|name| (name == "config").then(|| config.clone()),
@@ -66,7 +67,7 @@ fn values_come_from_everywhere_pod_13() {
             {"name": "URL", "value": "sql://$(MY_DB_SERVICE_HOST):$(MY_DB_SERVICE_PORT)"},
             {"name": "a", "value": "overridden"},
             field("NAME", "metadata.name"), field("LABEL", "metadata.labels['app']"),
-            field("NOTES", "metadata.annotations"), field("IP", "status.podIP"), field("NODE", "spec.nodeName"),
+            field("NOTES", "metadata.annotations"), field("IP", "status.podIP"), field("IPS", "status.podIPs"), field("NODE", "spec.nodeName"),
             {"name": "KEY", "valueFrom": {"configMapKeyRef": {"name": "config", "key": "b.c"}}},
             {"name": "PASS", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "pass"}}},
             {"name": "OPTIONAL", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "no", "optional": true}}},
@@ -88,6 +89,7 @@ fn values_come_from_everywhere_pod_13() {
             ("LABEL", "web"),
             ("NOTES", "note=\"a \\\"b\\\"\\nc\""),
             ("IP", "127.1.0.5"),
+            ("IPS", "127.1.0.5,fd00::5"),
             ("NODE", "n1"),
             ("KEY", "2"),
             ("PASS", "hush"),
@@ -145,8 +147,8 @@ fn outcome(container: &Value, config: &Value, services: usize) -> Result<(), Str
     let sources = Sources {
         pod: &pod,
         container: &container,
-        pod_ip: None,
-        host_ip: None,
+        pod_ips: Ips::default(),
+        host_ips: Ips::default(),
         low_ports: LowPorts::below(1024),
         allocatable: &ResourceList::default(),
         config_map: &|_| Some(config.clone()),

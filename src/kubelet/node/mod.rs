@@ -17,7 +17,8 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
 use super::images::PresentImages;
-use super::pod_ips::PodIps;
+use super::ips::{Ips, NodeIpv6};
+use super::pod_ips::{self, PodIps};
 use super::runtime::{Runtime, RuntimeEvent};
 use ::object::low_ports::LowPorts;
 use ::object::quantity::ResourceList;
@@ -52,6 +53,8 @@ pub struct NodeConfig {
     pub ip: IpAddr,
     /// Where its pods get their addresses.
     pub pod_range: Ipv4Net,
+    /// What it has of IPv6, in a cluster with both families.
+    pub ipv6: Option<NodeIpv6>,
     /// Capacity, and as much allocatable: cpu, memory, ephemeral-storage, pods.
     pub capacity: ResourceList,
     /// Directory below which each pod has one with its volumes.
@@ -70,6 +73,28 @@ pub struct NodeConfig {
     pub dns: Option<IpAddr>,
     /// The cluster's domain: `cluster.local`.
     pub domain: String,
+}
+
+impl NodeConfig {
+    /// The node's addresses.
+    pub(crate) fn ips(&self) -> Ips {
+        Ips { first: Some(self.ip), second: self.ipv6.map(|own| own.ip.into()) }
+    }
+
+    /// The addresses of the pod with this one.
+    pub(crate) fn ips_of(&self, ip: IpAddr) -> Ips {
+        if ip == self.ip {
+            return self.ips();
+        }
+        let offset = pod_ips::offset(self.pod_range, ip);
+        Ips { first: Some(ip), second: offset.and_then(|offset| self.ipv6?.of_pod(offset)) }
+    }
+
+    /// Where its pods get their addresses, in each family.
+    pub(crate) fn pod_ranges(&self) -> Vec<String> {
+        let second = self.ipv6.map(|own| own.pods.to_string());
+        std::iter::once(self.pod_range.to_string()).chain(second).collect()
+    }
 }
 
 /// A node that runs in this process.

@@ -105,7 +105,7 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                 annotations.extend(wanted.annotations.unwrap_or_default());
                 let spec = object.spec.get_or_insert_default();
                 spec.pod_cidr = Some(node.config.pod_range.to_string());
-                spec.pod_cidrs = Some(vec![node.config.pod_range.to_string()]);
+                spec.pod_cidrs = Some(node.config.pod_ranges());
                 spec.provider_id.get_or_insert_with(|| format!("podium://{}", node.config.name));
                 Ok(())
             })?;
@@ -141,8 +141,8 @@ fn first_object(node: &Node, now: Timestamp) -> NodeObject {
     NodeObject {
         metadata: metadata(&node.config, node.runtime.as_ref()),
         spec: Some(NodeSpec {
-            pod_cidr: Some(cidr.clone()),
-            pod_cidrs: Some(vec![cidr]),
+            pod_cidr: Some(cidr),
+            pod_cidrs: Some(node.config.pod_ranges()),
             provider_id: Some(format!("podium://{}", node.config.name)),
             taints: (!node.config.taints.is_empty()).then(|| node.config.taints.clone()),
             ..NodeSpec::default()
@@ -200,11 +200,10 @@ fn architecture() -> &'static str {
 fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
     let config = &node.config;
     let address = |type_: &str, address: String| NodeAddress { type_: type_.into(), address };
+    let own = config.ips().all().map(|ip| address("InternalIP", ip.to_string()));
+    let addresses = own.chain([address("Hostname", config.name.clone())]);
     NodeStatus {
-        addresses: Some(vec![
-            address("InternalIP", config.ip.to_string()),
-            address("Hostname", config.name.clone()),
-        ]),
+        addresses: Some(addresses.collect()),
         allocatable: Some(allocatable(node, old)),
         capacity: Some(with_others(old.capacity.as_ref(), &config.capacity)),
         conditions: Some(conditions(old, &node.eviction.conditions(), node.health.failure(), now)),

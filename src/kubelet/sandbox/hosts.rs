@@ -22,13 +22,15 @@ fe00::1\tip6-allnodes
 fe00::2\tip6-allrouters
 ";
 
-/// The file of a pod with an address of its own.
-pub(super) fn of_pod(spec: &PodSpec, ip: IpAddr, names: &Names) -> String {
+/// The file of a pod with an address of its own, and perhaps one of the other family.
+pub(super) fn of_pod(spec: &PodSpec, (ip, second): (IpAddr, Option<IpAddr>), names: &Names) -> String {
     let mut out = String::from(OF_POD);
-    let _ = match &names.full {
-        Some(full) => writeln!(out, "{ip}\t{full}\t{}", names.hostname),
-        None => writeln!(out, "{ip}\t{}", names.hostname),
-    };
+    for ip in std::iter::once(ip).chain(second) {
+        let _ = match &names.full {
+            Some(full) => writeln!(out, "{ip}\t{full}\t{}", names.hostname),
+            None => writeln!(out, "{ip}\t{}", names.hostname),
+        };
+    }
     out + &aliases(spec)
 }
 
@@ -89,11 +91,13 @@ mod tests {
         let names = |full: Option<&str>| Names { hostname: "web-0".into(), full: full.map(Into::into) };
         let ip = [127, 64, 0, 5].into();
         let aliases = "\n# Entries added by HostAliases.\n192.0.2.1\tfoo\tbar\n192.0.2.2\t\n";
-        assert_eq!(of_pod(&spec, ip, &names(None)), format!("{OF_POD}127.64.0.5\tweb-0\n{aliases}"));
+        assert_eq!(of_pod(&spec, (ip, None), &names(None)), format!("{OF_POD}127.64.0.5\tweb-0\n{aliases}"));
         let plain = PodSpec::default();
         assert_eq!(
-            of_pod(&plain, ip, &names(Some("web-0.s.d.svc.cluster.local"))),
-            format!("{OF_POD}127.64.0.5\tweb-0.s.d.svc.cluster.local\tweb-0\n")
+            of_pod(&plain, (ip, "fd00::5".parse().ok()), &names(Some("web-0.s.d.svc.cluster.local"))),
+            format!(
+                "{OF_POD}127.64.0.5\tweb-0.s.d.svc.cluster.local\tweb-0\nfd00::5\tweb-0.s.d.svc.cluster.local\tweb-0\n"
+            )
         );
         assert_eq!(
             of_machine(&spec, "127.0.0.1 localhost\n"),

@@ -35,10 +35,16 @@ pub(super) fn needs_service_lines(node: &NodeConfig) -> bool {
     node.dns.is_some() && !node.hollow && node.low_ports.served(DNS_PORT) != DNS_PORT
 }
 
-/// The sandbox of a pod with this address, and what about it could not be done as asked.
+/// The sandbox of a pod with this address, and perhaps one of the other family, and what about it could not be done as
+/// asked.
 ///
 /// `services` are lines for its hosts file, where the cluster's DNS cannot be asked.
-pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> (SandboxSpec, Vec<Warning>) {
+pub(super) fn spec(
+    pod: &Pod,
+    (ip, second_ip): (IpAddr, Option<IpAddr>),
+    node: &NodeConfig,
+    services: &str,
+) -> (SandboxSpec, Vec<Warning>) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let read = |path: &str| {
         if node.hollow { String::new() } else { std::fs::read_to_string(path).unwrap_or_default() }
@@ -52,7 +58,7 @@ pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> 
     let own_hosts = if spec.host_network == Some(true) {
         hosts::of_machine(spec, &read(HOSTS))
     } else {
-        hosts::of_pod(spec, ip, &names)
+        hosts::of_pod(spec, (ip, second_ip), &names)
     };
     let sandbox = SandboxSpec {
         pod_uid: text(&pod.metadata.uid),
@@ -69,7 +75,7 @@ pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> 
         },
         hostname: names.shown(spec),
         ip,
-        second_ip: None,
+        second_ip,
         sysctls: Vec::new(),
     };
     (sandbox, warnings)

@@ -73,12 +73,14 @@ pub(crate) fn compose_status(
     status.phase = Some(phase.into());
     status.conditions = Some(conditions::conditions_of(pod, &old, &status, observed, phase, wall));
 
-    status.host_ip = observed.host_ip.map(|ip| ip.to_string()).or_else(|| old.host_ip.clone());
-    status.host_ips = status.host_ip.clone().map(|ip| vec![HostIP { ip }]);
+    let host_ips: Vec<HostIP> = observed.host_ips.all().map(|ip| HostIP { ip: ip.to_string() }).collect();
+    status.host_ips = if host_ips.is_empty() { old.host_ips } else { Some(host_ips) };
+    status.host_ip = status.host_ips.iter().flatten().next().map(|own| own.ip.clone()).or(old.host_ip);
     let has_address = observed.sandbox.is_some() || spec::spec(pod).host_network == Some(true);
-    status.pod_ip =
-        observed.ip.filter(|_| has_address).map(|ip| ip.to_string()).or_else(|| old.pod_ip.clone());
-    status.pod_ips = status.pod_ip.clone().map(|ip| vec![PodIP { ip }]);
+    let own = observed.ips.all().filter(|_| has_address);
+    let pod_ips: Vec<PodIP> = own.map(|ip| PodIP { ip: ip.to_string() }).collect();
+    status.pod_ips = if pod_ips.is_empty() { old.pod_ips } else { Some(pod_ips) };
+    status.pod_ip = status.pod_ips.iter().flatten().next().map(|own| own.ip.clone()).or(old.pod_ip);
     status.start_time = old.start_time.clone().or_else(|| Some(time(wall)));
     status.qos_class = old.qos_class.clone().or_else(|| Some(qos_class(pod).to_string()));
     status.observed_generation = pod.metadata.generation;

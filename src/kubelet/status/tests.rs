@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::ips::Ips;
 use crate::observed::{AttemptMemory, HookState, PodStop, Prepared};
 use crate::probe::{ProbeKind, ProbeOutcome, ProbeSet};
 use crate::runtime::{ContainerExit, ContainerId, ContainerRecord, SandboxRecord, SandboxSpec};
@@ -36,7 +37,11 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
         hosts: None,
         host: crate::runtime::HostShares::default(),
     };
-    let mut seen = Observed { prepared: Prepared::Yes, ip: Some(spec.ip), ..Observed::default() };
+    let mut seen = Observed {
+        prepared: Prepared::Yes,
+        ips: Ips { first: Some(spec.ip), second: None },
+        ..Observed::default()
+    };
     let record = |(name, code): &(&str, Option<i32>)| ContainerRecord {
         id: ContainerId(format!("id-{name}")),
         name: (*name).into(),

@@ -79,7 +79,7 @@ impl SyncPod<'_> {
             runtime: self.node.runtime.clone(),
             id,
             endpoint: probe::check::PodEndpoint {
-                ip: self.state.observed.ip.unwrap_or(self.node.config.ip),
+                ip: self.state.observed.ips.first.unwrap_or(self.node.config.ip),
                 low_ports: self.node.config.low_ports,
             },
             hollow: self.node.config.hollow,

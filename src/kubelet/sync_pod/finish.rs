@@ -66,7 +66,7 @@ impl SyncPod<'_> {
     }
 
     fn give_address_back(&self) {
-        if let Some(ip) = self.state.observed.ip {
+        if let Some(ip) = self.state.observed.ips.first {
             self.node.ips.lock().give_back(ip, self.pod.uid());
         }
     }

@@ -31,6 +31,7 @@ use super::pod_workers::{Outcome, PodEvent, PodState, PodSyncer, PodUpdate, PodW
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
 use super::status::{Moment, compose_status};
 use super::{spec, volumes};
+use crate::ips::Ips;
 use api::ApiError;
 use base::backoff::BackoffPolicy;
 use base::clock::{saturating_after, until};
@@ -227,9 +228,9 @@ impl SyncPod<'_> {
         let uid = self.pod.uid().to_string();
         let observed = &mut self.state.observed;
         observed.sandbox = self.node.runtime.inspect(&uid).await?;
-        observed.host_ip = Some(self.node.config.ip);
-        if let (None, Some(sandbox)) = (observed.ip, &observed.sandbox) {
-            observed.ip = Some(sandbox.spec.ip);
+        observed.host_ips = self.node.config.ips();
+        if let (None, Some(sandbox)) = (observed.ips.first, &observed.sandbox) {
+            observed.ips = Ips { first: Some(sandbox.spec.ip), second: sandbox.spec.second_ip };
         }
         if !self.state.adopted {
             self.state.adopted = true;

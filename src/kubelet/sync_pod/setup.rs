@@ -76,7 +76,7 @@ impl SyncPod<'_> {
     pub(super) async fn prepare(&mut self) -> After {
         let again = saturating_after(self.now(), Duration::from_secs(2));
         let host_network = spec::spec(&self.pod).host_network == Some(true);
-        let had = self.state.observed.ip;
+        let had = self.state.observed.ips.first;
         let ip = if host_network {
             Some(self.node.config.ip)
         } else {
@@ -88,7 +88,7 @@ impl SyncPod<'_> {
             self.state.observed.prepared = Prepared::Blocked { until: again, message };
             return After::Again;
         };
-        self.state.observed.ip = Some(ip);
+        self.state.observed.ips = self.node.config.ips_of(ip);
         match self.write_volumes().await {
             Ok(()) => self.state.observed.prepared = Prepared::Yes,
             Err(error) => {
@@ -108,7 +108,8 @@ impl SyncPod<'_> {
     }
 
     pub(super) async fn run_sandbox(&mut self) -> After {
-        let Some(ip) = self.state.observed.ip else { return After::Again };
+        let ips = self.state.observed.ips;
+        let Some(ip) = ips.first else { return After::Again };
         if let Err(why) = runtime_class::find_handler(&self.workers.context.api, spec::spec(&self.pod)) {
             let message = format!("Failed to create pod sandbox: {why}");
             self.event(EventType::Warning, "FailedCreatePodSandBox", message);
@@ -142,7 +143,7 @@ impl SyncPod<'_> {
             }
         }
         let services = service_names::lines_for(&self.workers.context, self.node, self.pod.namespace());
-        let (mut spec, warnings) = sandbox::spec(&self.pod, ip, &self.node.config, &services);
+        let (mut spec, warnings) = sandbox::spec(&self.pod, (ip, ips.second), &self.node.config, &services);
         spec.sysctls = sysctls::given(&self.pod, settings);
         for warning in warnings {
             self.event(EventType::Warning, warning.reason, warning.message);

@@ -139,8 +139,8 @@ impl SyncPod<'_> {
         let sources = Sources {
             pod: &pod,
             container,
-            pod_ip: self.state.observed.ip,
-            host_ip: Some(self.node.config.ip),
+            pod_ips: self.state.observed.ips,
+            host_ips: self.node.config.ips(),
             low_ports: self.node.config.low_ports,
             allocatable: &self.node.config.capacity,
             config_map: &|name| {

@@ -47,6 +47,7 @@ pub(super) fn config() -> NodeConfig {
         taints: Vec::new(),
         ip: [127, 1, 0, 1].into(),
         pod_range: Ipv4Net::new_assert([127, 1, 0, 0].into(), 24),
+        ipv6: None,
         capacity: BTreeMap::new(),
         pods_dir: "/nonexistent".into(),
         hollow: true,

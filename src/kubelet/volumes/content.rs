@@ -1,7 +1,6 @@
 //! What a volume from API objects holds: files by relative path, with their modes. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{
     ConfigMap, Container, DownwardAPIVolumeFile, KeyToPath, Pod, Secret, ServiceAccountTokenProjection,
@@ -11,6 +10,7 @@ use k8s_openapi::api::core::v1::{
 use super::join_inside;
 use super::ownership::{Owners, READABLE_FILE};
 use crate::environment::{field_value, resource_value};
+use crate::ips::Ips;
 use crate::spec;
 use object::Shared;
 use object::quantity::ResourceList;
@@ -29,9 +29,9 @@ pub(crate) struct ContentSources<'a> {
     /// The pod.
     pub(crate) pod: &'a Pod,
     /// Its address.
-    pub(crate) pod_ip: Option<IpAddr>,
+    pub(crate) pod_ips: Ips,
     /// The node's address.
-    pub(crate) host_ip: Option<IpAddr>,
+    pub(crate) host_ips: Ips,
     /// What a container without a limit may use.
     pub(crate) allocatable: &'a ResourceList,
     /// A config map of the pod's namespace.
@@ -195,7 +195,7 @@ impl Content {
     ) -> Result<(), String> {
         for file in files {
             let value = if let Some(field) = &file.field_ref {
-                field_value(sources.pod, &field.field_path, sources.pod_ip, sources.host_ip)
+                field_value(sources.pod, &field.field_path, sources.pod_ips, sources.host_ips)
                     .ok_or_else(|| format!("unsupported fieldPath: {}", field.field_path))?
             } else if let Some(field) = &file.resource_field_ref {
                 let name = field.container_name.as_deref().unwrap_or_default();
@@ -237,8 +237,8 @@ mod tests {
             (Shared::from_value(map), Shared::from_value(bad), Shared::from_value(secret));
         let sources = ContentSources {
             pod: &pod,
-            pod_ip: None,
-            host_ip: None,
+            pod_ips: Ips::default(),
+            host_ips: Ips::default(),
             allocatable: &ResourceList::new(),
             config_map: &|name| match name {
                 "m" => Some(map.clone()),

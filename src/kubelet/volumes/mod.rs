@@ -142,8 +142,8 @@ pub(super) async fn prepare(
         let namespace = pod.namespace();
         let sources = ContentSources {
             pod: &given,
-            pod_ip: observed.ip,
-            host_ip: Some(node.config.ip),
+            pod_ips: observed.ips,
+            host_ips: node.config.ips(),
             allocatable: &node.config.capacity,
             config_map: &|name| context.config_maps.get(&Key::new(namespace, name)),
             secret: &|name| context.secrets.get(&Key::new(namespace, name)),

@@ -2,9 +2,10 @@
 //!
 //! Pure: a name and a type in, records out. Names outside the cluster's domain are nobody's here.
 
-use std::net::Ipv4Addr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hickory_proto::rr::rdata::{A, CNAME, NS, PTR, SOA, SRV, TXT};
+use hickory_proto::rr::rdata::{A, AAAA, CNAME, NS, PTR, SOA, SRV, TXT};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 
 use crate::egress::HOST;
@@ -85,16 +86,22 @@ fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
     let lower = name.to_lowercase().to_ascii();
     let lower = lower.trim_end_matches('.');
     if lower == "localhost" || lower.ends_with(".localhost") {
-        return addresses(name, type_, [Ipv4Addr::LOCALHOST], STEADY);
+        return addresses(name, type_, [Ipv4Addr::LOCALHOST.into()], STEADY);
     }
     if lower == HOST {
         return match index.host {
-            Some(ip) => addresses(name, type_, [ip], STEADY),
+            Some(ip) => addresses(name, type_, [ip.into()], STEADY),
             None => Answer::NoName,
         };
     }
     if let Some(reversed) = lower.strip_suffix(".in-addr.arpa") {
         return reverse(index, name, type_, reversed);
+    }
+    if let Some(reversed) = lower.strip_suffix(".ip6.arpa") {
+        return match of_nibbles(reversed) {
+            Some(ip) => pointers(index, name, type_, ip).unwrap_or(Answer::NotOurs),
+            None => Answer::NotOurs,
+        };
     }
     let Some(rest) = lower.strip_suffix(&index.domain) else {
         // No resolver of the world knows names without a dot; asking them would only take its time.
@@ -146,7 +153,7 @@ impl Question<'_> {
                 }
                 _ => Answer::Nothing,
             },
-            ["ns", "dns"] => addresses(self.name, self.type_, [self.index.server], STEADY),
+            ["ns", "dns"] => addresses(self.name, self.type_, [self.index.server.into()], STEADY),
             [.., namespace, "svc" | "pod"] if !self.index.has_namespace(namespace) => Answer::NoName,
             ["svc" | "pod" | "dns"] | [_, "svc" | "pod"] => Answer::Nothing,
             [ip, _, "pod"] => match undashed(ip) {
@@ -166,7 +173,7 @@ impl Question<'_> {
         match (rest, &service.meaning) {
             ([], Meaning::Alias(target)) => self.alias(target),
             ([], _) => self.all_of(service, own, |_| true),
-            ([port, protocol], Meaning::Address(_) | Meaning::Endpoints) => {
+            ([port, protocol], Meaning::Addresses(_) | Meaning::Endpoints) => {
                 let (Some(port), Some(protocol)) = (port.strip_prefix('_'), protocol.strip_prefix('_'))
                 else {
                     return Answer::NoName;
@@ -178,7 +185,7 @@ impl Question<'_> {
                 }
                 self.all_of(service, own, is_asked)
             }
-            ([endpoint], Meaning::Address(_) | Meaning::Endpoints) => {
+            ([endpoint], Meaning::Addresses(_) | Meaning::Endpoints) => {
                 let called: Vec<_> = service.endpoints.iter().filter(|e| e.is_called(endpoint)).collect();
                 if called.is_empty() { Answer::NoName } else { self.endpoints(&called, own, |_| true) }
             }
@@ -187,7 +194,7 @@ impl Question<'_> {
     }
 
     fn all_of(&self, service: &NamedService, own: &str, is_asked: impl Fn(&NamedPort) -> bool) -> Answer {
-        let Meaning::Address(ip) = service.meaning else {
+        let Meaning::Addresses(ips) = &service.meaning else {
             let with_port = |e: &&NamedEndpoint| e.ports.is_empty() || e.ports.iter().any(&is_asked);
             let endpoints: Vec<_> = service.endpoints.iter().filter(with_port).collect();
             // A set without members has no name: whoever waits for it asks again.
@@ -198,7 +205,7 @@ impl Question<'_> {
             };
         };
         if self.type_ != RecordType::SRV {
-            return addresses(self.name, self.type_, [ip], STEADY);
+            return addresses(self.name, self.type_, ips.iter().copied(), STEADY);
         }
         let Some(target) = self.full(own) else { return Answer::Nothing };
         let ports: Vec<_> = service.ports.iter().filter(|p| is_asked(p)).collect();
@@ -209,7 +216,8 @@ impl Question<'_> {
         if answers.is_empty() {
             return Answer::Nothing;
         }
-        Answer::Records { answers, additionals: vec![a(&target, ip, STEADY)] }
+        let additionals = ips.iter().map(|ip| address(&target, *ip, STEADY)).collect();
+        Answer::Records { answers, additionals }
     }
 
     fn endpoints(
@@ -219,20 +227,25 @@ impl Question<'_> {
         is_asked: impl Fn(&NamedPort) -> bool,
     ) -> Answer {
         if self.type_ != RecordType::SRV {
-            let mut ips: Vec<Ipv4Addr> = endpoints.iter().map(|e| e.ip).collect();
+            let mut ips: Vec<IpAddr> = endpoints.iter().map(|e| e.ip).collect();
             ips.sort_unstable();
             ips.dedup();
             return addresses(self.name, self.type_, ips, FLEETING);
         }
-        let (mut answers, mut additionals) = (Vec::new(), Vec::new());
-        let count = endpoints.iter().flat_map(|e| &e.ports).filter(|p| is_asked(p)).count();
+        let (mut answers, mut additionals, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
+        // One that has an address of each family is there once.
+        let offers = endpoints.iter().flat_map(|e| e.ports.iter().map(|p| (&e.name, p)));
+        let count = offers.filter(|(_, p)| is_asked(p)).collect::<BTreeSet<_>>().len();
         for endpoint in endpoints {
             let Some(target) = self.full(&format!("{}.{own}", endpoint.name)) else { continue };
             for port in endpoint.ports.iter().filter(|p| is_asked(p)) {
                 let srv = SRV::new(0, weight(count), port.number, target.clone());
-                answers.push(self.record(FLEETING, RData::SRV(srv)));
+                let record = self.record(FLEETING, RData::SRV(srv));
+                if known.insert((&endpoint.name, port)) {
+                    answers.push(record);
+                }
             }
-            additionals.push(a(&target, endpoint.ip, FLEETING));
+            additionals.push(address(&target, endpoint.ip, FLEETING));
         }
         if answers.is_empty() { Answer::Nothing } else { Answer::Records { answers, additionals } }
     }
@@ -267,13 +280,29 @@ fn reverse(index: &Index, name: &Name, type_: RecordType, reversed: &str) -> Ans
     let Ok(octets) = <[u8; 4]>::try_from(octets) else {
         return if is_loopback { Answer::Nothing } else { Answer::NotOurs };
     };
-    let names = index.names_of(octets.into());
+    // Nobody else knows of this machine's loopback.
+    let unknown = if is_loopback { Answer::NoName } else { Answer::NotOurs };
+    pointers(index, name, type_, octets.into()).unwrap_or(unknown)
+}
+
+/// The address of 32 hexadecimal digits, the last one first.
+fn of_nibbles(reversed: &str) -> Option<IpAddr> {
+    let digits: Vec<&str> = reversed.split('.').collect();
+    if digits.len() != 32 || digits.iter().any(|digit| digit.len() != 1) {
+        return None;
+    }
+    let text: String = digits.into_iter().rev().collect();
+    u128::from_str_radix(&text, 16).ok().map(|bits| Ipv6Addr::from_bits(bits).into())
+}
+
+/// The names of an address; none where it has none here.
+fn pointers(index: &Index, name: &Name, type_: RecordType, ip: IpAddr) -> Option<Answer> {
+    let names = index.names_of(ip);
     if names.is_empty() {
-        // Nobody else knows of this machine's loopback.
-        return if is_loopback { Answer::NoName } else { Answer::NotOurs };
+        return None;
     }
     if !matches!(type_, RecordType::PTR | RecordType::ANY) {
-        return Answer::Nothing;
+        return Some(Answer::Nothing);
     }
     let full = |(key, endpoint): (&object::Key, Option<&str>)| {
         let dot = if endpoint.is_some() { "." } else { "" };
@@ -281,26 +310,24 @@ fn reverse(index: &Index, name: &Name, type_: RecordType, reversed: &str) -> Ans
         absolute(&format!("{endpoint}{dot}{}.{}.svc.{}", key.name, key.namespace, index.domain))
     };
     let pointer = |target| Record::from_rdata(name.clone(), FLEETING, RData::PTR(PTR(target)));
-    Answer::records(names.into_iter().filter_map(full).map(pointer).collect())
+    Some(Answer::records(names.into_iter().filter_map(full).map(pointer).collect()))
 }
 
-fn addresses(
-    name: &Name,
-    type_: RecordType,
-    ips: impl IntoIterator<Item = Ipv4Addr>,
-    seconds: u32,
-) -> Answer {
-    match type_ {
-        RecordType::A | RecordType::ANY => {
-            Answer::records(ips.into_iter().map(|ip| a(name, ip, seconds)).collect())
-        }
-        // The cluster has addresses of version 4 only.
-        _ => Answer::Nothing,
-    }
+fn addresses(name: &Name, type_: RecordType, ips: impl IntoIterator<Item = IpAddr>, seconds: u32) -> Answer {
+    let is_asked = |ip: &IpAddr| match type_ {
+        RecordType::A => ip.is_ipv4(),
+        RecordType::AAAA => ip.is_ipv6(),
+        other => other == RecordType::ANY,
+    };
+    Answer::records(ips.into_iter().filter(is_asked).map(|ip| address(name, ip, seconds)).collect())
 }
 
-fn a(name: &Name, ip: Ipv4Addr, seconds: u32) -> Record {
-    Record::from_rdata(name.clone(), seconds, RData::A(A(ip)))
+fn address(name: &Name, ip: IpAddr, seconds: u32) -> Record {
+    let data = match ip {
+        IpAddr::V4(ip) => RData::A(A(ip)),
+        IpAddr::V6(ip) => RData::AAAA(AAAA(ip)),
+    };
+    Record::from_rdata(name.clone(), seconds, data)
 }
 
 /// What CoreDNS gives each of so many.
@@ -308,8 +335,9 @@ fn weight(count: usize) -> u16 {
     u16::try_from(100 / count.max(1)).unwrap_or(0).max(1)
 }
 
-fn undashed(label: &str) -> Option<Ipv4Addr> {
-    label.replace('-', ".").parse().ok()
+fn undashed(label: &str) -> Option<IpAddr> {
+    let v4 = label.replace('-', ".").parse::<Ipv4Addr>().map(IpAddr::V4);
+    v4.or_else(|_| label.replace('-', ":").parse::<Ipv6Addr>().map(IpAddr::V6)).ok()
 }
 
 /// A name from its text; none for one that cannot be sent, such as a label of a hundred letters.

@@ -4,7 +4,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
@@ -26,8 +26,8 @@ pub(crate) struct NamedPort {
 /// An endpoint of a service under its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedEndpoint {
-    /// Its address.
-    pub(crate) ip: Ipv4Addr,
+    /// Its address; one of each family is an endpoint of its own.
+    pub(crate) ip: IpAddr,
     /// The name that records give it: its hostname, or its address with dashes.
     pub(crate) name: String,
     /// Its pod's name, by which it is found too.
@@ -46,8 +46,8 @@ impl NamedEndpoint {
 /// What a service's own name means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// A cluster address.
-    Address(Ipv4Addr),
+    /// Cluster addresses, one of a family at most.
+    Addresses(Vec<IpAddr>),
     /// All its endpoints.
     Endpoints,
     /// Another name.
@@ -76,7 +76,7 @@ pub struct Index {
     pub(crate) host: Option<Ipv4Addr>,
     services: HashMap<Key, NamedService>,
     namespaces: HashSet<String>,
-    by_address: HashMap<Ipv4Addr, BTreeSet<(Key, Option<String>)>>,
+    by_address: HashMap<IpAddr, BTreeSet<(Key, Option<String>)>>,
 }
 
 impl Index {
@@ -140,7 +140,7 @@ impl Index {
 
     /// The names of an address: services, and endpoints by their names in a service. A service's own address
     /// hides what else it may be.
-    pub(crate) fn names_of(&self, ip: Ipv4Addr) -> Vec<(&Key, Option<&str>)> {
+    pub(crate) fn names_of(&self, ip: IpAddr) -> Vec<(&Key, Option<&str>)> {
         let all = || self.by_address.get(&ip).into_iter().flatten();
         let own: Vec<_> = all().filter(|(_, name)| name.is_none()).map(|(key, _)| (key, None)).collect();
         if own.is_empty() { all().map(|(key, name)| (key, name.as_deref())).collect() } else { own }
@@ -148,17 +148,22 @@ impl Index {
 }
 
 /// Which addresses lead back to the service, and under which name of an endpoint.
-fn reverse(service: &NamedService) -> Vec<(Ipv4Addr, Option<String>)> {
-    let own = match service.meaning {
-        Meaning::Address(ip) => Some((ip, None)),
-        Meaning::Endpoints | Meaning::Alias(_) => None,
+fn reverse(service: &NamedService) -> Vec<(IpAddr, Option<String>)> {
+    let own: &[IpAddr] = match &service.meaning {
+        Meaning::Addresses(ips) => ips,
+        Meaning::Endpoints | Meaning::Alias(_) => &[],
     };
-    own.into_iter().chain(service.endpoints.iter().map(|e| (e.ip, Some(e.name.clone())))).collect()
+    own.iter()
+        .map(|ip| (*ip, None))
+        .chain(service.endpoints.iter().map(|e| (e.ip, Some(e.name.clone()))))
+        .collect()
 }
 
-/// `127-64-0-5`
-pub(crate) fn dashed(ip: Ipv4Addr) -> String {
-    ip.to_string().replace('.', "-")
+/// `127-64-0-5`, `fd00--5`
+pub(crate) fn dashed(ip: IpAddr) -> String {
+    let dashed = ip.to_string().replace(['.', ':'], "-");
+    // No name ends like this.
+    if dashed.ends_with('-') { dashed + "0" } else { dashed }
 }
 
 fn named(service: &Service, slices: &BTreeMap<Key, object::Shared<EndpointSlice>>) -> Option<NamedService> {
@@ -166,13 +171,18 @@ fn named(service: &Service, slices: &BTreeMap<Key, object::Shared<EndpointSlice>
     let meaning = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
         (Some("ExternalName"), _) => Meaning::Alias(spec.external_name.clone()?),
         (_, Some("None")) => Meaning::Endpoints,
-        (_, Some(ip)) => Meaning::Address(ip.parse().ok()?),
+        (_, Some(ip)) => {
+            let listed = spec.cluster_ips.as_deref().filter(|all| !all.is_empty());
+            let all = listed.into_iter().flatten().filter_map(|ip| ip.parse().ok());
+            let all: Vec<IpAddr> = all.collect();
+            Meaning::Addresses(if all.is_empty() { vec![ip.parse().ok()?] } else { all })
+        }
         (_, None) => return None,
     };
     // Slices may name an endpoint twice while it moves from one to another.
-    let mut endpoints: BTreeMap<(Ipv4Addr, String), NamedEndpoint> = BTreeMap::new();
+    let mut endpoints: BTreeMap<(IpAddr, String), NamedEndpoint> = BTreeMap::new();
     if !matches!(meaning, Meaning::Alias(_)) {
-        for slice in slices.values().filter(|slice| slice.address_type == "IPv4") {
+        for slice in slices.values().filter(|slice| slice.address_type != "FQDN") {
             let ports = slice_ports(slice);
             let usable = slice.endpoints.iter().flatten().filter(|endpoint| is_published(spec, endpoint));
             for endpoint in usable {
@@ -203,7 +213,7 @@ fn is_published(spec: &ServiceSpec, endpoint: &Endpoint) -> bool {
     ready || spec.publish_not_ready_addresses == Some(true)
 }
 
-fn named_endpoint(endpoint: &Endpoint, ip: Ipv4Addr, ports: &[NamedPort]) -> NamedEndpoint {
+fn named_endpoint(endpoint: &Endpoint, ip: IpAddr, ports: &[NamedPort]) -> NamedEndpoint {
     let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
     NamedEndpoint {
         ip,

@@ -88,6 +88,64 @@ fn describe(answer: &Answer) -> String {
 }
 
 #[test]
+fn a_service_of_two_families_has_addresses_of_both_net_3_net_5() {
+    let mut index = Index::new("cluster.local", [127, 32, 0, 10].into());
+    index.set_namespace("default", true);
+    let ports = json!([{"name": "http", "port": 8080, "protocol": "TCP"}]);
+    let pod = |ip: &str| {
+        json!([{"addresses": [ip], "hostname": "db-0", "conditions": {"ready": true},
+            "targetRef": {"kind": "Pod", "name": "db-0"}}])
+    };
+    for (name, spec) in [
+        ("db", json!({"clusterIP": "None", "ports": [{"name": "http", "port": 80}]})),
+        (
+            "web",
+            json!({"clusterIP": "10.96.1.5", "clusterIPs": ["10.96.1.5", "fd00:10:96::15"],
+                "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]}),
+        ),
+        ("six", json!({"clusterIP": "fd00:10:96::16", "ports": [{"port": 80}]})),
+    ] {
+        let mut both = joined(name, &spec, &ports, &pod("10.244.0.5"));
+        let other = joined(name, &spec, &ports, &pod("fd00:10:244::5"));
+        let slices = other.slices.into_values().map(|slice| (Key::new("default", "other"), slice));
+        both.slices.extend(slices);
+        index.update(&Key::new("default", name), &both);
+    }
+    let arpa = "5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.4.4.2.0.0.1.0.0.0.0.d.f.ip6.arpa";
+    let of_service = "6.1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.6.9.0.0.0.1.0.0.0.0.d.f.ip6.arpa";
+    for (name, type_, expected) in [
+        ("web.default.svc.cluster.local", RecordType::A, "30 A 10.96.1.5"),
+        ("web.default.svc.cluster.local", RecordType::AAAA, "30 AAAA fd00:10:96::15"),
+        ("web.default.svc.cluster.local", RecordType::ANY, "30 A 10.96.1.5, 30 AAAA fd00:10:96::15"),
+        ("six.default.svc.cluster.local", RecordType::A, "nothing"),
+        ("six.default.svc.cluster.local", RecordType::AAAA, "30 AAAA fd00:10:96::16"),
+        ("db.default.svc.cluster.local", RecordType::AAAA, "5 AAAA fd00:10:244::5"),
+        ("db-0.db.default.svc.cluster.local", RecordType::A, "5 A 10.244.0.5"),
+        ("fd00-10-244--5.db.default.svc.cluster.local", RecordType::AAAA, "5 AAAA fd00:10:244::5"),
+        ("fd00-10-244--5.default.pod.cluster.local", RecordType::AAAA, "5 AAAA fd00:10:244::5"),
+        ("fd00-10-244--5.default.pod.cluster.local", RecordType::A, "nothing"),
+        (
+            "_http._tcp.db.default.svc.cluster.local",
+            RecordType::SRV,
+            "5 SRV 0 100 8080 db-0.db.default.svc.cluster.local. + 5 A 10.244.0.5, 5 AAAA fd00:10:244::5",
+        ),
+        (of_service, RecordType::PTR, "5 PTR six.default.svc.cluster.local."),
+        ("6.1.ip6.arpa", RecordType::PTR, "not ours"),
+        (
+            "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa",
+            RecordType::PTR,
+            "not ours",
+        ),
+    ] {
+        let asked = Name::from_ascii(format!("{name}.")).unwrap();
+        assert_eq!(describe(&answer(&index, &asked, type_)), expected, "{name} {type_}");
+    }
+    let asked = Name::from_ascii(format!("{arpa}.")).unwrap();
+    let of_pod = describe(&answer(&index, &asked, RecordType::PTR));
+    assert!(of_pod.contains("db-0.db.default.svc.cluster.local."), "{of_pod}");
+}
+
+#[test]
 fn names_mean_what_the_kubernetes_dns_specification_says_net_3() {
     let index = index();
     for (name, type_, expected) in [

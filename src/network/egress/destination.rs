@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use ipnet::Ipv4Net;
+use ipnet::IpNet;
 
 use super::HOST_ADDRESS;
 
@@ -20,7 +20,7 @@ pub enum HostPorts {
 #[derive(Clone, Debug)]
 pub struct Destinations {
     /// The cluster's own ranges: what comes here of them is nobody's.
-    pub cluster: Vec<Ipv4Net>,
+    pub cluster: Vec<IpNet>,
     /// Ports of the machine.
     pub host: HostPorts,
 }
@@ -28,7 +28,8 @@ pub struct Destinations {
 impl Destinations {
     /// Where to connect for what a pod has asked for; none where it may not go.
     pub(super) fn resolve(&self, asked: SocketAddr) -> Option<SocketAddr> {
-        let IpAddr::V4(ip) = asked.ip() else { return None };
+        // One of IPv4 in other clothes is the same place.
+        let ip = asked.ip().to_canonical();
         if ip == HOST_ADDRESS {
             let allowed = match &self.host {
                 HostPorts::All => true,
@@ -36,13 +37,26 @@ impl Destinations {
             };
             return allowed.then(|| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), asked.port()));
         }
-        let nobodys = ip.is_loopback()
-            || ip.is_unspecified()
-            || ip.is_multicast()
-            || ip.is_broadcast()
-            || ip.is_link_local()
-            || self.cluster.iter().any(|range| range.contains(&ip));
-        (!nobodys && asked.port() != 0).then_some(asked)
+        let nobodys = is_nobodys(ip) || self.cluster.iter().any(|range| range.contains(&ip));
+        (!nobodys && asked.port() != 0).then_some(SocketAddr::new(ip, asked.port()))
+    }
+}
+
+/// Whether an address is no one's in the world: the machine's own, or of its links.
+fn is_nobodys(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => {
+            ip.is_loopback()
+                || ip.is_unspecified()
+                || ip.is_multicast()
+                || ip.is_broadcast()
+                || ip.is_link_local()
+        }
+        IpAddr::V6(ip) => {
+            // `::127.0.0.1` and the like: nobody routes them, and one may mean the machine.
+            let is_compatible = ip.segments()[..6] == [0; 6];
+            is_compatible || ip.is_multicast() || ip.is_unicast_link_local()
+        }
     }
 }
 
@@ -52,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_world_is_open_and_the_machines_loopback_by_its_name_alone_net_7() {
-        let cluster = vec!["10.244.0.0/16".parse().unwrap()];
+        let cluster = ["10.244.0.0/16", "fd00:10:244::/54"].map(|text| text.parse().unwrap()).to_vec();
         let host = HostPorts::Only([5432].into());
         let destinations = Destinations { cluster, host };
         for (asked, resolved) in [
@@ -69,6 +83,16 @@ mod tests {
             ("10.244.9.9:80", None),
             ("93.184.216.34:0", None),
             ("[::1]:80", None),
+            ("[::]:80", None),
+            ("[::ffff:127.0.0.1]:80", None),
+            ("[::ffff:10.244.9.9]:80", None),
+            ("[::ffff:93.184.216.34]:80", Some("93.184.216.34:80")),
+            ("[::127.0.0.1]:80", None),
+            ("[fe80::1]:80", None),
+            ("[ff02::fb]:5353", None),
+            ("[fd00:10:244::9]:80", None),
+            ("[2606:2800:220:1::1]:443", Some("[2606:2800:220:1::1]:443")),
+            ("[fd12::7]:443", Some("[fd12::7]:443")),
         ] {
             let expected = resolved.map(|text| text.parse().unwrap());
             assert_eq!(destinations.resolve(asked.parse().unwrap()), expected, "{asked}");

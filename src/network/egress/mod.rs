@@ -10,7 +10,7 @@ mod tcp;
 mod udp;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket as StdUdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, UdpSocket};
@@ -19,15 +19,16 @@ use tokio::sync::Semaphore;
 use crate::share::Shares;
 use base::task::Tasks;
 pub use destination::{Destinations, HostPorts};
+use fabric::nft::Family;
 
 /// The name by which pods reach the machine itself.
 pub const HOST: &str = "host.podium.internal";
 /// The address that this name means.
 pub const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 2);
 /// Where the fabric takes connections to the world.
-pub const TCP_DOOR: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 15_001);
+const TCP_DOOR: u16 = 15_001;
 /// Where it takes datagrams.
-pub const UDP_DOOR: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 15_002);
+const UDP_DOOR: u16 = 15_002;
 
 /// Connections at once, at most.
 const CONNECTIONS: usize = 4096;
@@ -39,12 +40,27 @@ pub type OpenDatagrams = Arc<dyn Fn(SocketAddr) -> io::Result<StdUdpSocket> + Se
 /// Has the kernel refuse connections to an address for a moment.
 pub type Refuse = Arc<dyn Fn(SocketAddr) + Send + Sync>;
 
+/// Where the fabric takes what goes to the world in one family of addresses: on its own loopback.
+pub fn door_addresses(family: Family) -> [SocketAddr; 2] {
+    let own: IpAddr = match family {
+        Family::V4 => Ipv4Addr::LOCALHOST.into(),
+        Family::V6 => Ipv6Addr::LOCALHOST.into(),
+    };
+    [TCP_DOOR, UDP_DOOR].map(|port| SocketAddr::new(own, port))
+}
+
+/// Transparent sockets at [`door_addresses`].
+pub struct Doors {
+    /// For connections.
+    pub connections: TcpListener,
+    /// For datagrams.
+    pub datagrams: UdpSocket,
+}
+
 /// How the way out is set up.
 pub struct EgressConfig {
-    /// A transparent socket at [`TCP_DOOR`].
-    pub connections: TcpListener,
-    /// A transparent socket at [`UDP_DOOR`].
-    pub datagrams: UdpSocket,
+    /// Of each family that pods have.
+    pub doors: Vec<Doors>,
     /// Opens the sockets that answers come from.
     pub open: OpenDatagrams,
     /// Told of what could not be reached.
@@ -58,14 +74,17 @@ pub struct EgressConfig {
 
 /// Opens the way out; it ends with `tasks`.
 pub fn start(tasks: &Tasks, config: EgressConfig) {
-    let EgressConfig { connections, datagrams, open, refuse, destinations, descriptors } = config;
+    let EgressConfig { doors, open, refuse, destinations, descriptors } = config;
     let destinations = Arc::new(destinations);
     // Each takes two descriptors; connections get the most of them.
     let all = (descriptors / 5 * 2).clamp(1, CONNECTIONS);
     let flows = (descriptors / 10).clamp(1, FLOWS);
     let (room, shares) = (Arc::new(Semaphore::new(all)), Shares::new(all));
     let relay = tcp::Relay { destinations: destinations.clone(), refuse, room, shares, tasks: tasks.clone() };
-    tasks.spawn("egress connections", tcp::accept(connections, Arc::new(relay)));
+    let relay = Arc::new(relay);
     let flows = udp::Flows::new(destinations, open, tasks.clone(), flows);
-    tasks.spawn("egress datagrams", udp::receive(datagrams, flows));
+    for Doors { connections, datagrams } in doors {
+        tasks.spawn("egress connections", tcp::accept(connections, relay.clone()));
+        tasks.spawn("egress datagrams", udp::receive(datagrams, flows.clone()));
+    }
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +73,9 @@ impl Flows {
         back.connect(pair.0).ok()?;
         back.set_nonblocking(true).ok()?;
         let back = UdpSocket::from_std(back).ok()?;
-        let world = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await.ok()?;
+        let any: IpAddr =
+            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let world = UdpSocket::bind((any, 0)).await.ok()?;
         world.connect(to).await.ok()?;
         let flow =
             Arc::new(Flow { world, used: Mutex::new(Instant::now()), ended: CancellationToken::new() });

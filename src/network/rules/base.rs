@@ -7,7 +7,7 @@ use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, S
 use ipnet::IpNet;
 
 use super::piece::{Half, Piece};
-use crate::egress::{TCP_DOOR, UDP_DOOR};
+use crate::egress::door_addresses;
 
 /// Where services are served: address, protocol and port → their chain.
 pub(super) const SERVICES: &str = "services";
@@ -54,21 +54,25 @@ pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: bool) -> Piec
     let mut piece = Piece::default();
     for family in families {
         half(piece.half(*family));
-        if way_out && *family == Family::V4 {
-            egress(piece.half(*family), inside);
+        if way_out {
+            egress(piece.half(*family), *family, inside);
         }
     }
     piece
 }
 
 /// What leaves the cluster is taken by the fabric.
-fn egress(half: &mut Half, inside: &[IpNet]) {
+fn egress(half: &mut Half, family: Family, inside: &[IpNet]) {
     let to = || vec![Field::DestinationAddress];
     half.set(Set::new(INSIDE, &to()).of_intervals());
-    let nobodys =
-        ["127.0.0.0/8", "169.254.1.1/32", "224.0.0.0/3"].into_iter().filter_map(|text| text.parse().ok());
-    let all: Vec<IpNet> =
-        inside.iter().copied().chain(nobodys).filter(|range| range.addr().is_ipv4()).collect();
+    let nobodys: &[&str] = match family {
+        Family::V4 => &["127.0.0.0/8", "169.254.1.1/32", "224.0.0.0/3"],
+        // Those of IPv4 in other clothes too: no packet has one.
+        Family::V6 => &["::/96", "::ffff:0:0/96", "fe80::/10", "ff00::/8"],
+    };
+    let nobodys = nobodys.iter().filter_map(|text| text.parse().ok());
+    let all = inside.iter().copied().chain(nobodys).filter(|range| Family::of(range.addr()) == family);
+    let all: Vec<IpNet> = all.collect();
     for range in IpNet::aggregate(&all) {
         let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
         half.element(INSIDE, Element::range(first, last));
@@ -78,6 +82,7 @@ fn egress(half: &mut Half, inside: &[IpNet]) {
     let taken = |protocol, door| {
         vec![is(protocol), Part::Tproxy(door), Part::SetMark(OUT), Part::Verdict(Verdict::Accept)]
     };
+    let [connections, datagrams] = door_addresses(family);
     let base = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
     let rules = vec![
         vec![Part::In(to(), INSIDE.to_owned()), Part::Verdict(Verdict::Accept)],
@@ -86,8 +91,8 @@ fn egress(half: &mut Half, inside: &[IpNet]) {
         // What goes out never comes to where pods' packets are judged.
         vec![Part::Dispatch(vec![Field::SourceAddress], EGRESS_OF.to_owned())],
         vec![is(TCP), Part::In(place(), UNREACHED.to_owned()), Part::Reject(Reject::Reset)],
-        taken(TCP, TCP_DOOR),
-        taken(UDP, UDP_DOOR),
+        taken(TCP, connections),
+        taken(UDP, datagrams),
         // Nothing carries anything else.
         vec![Part::Reject(Reject::Prohibited)],
     ];

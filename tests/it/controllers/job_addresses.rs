@@ -35,6 +35,7 @@ fn node(number: u8) -> NodeConfig {
         taints: Vec::new(),
         ip: [127, 16, 0, number].into(),
         pod_range: Ipv4Net::new_assert([127, 64, number, 0].into(), RANGE_PREFIX),
+        ipv6: None,
         capacity: serde_json::from_value(json!({"cpu": "8", "memory": "8Gi", "pods": "110"})).unwrap(),
         pods_dir: "/nonexistent".into(),
         hollow: true,

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod data_dir;
+mod dual_stack;
 mod fallback;
 mod kernel_files;
 mod pods;

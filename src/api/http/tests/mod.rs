@@ -3,6 +3,7 @@
 mod applies;
 mod audit;
 mod dry_runs;
+mod dual_stack;
 mod fair_queueing;
 mod forwarded;
 mod messages;

@@ -114,7 +114,6 @@ fn services_default_their_ports_and_policies_api_8() {
             "type": "NodePort", "sessionAffinity": "ClientIP",
             "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}},
             "externalTrafficPolicy": "Cluster", "internalTrafficPolicy": "Cluster",
-            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
             "ports": [
                 {"port": 80, "protocol": "TCP", "targetPort": 80},
                 {"name": "b", "port": 81, "protocol": "UDP", "targetPort": "web"}

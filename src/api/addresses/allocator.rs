@@ -1,0 +1,91 @@
+//! Addresses of one range, each held by one.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+use parking_lot::Mutex;
+
+/// How many of the first are left for fixed services (API, DNS).
+const FIXED: u128 = 256;
+
+/// Hands out addresses of one range. The first 256 are left for fixed services.
+#[derive(Debug)]
+pub(super) struct Allocator {
+    range: IpNet,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    addresses: HashSet<IpAddr>,
+    next: u128,
+}
+
+impl Allocator {
+    pub(super) fn new(range: IpNet) -> Self {
+        Self { range: range.trunc(), taken: Mutex::default() }
+    }
+
+    pub(super) fn range(&self) -> IpNet {
+        self.range
+    }
+
+    /// The address so far behind the first.
+    fn nth(&self, offset: u128) -> IpAddr {
+        match self.range.network() {
+            IpAddr::V4(first) => {
+                let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+                Ipv4Addr::from_bits(first.to_bits().saturating_add(offset)).into()
+            }
+            IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits().saturating_add(offset)).into(),
+        }
+    }
+
+    /// Takes any free address; none when the range is used up.
+    pub(super) fn take_any(&self) -> Option<IpAddr> {
+        let bits = u32::from(self.range.max_prefix_len() - self.range.prefix_len());
+        // Without the last: of IPv4 nobody's.
+        let last = 1_u128.checked_shl(bits).unwrap_or(0).wrapping_sub(1);
+        let free = last.saturating_sub(FIXED);
+        let mut taken = self.taken.lock();
+        // One more than are taken is free, however large the range is.
+        for _ in 0..free.min(taken.addresses.len() as u128 + 1) {
+            let address = self.nth(FIXED + taken.next % free);
+            taken.next = taken.next.wrapping_add(1);
+            if taken.addresses.insert(address) {
+                return Some(address);
+            }
+        }
+        None
+    }
+
+    /// Takes this address; false when it is taken.
+    pub(super) fn take(&self, address: IpAddr) -> bool {
+        self.taken.lock().addresses.insert(address)
+    }
+
+    /// Gives an address back.
+    pub(super) fn give_back(&self, address: IpAddr) {
+        self.taken.lock().addresses.remove(&address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_unique_and_come_back() {
+        for range in ["127.32.0.0/23", "fd00:10:96::/119"] {
+            let allocator = Allocator::new(range.parse().unwrap());
+            let all: HashSet<_> = std::iter::from_fn(|| allocator.take_any()).collect();
+            assert_eq!(all.len(), 255, "{range}");
+            let one = *all.iter().next().unwrap();
+            assert!(!allocator.take(one));
+            allocator.give_back(one);
+            assert_eq!(allocator.take_any(), Some(one));
+            assert!(allocator.range().contains(&one));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The addresses of a pod or node: one of a family at most, that of the cluster's first family first.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use ipnet::Ipv6Net;
+
+/// One address or two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ips {
+    pub(crate) first: Option<IpAddr>,
+    pub(crate) second: Option<IpAddr>,
+}
+
+/// What a node of a cluster with both families has of IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeIpv6 {
+    /// The node's address.
+    pub ip: Ipv6Addr,
+    /// Where its pods get theirs.
+    pub pods: Ipv6Net,
+}
+
+impl NodeIpv6 {
+    /// The address of the pod whose other address is so far behind the first of the node's range: whoever has that one
+    /// has this one too.
+    pub(crate) fn of_pod(&self, offset: u32) -> Option<IpAddr> {
+        let ip = Ipv6Addr::from_bits(self.pods.network().to_bits().checked_add(offset.into())?);
+        self.pods.contains(&ip).then_some(ip.into())
+    }
+}
+
+impl Ips {
+    /// All there are.
+    pub(crate) fn all(self) -> impl Iterator<Item = IpAddr> {
+        self.first.into_iter().chain(self.second)
+    }
+
+    /// The first as text; empty where there is none.
+    pub(crate) fn first_text(self) -> String {
+        self.first.map(|ip| ip.to_string()).unwrap_or_default()
+    }
+
+    /// All as the downward API has them.
+    pub(crate) fn text(self) -> String {
+        self.all().map(|ip| ip.to_string()).collect::<Vec<_>>().join(",")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pods_second_address_follows_from_its_first_net_5() {
+        let node = NodeIpv6 { ip: "fd00::1".parse().unwrap(), pods: "fd00:10:244:3::/64".parse().unwrap() };
+        let second = node.of_pod(5);
+        assert_eq!(second.map(|ip| ip.to_string()).as_deref(), Some("fd00:10:244:3::5"));
+        let small = NodeIpv6 { pods: "fd00::/126".parse().unwrap(), ..node };
+        assert_eq!(small.of_pod(4), None, "of another's");
+        let both = Ips { first: "10.244.3.5".parse().ok(), second };
+        assert_eq!(
+            (both.first_text(), both.text()),
+            ("10.244.3.5".into(), "10.244.3.5,fd00:10:244:3::5".into())
+        );
+        assert_eq!(Ips::default().text(), "");
+    }
+}

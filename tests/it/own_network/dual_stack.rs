@@ -1,0 +1,231 @@
+//! Both families of addresses, met from pods (NET-5, NET-6, NET-8).
+
+use std::io::{Read, Write};
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+
+use super::{Cluster, idle, needs, running, users, wait_for};
+
+const SERVICES: &str = r"
+apiVersion: v1
+kind: Service
+metadata: {name: both}
+spec: {selector: {app: both}, ipFamilyPolicy: PreferDualStack, type: NodePort, ports: [{port: 80, targetPort: 8000, nodePort: 30080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: six}
+spec: {selector: {app: both}, ipFamilies: [IPv6], sessionAffinity: ClientIP, ports: [{port: 80, targetPort: 8000}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: heads}
+spec: {selector: {app: both}, clusterIP: None, ipFamilyPolicy: RequireDualStack, ports: [{port: 80, targetPort: 8000}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: plain}
+spec: {selector: {app: both}, ports: [{port: 80, targetPort: 8000}]}
+---
+";
+
+/// Nobody but the asker's address of IPv4 comes in: of IPv6 only a block that is somebody else's.
+fn policy(ip: &str) -> String {
+    format!(
+        "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {{name: p}}\nspec:\n  \
+         podSelector: {{matchLabels: {{app: both}}}}\n  ingress:\n  - from: [{{ipBlock: {{cidr: {ip}/32}}}}, \
+         {{ipBlock: {{cidr: 'fd99::/64'}}}}]\n"
+    )
+}
+
+/// A program that listens at every address of both families.
+fn server(name: &str, node: &str) -> String {
+    running(name, node, "[python3, -m, http.server, --bind, '::', '8000']").replace(
+        &format!("metadata: {{name: {name}}}"),
+        &format!("metadata: {{name: {name}, labels: {{app: both}}}}"),
+    )
+}
+
+fn get(cluster: &Cluster, what: &str, path: &str) -> String {
+    let path = format!("jsonpath={{{path}}}");
+    let arguments: Vec<&str> = ["get"].into_iter().chain(what.split(' ')).chain(["-o", &path]).collect();
+    cluster.instance.kubectl(&arguments)
+}
+
+/// What curl says, of one family.
+fn code(cluster: &Cluster, pod: &str, family: u8, url: &str) -> String {
+    cluster.shell(
+        pod,
+        &format!("curl -g -{family} -s -m 3 -o /dev/null -w '%{{http_code}} %{{exitcode}}' {url}"),
+    )
+}
+
+/// NET-5, NET-6, NET-8, SVC-1: addresses, services, names, node ports, a pod that reaches itself, policies: of both families.
+#[test]
+fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
+    needs!(Kubectl);
+    if !fabric::has_ipv6() {
+        return;
+    }
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        cluster.apply(
+            &[&server("a", "node-1"), &server("b", "node-2"), &idle("asker", "node-1"), SERVICES].concat(),
+        );
+        for pod in ["a", "b", "asker"] {
+            cluster.ready(pod);
+        }
+        let ips = get(&cluster, "pod a", ".status.podIPs[*].ip");
+        let (four, six) = ips.split_once(' ').expect("two addresses");
+        assert!(four.starts_with("10.244.0.") && six.starts_with("fd00:10:244::"), "{ips}");
+        assert_eq!(get(&cluster, "pod a", ".status.hostIPs[*].ip"), "172.20.0.1 fd00:172:20::1");
+        assert_eq!(
+            get(&cluster, "node node-2", ".spec.podCIDRs"),
+            r#"["10.244.1.0/24","fd00:10:244:1::/64"]"#
+        );
+        let hosts = cluster.shell("a", "cat /etc/hosts");
+        assert!(hosts.contains(&format!("{six}\ta")), "{hosts}");
+
+        assert_eq!(get(&cluster, "service both", ".spec.ipFamilies"), r#"["IPv4","IPv6"]"#);
+        assert_eq!(get(&cluster, "service plain", ".spec.ipFamilies"), r#"["IPv4"]"#);
+        let of = |service: &str, n: usize| {
+            get(&cluster, &format!("service {service}"), &format!(".spec.clusterIPs[{n}]"))
+        };
+        let slices = "endpointslices -l kubernetes.io/service-name=both";
+        wait_for("slices of both families", || {
+            let all = get(&cluster, slices, ".items[*].endpoints[*].addresses[0]");
+            (all.contains(four) && all.contains(six) && all.split(' ').count() == 4).then_some(())
+        });
+        let targets = [
+            (4, format!("http://{four}:8000/")),
+            (6, format!("http://[{six}]:8000/")),
+            (4, format!("http://{}/", of("both", 0))),
+            (6, format!("http://[{}]/", of("both", 1))),
+            (4, "http://both/".into()),
+            (6, "http://both/".into()),
+            (6, "http://six.default.svc.cluster.local/".into()),
+            (4, "http://heads:8000/".into()),
+            (6, "http://heads:8000/".into()),
+            (4, "http://172.20.0.2:30080/".into()),
+            (6, "http://[fd00:172:20::1]:30080/".into()),
+            (6, "http://[fd00:172:20::2]:30080/".into()),
+        ];
+        for (family, url) in &targets {
+            wait_for(url, || (code(&cluster, "asker", *family, url) == "200 0").then_some(()));
+        }
+        // A service of one family has no address of the other.
+        let asks = "import socket; print(socket.getaddrinfo('plain.default.svc.cluster.local', 80, socket.AF_INET6))";
+        let named = cluster.shell("asker", &format!("python3 -c \"{asks}\""));
+        assert!(named.contains("gaierror"), "as {user:?}: {named}");
+        // It reaches itself through its service, whichever of both is chosen.
+        for _ in 0..4 {
+            assert_eq!(code(&cluster, "a", 6, "http://both/"), "200 0");
+        }
+        let log = cluster.instance.kubectl(&["logs", "b"]);
+        let own = get(&cluster, "pod asker", ".status.podIPs[1].ip");
+        assert!(log.lines().any(|line| line.starts_with(&own)), "the client's own address: {log}");
+        // 7 = could not connect: nobody has this address, and the machine's own loopback is out of reach.
+        assert_eq!(code(&cluster, "asker", 6, "http://[fd00:10:96::ffff]/"), "000 7");
+        assert_eq!(code(&cluster, "asker", 6, "http://[::ffff:127.0.0.1]:22/"), "000 7");
+
+        cluster.apply(&policy(&get(&cluster, "pod asker", ".status.podIP")));
+        let cut = format!("http://[{six}]:8000/");
+        // 28 = time-out: what a policy refuses is dropped.
+        wait_for("the policy", || (code(&cluster, "asker", 6, &cut) == "000 28").then_some(()));
+        assert_eq!(code(&cluster, "asker", 6, "http://both/"), "000 28");
+        assert_eq!(code(&cluster, "asker", 4, &format!("http://{four}:8000/")), "200 0");
+        assert_eq!(code(&cluster, "asker", 4, "http://both/"), "200 0");
+
+        // Down to one family and back, by the policy alone.
+        let patch = |policy: &str| {
+            let patch = format!(r#"{{"spec": {{"ipFamilyPolicy": "{policy}"}}}}"#);
+            cluster.instance.kubectl(&["patch", "service", "both", "-p", &patch]);
+        };
+        let kept = of("both", 0);
+        patch("SingleStack");
+        assert_eq!(get(&cluster, "service both", ".spec.clusterIPs[*]"), kept);
+        wait_for("the slice to go", || {
+            (!get(&cluster, slices, ".items[*].addressType").contains("IPv6")).then_some(())
+        });
+        cluster.instance.kubectl(&["delete", "networkpolicy", "p"]);
+        patch("RequireDualStack");
+        assert_eq!(of("both", 0), kept);
+        let again = format!("http://[{}]/", of("both", 1));
+        wait_for(&again, || (code(&cluster, "asker", 6, &again) == "200 0").then_some(()));
+        cluster.instance.stop();
+    }
+}
+
+/// NET-5: who wants no IPv6 has none, and is told so where services ask for both.
+#[test]
+fn a_cluster_without_ipv6_has_one_family_net_5() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, ", ipv6: false");
+        cluster.apply(&idle("asker", "node-1"));
+        cluster.ready("asker");
+        assert_eq!(get(&cluster, "pod asker", ".status.podIPs[*].ip").split(' ').count(), 1);
+        let file = cluster.home.path("both.yaml");
+        std::fs::write(&file, SERVICES).unwrap();
+        let refused = cluster.instance.kubectl_output(&["apply", "-f", file.to_str().unwrap()]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        for why in [
+            "spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster",
+            "this cluster is not configured for dual-stack services",
+        ] {
+            assert!(said.contains(why), "{said}");
+        }
+        assert_eq!(get(&cluster, "service both", ".spec.ipFamilies"), r#"["IPv4"]"#);
+        cluster.instance.stop();
+    }
+}
+
+/// An address of this machine that is no loopback; it may have none.
+fn own_address() -> Option<Ipv6Addr> {
+    let table = std::fs::read_to_string("/proc/net/if_inet6").ok()?;
+    table.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_global = fields.get(3) == Some(&"00");
+        let bits = u128::from_str_radix(fields.first()?, 16).ok().filter(|_| is_global)?;
+        Some(Ipv6Addr::from_bits(bits))
+    })
+}
+
+/// NET-7: the world is reached over IPv6 as over IPv4, by connections and datagrams.
+#[test]
+fn the_way_out_is_of_both_families_net_7() {
+    needs!(Kubectl);
+    let Some(own) = own_address().filter(|_| fabric::has_ipv6()) else { return };
+    for user in users() {
+        let server = TcpListener::bind(SocketAddr::new(own.into(), 0)).unwrap();
+        let datagrams = UdpSocket::bind(SocketAddr::new(own.into(), 0)).unwrap();
+        let [tcp, udp] = [server.local_addr().unwrap().port(), datagrams.local_addr().unwrap().port()];
+        let cluster = Cluster::start(user, "");
+        cluster.apply(&idle("p", "node-1"));
+        cluster.ready("p");
+        let answering = std::thread::spawn(move || {
+            let (mut client, _) = server.accept().unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                asked.push(byte[0]);
+            }
+            client.write_all(b"HTTP/1.0 200 OK\r\n\r\nthe world").unwrap();
+            let mut buffer = [0; 100];
+            let (length, from) = datagrams.recv_from(&mut buffer).unwrap();
+            datagrams.send_to(&buffer[..length].to_ascii_uppercase(), from).unwrap();
+        });
+        let said = cluster.shell("p", &format!("curl -g -s -m 5 http://[{own}]:{tcp}/"));
+        assert_eq!(said, "the world", "as {user:?}");
+        let script = format!(
+            "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.settimeout(5); \
+             s.sendto(b'hello', ('{own}', {udp})); data, sender = s.recvfrom(100); print(data.decode(), sender[0])"
+        );
+        assert_eq!(cluster.shell("p", &format!("python3 -c \"{script}\"")), format!("HELLO {own}"));
+        answering.join().unwrap();
+        // Nobody listens there any more: reset at first, then refused.
+        let url = format!("http://[{own}]:{tcp}/");
+        wait_for("a refusal", || (code(&cluster, "p", 6, &url) == "000 7").then_some(()));
+        cluster.instance.stop();
+    }
+}
