@@ -13,6 +13,7 @@ use super::logging::{self, Stderr};
 use super::runtime::run_to_end;
 use super::serve::{cluster_config, prepare};
 use super::signals::StopSignals;
+use super::why;
 use crate::cluster::{Cluster, default_data_dir};
 use console::ConsoleOptions;
 
@@ -63,6 +64,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         quit_requested: Some(quit),
         progress: Some(progress_lines),
         clock: cluster.api().clock().clone(),
+        diagnose: Some(why::diagnosis()),
     };
     let shown = tokio::spawn(console::run(cluster.client(), options));
     tokio::pin!(shown);
@@ -128,6 +130,7 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
             config_dir: config_dir(),
             read_only: console_args.read_only,
             shutdown: shutdown.clone(),
+            diagnose: Some(why::diagnosis()),
             ..ConsoleOptions::default()
         };
         let shown = console::run(client, options);

@@ -90,7 +90,7 @@ const fn workload(group: &'static str, plural: &'static str, template: Template)
 
 const VIEWS: &[KindView] = &[
     KindView {
-        key_contexts: &[KeyContext::Pods],
+        key_contexts: &[KeyContext::Pods, KeyContext::Ends],
         pods: Pods::Itself,
         ..view("", "pods", rows!(Pod, pod::columns, |pod, _| pod::row(pod)))
     },
@@ -128,6 +128,7 @@ const VIEWS: &[KindView] = &[
     },
     KindView {
         pods: Pods::Selected,
+        key_contexts: &[KeyContext::Ends],
         ..view(
             "",
             "services",

@@ -18,6 +18,7 @@
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`context`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
+//! | [`diagnosis`] | what is asked of whoever started the console |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
@@ -55,6 +56,7 @@ pub mod command;
 pub(crate) mod config;
 pub(crate) mod container;
 pub mod context;
+pub mod diagnosis;
 pub(crate) mod dialog;
 pub mod effect;
 pub mod feed;

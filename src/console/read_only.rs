@@ -43,6 +43,11 @@ fn changes(method: &Method, uri: &http::Uri) -> bool {
     let (last, _, kind) = (segments.next().unwrap_or_default(), segments.next(), segments.next());
     // These are GETs on the wire, and do what they are told inside. A pod may be called so too.
     let inside = kind == Some("pods") && matches!(last, "exec" | "attach" | "portforward");
+    // What the pod's network is like, as Podium tells it: nothing runs there without a command.
+    let mut words =
+        uri.query().unwrap_or_default().split('&').map(|word| word.split('=').next().unwrap_or_default());
+    let runs = words.clone().any(|word| word != "podium.dev/network" && word != "to");
+    let inside = inside && (runs || last != "exec" || !words.any(|word| word == "podium.dev/network"));
     let asks = last.starts_with("selfsubject");
     inside || !(dry || asks || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS))
 }
@@ -71,6 +76,16 @@ mod tests {
             (Method::GET, "/api/v1/namespaces/a/pods/exec", false),
             (Method::GET, "/api/v1/namespaces/a/pods/x/log?follow=true", false),
             (Method::GET, "/api/v1/namespaces/a/pods/x/exec?command=sh", true),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods/x/exec?podium.dev/network=connect&to=10.0.0.1:80",
+                false,
+            ),
+            (Method::GET, "/api/v1/namespaces/a/pods/x/exec?podium.dev/network=listeners&command=sh", true),
+            (Method::GET, "/api/v1/namespaces/a/pods/x/exec?podium.dev/network=listeners&comm%61nd=sh", true),
+            (Method::GET, "/api/v1/namespaces/a/pods/x/exec", true),
+            (Method::POST, "/api/v1/namespaces/a/pods/x/exec?podium.dev/network=listeners", true),
+            (Method::GET, "/api/v1/namespaces/a/pods/x/attach?podium.dev/network=listeners", true),
             (Method::GET, "/api/v1/namespaces/a/pods/x/attach", true),
             (Method::POST, "/api/v1/namespaces/a/pods/x/eviction", true),
             (Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/x", true),

@@ -4,6 +4,7 @@
 //! before a frame is drawn.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{Event, EventStream, KeyEventKind};
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::command::Bindings;
 use super::config;
 use super::context::ScreenId;
+use super::diagnosis::Diagnose;
 use super::effect::Runner;
 use super::feed::{self, Feed};
 use super::memory::Memory;
@@ -61,6 +63,8 @@ pub struct ConsoleOptions {
     pub progress: Option<mpsc::Receiver<String>>,
     /// The source of time.
     pub clock: Clock,
+    /// Who walks the ways of connections; none = the screens that ask for it say so.
+    pub diagnose: Option<Arc<dyn Diagnose>>,
 }
 
 impl Default for ConsoleOptions {
@@ -77,6 +81,7 @@ impl Default for ConsoleOptions {
             quit_requested: None,
             progress: None,
             clock: Clock::machine(),
+            diagnose: None,
         }
     }
 }
@@ -133,7 +138,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         model,
         screen,
         stale: false,
-        runner: Runner::new(client.clone(), messages.clone()),
+        runner: Runner::new(client.clone(), messages.clone()).diagnosing(options.diagnose.clone()),
         clock,
         guard,
         quit_requested: options.quit_requested.take(),

@@ -72,6 +72,32 @@ pub(crate) fn tail(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(if columns > 0 { format!("…{}", &text[from..]) } else { String::new() })
 }
 
+/// A text in lines of so many columns: broken at spaces where it can be. One empty line of an empty text.
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    for (at, word) in text.split(' ').enumerate() {
+        if at > 0 && used > 0 && used + 1 + UnicodeWidthStr::width(word) > columns {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        } else if at > 0 && used < columns {
+            line.push(' ');
+            used += 1;
+        }
+        for letter in word.chars() {
+            let width = UnicodeWidthChar::width(letter).unwrap_or(0);
+            if used + width > columns && used > 0 {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            }
+            line.push(letter);
+            used += width;
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 /// The text, cut or filled up with spaces to just so many columns.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let text = fit(text, columns);
@@ -121,6 +147,18 @@ pub(crate) fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_broken_at_spaces_con_2() {
+        for (text, columns, lines) in [
+            ("", 5, &[""][..]),
+            ("one two three", 7, &["one two", "three"]),
+            ("abcdefgh ij", 5, &["abcde", "fgh", "ij"]),
+            ("漢字漢字 x", 5, &["漢字", "漢字", "x"]),
+        ] {
+            assert_eq!(wrapped(text, columns), lines, "{text} in {columns}");
+        }
+    }
 
     #[test]
     fn nothing_drives_the_terminal_sec_3() {

@@ -19,7 +19,9 @@ use serde::de::DeserializeOwned;
 
 use api::node_access::Attempt;
 use base::resolv_conf::ResolvConf;
-use network::why::{Destination, Facts, Outcome, Probed, Question, Report, outside_name, walk};
+use network::why::{
+    Destination, Facts, Outcome, Probed, Question, Report, Selected, meaning, outside_name, selecting, walk,
+};
 use object::Key;
 
 /// How long the machine's resolvers may take.
@@ -69,6 +71,21 @@ pub(crate) async fn report(client: &Client, question: &Question) -> Result<Repor
     let probed =
         Probed { listeners: listeners.into_iter().collect(), attempts: attempts.into_iter().collect() };
     Ok(walk.conclude(&facts, &probed))
+}
+
+/// What policies mean for a pod, in lines.
+pub(super) async fn policies_of_pod(client: &Client, pod: &Key) -> Result<Vec<String>, Failure> {
+    let facts = Box::pin(facts(client, &BTreeSet::from([pod.namespace.clone()]))).await?;
+    let told = selecting(&facts, pod).into_iter().flat_map(|Selected { direction, policies, text }| {
+        [format!("{direction}: isolated by {}", policies.join(", ")), format!("  lets through {text}")]
+    });
+    Ok(told.collect())
+}
+
+/// Whom a policy selects, and what it lets through, in lines.
+pub(super) async fn meaning_of_policy(client: &Client, policy: &Key) -> Result<Vec<String>, Failure> {
+    let facts = Box::pin(facts(client, &BTreeSet::from([policy.namespace.clone()]))).await?;
+    Ok(meaning(&facts, policy))
 }
 
 async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, Failure> {

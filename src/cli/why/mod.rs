@@ -1,6 +1,8 @@
 //! `podium why-not-connected`: the way of a connection, walked step by step (NET-8).
 
 mod collect;
+mod console;
+mod question;
 mod text;
 
 use std::path::PathBuf;
@@ -15,10 +17,11 @@ use super::flags::InstanceArgs;
 use super::output::{note, say};
 use super::runtime::runtime;
 use super::{DONE, FAILED, error_line};
-use network::why::{Destination, Question, Report};
-use object::Key;
+use network::why::Report;
 
 use collect::{Failure, report};
+pub(super) use console::diagnosis;
+use question::question;
 
 /// The question makes no sense.
 const MISUSED: u8 = 2;
@@ -86,19 +89,4 @@ async fn client(request: &WhyRequest) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(path).with_context(|| path.display().to_string())?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)
-}
-
-/// Reads what a user writes.
-fn question(source: &str, destination: &str, namespace: &str) -> Result<Question, Failure> {
-    let bare = ["pod/", "pods/", "po/"].iter().find_map(|kind| source.strip_prefix(kind)).unwrap_or(source);
-    let source = match bare.split_once('/') {
-        None if !bare.is_empty() => Key::new(namespace, bare),
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-            Key::new(namespace, name)
-        }
-        _ => return Err(Failure::Misuse(format!("{source:?} is no pod: say NAME or NAMESPACE/NAME"))),
-    };
-    let (destination, port) = Destination::parse(destination, &source.namespace)
-        .map_err(|misuse| Failure::Misuse(misuse.to_string()))?;
-    Ok(Question { source, destination, port })
 }

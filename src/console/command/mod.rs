@@ -20,6 +20,8 @@ pub enum KeyContext {
     Objects,
     /// Pods.
     Pods,
+    /// Pods and services.
+    Ends,
     /// A pod that waits for a node.
     Unscheduled,
     /// Deployments and replica sets.
@@ -46,6 +48,8 @@ pub enum KeyContext {
     Rollout,
     /// Why a pod waits for a node.
     Pending,
+    /// Why a pod is not connected to somebody.
+    Connection,
     /// A drain.
     Drain,
     /// The journal.
@@ -68,6 +72,7 @@ impl KeyContext {
             Self::List => "Moving",
             Self::Objects => "Any table",
             Self::Pods => "Pods",
+            Self::Ends => "Pods, services",
             Self::Unscheduled => "A pod without a node",
             Self::Workloads => "Deployments, replica sets",
             Self::Deployments => "Deployments",
@@ -81,6 +86,7 @@ impl KeyContext {
             Self::Logs => "Logs",
             Self::Rollout => "Rollout",
             Self::Pending => "Why pending",
+            Self::Connection => "Why not connected",
             Self::Drain => "Drain",
             Self::Journal => "Journal",
             Self::Editor => "Editor",
@@ -205,6 +211,9 @@ commands! {
         Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
         PodNode "node" ["o"] "" Nothing "Go to its node";
     }
+    Ends {
+        WhyNotConnected "why-not-connected" ["C"] "" Nothing "Why it is not connected: asks to whom, or from which pod";
+    }
     Unscheduled {
         WhyPending "why-pending" ["W"] "why pending" Nothing "Why no node takes it, and what would make it fit";
     }
@@ -287,6 +296,10 @@ commands! {
         PendingDescribe "pending-describe" ["d"] "describe" Nothing "Describe the pod";
         PendingYaml "pending-yaml" ["y"] "yaml" Nothing "The pod as YAML";
         PendingCopy "pending-copy" ["c"] "copy" Nothing "Copy the scheduler's message";
+    }
+    Connection {
+        ConnectionAgain "connection-again" ["r"] "again" Nothing "Walk the way again now";
+        ConnectionCopy "connection-copy" ["c"] "copy" Nothing "Copy what was found";
     }
     Drain {
         DrainStart "drain-start" ["D"] "drain" Cluster "Start or resume the drain";

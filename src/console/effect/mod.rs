@@ -11,7 +11,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-pub(crate) use route::{LogRun, Only, Route, TableRoute, TerminalPurpose};
+pub(crate) use route::{Connect, LogRun, Only, Route, TableRoute, TerminalPurpose};
 pub use run::{Outbox, Runner};
 
 use super::action::{Action, EntryId};

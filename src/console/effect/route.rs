@@ -70,6 +70,15 @@ pub enum TerminalPurpose {
     Debug,
 }
 
+/// A way that a connection would take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connect {
+    /// The pod that would open it: `NAMESPACE/NAME`.
+    pub(crate) source: String,
+    /// Whom to, as `podium why-not-connected` takes it.
+    pub(crate) destination: String,
+}
+
 /// A screen to open.
 #[derive(Clone, Debug)]
 pub enum Route {
@@ -89,6 +98,8 @@ pub enum Route {
     Drain(Vec<ObjectRef>),
     /// Why a pod waits for a node.
     Pending(ObjectRef),
+    /// Why a pod is not connected to somebody.
+    Connection(Connect),
     /// A terminal in a pod.
     Terminal(ObjectRef, TerminalPurpose),
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use kube::Client;
 use tokio::sync::mpsc;
@@ -10,6 +11,7 @@ use tokio::task::AbortHandle;
 use super::Task;
 use crate::action::{self, Action, Outcome};
 use crate::context::ScreenId;
+use crate::diagnosis::Diagnose;
 use crate::message::{Data, Message};
 use crate::resource::ObjectRef;
 
@@ -19,17 +21,23 @@ pub struct Outbox {
     client: Client,
     messages: mpsc::Sender<Message>,
     screen: ScreenId,
+    diagnose: Option<Arc<dyn Diagnose>>,
 }
 
 impl Outbox {
     /// A handle for one screen's tasks.
     pub fn new(client: Client, messages: mpsc::Sender<Message>, screen: ScreenId) -> Self {
-        Self { client, messages, screen }
+        Self { client, messages, screen, diagnose: None }
     }
 
     /// The cluster.
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// Who knows about connections; nobody where the console was started without.
+    pub(crate) fn diagnose(&self) -> Option<Arc<dyn Diagnose>> {
+        self.diagnose.clone()
     }
 
     /// Sends the screen something; waits while the loop is behind, which is the back-pressure.
@@ -71,6 +79,7 @@ impl Outbox {
 pub struct Runner {
     client: Client,
     messages: mpsc::Sender<Message>,
+    diagnose: Option<Arc<dyn Diagnose>>,
     running: HashMap<ScreenId, HashMap<&'static str, AbortHandle>>,
     actions: tokio::task::JoinSet<()>,
 }
@@ -78,12 +87,21 @@ pub struct Runner {
 impl Runner {
     /// A runner that hands out this client and this channel.
     pub fn new(client: Client, messages: mpsc::Sender<Message>) -> Self {
-        Self { client, messages, running: HashMap::new(), actions: tokio::task::JoinSet::new() }
+        let actions = tokio::task::JoinSet::new();
+        Self { client, messages, diagnose: None, running: HashMap::new(), actions }
+    }
+
+    /// Whose tasks may ask about connections.
+    #[must_use]
+    pub fn diagnosing(mut self, diagnose: Option<Arc<dyn Diagnose>>) -> Self {
+        self.diagnose = diagnose;
+        self
     }
 
     /// Starts a task.
     pub fn start(&mut self, task: Task) {
-        let outbox = Outbox::new(self.client.clone(), self.messages.clone(), task.screen);
+        let mut outbox = Outbox::new(self.client.clone(), self.messages.clone(), task.screen);
+        outbox.diagnose.clone_from(&self.diagnose);
         let handle = tokio::spawn((task.run)(outbox)).abort_handle();
         if let Some(old) = self.running.entry(task.screen).or_default().insert(task.slot, handle) {
             old.abort();

@@ -1,6 +1,7 @@
 //! Operations on objects, as kubectl has them: one file an operation, with its dialog and the actions it ends in.
 
 pub(crate) mod add_node;
+pub(crate) mod connection;
 pub(crate) mod delete;
 pub(crate) mod label;
 pub(crate) mod node;

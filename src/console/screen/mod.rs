@@ -1,5 +1,6 @@
 //! The screens: a closed enum on a back-stack, one file each with its state, update and view.
 
+pub mod connection;
 pub mod describe;
 pub mod drain;
 pub mod edit;
@@ -150,6 +151,8 @@ screens! {
     Drain(drain::Drain),
     /// Why a pod waits for a node.
     Pending(pending::Pending),
+    /// Why a pod is not connected to somebody.
+    Connection(connection::Connection),
     /// A terminal in a pod.
     Terminal(terminal::Terminal),
 }
@@ -200,7 +203,8 @@ impl Screen {
             | Self::Describe(_)
             | Self::Rollout(_)
             | Self::Drain(_)
-            | Self::Pending(_) => Some(Follows::Cluster),
+            | Self::Pending(_)
+            | Self::Connection(_) => Some(Follows::Cluster),
             Self::Edit(_)
             | Self::Help(_)
             | Self::Journal(_)
@@ -233,6 +237,7 @@ impl From<Route> for Screen {
             Route::Rollout(object) => rollout::Rollout::new(object).into(),
             Route::Drain(nodes) => drain::Drain::new(nodes).into(),
             Route::Pending(pod) => pending::Pending::new(pod).into(),
+            Route::Connection(way) => connection::Connection::new(way).into(),
             Route::Terminal(pod, purpose) => terminal::Terminal::new(pod, purpose).into(),
         }
     }

@@ -54,6 +54,9 @@ pub(crate) fn run(
         Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
         Command::PodNode => navigate::go_to_node(cx, &current),
         Command::WhyPending => vec![Effect::open(Route::Pending(current))],
+        Command::WhyNotConnected => {
+            vec![Effect::ShowDialog(Box::new(operations::connection::dialog(&current)))]
+        }
         Command::Scale => vec![Effect::ShowDialog(Box::new(operations::scale::dialog(cx, all())))],
         Command::Restart => operations::restart::show_dialog(cx, targets),
         Command::SetImage => operations::set_image::show_dialog(cx, &current),

@@ -30,7 +30,7 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use object::Key;
 
 pub use destination::{Destination, Misuse, Port};
-pub use policies::{Selected, selecting};
+pub use policies::{Selected, meaning, selecting};
 pub use report::{Finding, Report, State, Step, Verdict};
 pub use walk::{Walk, outside_name, walk};
 

@@ -12,6 +12,8 @@ use super::report::{Finding, State, Step};
 use super::{Facts, Key};
 use crate::policy::{Direction, End, Explanation, NoAddress, Protocol, Question, Ruling, World, explain};
 
+/// Of pods that users make as many as they like, so many are told.
+const TOLD: usize = 8;
 /// How DNS is asked.
 const DNS_PORT: u16 = 53;
 
@@ -146,6 +148,27 @@ pub fn selecting(facts: &Facts, pod: &Key) -> Vec<Selected> {
         (!policies.is_empty()).then(|| Selected { direction: direction.to_string(), policies, text })
     });
     selected.collect()
+}
+
+/// Whom a policy selects and what it lets through, a line each.
+pub fn meaning(facts: &Facts, policy: &Key) -> Vec<String> {
+    let world = world(facts);
+    let pods = world.selected_by(policy);
+    let more = pods.len().saturating_sub(TOLD);
+    let names: Vec<&str> = pods.iter().take(TOLD).map(|pod| pod.name.as_str()).collect();
+    let selected = match (names.as_slice(), more) {
+        ([], _) => "selects no pod".to_owned(),
+        (names, 0) => format!("selects {}", names.join(", ")),
+        (names, more) => format!("selects {} and {more} more", names.join(", ")),
+    };
+    let mut lines = vec![selected];
+    for direction in [Direction::Ingress, Direction::Egress] {
+        if let Some(accepted) = world.accepted_by(policy, direction) {
+            let accepted = if accepted.is_empty() { "nothing".to_owned() } else { accepted };
+            lines.push(format!("{direction}: lets through {accepted}"));
+        }
+    }
+    lines
 }
 
 /// Whether an address is one of a pod's range that no pod has.

@@ -553,4 +553,9 @@ fn which_policies_select_a_pod_is_told_with_what_they_let_through_net_8() {
             of("egress", &["default/shut"], "nothing"),
         ]
     );
+    assert_eq!(
+        meaning(&facts, &key("some")),
+        ["selects web-1", "ingress: lets through app=client on 80 (policy default/some)"]
+    );
+    assert_eq!(meaning(&facts, &key("shut")), ["selects client, web-1", "egress: lets through nothing"]);
 }

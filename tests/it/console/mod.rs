@@ -1,5 +1,6 @@
 //! The console without a server: fabricated stores, keys as scripts, the screen as text.
 
+mod connections;
 mod custom;
 mod definitions;
 mod dialogs;

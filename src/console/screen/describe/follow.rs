@@ -1,6 +1,7 @@
 //! What the describe screen watches: its object, and what belongs to that and is in no store.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Api;
@@ -9,8 +10,12 @@ use kube::runtime::watcher::{self, Event, watch_object};
 use serde_json::Value;
 
 use super::DescribeData;
+use crate::diagnosis::Policed;
 use crate::effect::Outbox;
 use crate::resource::ObjectRef;
+
+/// Between two looks at policies: each reads all that they judge by.
+const POLICIES: Duration = Duration::from_secs(10);
 
 /// Follows the object for as long as the screen lives.
 pub(crate) async fn follow(out: Outbox, target: ObjectRef) {
@@ -61,6 +66,24 @@ pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
             Ok(Event::InitDone) | Err(_) => {}
         }
         out.data(DescribeData::Beside(all.values().cloned().collect())).await;
+    }
+}
+
+/// Asks what network policies mean for a pod or a policy, again and again: they change with labels and policies of
+/// anybody. What cannot be told is left out.
+pub(crate) async fn follow_policies(out: Outbox, target: ObjectRef) {
+    let Some(diagnose) = out.diagnose() else { return };
+    let (namespace, name) = (target.namespace.clone().unwrap_or_default(), target.name.clone());
+    let object = match target.kind.kind.as_str() {
+        "Pod" => Policed::Pod { namespace, name },
+        "NetworkPolicy" => Policed::Policy { namespace, name },
+        _ => return,
+    };
+    loop {
+        if let Ok(lines) = diagnose.policies(out.client(), object.clone()).await {
+            out.data(DescribeData::Policies(lines)).await;
+        }
+        tokio::time::sleep(POLICIES).await;
     }
 }
 

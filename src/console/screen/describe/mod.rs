@@ -9,7 +9,7 @@ mod follow;
 use std::cell::Cell;
 
 use crossterm::event::MouseEventKind;
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, Pod, Service};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -23,13 +23,14 @@ use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route};
 use crate::message::ScreenMessage;
 use crate::offers;
+use crate::operations;
 use crate::related::is_unscheduled;
 use crate::resource::{ObjectRef, Uid};
 use crate::search::Search;
 use crate::text::{clean, fit};
 use crate::toast::Toast;
 use document::{Line, Relatives, Tone, describe};
-use follow::{follow, follow_beside};
+use follow::{follow, follow_beside, follow_policies};
 
 /// What its tasks send it.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub enum DescribeData {
     Object(Box<Value>),
     /// What belongs to it and is nowhere else: a Node's Lease, a Service's EndpointSlices.
     Beside(Vec<Value>),
+    /// What network policies mean for it, a line each.
+    Policies(Vec<String>),
     /// It is not there, or not any more.
     Gone,
     /// It cannot be read; tried again by itself.
@@ -50,6 +53,8 @@ pub struct Describe {
     target: ObjectRef,
     object: Option<Value>,
     beside: Vec<Value>,
+    /// What policies mean for it.
+    policies: Vec<String>,
     gone: bool,
     error: Option<String>,
     top: usize,
@@ -70,6 +75,7 @@ impl Describe {
             target,
             object: None,
             beside: Vec::new(),
+            policies: Vec::new(),
             gone: false,
             error: None,
             top: 0,
@@ -110,7 +116,11 @@ impl Describe {
             }
             _ => Vec::new(),
         };
-        describe(object, &Relatives { events, others, beside: &self.beside }, cx.now)
+        describe(
+            object,
+            &Relatives { events, others, beside: &self.beside, policies: &self.policies },
+            cx.now,
+        )
     }
 
     fn scroll(&mut self, lines: isize) {
@@ -170,6 +180,9 @@ impl Describe {
             Command::DescribeYaml => return vec![Effect::open(Route::Yaml(self.target.clone()))],
             Command::DescribeLogs => {
                 return vec![Effect::open(Route::Logs(self.target.clone(), LogRun::Current))];
+            }
+            Command::WhyNotConnected => {
+                return vec![Effect::ShowDialog(Box::new(operations::connection::dialog(&self.target)))];
             }
             Command::WhyPending => return vec![Effect::open(Route::Pending(self.target.clone()))],
             Command::Back | Command::Leave => return vec![Effect::Back],
@@ -237,6 +250,9 @@ impl View for Describe {
 
     fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
         let mut places = vec![KeyContext::Describe, KeyContext::Text, KeyContext::List];
+        if self.target.kind.is::<Pod>() || self.target.kind.is::<Service>() {
+            places.insert(0, KeyContext::Ends);
+        }
         if is_unscheduled(cx, &self.target) {
             places.insert(0, KeyContext::Unscheduled);
         }
@@ -250,10 +266,11 @@ impl View for Describe {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened => {
-                let (target, beside) = (self.target.clone(), self.target.clone());
+                let [target, beside, policed] = [(); 3].map(|()| self.target.clone());
                 vec![
                     Effect::task("object", move |out| follow(out, target)),
                     Effect::task("beside", move |out| follow_beside(out, beside)),
+                    Effect::task("policies", move |out| follow_policies(out, policed)),
                 ]
             }
             ScreenMessage::Command(command) => self.command(cx, command),
@@ -274,6 +291,7 @@ impl View for Describe {
                         self.error = None;
                     }
                     DescribeData::Beside(beside) => self.beside = beside,
+                    DescribeData::Policies(policies) => self.policies = policies,
                     // What it was stays readable.
                     DescribeData::Gone => self.gone = true,
                     DescribeData::Failed(error) => self.error = Some(error),

@@ -174,6 +174,19 @@ impl World {
         all.map(|policy| policy.key.clone()).collect()
     }
 
+    /// The pods that a policy selects, in order.
+    pub fn selected_by(&self, policy: &Key) -> Vec<Key> {
+        let Some(policy) = self.policies.get(policy) else { return Vec::new() };
+        let own = self.pods.iter().filter(|(key, pod)| key.namespace == policy.key.namespace && !pod.of_host);
+        own.filter(|(_, pod)| policy.pods.matches(Some(&pod.labels))).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// What one policy lets through in a direction, in words; none where it is not about that direction.
+    pub fn accepted_by(&self, policy: &Key, direction: Direction) -> Option<String> {
+        self.policies.get(policy)?.rules(direction)?;
+        Some(self.accepted(direction, std::slice::from_ref(policy)))
+    }
+
     /// What policies let through together in a direction, in words: `app=api on 5432 (policy default/db)`. Empty where it is
     /// nothing.
     pub fn accepted(&self, direction: Direction, policies: &[Key]) -> String {

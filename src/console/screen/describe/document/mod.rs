@@ -28,6 +28,8 @@ pub(crate) struct Relatives<'a> {
     pub(crate) others: Vec<Value>,
     /// What only describe asks for: a Node's Lease, a Service's EndpointSlices.
     pub(crate) beside: &'a [Value],
+    /// What network policies mean for it, a line each.
+    pub(crate) policies: &'a [String],
 }
 
 /// Describes an object as it is now.
@@ -43,6 +45,9 @@ pub(crate) fn describe(object: &Value, relatives: &Relatives<'_>, now: Timestamp
         "ConfigMap" => generic::config_map(&mut doc, object),
         "Secret" => generic::secret(&mut doc, object),
         _ => generic::describe(&mut doc, object),
+    }
+    if !relatives.policies.is_empty() {
+        doc.list(0, "Network Policies", relatives.policies.iter().cloned());
     }
     events::describe(&mut doc, &relatives.events, now);
     doc.finish()

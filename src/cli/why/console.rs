@@ -1,0 +1,60 @@
+//! What the console asks about connections and policies.
+
+use std::sync::Arc;
+
+use console::diagnosis::{Diagnose, Policed};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use serde_json::Value;
+
+use super::collect::{Failure, meaning_of_policy, policies_of_pod, report};
+use super::question::question;
+use crate::cli::error_line;
+use object::Key;
+
+/// Answers the console.
+pub(in crate::cli) fn diagnosis() -> Arc<dyn Diagnose> {
+    Arc::new(Diagnosis)
+}
+
+#[derive(Debug)]
+struct Diagnosis;
+
+impl Diagnose for Diagnosis {
+    fn why_not_connected(
+        &self,
+        client: Client,
+        source: String,
+        destination: String,
+    ) -> BoxFuture<'static, Result<Value, String>> {
+        async move {
+            let question = question(&source, &destination, "default").map_err(|failure| told(&failure))?;
+            let report = report(&client, &question).await.map_err(|failure| told(&failure))?;
+            serde_json::to_value(report).map_err(|error| error.to_string())
+        }
+        .boxed()
+    }
+
+    fn policies(&self, client: Client, object: Policed) -> BoxFuture<'static, Result<Vec<String>, String>> {
+        async move {
+            let lines = match object {
+                Policed::Pod { namespace, name } => {
+                    policies_of_pod(&client, &Key::new(namespace, name)).await
+                }
+                Policed::Policy { namespace, name } => {
+                    meaning_of_policy(&client, &Key::new(namespace, name)).await
+                }
+            };
+            lines.map_err(|failure| told(&failure))
+        }
+        .boxed()
+    }
+}
+
+fn told(failure: &Failure) -> String {
+    match failure {
+        Failure::Misuse(misuse) => misuse.clone(),
+        Failure::Other(error) => error_line(error),
+    }
+}

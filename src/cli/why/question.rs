@@ -1,0 +1,20 @@
+//! What a user writes, read.
+
+use super::collect::Failure;
+use network::why::{Destination, Question};
+use object::Key;
+
+/// Reads what a user writes.
+pub(super) fn question(source: &str, destination: &str, namespace: &str) -> Result<Question, Failure> {
+    let bare = ["pod/", "pods/", "po/"].iter().find_map(|kind| source.strip_prefix(kind)).unwrap_or(source);
+    let source = match bare.split_once('/') {
+        None if !bare.is_empty() => Key::new(namespace, bare),
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Key::new(namespace, name)
+        }
+        _ => return Err(Failure::Misuse(format!("{source:?} is no pod: say NAME or NAMESPACE/NAME"))),
+    };
+    let (destination, port) = Destination::parse(destination, &source.namespace)
+        .map_err(|misuse| Failure::Misuse(misuse.to_string()))?;
+    Ok(Question { source, destination, port })
+}

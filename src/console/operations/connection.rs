@@ -1,0 +1,47 @@
+//! Why not connected: asks for the other end.
+
+use k8s_openapi::api::core::v1::Service;
+
+use crate::dialog::{Field, Fields};
+use crate::effect::{Connect, Dialog, Effect, Route};
+use crate::resource::ObjectRef;
+
+/// Asks for the other end of a way from a pod, or to a service.
+pub(crate) fn dialog(object: &ObjectRef) -> Dialog {
+    let namespace = object.namespace.clone().unwrap_or_default();
+    let own = format!("{namespace}/{}", object.name);
+    let to_service = object.kind.is::<Service>();
+    let mut fields = Fields::default();
+    let (title, label) = if to_service {
+        (format!("Why does a pod not reach {}", object.describe()), "from pod")
+    } else {
+        (format!("Whom does {} not reach", object.describe()), "to")
+    };
+    let typed = fields.add(Field::text(label, String::new()));
+    let port = to_service.then(|| fields.add(Field::text("port", String::new())));
+    let dialog = Dialog::new(title, "Walk", move |dialog, _| {
+        let text = dialog.text(typed).trim().to_owned();
+        let way = match (text.as_str(), to_service) {
+            ("", true) => return Err("which pod? NAME or NAMESPACE/NAME".to_owned()),
+            ("", false) => {
+                return Err(
+                    "whom to? web:80, svc/web, NAMESPACE/POD:80, 10.96.0.1:443, example.com:443".to_owned()
+                );
+            }
+            (pod, true) => {
+                let source = if pod.contains('/') { pod.to_owned() } else { format!("{namespace}/{pod}") };
+                let port = port.map(|field| dialog.text(field).trim()).filter(|port| !port.is_empty());
+                let port = port.map_or_else(String::new, |port| format!(":{port}"));
+                Connect { source, destination: format!("svc/{own}{port}") }
+            }
+            (destination, false) => Connect { source: own.clone(), destination: destination.to_owned() },
+        };
+        Ok(vec![Effect::open(Route::Connection(way))])
+    });
+    let hint = if to_service {
+        "the pod that would connect, NAME or NAMESPACE/NAME; the port, where there are several"
+    } else {
+        "a name as a program says it, svc/NAME, NAMESPACE/POD, an address; :PORT"
+    };
+    dialog.line(hint).fields(fields)
+}

@@ -1,0 +1,190 @@
+//! Why a pod is not connected to somebody: the way walked step by step, again and again while it is looked at (NET-8).
+//!
+//! ```text
+//!  ╭ why not connected · shop/client → web:8080 ─────────╮
+//!  │ ✖ not connected: the verdict                         │
+//!  │   what to do                                         │
+//!  │                                                      │
+//!  │ ✔ name        what was found                         │
+//!  │ ✖ endpoints   what is wrong                          │
+//!  │                 more of it                           │
+//!  ╰──────────────────────────────────────── walked 3s ago╯
+//! ```
+
+pub mod report;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Connect, Effect, Outbox};
+use crate::message::ScreenMessage;
+use crate::text::{clean, fit, wrapped};
+use crate::widget::scroll::Scroll;
+use report::{Report, State};
+
+/// Between the end of a walk and the next: each opens connections.
+const PAUSE: Duration = Duration::from_secs(3);
+/// Columns of a mark and a step.
+const MARGIN: usize = 14;
+
+/// What its task sends it.
+#[derive(Debug)]
+pub enum ConnectionData {
+    /// What was found.
+    Walked(Report),
+    /// Why nothing was.
+    Failed(String),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Connection {
+    way: Connect,
+    report: Option<Report>,
+    failed: Option<String>,
+    at: Option<Timestamp>,
+    scroll: Scroll,
+}
+
+impl Connection {
+    /// Of this way.
+    pub(crate) fn new(way: Connect) -> Self {
+        Self { way, report: None, failed: None, at: None, scroll: Scroll::default() }
+    }
+
+    fn walk(&self) -> Effect {
+        let way = self.way.clone();
+        Effect::task("walk", move |out| walk_on(out, way))
+    }
+
+    /// A mark, a word and a text, a line each, as wide as there is room for.
+    fn lines(&self, cx: &Context<'_>, width: usize) -> Vec<(String, Style)> {
+        let theme = cx.theme;
+        let mut lines = Vec::new();
+        let mut add = |first: &str, rest: &str, text: &str, style: Style| {
+            let room = width.saturating_sub(unicode_width::UnicodeWidthStr::width(rest)).max(8);
+            for (at, piece) in wrapped(&clean(text), room).into_iter().enumerate() {
+                lines.push((format!("{}{piece}", if at == 0 { first } else { rest }), style));
+            }
+        };
+        if let Some(why) = &self.failed {
+            add("✖ ", "  ", why, theme.status.failed);
+            add("", "", "", theme.body.text);
+        }
+        let Some(report) = &self.report else { return lines };
+        let (mark, word, style) = if report.verdict.connected {
+            ("✔ ", "connected", theme.status.running)
+        } else {
+            ("✖ ", "not connected", theme.status.failed)
+        };
+        let verdict = format!("{word}: {}", report.verdict.reason);
+        add(mark, "  ", &verdict, style.add_modifier(Modifier::BOLD));
+        if let Some(advice) = &report.verdict.advice {
+            add("→ ", "  ", advice, theme.body.text);
+        }
+        add("", "", "", theme.body.text);
+        for finding in &report.findings {
+            let (mark, style) = match finding.state {
+                State::Fine => ('✔', theme.body.text),
+                State::Problem => ('✖', theme.status.failed),
+                State::Note => ('·', theme.body.dim),
+            };
+            let step = fit(&clean(&finding.step), MARGIN - 4).into_owned();
+            let margin = " ".repeat(MARGIN);
+            add(&format!("{mark} {step:<width$}", width = MARGIN - 2), &margin, &finding.text, style);
+            for detail in &finding.details {
+                add(&margin, &margin, detail, theme.body.dim);
+            }
+        }
+        lines
+    }
+}
+
+/// Walks until the screen is left.
+async fn walk_on(out: Outbox, way: Connect) {
+    let Some(diagnose) = out.diagnose() else {
+        let why = "this console was started without what walks connections: ask `podium why-not-connected`";
+        return out.data(ConnectionData::Failed(why.to_owned())).await;
+    };
+    loop {
+        let walked =
+            diagnose.why_not_connected(out.client(), way.source.clone(), way.destination.clone()).await;
+        let data = match walked.and_then(Report::read) {
+            Ok(report) => ConnectionData::Walked(report),
+            Err(why) => ConnectionData::Failed(why),
+        };
+        out.data(data).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+impl View for Connection {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        clean(&format!("{} → {}", self.way.source, self.way.destination)).into_owned()
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Connection, KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Command(Command::ConnectionAgain | Command::Refresh) => {
+                return vec![self.walk()];
+            }
+            ScreenMessage::Data(data) => {
+                match data.take() {
+                    Some(ConnectionData::Walked(report)) => {
+                        self.report = Some(report);
+                        self.failed = None;
+                    }
+                    // What was found before stays readable.
+                    Some(ConnectionData::Failed(why)) => self.failed = Some(why),
+                    None => return Vec::new(),
+                }
+                self.at = Some(cx.now);
+            }
+            ScreenMessage::Mouse(event) => self.scroll.mouse(event),
+            ScreenMessage::Command(command) if self.scroll.command(command) => {}
+            ScreenMessage::Command(Command::ConnectionCopy) => {
+                let lines = self.lines(cx, usize::from(u16::MAX));
+                let text: Vec<String> = lines.into_iter().map(|(line, _)| line).collect();
+                return vec![Effect::Copy(text.join("\n"))];
+            }
+            ScreenMessage::Command(Command::Back | Command::Leave) => return vec![Effect::Back],
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let width = usize::from(area.width).saturating_sub(6);
+        let title = format!("why not connected · {} → {}", self.way.source, self.way.destination);
+        let mut block = cx.theme.block_focused(fit(&clean(&title), width).into_owned());
+        if let Some(at) = self.at {
+            let state = format!(" walked {} ago ", cx.age(at));
+            block = block.title_bottom(Line::styled(state, cx.theme.body.dim).right_aligned());
+        }
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        let mut lines = self.lines(cx, usize::from(inner.width));
+        if lines.is_empty() {
+            lines.push(("walking the way …".to_owned(), cx.theme.body.dim));
+        }
+        let height = usize::from(inner.height);
+        let top = self.scroll.window(height, lines.len());
+        let shown = lines.into_iter().skip(top).take(height);
+        let shown: Vec<Line<'static>> =
+            shown.map(|(text, style)| Line::from(Span::styled(text, style))).collect();
+        frame.render_widget(Paragraph::new(shown), inner);
+    }
+}
