@@ -45,7 +45,7 @@ use piece::Piece;
 use policy_changes::{Judgement, PolicyChanges};
 use reconcile::Caches;
 
-pub use trial::try_rules;
+pub use trial::{try_ipv6, try_rules};
 
 /// How soon rules are tried again that the kernel has refused.
 const RETRY: BackoffPolicy =
