@@ -8,7 +8,7 @@ use api::Api;
 use api::http::CertificateAuthority;
 use base::task::Tasks;
 use base::time_zone;
-use controllers::{Controllers, Settings, VolumeDirectory};
+use controllers::{BalancerPool, Controllers, Settings, VolumeDirectory};
 use kubelet::volumes::user_of;
 use reconcile::Caches;
 use scheduler::config::{ConfigError, profiles};
@@ -31,6 +31,7 @@ pub(super) fn start(
     tasks: &Tasks,
     config: &ClusterConfig,
     authority: &Arc<CertificateAuthority>,
+    balancers: Option<BalancerPool>,
     data_dir: &Path,
 ) -> Result<Actors, ConfigError> {
     let nodes = data_dir.join("nodes");
@@ -41,6 +42,7 @@ pub(super) fn start(
         root_certificate: authority.certificate_pem.clone(),
         authority: Some(authority.clone()),
         volumes: Some(volumes),
+        balancers,
         node_lifecycle: config.file.node_lifecycle.clone(),
         terminated_pod_threshold: config.file.terminated_pod_threshold,
     };

@@ -11,12 +11,18 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 
 use super::ipv6::Ipv6Ranges;
+use controllers::BalancerPool;
 
 /// How many clusters one machine's loopback has room for.
 const SLOTS: u8 = 16;
 
 /// Bits that are the same in all addresses of one node's pods.
 const POD_PREFIX: u8 = 24;
+
+/// The same of the nodes of one slot.
+const SLOT_PREFIX: u8 = 16;
+/// Ranges of nodes with more such bits have no addresses for load balancers: each of the 1 024 nodes may have one.
+const SMALLEST_WITH_BALANCERS: u8 = 20;
 
 /// Where everybody of a cluster is.
 #[derive(Debug)]
@@ -102,6 +108,17 @@ impl AddressPlan {
         Some(MirrorRanges { ranges: pairs.to_vec(), probed: on_machine.nodes.network().saturating_add(1) })
     }
 
+    /// The addresses of load balancers: a quarter of the nodes' that no node has. None where these are few.
+    pub(super) fn balancers(&self) -> Option<BalancerPool> {
+        let addresses = balancers_of(self.ranges().nodes)?;
+        let mirrors = match self {
+            Self::Loopback(_) => None,
+            Self::Fabric { slot, .. } => balancers_of(of_slot(slot.number).nodes)
+                .and_then(|range| Ipv4Net::new(range.addr(), addresses.prefix_len()).ok()),
+        };
+        Some(BalancerPool { addresses, mirrors })
+    }
+
     fn ranges(&self) -> Ranges {
         match self {
             Self::Loopback(slot) => of_slot(slot.number),
@@ -175,6 +192,17 @@ fn of_slot(slot: u8) -> Ranges {
     }
 }
 
+/// The third quarter of a range of nodes, or of as much of it as loopback has addresses for; below it nodes have theirs,
+/// above it the control plane and shells.
+fn balancers_of(nodes: Ipv4Net) -> Option<Ipv4Net> {
+    if nodes.prefix_len() > SMALLEST_WITH_BALANCERS {
+        return None;
+    }
+    let length = nodes.prefix_len().max(SLOT_PREFIX) + 2;
+    let quarter = 1_u32 << (32 - length);
+    Ipv4Net::new(nodes.network().saturating_add(2 * quarter), length).ok()
+}
+
 /// Of all hollow pods.
 const HOLLOW_PODS: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 64, 0, 0), 10);
 
@@ -202,6 +230,20 @@ mod tests {
     }
 
     #[test]
+    fn load_balancers_have_a_part_of_the_nodes_range_net_6() {
+        for (nodes, balancers) in [
+            ("127.18.0.0/16", Some("127.18.128.0/18")),
+            ("172.16.0.0/12", Some("172.16.128.0/18")),
+            ("10.0.16.0/20", Some("10.0.24.0/22")),
+            ("10.0.0.0/24", None),
+        ] {
+            let expected = balancers.map(|text| text.parse().unwrap());
+            assert_eq!(balancers_of(nodes.parse().unwrap()), expected, "{nodes}");
+        }
+        assert_eq!(AddressPlan::unheld().balancers().unwrap().mirrors, None);
+    }
+
+    #[test]
     fn a_network_of_its_own_has_the_ranges_it_is_given_net_5() {
         let net = |text: &str| text.parse::<Ipv4Net>().unwrap();
         let ranges = Ranges {
@@ -216,6 +258,9 @@ mod tests {
         for (pods, index) in [("10.244.3.0/24", Some(3)), ("10.245.0.0/24", None), ("10.244.0.0/25", None)] {
             assert_eq!(plan.index_of(net(pods)), index, "{pods}");
         }
+        let balancers = plan.balancers().unwrap();
+        assert_eq!(balancers.addresses, net("172.20.128.0/18"));
+        assert_eq!(balancers.mirrors, Some(net("127.16.128.0/18")));
         assert_eq!(AddressPlan::hollow_index_of(AddressPlan::hollow_pods(16_383)), Some(16_383));
     }
 }

@@ -161,7 +161,10 @@ impl Cluster {
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
-        let running = super::actors::start(&api, &caches, &actors, &config, &authority, data_dir.path())?;
+        let running = {
+            let balancers = addresses.balancers().filter(|_| !config.is_disabled("proxy"));
+            super::actors::start(&api, &caches, &actors, &config, &authority, balancers, data_dir.path())?
+        };
         if config.serves_ingresses() {
             super::network::start_ingress(&api, &caches, &actors, &config, &addresses, fabric.as_ref());
         }

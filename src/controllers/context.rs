@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
+use super::balancer_pool::BalancerPool;
 use super::volume_directory::VolumeDirectory;
 use api::Api;
 use api::http::CertificateAuthority;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub node_lifecycle: NodeLifecycleConfig,
     /// How many pods that ended are kept: none = Kubernetes' 12 500, 0 = all.
     pub terminated_pod_threshold: Option<usize>,
+    /// The addresses of load balancers; none = services of that type wait for another controller.
+    pub balancers: Option<BalancerPool>,
     /// Where volumes are made on demand; none = nowhere.
     pub volumes: Option<VolumeDirectory>,
 }

@@ -9,6 +9,7 @@
 
 mod api_service;
 mod autoscaler;
+mod balancer_pool;
 mod bootstrap_signer;
 mod bootstrap_token;
 mod certificate;
@@ -27,6 +28,7 @@ mod garbage;
 mod hash;
 mod history;
 mod job;
+mod load_balancer;
 mod namespace;
 mod node_lifecycle;
 mod pod_control;
@@ -43,6 +45,7 @@ mod validating_admission_policy;
 mod volume;
 mod volume_directory;
 
+pub use balancer_pool::BalancerPool;
 pub use context::Settings;
 pub use registry::Controllers;
 pub use volume_directory::VolumeDirectory;

@@ -50,6 +50,7 @@ const ALL: &[(&str, Start)] = &[
     ("endpointslicemirroring", super::endpoints::mirror::start),
     ("ipallocator-repair-controller", super::service_addresses::start_addresses),
     ("service-cidr-controller", super::service_addresses::start_ranges),
+    ("service-lb-controller", super::load_balancer::start),
     ("persistentvolume-binder", volume::binder::start),
     ("persistentvolume-expander", volume::expander::start),
     ("pvc-protection-controller", volume::protection::start_claims),

@@ -26,6 +26,7 @@ mod instance;
 mod kubectl;
 mod layers;
 mod limits;
+mod load_balancers;
 mod needs;
 mod network;
 mod node_set;

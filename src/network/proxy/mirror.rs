@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::table::{Backend, Balance, BindAddress, Listener, Protocol, is_left_alone};
+use super::table::{Backend, Balance, BindAddress, Listener, Protocol, balancers, is_left_alone};
 use crate::follow::Joined;
 use object::low_ports::LowPorts;
 use object::pod::is_terminal;
@@ -63,11 +63,13 @@ pub(super) fn of_service(joined: &Joined, mirrors: &Mirrors) -> Vec<Listener> {
     if !endpoints.into_iter().any(serves) {
         return Vec::new();
     }
+    let balancers = service.map(|service| balancers(service)).unwrap_or_default();
     let mut all = Vec::new();
     for port in spec.ports.iter().flatten().filter(|port| is_tcp(port.protocol.as_deref())) {
         let Some(own) = number(Some(port.port)) else { continue };
         let to = SocketAddr::new(ip.into(), own);
-        all.extend(mirrors.of(ip).map(|mirror| mirrors.listener(mirror, own, to, false)));
+        let at = [ip].into_iter().chain(balancers.iter().copied()).filter_map(|ip| mirrors.of(ip));
+        all.extend(at.map(|mirror| mirrors.listener(mirror, own, to, false)));
         if let Some(node_port) = number(port.node_port) {
             all.push(mirrors.listener(Ipv4Addr::LOCALHOST, node_port, to, false));
         }

@@ -9,9 +9,10 @@ mod tests;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
@@ -124,6 +125,8 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
         return Vec::new();
     }
     let external_ips = addresses(spec.external_ips.as_deref().unwrap_or_default());
+    let balancers = joined.service.as_ref().map(|service| balancers(service)).unwrap_or_default();
+    let balancers: Vec<Ipv4Addr> = balancers.into_iter().filter(Ipv4Addr::is_loopback).collect();
     let mut all = Vec::new();
     for port in spec.ports.iter().flatten() {
         let Some(protocol) = Protocol::of(port.protocol.as_deref()) else { continue };
@@ -145,7 +148,7 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
         for ip in &cluster_ips {
             add(*ip, Some(port.port), inside.clone());
         }
-        for ip in &external_ips {
+        for ip in external_ips.iter().chain(&balancers) {
             add(*ip, Some(port.port), outside.clone());
         }
         if matches!(spec.type_.as_deref(), Some("NodePort" | "LoadBalancer")) {
@@ -160,6 +163,24 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
     // A port that is declared must not lose its bind address to one that only moved there.
     all.sort_by_key(|listener| listener.declared != listener.bind_address.address.port());
     all
+}
+
+/// The addresses of a service's load balancer, where programs of this machine may come to it: who they are is not known
+/// but that they are of 127.0.0.1.
+pub(crate) fn balancers(service: &Service) -> Vec<Ipv4Addr> {
+    let spec = service.spec.as_ref();
+    if spec.is_none_or(|spec| spec.type_.as_deref() != Some("LoadBalancer")) {
+        return Vec::new();
+    }
+    let ranges = spec.and_then(|spec| spec.load_balancer_source_ranges.as_deref()).unwrap_or_default();
+    let machine = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let lets_in = |text: &String| text.trim().parse::<IpNet>().is_ok_and(|range| range.contains(&machine));
+    if !ranges.is_empty() && !ranges.iter().any(lets_in) {
+        return Vec::new();
+    }
+    let status = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+    let points = status.and_then(|status| status.ingress.as_ref()).into_iter().flatten();
+    points.filter_map(|point| point.ip.as_ref()?.parse().ok()).collect()
 }
 
 pub(crate) fn is_left_alone(service: &Service) -> bool {

@@ -1,0 +1,118 @@
+//! Addresses of load balancers (NET-6): a Service of type LoadBalancer gets one of the cluster's pool, as a cloud's
+//! controller would give it; who serves there is the network's matter.
+//!
+//! Which addresses are taken is what the services' statuses say. Two copies of this controller may give the same one away:
+//! both services are looked at again, and the younger takes another.
+
+mod plan;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
+
+use super::balancer_pool::BalancerPool;
+use super::context::Context;
+use api::{Api, ApiError, Change, ChangeKind};
+use object::{Key, Shared};
+use plan::{Plan, Tenant, plan};
+use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+
+/// When one that could not be given is asked for again: another may have been given back.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// Starts the controller, where there is a pool.
+pub(super) fn start(context: &Context) {
+    let Some(pool) = context.settings.balancers.clone() else { return };
+    let queue = context.queue();
+    let controller = Balancers {
+        api: context.api.clone(),
+        recorder: Recorder::new(&context.api, "service-controller"),
+        queue: queue.clone(),
+        pool,
+    };
+    // One worker: it is who gives addresses away.
+    context.controller(controller, queue).watches::<Service, _>(Balancers::changed).run(&context.tasks);
+}
+
+struct Balancers {
+    api: Api,
+    recorder: Recorder,
+    queue: WorkQueue<Key>,
+    pool: BalancerPool,
+}
+
+impl Balancers {
+    fn changed(&self, change: &Change) {
+        let concerns = |service: &Service| plan::is_balancer(service) || self.pool.has_given(service);
+        if change.kind != ChangeKind::Deleted && change.object.get::<Service>().is_some_and(concerns) {
+            self.queue.add(change.object.key());
+        }
+    }
+
+    /// Who has which address of the pool.
+    fn tenants(&self) -> BTreeMap<Ipv4Addr, Vec<Tenant>> {
+        let mut tenants: BTreeMap<Ipv4Addr, Vec<Tenant>> = BTreeMap::new();
+        for service in self.api.list_as::<Service>(None) {
+            if let Some(address) = self.pool.given_to(&service) {
+                tenants.entry(address).or_default().push(Tenant::of(&service));
+            }
+        }
+        tenants
+    }
+
+    fn write(&self, service: &Shared<Service>, points: &[LoadBalancerIngress]) -> Result<(), ApiError> {
+        let written = self.api.modify_status::<Service>(&service.key(), |fresh| {
+            if fresh.metadata.uid.as_deref() != Some(service.uid()) {
+                return Err(ApiError::not_found(service.object().kind(), &service.key()));
+            }
+            let balancer = fresh.status.get_or_insert_default().load_balancer.get_or_insert_default();
+            balancer.ingress = Some(points.to_vec()).filter(|points| !points.is_empty());
+            Ok(())
+        });
+        ignore_not_found(written)
+    }
+}
+
+impl Reconciler for Balancers {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "service-lb-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Ok(service) = self.api.get_as::<Service>(key) else { return Ok(()) };
+        match plan(&service, &self.tenants(), &self.pool) {
+            Plan::Leave => Ok(()),
+            Plan::Give(address) => {
+                self.recorder.normal(service.object(), "EnsuringLoadBalancer", "Ensuring load balancer");
+                self.write(&service, &self.pool.points(address))?;
+                self.recorder.normal(service.object(), "EnsuredLoadBalancer", "Ensured load balancer");
+                // Whoever else has it by now is to see that.
+                let same = |(other, tenants): (Ipv4Addr, Vec<Tenant>)| {
+                    if other == address { tenants } else { Vec::new() }
+                };
+                for tenant in self.tenants().into_iter().flat_map(same) {
+                    self.queue.add(tenant.key);
+                }
+                Ok(())
+            }
+            Plan::TakeBack => {
+                self.recorder.normal(service.object(), "DeletingLoadBalancer", "Deleting load balancer");
+                self.write(&service, &[])?;
+                self.recorder.normal(service.object(), "DeletedLoadBalancer", "Deleted load balancer");
+                Ok(())
+            }
+            Plan::Refuse(why) => {
+                let message = format!("Error syncing load balancer: failed to ensure load balancer: {why}");
+                self.recorder.warning(service.object(), "SyncLoadBalancerFailed", message);
+                if self.pool.has_given(&service) {
+                    self.write(&service, &[])?;
+                }
+                Err(ReconcileError::After(RETRY))
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a service's load balancer needs, as a pure function of the service and of who has which address.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use k8s_openapi::api::core::v1::Service;
+
+use crate::balancer_pool::{BalancerPool, points_of};
+use object::owner::is_terminating;
+use object::{Key, Shared};
+
+/// The class of load balancers that are of this cluster's pool, for who names one.
+const CLASS: &str = "podium.dev/pool";
+
+/// Somebody who has an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tenant {
+    pub(super) key: Key,
+    /// Since when it is there, and which of those made at once it is.
+    age: (Option<jiff::Timestamp>, String),
+}
+
+impl Tenant {
+    pub(super) fn of(service: &Shared<Service>) -> Self {
+        let created = service.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        Self { key: service.key(), age: (created, service.uid().to_owned()) }
+    }
+}
+
+/// What is to be done for a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Nothing: it has what it needs, or is another controller's.
+    Leave,
+    /// It gets this address.
+    Give(Ipv4Addr),
+    /// It needs its address no more.
+    TakeBack,
+    /// It cannot have one, for this reason.
+    Refuse(String),
+}
+
+/// Whether a service wants a load balancer of this pool.
+pub(super) fn is_balancer(service: &Service) -> bool {
+    let spec = service.spec.as_ref();
+    let class = spec.and_then(|spec| spec.load_balancer_class.as_deref());
+    spec.is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer"))
+        && class.is_none_or(|class| class == CLASS)
+}
+
+/// What a service needs; `tenants` are those who have addresses, itself among them.
+pub(super) fn plan(
+    service: &Shared<Service>,
+    tenants: &BTreeMap<Ipv4Addr, Vec<Tenant>>,
+    pool: &BalancerPool,
+) -> Plan {
+    let has = pool.given_to(service);
+    if !is_balancer(service) {
+        return if has.is_some() { Plan::TakeBack } else { Plan::Leave };
+    }
+    // Who is going keeps what it has until it is gone; another controller's is its own.
+    if is_terminating(&service.metadata) || (has.is_none() && !points_of(service).is_empty()) {
+        return Plan::Leave;
+    }
+    let spec = service.spec.as_ref();
+    let families = spec.and_then(|spec| spec.ip_families.as_deref()).unwrap_or_default();
+    if !families.is_empty() && families.iter().all(|family| family != "IPv4") {
+        return Plan::Refuse("the pool has addresses of IPv4 alone".to_owned());
+    }
+    let itself = Tenant::of(service);
+    let is_free =
+        |address: &Ipv4Addr| tenants.get(address).is_none_or(|all| all.iter().all(|one| *one == itself));
+    let asked = spec.and_then(|spec| spec.load_balancer_ip.as_deref()).filter(|text| !text.is_empty());
+    let wanted = match asked.map(|text| (text, pool.known(text))) {
+        None => has.filter(|address| !yields(&itself, tenants.get(address))),
+        Some((text, None)) => {
+            return Plan::Refuse(format!("{text} is not of the pool {}", pool.addresses));
+        }
+        Some((_, Some(address))) if is_free(&address) => Some(address),
+        Some((text, Some(_))) => return Plan::Refuse(format!("{text} is another service's")),
+    };
+    let Some(address) = wanted.or_else(|| pool.all().find(is_free)) else {
+        return Plan::Refuse(format!("all addresses of the pool {} are taken", pool.addresses));
+    };
+    if points_of(service) == pool.points(address) { Plan::Leave } else { Plan::Give(address) }
+}
+
+/// Whether a service has to give way to another that has its address: the older one keeps it.
+fn yields(itself: &Tenant, tenants: Option<&Vec<Tenant>>) -> bool {
+    let eldest = tenants.into_iter().flatten().min_by_key(|tenant| &tenant.age);
+    eldest.is_some_and(|eldest| eldest != itself)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pool() -> BalancerPool {
+        BalancerPool {
+            addresses: "172.20.128.0/29".parse().unwrap(),
+            mirrors: Some("127.17.128.0/29".parse().unwrap()),
+        }
+    }
+
+    fn service(name: &str, spec: &Value, has: &[&str]) -> Shared<Service> {
+        let points: Vec<Value> = has
+            .iter()
+            .map(|ip| json!({"ip": ip, "ipMode": if ip.starts_with("127") { "Proxy" } else { "VIP" }}))
+            .collect();
+        let metadata = json!({"name": name, "namespace": "d", "uid": name,
+            "creationTimestamp": if name == "young" { "2026-01-02T00:00:00Z" } else { "2026-01-01T00:00:00Z" }});
+        let value =
+            json!({"metadata": metadata, "spec": spec, "status": {"loadBalancer": {"ingress": points}}});
+        Shared::from_value(serde_json::from_value(value).unwrap())
+    }
+
+    fn planned(service: &Shared<Service>, others: &[Shared<Service>]) -> Plan {
+        let mut tenants: BTreeMap<Ipv4Addr, Vec<Tenant>> = BTreeMap::new();
+        for one in others.iter().chain([service]) {
+            if let Some(address) = pool().given_to(one) {
+                tenants.entry(address).or_default().push(Tenant::of(one));
+            }
+        }
+        plan(service, &tenants, &pool())
+    }
+
+    fn give(last: u8) -> Plan {
+        Plan::Give(Ipv4Addr::new(172, 20, 128, last))
+    }
+
+    #[test]
+    fn who_gets_which_address_net_6() {
+        let plain = json!({"type": "LoadBalancer"});
+        let asks = |ip: &str| json!({"type": "LoadBalancer", "loadBalancerIP": ip});
+        let of_class = |class: &str| json!({"type": "LoadBalancer", "loadBalancerClass": class});
+        let first = ["127.17.128.1", "172.20.128.1"];
+        let old = service("old", &plain, &first);
+        for (what, one, others, expected) in [
+            ("the first", service("s", &plain, &[]), vec![], give(1)),
+            ("the first that is free", service("s", &plain, &[]), vec![old.clone()], give(2)),
+            ("what it has", old.clone(), vec![], Plan::Leave),
+            ("half of it is told", service("s", &plain, &["172.20.128.3"]), vec![], give(3)),
+            ("the older keeps it", old.clone(), vec![service("young", &plain, &first)], Plan::Leave),
+            ("the younger gives way", service("young", &plain, &first), vec![old.clone()], give(2)),
+            ("the one it asks for", service("s", &asks("172.20.128.5"), &[]), vec![], give(5)),
+            ("by what stands for it", service("s", &asks("127.17.128.5"), &[]), vec![], give(5)),
+            ("another than it has", service("s", &asks("172.20.128.5"), &first), vec![], give(5)),
+            ("of our class", service("s", &of_class(CLASS), &[]), vec![], give(1)),
+            ("of another class", service("s", &of_class("metallb.io/x"), &[]), vec![], Plan::Leave),
+            ("another's already", service("s", &plain, &["192.0.2.1"]), vec![], Plan::Leave),
+            (
+                "no balancer any more",
+                service("s", &json!({"type": "ClusterIP"}), &first),
+                vec![],
+                Plan::TakeBack,
+            ),
+            ("never one", service("s", &json!({"type": "ClusterIP"}), &[]), vec![], Plan::Leave),
+        ] {
+            assert_eq!(planned(&one, &others), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn who_gets_none_hears_why_net_6() {
+        let plain = json!({"type": "LoadBalancer"});
+        let asks = |ip: &str| json!({"type": "LoadBalancer", "loadBalancerIP": ip});
+        let all: Vec<_> = (1..=6)
+            .map(|last| service(&format!("s{last}"), &plain, &[format!("172.20.128.{last}").as_str()]))
+            .collect();
+        for (one, others, why) in [
+            (service("s", &plain, &[]), &all[..], "all addresses of the pool 172.20.128.0/29 are taken"),
+            (service("s", &asks("192.0.2.1"), &[]), &[], "192.0.2.1 is not of the pool 172.20.128.0/29"),
+            (service("s", &asks("a name"), &[]), &[], "a name is not of the pool 172.20.128.0/29"),
+            (service("s", &asks("172.20.128.2"), &[]), &all[1..2], "172.20.128.2 is another service's"),
+            (
+                service("s", &json!({"type": "LoadBalancer", "ipFamilies": ["IPv6"]}), &[]),
+                &[],
+                "the pool has addresses of IPv4 alone",
+            ),
+        ] {
+            assert_eq!(planned(&one, others), Plan::Refuse(why.to_owned()));
+        }
+    }
+}
