@@ -25,6 +25,7 @@ use fabric::descriptors::AT_ONCE;
 use fabric::nft::{Family, Nft};
 use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
 use kubelet::runtime::NodeNetwork;
+use network::faults::Detours;
 use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, Refuse};
 
 /// The control plane's leaf.
@@ -269,6 +270,16 @@ impl Dial for ClusterFabric {
             TcpSocket::from_std_stream(socket.into()).connect(to).await
         }
         .boxed()
+    }
+}
+
+impl Detours for ClusterFabric {
+    fn open(&self, slot: u8) -> Result<OwnedFd, FabricError> {
+        self.connection().detour(slot)
+    }
+
+    fn close(&self, slot: u8) -> Result<(), FabricError> {
+        self.connection().remove_detour(slot)
     }
 }
 
