@@ -134,12 +134,14 @@ impl<'a> Sides<'a> {
         let base = |kind, hook, priority| Base { kind, hook, priority };
         if let How::Delay(slot) = broken.how {
             let place = i32::from(slot);
+            // A chain stays where it was made: another slot, or another type, has others.
+            let chain = |word: &str| chain(&format!("{word}-{slot}"));
             let detoured = base(Kind::Filter, Hook::PreRouting, AFTER_TRANSLATION + place);
-            half.base_chain(&chain("between"), detoured, with(&between, &ends));
+            half.base_chain(&chain("detour"), detoured, with(&between, &ends));
             let detoured = base(Kind::Filter, Hook::PreRouting, BEFORE_OUT - 10 + place);
-            half.base_chain(&chain("out"), detoured, with(&out, &ends));
+            half.base_chain(&chain("detour-out"), detoured, with(&out, &ends));
             let detoured = base(Kind::Route, Hook::Output, AFTER_TRANSLATION + place);
-            half.base_chain(&chain("back"), detoured, with(&back, &ends));
+            half.base_chain(&chain("detour-back"), detoured, with(&back, &ends));
             // They have been looked at: connections are known by what they were before.
             let own = Part::Is(vec![Field::Link], Key::new().link(&format!("{DETOUR_LINK}{slot}")));
             let known = base(Kind::Filter, Hook::PreRouting, BEFORE_CONNECTIONS);
@@ -399,13 +401,17 @@ mod tests {
         ] {
             let piece = piece("f", &broken(&["10.1.0.0/16"], &["*"], false, how), &[Family::V4]);
             let half = &piece.halves[&Family::V4];
-            assert_eq!(says(half, "fault/between/f", "10.1.0.1", "10.2.0.1"), between, "{how:?}");
-            assert_eq!(says(half, "fault/back/f", "203.0.113.7", "10.1.0.1"), back, "{how:?}");
-            let parts = |part: &Part| half.chains["fault/between/f"].rules.iter().any(|rule| rule.contains(part));
+            let (forwarded, answering) = match how {
+                How::Delay(_) => ("fault/detour-3/f", "fault/detour-back-3/f"),
+                _ => ("fault/between/f", "fault/back/f"),
+            };
+            assert_eq!(says(half, forwarded, "10.1.0.1", "10.2.0.1"), between, "{how:?}");
+            assert_eq!(says(half, answering, "203.0.113.7", "10.1.0.1"), back, "{how:?}");
+            let parts = |part: &Part| half.chains[forwarded].rules.iter().any(|rule| rule.contains(part));
             assert_eq!(parts(&Part::PerMilleOfPackets(100)), how == How::Lose(100));
             assert_eq!(parts(&Part::BytesPerSecondOver(5_000)), how == How::Slow(5_000));
             assert_eq!(parts(&Part::Reject(Reject::Reset)), how == How::Refuse(Reject::Reset));
-            assert_eq!(half.chains.contains_key("fault/returned/f"), how == How::Delay(3));
+            assert_eq!(half.chains.contains_key("fault/returned-3/f"), how == How::Delay(3));
         }
     }
 

@@ -101,10 +101,10 @@ impl Lab {
     }
 
     fn asks_at(&self, ip: &str, port: u16, count: usize, size: usize) -> Back {
-        let script = serde_json::Value::from(ASK.trim());
-        let asked = ["exec", "asker", "--", "python3", "-c", script.as_str().unwrap(), ip, &port.to_string()];
-        let (count, size) = (count.to_string(), size.to_string());
-        Back::read(&self.cluster.instance.kubectl(&[&asked[..], &[&count, &size]].concat()))
+        let numbers = [usize::from(port), count, size].map(|number| number.to_string());
+        let asked = ["exec", "asker", "--", "python3", "-c", ASK.trim(), ip];
+        let numbers = numbers.each_ref().map(String::as_str);
+        Back::read(&self.cluster.instance.kubectl(&[&asked[..], &numbers].concat()))
     }
 
     /// What curl says.
