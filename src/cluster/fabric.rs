@@ -25,8 +25,8 @@ use fabric::descriptors::AT_ONCE;
 use fabric::nft::{Family, Nft};
 use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
 use kubelet::runtime::NodeNetwork;
-use network::faults::Detours;
 use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, Refuse};
+use network::faults::Detours;
 
 /// The control plane's leaf.
 const CONTROL_PLANE: &str = "control-plane";

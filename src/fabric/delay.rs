@@ -83,10 +83,7 @@ impl DelayBox {
     /// What has become of packets so far.
     pub fn counts(&self) -> DelayCounts {
         let Counters { delayed, dropped } = &*self.counters;
-        DelayCounts {
-            delayed: delayed.load(Ordering::Relaxed),
-            dropped: dropped.load(Ordering::Relaxed),
-        }
+        DelayCounts { delayed: delayed.load(Ordering::Relaxed), dropped: dropped.load(Ordering::Relaxed) }
     }
 }
 
@@ -252,7 +249,9 @@ mod tests {
     #[test]
     fn only_what_took_the_detour_is_sent_back_net_10() {
         let frame = |to: [u8; 6], kind: [u8; 2]| [&[0; ABOUT][..], &to, &[0; 6], &kind, &[0; 20]].concat();
-        assert!(is_detoured(&frame(FABRIC_MAC, [0x08, 0x00])) && is_detoured(&frame(FABRIC_MAC, [0x86, 0xdd])));
+        assert!(
+            is_detoured(&frame(FABRIC_MAC, [0x08, 0x00])) && is_detoured(&frame(FABRIC_MAC, [0x86, 0xdd]))
+        );
         // A neighbour solicitation, a protocol that is none of ours, what is cut off.
         assert!(!is_detoured(&frame([0x33, 0x33, 0, 0, 0, 1], [0x86, 0xdd])));
         assert!(!is_detoured(&frame(FABRIC_MAC, [0x08, 0x06])));

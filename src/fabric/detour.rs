@@ -27,6 +27,8 @@ pub const DETOUR_MARK: u32 = 0x100;
 const TABLE: u8 = 110;
 /// Larger than any pod's: nothing is to be cut up on the way.
 const MTU: u32 = 65_535;
+/// Whether sockets are looked for before packets are routed, of both families.
+const EARLY_DEMUX: &str = "ipv4/ip_early_demux";
 /// What waits to be taken out of a socket, in bytes.
 const WAITING: libc::c_int = 4 << 20;
 
@@ -58,6 +60,8 @@ impl Trunk {
         // What comes back has others' addresses, those of the fabric itself among them.
         sysctl::set(&format!("ipv4/conf/{link}/rp_filter"), "0")?;
         sysctl::set(&format!("ipv4/conf/{link}/accept_local"), "1")?;
+        // What the kernel finds a socket of the way out for before it is routed would be dropped here: it cannot be forwarded.
+        sysctl::set(EARLY_DEMUX, "0")?;
         let home = own_network()?;
         enter_network(namespace.as_fd())?;
         let socket = packet_socket();
@@ -82,11 +86,14 @@ impl Trunk {
     pub(crate) fn remove_detour(&self, slot: u8) -> Result<(), FabricError> {
         checked(slot)?;
         for of in families() {
-            while Requests::default().mark_goes_nowhere(mark(slot), table(slot), of).send(&self.route).is_ok() {}
+            while Requests::default().mark_goes_nowhere(mark(slot), table(slot), of).send(&self.route).is_ok()
+            {
+            }
         }
         // Its socket may be gone, and the link with it.
         let _ = Requests::default().remove_link(&format!("{DETOUR_LINK}{slot}")).send(&self.route);
-        Ok(())
+        let is_left = |slot| index_of(&self.route, &format!("{DETOUR_LINK}{slot}")).is_ok();
+        if (0..DETOURS).any(is_left) { Ok(()) } else { sysctl::set(EARLY_DEMUX, "1") }
     }
 }
 

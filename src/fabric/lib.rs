@@ -16,8 +16,8 @@
 mod client;
 pub mod conntrack;
 mod daemon;
-mod delay;
 pub mod datagrams;
+mod delay;
 pub mod descriptors;
 mod detour;
 mod error;

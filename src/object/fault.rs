@@ -241,8 +241,7 @@ impl Metadata for Fault {
 
 impl Serialize for Fault {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut state =
-            serializer.serialize_struct(Self::KIND, 4 + usize::from(self.status.is_some()))?;
+        let mut state = serializer.serialize_struct(Self::KIND, 4 + usize::from(self.status.is_some()))?;
         state.serialize_field("apiVersion", Self::API_VERSION)?;
         state.serialize_field("kind", Self::KIND)?;
         state.serialize_field("metadata", &self.metadata)?;
@@ -448,7 +447,10 @@ mod tests {
             (json!({"node": "a"}), "node/a"),
             (json!({"nodeSelector": {"matchLabels": {"zone": "z"}}}), "nodes:zone=z"),
             (json!({"pod": "web"}), "pod/default/web"),
-            (json!({"podSelector": {"matchLabels": {"app": "web", "b": "c"}}, "namespace": "n"}), "pods/n:app=web,b=c"),
+            (
+                json!({"podSelector": {"matchLabels": {"app": "web", "b": "c"}}, "namespace": "n"}),
+                "pods/n:app=web,b=c",
+            ),
             (json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}), "pods/{a=b}:"),
             (json!({"cidr": "10.0.0.0/8"}), "10.0.0.0/8"),
         ] {

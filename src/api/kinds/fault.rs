@@ -147,7 +147,8 @@ fn peer(errors: &mut FieldErrors, path: &Path<'_>, peer: &FaultPeer) {
         1 => {}
         _ => errors.forbidden(path, detail),
     }
-    let names_namespace = peer.pod.is_some() || (peer.pod_selector.is_some() && peer.namespace_selector.is_none());
+    let names_namespace =
+        peer.pod.is_some() || (peer.pod_selector.is_some() && peer.namespace_selector.is_none());
     if let Some(namespace) = &peer.namespace {
         let at = path.child("namespace");
         if names_namespace {

@@ -140,7 +140,10 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
                 With::Unreachable => "Unreachable",
                 With::Prohibited => "Prohibited",
             };
-            (between, FaultSpec { refuse: Some(FaultRefuse { with: Some(with.to_owned()) }), ..of_type("Refuse") })
+            (
+                between,
+                FaultSpec { refuse: Some(FaultRefuse { with: Some(with.to_owned()) }), ..of_type("Refuse") },
+            )
         }
     };
     let Between { instance, from: Side(from), to: Side(to), one_way, duration, name, undo } = between;
@@ -260,14 +263,17 @@ async fn list(faults: &Api<Fault>) -> Result<()> {
 }
 
 fn row(fault: &Fault) -> [String; 6] {
-    let side = |peer: &Option<object::fault::FaultPeer>| peer.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
+    let side = |peer: &Option<object::fault::FaultPeer>| {
+        peer.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string)
+    };
     let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
     let state = match conditions::get(conditions, ACTIVE) {
         Some(active) if active.status == "True" => "in force".to_owned(),
         Some(active) => format!("{}: {}", active.reason, active.message),
         None => "not looked at yet".to_owned(),
     };
-    let from = if fault.is_one_way() { format!("{} →", side(&fault.spec.from)) } else { side(&fault.spec.from) };
+    let from =
+        if fault.is_one_way() { format!("{} →", side(&fault.spec.from)) } else { side(&fault.spec.from) };
     [
         fault.metadata.name.clone().unwrap_or_default(),
         fault.spec.type_.clone(),

@@ -14,14 +14,17 @@ pub(super) struct Side(pub(super) Option<FaultPeer>);
 /// addresses, `all`.
 pub(super) fn side(text: &str) -> Result<Side, String> {
     let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
-    let name = |name: &str| if name.is_empty() { Err(format!("{text:?} names nobody")) } else { Ok(name.to_owned()) };
+    let name = |name: &str| {
+        if name.is_empty() { Err(format!("{text:?} names nobody")) } else { Ok(name.to_owned()) }
+    };
     let mut peer = FaultPeer::default();
     match (word, rest.strip_prefix('/'), rest.strip_prefix(':')) {
         ("all", None, None) => return Ok(Side(None)),
         ("node", Some(node), None) => peer.node = Some(name(node)?),
         ("nodes", None, Some(labels)) => peer.node_selector = Some(selector(labels)?),
         ("pod", Some(pod), None) => {
-            let (namespace, pod) = pod.split_once('/').map_or((None, pod), |(namespace, pod)| (Some(namespace), pod));
+            let (namespace, pod) =
+                pod.split_once('/').map_or((None, pod), |(namespace, pod)| (Some(namespace), pod));
             peer.pod = Some(name(pod)?);
             peer.namespace = namespace.map(name).transpose()?;
         }
@@ -32,7 +35,8 @@ pub(super) fn side(text: &str) -> Result<Side, String> {
             peer.pod_selector = Some(selector(labels)?);
         }
         _ => {
-            let range = text.parse::<IpNet>().or_else(|_| text.parse().map(|ip: std::net::IpAddr| IpNet::from(ip)));
+            let range =
+                text.parse::<IpNet>().or_else(|_| text.parse().map(|ip: std::net::IpAddr| IpNet::from(ip)));
             let range = range.map_err(|_| {
                 format!(
                     "{text:?} is no side of a fault: node/NAME, nodes:LABEL=VALUE, pod/[NAMESPACE/]NAME, \
@@ -71,7 +75,10 @@ mod tests {
             ("pod/web-0", json!({"pod": "web-0"})),
             ("pod/shop/web-0", json!({"pod": "web-0", "namespace": "shop"})),
             ("pods:app=web", json!({"podSelector": {"matchLabels": {"app": "web"}}})),
-            ("pods/shop:app=web", json!({"podSelector": {"matchLabels": {"app": "web"}}, "namespace": "shop"})),
+            (
+                "pods/shop:app=web",
+                json!({"podSelector": {"matchLabels": {"app": "web"}}, "namespace": "shop"}),
+            ),
             ("pods/shop", json!({"podSelector": {}, "namespace": "shop"})),
             ("10.0.0.0/8", json!({"cidr": "10.0.0.0/8"})),
             ("203.0.113.7", json!({"cidr": "203.0.113.7/32"})),

@@ -97,7 +97,9 @@ fn met(fault: &Fault, world: &World, slot: Option<u8>) -> Met {
     let how = match (slot, &spec.loss, &spec.rate) {
         (Some(slot), ..) => How::Delay(slot),
         (None, Some(loss), _) => How::Lose(u32::try_from(loss.per_mille).unwrap_or_default()),
-        (None, None, Some(rate)) => How::Slow(u64::try_from(rate.bytes_per_second).unwrap_or_default().max(1)),
+        (None, None, Some(rate)) => {
+            How::Slow(u64::try_from(rate.bytes_per_second).unwrap_or_default().max(1))
+        }
         (None, None, None) if spec.type_ == "Refuse" => {
             How::Refuse(match spec.refuse.as_ref().and_then(|refuse| refuse.with.as_deref()) {
                 Some("Prohibited") => Reject::Prohibited,
@@ -160,13 +162,19 @@ mod tests {
                 "Cut: 10.1.0.0/16 to 10.2.0.0/16",
             ),
             (spec("Loss", json!({"loss": {"perMille": 7}})), "Lose(7): 10.1.0.0/16 and everybody else"),
-            (spec("Rate", json!({"rate": {"bytesPerSecond": 5000}})), "Slow(5000): 10.1.0.0/16 and everybody else"),
+            (
+                spec("Rate", json!({"rate": {"bytesPerSecond": 5000}})),
+                "Slow(5000): 10.1.0.0/16 and everybody else",
+            ),
             (spec("Refuse", json!({})), "Refuse(Reset): 10.1.0.0/16 and everybody else"),
             (
                 spec("Refuse", json!({"refuse": {"with": "Prohibited"}})),
                 "Refuse(Prohibited): 10.1.0.0/16 and everybody else",
             ),
-            (spec("Latency", json!({"latency": {"delay": "5ms"}})), "Delay(0): 10.1.0.0/16 and everybody else"),
+            (
+                spec("Latency", json!({"latency": {"delay": "5ms"}})),
+                "Delay(0): 10.1.0.0/16 and everybody else",
+            ),
         ] {
             let all = [fault("f", spec)];
             let planned = plan(&all, &World::default(), &mut Slots::new(), None, |_| false);
@@ -191,11 +199,19 @@ mod tests {
 
     #[test]
     fn there_are_no_more_than_there_may_be_and_slots_stay_fault_1() {
-        let slow = |number: usize| fault(&format!("slow-{number:02}"), spec("Latency", json!({"latency": {"delay": "5ms", "jitter": "1ms"}})));
+        let slow = |number: usize| {
+            fault(
+                &format!("slow-{number:02}"),
+                spec("Latency", json!({"latency": {"delay": "5ms", "jitter": "1ms"}})),
+            )
+        };
         let all: Vec<Shared<Fault>> = (0..10).map(slow).collect();
         let mut slots = Slots::new();
         let outcomes = |planned: &[(&Shared<Fault>, Planned)]| -> Vec<String> {
-            planned.iter().map(|(_, planned)| outcome(planned).split(':').next().unwrap_or_default().to_owned()).collect()
+            planned
+                .iter()
+                .map(|(_, planned)| outcome(planned).split(':').next().unwrap_or_default().to_owned())
+                .collect()
         };
         let planned = plan(&all, &World::default(), &mut slots, None, |_| false);
         assert_eq!(outcomes(&planned)[7..], ["Delay(7)", "TooManyLatencies", "TooManyLatencies"]);
@@ -208,8 +224,9 @@ mod tests {
         assert_eq!(outcomes(&planned)[1..3], ["Delay(1)", "Delay(3)"]);
         assert_eq!(outcomes(&planned)[7..], ["Delay(2)", "TooManyLatencies"]);
 
-        let cuts: Vec<Shared<Fault>> =
-            (0..MOST + 2).map(|number| fault(&format!("cut-{number:03}"), spec("Partition", json!({})))).collect();
+        let cuts: Vec<Shared<Fault>> = (0..MOST + 2)
+            .map(|number| fault(&format!("cut-{number:03}"), spec("Partition", json!({}))))
+            .collect();
         let planned = plan(&cuts, &World::default(), &mut Slots::new(), None, |_| false);
         assert_eq!(outcomes(&planned)[MOST - 1..], ["Cut", "TooManyFaults", "TooManyFaults"]);
     }

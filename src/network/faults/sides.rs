@@ -119,7 +119,9 @@ impl World {
 /// The addresses that a pod has alone.
 fn addresses(pod: &Pod) -> Vec<IpAddr> {
     let of_host = pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
-    let Some(status) = pod.status.as_ref().filter(|_| !of_host && !is_terminal(pod)) else { return Vec::new() };
+    let Some(status) = pod.status.as_ref().filter(|_| !of_host && !is_terminal(pod)) else {
+        return Vec::new();
+    };
     let all = status.pod_ip.iter().chain(status.pod_ips.iter().flatten().map(|own| &own.ip));
     let mut addresses: Vec<IpAddr> = all.filter_map(|ip| ip.parse().ok()).collect();
     addresses.sort_unstable();
@@ -151,9 +153,7 @@ mod tests {
             json_patch::merge(&mut pod, &more);
             Shared::from_value(serde_json::from_value(pod).unwrap())
         };
-        let at = |ips: &[&str]| {
-            json!({"status": {"podIP": ips[0], "podIPs": ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>()}})
-        };
+        let at = |ips: &[&str]| json!({"status": {"podIP": ips[0], "podIPs": ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>()}});
         let mut host = at(&["172.20.0.1"]);
         host["spec"] = json!({"hostNetwork": true});
         let mut ended = at(&["10.244.1.9"]);
@@ -190,7 +190,11 @@ mod tests {
             (json!({"node": "node-1"}), "172.20.0.1/32 10.244.1.0/24", "node node-1"),
             (json!({"node": "gone"}), "", "no node"),
             // Of another network.
-            (json!({"nodeSelector": {"matchLabels": {"zone": "y"}}}), "172.20.0.2/32 10.244.2.0/24", "node node-2"),
+            (
+                json!({"nodeSelector": {"matchLabels": {"zone": "y"}}}),
+                "172.20.0.2/32 10.244.2.0/24",
+                "node node-2",
+            ),
             (json!({"pod": "web-0"}), "10.244.1.1/32 fd00::1/128", "pod default/web-0"),
             (json!({"pod": "web-0", "namespace": "a"}), "10.244.2.2/32", "pod a/web-0"),
             // Without those that have no address of their own.

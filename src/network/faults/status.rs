@@ -127,7 +127,8 @@ pub(super) fn reason(fault: &Fault) -> Option<String> {
 fn what(fault: &Fault) -> String {
     let spec = &fault.spec;
     if let Some(latency) = &spec.latency {
-        let jitter = latency.jitter.as_ref().map(|jitter| format!(" and up to {jitter} more")).unwrap_or_default();
+        let jitter =
+            latency.jitter.as_ref().map(|jitter| format!(" and up to {jitter} more")).unwrap_or_default();
         return format!("Latency of {}{jitter}", latency.delay);
     }
     if let Some(loss) = &spec.loss {

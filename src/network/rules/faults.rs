@@ -122,8 +122,12 @@ impl<'a> Sides<'a> {
         };
         let accept = || Part::Verdict(Verdict::Accept);
         let returned = || vec![Part::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)), accept()];
-        let itself =
-            || vec![Part::In(vec![Field::SourceAddress, Field::DestinationAddress], HAIRPIN.to_owned()), accept()];
+        let itself = || {
+            vec![
+                Part::In(vec![Field::SourceAddress, Field::DestinationAddress], HAIRPIN.to_owned()),
+                accept(),
+            ]
+        };
         let inside = |field| Part::In(vec![field], INSIDE.to_owned());
         let outside = |field| Part::NotIn(vec![field], INSIDE.to_owned());
         // Of a packet that is forwarded, that goes out, that comes from there.
@@ -169,10 +173,9 @@ impl How {
             Self::Cut => vec![vec![drop()]],
             Self::Lose(share) => vec![vec![Part::PerMilleOfPackets(share), drop()]],
             Self::Slow(bytes) => vec![vec![Part::BytesPerSecondOver(bytes), drop()]],
-            Self::Refuse(Reject::Reset) => vec![
-                vec![tcp(), Part::Reject(Reject::Reset)],
-                vec![Part::Reject(Reject::PortUnreachable)],
-            ],
+            Self::Refuse(Reject::Reset) => {
+                vec![vec![tcp(), Part::Reject(Reject::Reset)], vec![Part::Reject(Reject::PortUnreachable)]]
+            }
             Self::Refuse(how) => vec![vec![Part::Reject(how)]],
             Self::Delay(slot) => vec![vec![Part::SetMark(DETOUR_MARK | u32::from(slot))]],
         }
@@ -353,25 +356,63 @@ mod tests {
         let world = "203.0.113.7";
         for (from, to, one_way, packets) in [
             // Two sides: both ways, or one.
-            (&["10.244.1.0/24"][..], &["10.244.2.0/24"][..], false, &[
-                ("between", a, b, CUT), ("between", b, a, CUT), ("between", a, c, "-"), ("between", c, b, "-"),
-                ("between", a, "10.244.1.9", "-"), ("out", a, world, "-"), ("back", world, a, "-"),
-            ][..]),
+            (
+                &["10.244.1.0/24"][..],
+                &["10.244.2.0/24"][..],
+                false,
+                &[
+                    ("between", a, b, CUT),
+                    ("between", b, a, CUT),
+                    ("between", a, c, "-"),
+                    ("between", c, b, "-"),
+                    ("between", a, "10.244.1.9", "-"),
+                    ("out", a, world, "-"),
+                    ("back", world, a, "-"),
+                ][..],
+            ),
             (&["10.244.1.0/24"], &["10.244.2.0/24"], true, &[("between", a, b, CUT), ("between", b, a, "-")]),
             // One side and everybody else: not itself.
-            (&["10.244.1.0/24"], &["*"], false, &[
-                ("between", a, b, CUT), ("between", b, a, CUT), ("between", a, "10.244.1.9", "-"),
-                ("between", b, c, "-"), ("out", a, world, CUT), ("back", world, a, CUT), ("back", world, b, "-"),
-                // Each packet where it belongs.
-                ("out", a, b, "-"), ("between", a, world, "-"), ("back", b, a, "-"),
-            ]),
-            (&["*"], &["10.244.1.0/24"], true, &[
-                ("between", a, b, "-"), ("between", b, a, CUT), ("out", a, world, "-"), ("back", world, a, CUT),
-            ]),
+            (
+                &["10.244.1.0/24"],
+                &["*"],
+                false,
+                &[
+                    ("between", a, b, CUT),
+                    ("between", b, a, CUT),
+                    ("between", a, "10.244.1.9", "-"),
+                    ("between", b, c, "-"),
+                    ("out", a, world, CUT),
+                    ("back", world, a, CUT),
+                    ("back", world, b, "-"),
+                    // Each packet where it belongs.
+                    ("out", a, b, "-"),
+                    ("between", a, world, "-"),
+                    ("back", b, a, "-"),
+                ],
+            ),
+            (
+                &["*"],
+                &["10.244.1.0/24"],
+                true,
+                &[
+                    ("between", a, b, "-"),
+                    ("between", b, a, CUT),
+                    ("out", a, world, "-"),
+                    ("back", world, a, CUT),
+                ],
+            ),
             // The world.
-            (&["10.244.1.1/32"], &["203.0.113.0/24"], false, &[
-                ("out", a, world, CUT), ("back", world, a, CUT), ("out", a, "203.0.112.7", "-"), ("out", b, world, "-"),
-            ]),
+            (
+                &["10.244.1.1/32"],
+                &["203.0.113.0/24"],
+                false,
+                &[
+                    ("out", a, world, CUT),
+                    ("back", world, a, CUT),
+                    ("out", a, "203.0.112.7", "-"),
+                    ("out", b, world, "-"),
+                ],
+            ),
             // Who reaches itself through a service goes over no wire.
             (&["10.244.1.1/32"], &["10.0.0.0/8"], false, &[("between", a, a, "-"), ("between", a, b, CUT)]),
         ] {
@@ -382,7 +423,8 @@ mod tests {
                 assert_eq!(said, *fate, "{from:?} to {to:?}: {chain} {from_ip} to {to_ip}");
             }
         }
-        let both = broken(&["10.244.1.1/32", "fd00::1/128"], &["10.244.2.0/24", "fd00::2:0/112"], false, How::Cut);
+        let both =
+            broken(&["10.244.1.1/32", "fd00::1/128"], &["10.244.2.0/24", "fd00::2:0/112"], false, How::Cut);
         let piece = piece("f", &both, &[Family::V4, Family::V6]);
         assert_eq!(says(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::2:7"), CUT);
         assert_eq!(says(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::3:7"), "-");

@@ -1,6 +1,7 @@
 //! Faults between pods, nodes and addresses, met by real traffic (NET-10, FAULT-1). What is counted is what comes back.
 
-use std::net::UdpSocket;
+use std::io::Write as _;
+use std::net::{TcpListener, UdpSocket};
 use std::process::{Command, Output};
 
 use super::{Cluster, idle, needs, running, users, wait_for};
@@ -78,7 +79,8 @@ impl Lab {
             running(name, node, &command)
                 .replace(&format!("{{name: {name}}}"), &format!("{{name: {name}, labels: {{app: {name}}}}}"))
         };
-        cluster.apply(&[&echo("a", "node-1"), &echo("b", "node-2"), &idle("asker", "node-2"), SERVICE].concat());
+        cluster
+            .apply(&[&echo("a", "node-1"), &echo("b", "node-2"), &idle("asker", "node-2"), SERVICE].concat());
         for pod in ["a", "b", "asker"] {
             cluster.ready(pod);
         }
@@ -161,7 +163,10 @@ fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
         healthy();
 
         let said = lab.fault(&["partition", "node/node-1", "node/node-2", "--name", "split"]);
-        assert!(said.starts_with("fault/split is in force: Partition between node node-1 and node node-2"), "{said}");
+        assert!(
+            said.starts_with("fault/split is in force: Partition between node node-1 and node node-2"),
+            "{said}"
+        );
         for (a, b) in lab.a.iter().zip(&lab.b) {
             assert_eq!((lab.asks(a, 20, 10).count, lab.asks(b, 20, 10).count), (0, 20), "as {user:?}");
         }
@@ -207,13 +212,25 @@ fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
         assert_eq!(healed.lines().count(), 2, "{healed}");
         healthy();
 
-        lab.fault(&["latency", "pod/asker", "pod/a", "--delay", "100ms", "--jitter", "20ms", "--name", "slow"]);
+        lab.fault(&[
+            "latency",
+            "pod/asker",
+            "pod/a",
+            "--delay",
+            "100ms",
+            "--jitter",
+            "20ms",
+            "--name",
+            "slow",
+        ]);
         for (a, b) in lab.a.iter().zip(&lab.b) {
             let (slow, other) = (lab.asks(a, 20, 1000), lab.asks(b, 20, 1000));
             assert!(slow.count == 20 && slow.first >= 200, "{slow:?} as {user:?}");
             assert!(other.count == 20 && other.first < slow.first, "{other:?}");
         }
-        let took = lab.cluster.shell("asker", "curl -s -m 10 -o /dev/null -w '%{http_code} %{time_connect}' http://web/");
+        let took = lab
+            .cluster
+            .shell("asker", "curl -s -m 10 -o /dev/null -w '%{http_code} %{time_connect}' http://web/");
         let (code, connect) = took.split_once(' ').unwrap();
         assert!(code == "200" && connect.parse::<f64>().unwrap() >= 0.2, "{took}");
         lab.fault(&["heal", "slow"]);
@@ -222,13 +239,19 @@ fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
         if let Some(before) = before {
             wait_for("what was there before", || {
                 let now = lab.inside();
-                let lines = |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+                let lines =
+                    |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
                 let left: Vec<String> = lines(&now).difference(&lines(&before)).cloned().collect();
                 eprintln!("left: {left:?}");
                 (now == before).then_some(())
             });
         }
-        let events = ["get", "events", "-o", "jsonpath={range .items[*]}{.involvedObject.kind} {.involvedObject.name} {.reason}{\"\\n\"}{end}"];
+        let events = [
+            "get",
+            "events",
+            "-o",
+            "jsonpath={range .items[*]}{.involvedObject.kind} {.involvedObject.name} {.reason}{\"\\n\"}{end}",
+        ];
         let events = lab.cluster.instance.kubectl(&events);
         for event in ["Fault slow FaultStarted", "Fault slow FaultEnded", "Fault split FaultEnded"] {
             assert!(events.contains(event), "{event}: {events}");
@@ -250,25 +273,52 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
                 let _ = machine.send_to(&buffer[..length], from);
             }
         });
-        let lab = Lab::start(user, &format!(", hostPorts: [{port}]"));
+        let served = TcpListener::bind("127.0.0.1:0").unwrap();
+        let tcp = served.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in served.incoming() {
+                let _ = stream.unwrap().write_all(b"HTTP/1.0 200 OK\r\n\r\n");
+            }
+        });
+        let lab = Lab::start(user, &format!(", hostPorts: [{port}, {tcp}]"));
         let world = "169.254.1.2";
+        let connects = || {
+            let written = "-w '%{http_code} %{exitcode} %{time_connect}'";
+            let script = format!("curl -s -m 2 --http0.9 -o /dev/null {written} http://{world}:{tcp}/");
+            lab.cluster.shell("asker", &script)
+        };
+        assert!(connects().starts_with("200 "), "{}", connects());
         let asks = || lab.asks_at(world, port, 10, 100);
         wait_for("the world", || (asks().count == 10).then_some(()));
         lab.fault(&["partition", "pod/asker", world, "--name", "cut"]);
         assert_eq!((asks().count, lab.asks(&lab.a[0], 10, 10).count), (0, 10), "as {user:?}");
+        // 28 = nothing came.
+        assert!(connects().starts_with("000 28"), "{}", connects());
         lab.fault(&["heal", "cut"]);
+        lab.fault(&["refuse", "pod/asker", world, "--name", "no"]);
+        assert!(connects().starts_with("000 7"), "{}", connects());
+        lab.fault(&["heal", "no"]);
         wait_for("the world", || (asks().count == 10).then_some(()));
         lab.fault(&["latency", "pod/asker", "all", "--delay", "80ms", "--name", "slow"]);
         for back in [asks(), lab.asks(&lab.a[0], 10, 10), lab.asks(&lab.b[0], 10, 10)] {
             assert!(back.count == 10 && back.first >= 160, "{back:?} as {user:?}");
         }
         assert_eq!(lab.code("http://web/"), "200 0");
+        let connected = connects();
+        let took = connected.split(' ').next_back().and_then(|seconds| seconds.parse::<f64>().ok());
+        assert!(connected.starts_with("200 ") && took >= Some(0.16), "{connected}");
         lab.fault(&["heal", "slow"]);
 
         lab.fault(&["partition", "pod/asker", "pod/a", "--for", "3s", "--name", "short"]);
-        lab.cluster.instance.kubectl(&["wait", "--for=condition=Active=False", "--timeout=60s", "fault/short"]);
+        lab.cluster.instance.kubectl(&[
+            "wait",
+            "--for=condition=Active=False",
+            "--timeout=60s",
+            "fault/short",
+        ]);
         wait_for("the end", || (lab.asks(&lab.a[0], 5, 10).count == 5).then_some(()));
-        let reason = ["get", "fault", "short", "-o", "jsonpath={.status.conditions[?(@.type==\"Active\")].reason}"];
+        let reason =
+            ["get", "fault", "short", "-o", "jsonpath={.status.conditions[?(@.type==\"Active\")].reason}"];
         assert_eq!(lab.cluster.instance.kubectl(&reason), "Expired");
         for (arguments, why) in [
             (&["partition", "all"][..], "spec.from: Required value: must specify `from`, `to` or both"),

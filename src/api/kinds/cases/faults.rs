@@ -10,7 +10,10 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
     check(
         Kind::Fault,
         &[
-            ("spec: {type: Partition, from: {node: a}, to: {nodeSelector: {matchLabels: {a: b}}}, duration: 1h30m}", &[]),
+            (
+                "spec: {type: Partition, from: {node: a}, to: {nodeSelector: {matchLabels: {a: b}}}, duration: 1h30m}",
+                &[],
+            ),
             ("spec: {type: Loss, to: {pod: a, namespace: b}, loss: {perMille: 0}}", &[]),
             ("spec: {type: Loss, to: {podSelector: {}, namespaceSelector: {}}, loss: {perMille: 1000}}", &[]),
             ("spec: {type: Latency, from: {cidr: 'fd00::/64'}, latency: {delay: 10s, jitter: 0s}}", &[]),
@@ -19,13 +22,12 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
             ("spec: {}", &["spec.type: Required value"]),
             (
                 "spec: {type: PowerOff, from: {node: a}}",
-                &["spec.type: Unsupported value: \"PowerOff\": supported values: \"Latency\", \"Loss\", \"Partition\", \"Rate\", \"Refuse\""],
+                &[
+                    "spec.type: Unsupported value: \"PowerOff\": supported values: \"Latency\", \"Loss\", \"Partition\", \"Rate\", \"Refuse\"",
+                ],
             ),
             ("spec: {type: Partition}", &["spec.from: Required value: must specify `from`, `to` or both"]),
-            (
-                "spec: {type: Partition, from: {node: a, cidr: 10.0.0.0/8}, to: {}}",
-                &[&both, &none],
-            ),
+            ("spec: {type: Partition, from: {node: a, cidr: 10.0.0.0/8}, to: {}}", &[&both, &none]),
             (
                 "spec: {type: Partition, from: {node: a, namespace: b}, direction: Sideways, duration: 0s}",
                 &[
@@ -53,18 +55,26 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
             ),
             (
                 "spec: {type: Rate, from: {node: a}, rate: {bytesPerSecond: 999}}",
-                &["spec.rate.bytesPerSecond: Invalid value: 999: must be between 1000 and 100000000000, inclusive"],
+                &[
+                    "spec.rate.bytesPerSecond: Invalid value: 999: must be between 1000 and 100000000000, inclusive",
+                ],
             ),
             (
                 "spec: {type: Refuse, from: {node: a}, refuse: {with: Silence}}",
-                &["spec.refuse.with: Unsupported value: \"Silence\": supported values: \"Prohibited\", \"Reset\", \"Unreachable\""],
+                &[
+                    "spec.refuse.with: Unsupported value: \"Silence\": supported values: \"Prohibited\", \"Reset\", \"Unreachable\"",
+                ],
             ),
         ],
     );
     check_change(
         Kind::Fault,
         &[
-            ("spec: {type: Refuse, from: {node: a}}", "spec: {type: Refuse, from: {node: a}, refuse: {with: Reset}}", &[]),
+            (
+                "spec: {type: Refuse, from: {node: a}}",
+                "spec: {type: Refuse, from: {node: a}, refuse: {with: Reset}}",
+                &[],
+            ),
             (
                 "spec: {type: Partition, from: {node: a}}",
                 "spec: {type: Partition, from: {node: b}}",
