@@ -12,6 +12,8 @@ mod boxes;
 mod plan;
 mod sides;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

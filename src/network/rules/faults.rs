@@ -262,7 +262,7 @@ impl FaultRules {
     }
 
     /// Waits for changes and takes them.
-    pub(super) async fn take(&self, families: &[Family]) -> (u64, Vec<(String, Piece)>) {
+    pub(crate) async fn take(&self, families: &[Family]) -> (u64, Vec<(String, Piece)>) {
         loop {
             let changed = self.changed.notified();
             let (turn, taken) = self.take_now(families);
@@ -285,7 +285,7 @@ impl FaultRules {
     }
 
     /// Wishes of a turn have been tried; these the kernel refuses.
-    pub(super) fn settle(&self, turn: u64, is_refused: impl Fn(&str) -> bool) {
+    pub(crate) fn settle(&self, turn: u64, is_refused: impl Fn(&str) -> bool) {
         let names = self.wishes.lock().all.keys().filter(|name| is_refused(name)).cloned().collect();
         let now = Settled { turn, refused: names };
         self.settled.send_if_modified(|settled| {
