@@ -110,6 +110,11 @@ impl ClusterFabric {
         Nft::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?)
     }
 
+    /// Whether the kernel takes the rules of IPv6; an error is what it refuses.
+    pub(super) fn takes_ipv6(&self) -> Result<(), FabricError> {
+        network::rules::try_ipv6(&self.nft()?)
+    }
+
     /// The connections that this network remembers.
     pub(super) fn conntrack(&self) -> Result<Conntrack, FabricError> {
         Ok(Conntrack::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?))

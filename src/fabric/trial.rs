@@ -1,7 +1,7 @@
 //! A small fabric that this thread makes to find out whether one can be made here; it ends with the thread's process.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -12,7 +12,9 @@ use crate::daemon::new_namespaces;
 use crate::namespaces::own_network;
 use crate::nft::Nft;
 use crate::sockets::{open_here, open_in};
-use crate::{FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, Trunk, set_up};
+use crate::{
+    FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, Trunk, has_ipv6, set_up,
+};
 
 /// How long a connection may take: nothing leaves this machine.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,6 +29,7 @@ pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 3);
 #[derive(Debug)]
 pub struct Trial {
     namespaces: Namespaces,
+    trunk: Trunk,
     server: OwnedFd,
     client: OwnedFd,
 }
@@ -41,7 +44,15 @@ impl Trial {
             trunk.leaf(&LeafSpec { link: link.to_owned(), addresses: vec![ip.into()], mtu: 1500 })
         };
         let (server, client) = (leaf("server", SERVER)?, leaf("client", CLIENT)?);
-        Ok(Self { namespaces, server, client })
+        Ok(Self { namespaces, trunk, server, client })
+    }
+
+    /// Joins another leaf with an address of each family, as a pod has them; it lasts as long as what is returned.
+    pub fn leaf(&self, number: u8) -> Result<OwnedFd, FabricError> {
+        let v4 = Ipv4Addr::from(u32::from(LEAVES.network()) + 0x100 + u32::from(number));
+        let v6 = Ipv6Addr::new(0xfd00, 0x10, 0x244, 0, 0, 0, 0, u16::from(number));
+        let addresses = [IpAddr::from(v4), v6.into()].into_iter().take(1 + usize::from(has_ipv6())).collect();
+        self.trunk.leaf(&LeafSpec { link: format!("leaf{number}"), addresses, mtu: 1500 })
     }
 
     /// Its nftables.

@@ -268,8 +268,9 @@ fn the_first_signal_ends_podium_whatever_grace_a_pod_has_cli_5() {
     let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
-    let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
-    let text = text.replace("ASKED", asked.to_str().unwrap()).replace("3600", "9223372036854775807");
+    // The grace first: a mark may have these digits.
+    let text = STUBBORN.replace("3600", "9223372036854775807").replace("MARK", &mark);
+    let text = text.replace("FOLDER", folder.to_str().unwrap()).replace("ASKED", asked.to_str().unwrap());
     std::fs::write(&manifest, text).unwrap();
     let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, ", shutdownGraceLimit: 0.5")]);
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);

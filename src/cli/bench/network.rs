@@ -18,6 +18,9 @@ use super::traffic::Found;
 
 /// How long each measure takes.
 const EACH: Duration = Duration::from_secs(2);
+/// How many pods' networks are made, and the milliseconds that one may take (the kernel itself takes two).
+const LEAVES: u8 = 200;
+const GOAL_MILLISECONDS: f64 = 3.0;
 /// How long a pod may take, its measures apart.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Where the server in a pod is.
@@ -66,6 +69,12 @@ pub(super) async fn run() -> Result<()> {
             );
         }
     }
+    let made = traffic(&std::env::current_exe()?).args(["leaves", &LEAVES.to_string()]).output()?;
+    let said = String::from_utf8_lossy(&made.stdout);
+    let seconds: f64 =
+        said.trim().parse().with_context(|| String::from_utf8_lossy(&made.stderr).into_owned())?;
+    let each = seconds * 1000.0 / f64::from(LEAVES);
+    Report::against_limit("a pod's network made", "ms", each, "goal", GOAL_MILLISECONDS);
     Ok(())
 }
 

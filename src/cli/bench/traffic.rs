@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use fabric::trial::Trial;
 use serde::{Deserialize, Serialize};
 
 use super::report::percentile_micros;
@@ -32,7 +33,8 @@ pub(super) struct Found {
 }
 
 /// Runs `podium bench-traffic serve PORT`, which prints the port, or `podium bench-traffic ask HOST:PORT SECONDS`, which
-/// takes so long for each of its measures.
+/// takes so long for each of its measures, or `podium bench-traffic leaves COUNT`, which prints the seconds that the networks
+/// of so many pods take. The process must have one thread.
 pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<String> = arguments.into_iter().filter_map(|text| text.into_string().ok()).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -43,7 +45,11 @@ pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> Exi
             println!("{}", serde_json::to_string(&found)?);
             Ok(())
         }),
-        _ => Err(anyhow::anyhow!("serve PORT, or ask HOST:PORT SECONDS")),
+        ["leaves", count] => count.parse().context("the count").and_then(|count| {
+            println!("{}", make_leaves(count)?.as_secs_f64());
+            Ok(())
+        }),
+        _ => Err(anyhow::anyhow!("serve PORT, ask HOST:PORT SECONDS, or leaves COUNT")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -52,6 +58,16 @@ pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> Exi
             ExitCode::FAILURE
         }
     }
+}
+
+/// Makes so many leaves, one after the other.
+fn make_leaves(count: u8) -> Result<Duration> {
+    let trial = Trial::start()?;
+    let start = Instant::now();
+    let leaves: Result<Vec<_>, _> = (0..count).map(|number| trial.leaf(number)).collect();
+    let took = start.elapsed();
+    leaves?;
+    Ok(took)
 }
 
 fn serve(port: u16) -> Result<()> {

@@ -197,7 +197,7 @@ impl NodeContext {
         // Gone already: then it ends as soon as it is looked at.
         let object = self.api.get_as::<Node>(&Key::new("", &name));
         if let (Ok(node), Some(note)) = (&object, self.network_note.as_ref().filter(|_| !hollow)) {
-            let reason = if self.network.fabric.is_some() { "NetworkOverlaps" } else { "NetworkShared" };
+            let reason = if self.network.fabric.is_some() { "NetworkLimited" } else { "NetworkShared" };
             self.recorder.warning(node.object(), reason, note.clone());
         }
         Ok((kubelet, tasks, object.map(|node| node.uid().to_string()).unwrap_or_default()))

@@ -88,11 +88,8 @@ impl Place {
         };
         let v6 = config.file.network.ipv6.ranges().map_err(StartError::Network)?;
         let v6 = v6.filter(|_| ::fabric::has_ipv6());
-        if let Some(v6) = v6 {
-            keep_ipv6(data_dir, &v6.described())?;
-        }
         let ranges = Ranges { v6, ..ranges };
-        let note = ranges::hidden(&ranges, &ranges::routes());
+        let mut notes: Vec<String> = ranges::hidden(&ranges, &ranges::routes()).into_iter().collect();
         let fabric = FabricConfig {
             program,
             directory: data_dir.directory("fabric")?,
@@ -104,6 +101,19 @@ impl Place {
         let started =
             tokio::task::spawn_blocking(move || ClusterFabric::start(fabric, before.as_ref())).await;
         let fabric = started.map_err(|error| StartError::Network(error.to_string()))??;
+        let v6 = match v6.map(|v6| (v6, fabric.takes_ipv6())) {
+            Some((v6, Ok(()))) => {
+                keep_ipv6(data_dir, &v6.described())?;
+                Some(v6)
+            }
+            Some((_, Err(error))) => {
+                notes.push(format!("there is no IPv6: the kernel does not take its rules ({error})"));
+                None
+            }
+            None => None,
+        };
+        let ranges = Ranges { v6, ..ranges };
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
         let addresses = Arc::new(AddressPlan::fabric(ranges, on_machine(data_dir)?));
         Ok(Self { addresses, fabric: Some(Arc::new(fabric)), note })
     }

@@ -60,7 +60,8 @@ impl Requests {
     }
 
     /// A pair of connected links: one here, the other in another namespace. Both are down: the kernel takes neither up
-    /// before the other is there.
+    /// before the other is there. They have one queue, as they would of themselves, but from the start: else the kernel makes
+    /// one for every processor and waits until nobody uses the others.
     pub(crate) fn pair(self, here: (&str, Mac), there: (&str, Mac, BorrowedFd<'_>), mtu: u32) -> Self {
         let mut peer = LinkMessage::default();
         peer.attributes = vec![
@@ -68,12 +69,16 @@ impl Requests {
             LinkAttribute::Address(there.1.into()),
             LinkAttribute::Mtu(mtu),
             LinkAttribute::NetNsFd(there.2.as_raw_fd()),
+            LinkAttribute::NumTxQueues(1),
+            LinkAttribute::NumRxQueues(1),
         ];
         let mut link = LinkMessage::default();
         link.attributes = vec![
             LinkAttribute::IfName(here.0.into()),
             LinkAttribute::Address(here.1.into()),
             LinkAttribute::Mtu(mtu),
+            LinkAttribute::NumTxQueues(1),
+            LinkAttribute::NumRxQueues(1),
             LinkAttribute::LinkInfo(vec![
                 LinkInfo::Kind(InfoKind::Veth),
                 LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),

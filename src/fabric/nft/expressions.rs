@@ -57,6 +57,12 @@ pub(super) fn of(
             let socket = expression("socket", vec![u32_be(1, 0), u32_be(2, FIRST)]);
             with(vec![socket], compare(&Key(vec![1]), 0))
         }
+        Part::OfFalseSender => {
+            // Result: the link that leads to the sender, by its number; none is 0.
+            let (by_sender, by_link, link) = (1, 8, 1);
+            let way = vec![u32_be(1, FIRST), u32_be(2, link), u32_be(3, by_sender | by_link)];
+            with(vec![expression("fib", way)], compare(&Key::new().number(0), 0))
+        }
         Part::Dispatch(fields, map) => with(load(fields, family), lookup(map, None, Some(VERDICT), false)),
         Part::Verdict(verdict) => vec![immediate(VERDICT, &data_of_verdict(verdict))],
         Part::Dnat(to) => {

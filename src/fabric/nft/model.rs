@@ -270,6 +270,8 @@ pub enum Part {
     HasBits(Field, u32),
     /// Goes on when the packet belongs to a socket here that may have other people's addresses.
     OfTransparentSocket,
+    /// Goes on when the way back to the packet's sender does not lead where it came in: it has somebody else's name.
+    OfFalseSender,
     /// What the map says of the fields; goes on when it says nothing.
     Dispatch(Vec<Field>, String),
     /// Ends.

@@ -181,7 +181,7 @@ async fn what_the_kernel_refuses_is_said_and_hinders_nobody_fault_1() {
     assert_eq!((world.active("bad").as_str(), world.active("good").as_str()), ("False RulesRefused", "True InForce"));
     // Rules are tried again by themselves.
     world.refused.lock().clear();
-    let turn = world.seam.0.want(BTreeMap::new()) - 1;
+    let turn = world.seam.0.settled(0).await.unwrap().turn;
     world.seam.0.settle(turn, |_| false);
     pass(5).await;
     assert_eq!(world.active("bad"), "True InForce");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::DETOUR_MARK;
+use fabric::{DETOUR_LINK, DETOUR_MARK};
 use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Set, Verdict};
 
 use ipnet::IpNet;
@@ -36,6 +36,8 @@ const TRANSLATED: u32 = 32;
 pub(super) const TCP: u8 = 6;
 /// UDP.
 pub(super) const UDP: u8 = 17;
+/// What neighbours find each other by in IPv6.
+const ICMPV6: u8 = 58;
 
 /// What a service is found by.
 fn place() -> Vec<Field> {
@@ -56,11 +58,39 @@ pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: bool) -> Piec
     let mut piece = Piece::default();
     for family in families {
         half(piece.half(*family));
+        if *family == Family::V6 {
+            senders(piece.half(*family));
+        }
         if way_out {
             egress(piece.half(*family), *family, inside);
         }
     }
     piece
+}
+
+/// Addresses that are good on one link only.
+const OF_LINKS: &str = "of-links";
+
+/// What comes from a leaf must be its own, as rules go by who sends: in IPv6 anybody may write any sender, and the
+/// kernel has no `rp_filter`.
+fn senders(half: &mut Half) {
+    let sender = || vec![Field::SourceAddress];
+    half.set(Set::new(OF_LINKS, &sender()).of_intervals());
+    for range in ["::/128", "fe80::/10"].iter().filter_map(|text| text.parse::<IpNet>().ok()) {
+        let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
+        half.element(OF_LINKS, Element::range(first, last));
+    }
+    let neighbours = Part::Is(vec![Field::Protocol], Key::new().protocol(ICMPV6));
+    let of_link = || Part::In(sender(), OF_LINKS.to_owned());
+    let rules = vec![
+        // What comes back from a detour was asked before it took it.
+        vec![Part::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)), Part::Verdict(Verdict::Accept)],
+        vec![of_link(), neighbours, Part::Verdict(Verdict::Accept)],
+        // Nobody's rules know these.
+        vec![of_link(), Part::Verdict(Verdict::Drop)],
+        vec![Part::OfFalseSender, Part::Verdict(Verdict::Drop)],
+    ];
+    half.base_chain("senders", Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -300 }, rules);
 }
 
 /// What leaves the cluster is taken by the fabric.

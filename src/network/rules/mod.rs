@@ -49,7 +49,7 @@ use reconcile::Caches;
 
 pub(crate) use faults::{Broken, FaultRules, How, Settled};
 pub(crate) use nodes::NodePlace;
-pub use trial::try_rules;
+pub use trial::{try_ipv6, try_rules};
 
 /// How soon rules are tried again that the kernel has refused.
 const RETRY: BackoffPolicy =

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use fabric::FabricError;
-use fabric::nft::{Family, Nft};
+use fabric::nft::{Batch, Family, Nft, Table};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
@@ -14,7 +14,7 @@ use serde_json::{from_value, json};
 use super::base::base;
 use super::kernel::Kernel;
 use super::nodes::Places;
-use super::piece::Piece;
+use super::piece::{Half, Piece, steps};
 use super::policies::{SetNames, isolated, peers};
 use super::services;
 use crate::follow::Joined;
@@ -34,6 +34,25 @@ pub fn try_rules(
         .map_err(|error| FabricError { step: "trial".to_owned(), source: io::Error::other(error) })?;
     let mut kernel = Kernel::new(nft, families.clone(), base(&families, &inside, true));
     kernel.apply(wanted.into_iter().enumerate().collect())
+}
+
+/// Whether it takes IPv6: what is there from the start is written and removed in one transaction, so that nothing has
+/// changed after it.
+pub fn try_ipv6(nft: &Nft) -> Result<(), FabricError> {
+    let family = Family::V6;
+    let mut piece = base(&[family], &[], true);
+    let wanted = piece.half(family);
+    let table = Table { family, name: "podium-trial".to_owned() };
+    let mut batch = Batch::new();
+    batch.add_table(&table);
+    batch.append(steps(&table, &Half::default(), wanted).begin);
+    for (set, elements) in &wanted.elements {
+        if let Some(set) = wanted.sets.get(set) {
+            batch.add_elements(&table, set, elements);
+        }
+    }
+    batch.delete_table(&table);
+    nft.commit(&batch)
 }
 
 fn pieces(

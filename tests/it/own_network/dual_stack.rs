@@ -155,6 +155,49 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
     }
 }
 
+/// Writes the sender of each datagram that it gets.
+const HEARS: &str = "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::', 99))
+while True: data, sender = s.recvfrom(99); print(sender[0], data.decode(), flush=True)";
+
+/// Sends a datagram to `argv[1]` in the name of each of the others, and then one in its own.
+const FORGES: &str = "import socket, sys
+for name in [*sys.argv[2:], '::']:
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IPV6, 78, 1)  # IPV6_FREEBIND
+    s.bind((name, 0))
+    s.sendto(b'last' if name == '::' else b'forged', (sys.argv[1], 99))
+";
+
+/// NET-5, NET-8: a pod cannot send in another's name by IPv6, for which a program needs no right.
+#[test]
+fn what_a_pod_sends_in_anothers_name_by_ipv6_goes_nowhere_net_5_net_8() {
+    needs!(Kubectl);
+    if !fabric::has_ipv6() {
+        return;
+    }
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        let hearing = HEARS.replace('\n', "\\n");
+        let hearer = running("hearer", "node-1", &format!("[python3, -c, \"{hearing}\"]"));
+        cluster.apply(&[hearer.as_str(), &idle("forger", "node-1"), &idle("friend", "node-2")].concat());
+        for pod in ["hearer", "forger", "friend"] {
+            cluster.ready(pod);
+        }
+        let of = |pod: &str| get(&cluster, &format!("pod {pod}"), ".status.podIPs[1].ip");
+        let (hearer, own) = (of("hearer"), of("forger"));
+        // A neighbour's, a node's, one that nobody has, one of the world.
+        let names = [of("friend"), "fd00:172:20::1".into(), "fd00:10:244::77:1".into(), "2001:db8::1".into()];
+        let said =
+            cluster.shell("forger", &format!("python3 -c \"{FORGES}\" {hearer} {} 2>&1", names.join(" ")));
+        assert_eq!(said.trim(), "", "as {user:?}");
+        let log = wait_for("the datagram in its own name", || {
+            Some(cluster.instance.kubectl(&["logs", "hearer"])).filter(|log| log.contains("last"))
+        });
+        assert_eq!(log.trim(), format!("{own} last"), "as {user:?}");
+        cluster.instance.stop();
+    }
+}
+
 /// NET-5: who wants no IPv6 has none, and is told so where services ask for both.
 #[test]
 fn a_cluster_without_ipv6_has_one_family_net_5() {
