@@ -93,13 +93,12 @@ fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
         for (field, text) in [("delay", Some(&latency.delay)), ("jitter", latency.jitter.as_ref())] {
             let at = path.child(field);
             match text.map(|text| (text, read_go_duration(text))) {
-                None => {}
                 Some((text, None)) if text.is_empty() => errors.required(&at, ""),
                 Some((text, None)) => errors.invalid(&at, text, "must be a duration such as 50ms"),
                 Some((text, Some(time))) if time > LONGEST_DELAY => {
                     errors.invalid(&at, text, format!("must be {} at most", go_duration(LONGEST_DELAY)));
                 }
-                Some(_) => {}
+                None | Some(_) => {}
             }
         }
     }
