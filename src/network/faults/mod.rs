@@ -150,9 +150,10 @@ impl Faults {
             }
         };
         let again = async {
-            match self.is_behind {
-                false => std::future::pending().await,
-                true => tokio::time::sleep(AGAIN).await,
+            if self.is_behind {
+                tokio::time::sleep(AGAIN).await;
+            } else {
+                std::future::pending::<()>().await;
             }
         };
         let resettled = async {
@@ -200,15 +201,12 @@ impl Faults {
                 _ => None,
             });
             let turn = seam.0.want(wanted.collect());
-            match seam.0.settled(turn).await {
-                Some(settled) => {
-                    self.is_behind |= !settled.refused.is_empty();
-                    self.settled = settled;
-                }
-                None => {
-                    self.is_behind = true;
-                    self.settled.refused = planned.iter().map(|(fault, _)| fault.name().to_owned()).collect();
-                }
+            if let Some(settled) = seam.0.settled(turn).await {
+                self.is_behind |= !settled.refused.is_empty();
+                self.settled = settled;
+            } else {
+                self.is_behind = true;
+                self.settled.refused = planned.iter().map(|(fault, _)| fault.name().to_owned()).collect();
             }
         }
         let counts = self.close_boxes(&planned).await;

@@ -134,14 +134,14 @@ mod tests {
 
     use super::*;
 
-    fn fault(name: &str, spec: Value) -> Shared<Fault> {
+    fn fault(name: &str, spec: &Value) -> Shared<Fault> {
         let value = json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": spec});
         Shared::from_value(serde_json::from_value(value).unwrap())
     }
 
-    fn spec(type_: &str, more: Value) -> Value {
+    fn spec(type_: &str, more: &Value) -> Value {
         let mut spec = json!({"type": type_, "from": {"cidr": "10.1.0.0/16"}, "direction": "Both"});
-        json_patch::merge(&mut spec, &more);
+        json_patch::merge(&mut spec, more);
         spec
     }
 
@@ -156,27 +156,27 @@ mod tests {
     #[test]
     fn each_type_is_put_in_force_as_it_says_fault_1() {
         for (spec, expected) in [
-            (spec("Partition", json!({})), "Cut: 10.1.0.0/16 and everybody else"),
+            (spec("Partition", &json!({})), "Cut: 10.1.0.0/16 and everybody else"),
             (
-                spec("Partition", json!({"to": {"cidr": "10.2.0.0/16"}, "direction": "OneWay"})),
+                spec("Partition", &json!({"to": {"cidr": "10.2.0.0/16"}, "direction": "OneWay"})),
                 "Cut: 10.1.0.0/16 to 10.2.0.0/16",
             ),
-            (spec("Loss", json!({"loss": {"perMille": 7}})), "Lose(7): 10.1.0.0/16 and everybody else"),
+            (spec("Loss", &json!({"loss": {"perMille": 7}})), "Lose(7): 10.1.0.0/16 and everybody else"),
             (
-                spec("Rate", json!({"rate": {"bytesPerSecond": 5000}})),
+                spec("Rate", &json!({"rate": {"bytesPerSecond": 5000}})),
                 "Slow(5000): 10.1.0.0/16 and everybody else",
             ),
-            (spec("Refuse", json!({})), "Refuse(Reset): 10.1.0.0/16 and everybody else"),
+            (spec("Refuse", &json!({})), "Refuse(Reset): 10.1.0.0/16 and everybody else"),
             (
-                spec("Refuse", json!({"refuse": {"with": "Prohibited"}})),
+                spec("Refuse", &json!({"refuse": {"with": "Prohibited"}})),
                 "Refuse(Prohibited): 10.1.0.0/16 and everybody else",
             ),
             (
-                spec("Latency", json!({"latency": {"delay": "5ms"}})),
+                spec("Latency", &json!({"latency": {"delay": "5ms"}})),
                 "Delay(0): 10.1.0.0/16 and everybody else",
             ),
         ] {
-            let all = [fault("f", spec)];
+            let all = [fault("f", &spec)];
             let planned = plan(&all, &World::default(), &mut Slots::new(), None, |_| false);
             assert_eq!(outcome(&planned[0].1), expected);
             let refused = plan(&all, &World::default(), &mut Slots::new(), Some("loopback"), |_| false);
@@ -188,11 +188,11 @@ mod tests {
 
     #[test]
     fn what_has_ended_or_is_going_or_of_another_type_is_left_alone_fault_1() {
-        let mut ended = (*fault("ended", spec("Partition", json!({})))).clone();
+        let mut ended = (*fault("ended", &spec("Partition", &json!({})))).clone();
         ended.status = Some(serde_json::from_value(json!({"endedAt": "2026-01-01T00:00:30Z"})).unwrap());
-        let mut going = (*fault("going", spec("Partition", json!({})))).clone();
+        let mut going = (*fault("going", &spec("Partition", &json!({})))).clone();
         going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
-        let other = fault("other", json!({"type": "PowerOff"}));
+        let other = fault("other", &json!({"type": "PowerOff"}));
         let all = [Shared::from_value(ended), Shared::from_value(going), other];
         assert!(plan(&all, &World::default(), &mut Slots::new(), None, |_| false).is_empty());
     }
@@ -202,7 +202,7 @@ mod tests {
         let slow = |number: usize| {
             fault(
                 &format!("slow-{number:02}"),
-                spec("Latency", json!({"latency": {"delay": "5ms", "jitter": "1ms"}})),
+                &spec("Latency", &json!({"latency": {"delay": "5ms", "jitter": "1ms"}})),
             )
         };
         let all: Vec<Shared<Fault>> = (0..10).map(slow).collect();
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(outcomes(&planned)[7..], ["Delay(2)", "TooManyLatencies"]);
 
         let cuts: Vec<Shared<Fault>> = (0..MOST + 2)
-            .map(|number| fault(&format!("cut-{number:03}"), spec("Partition", json!({}))))
+            .map(|number| fault(&format!("cut-{number:03}"), &spec("Partition", &json!({}))))
             .collect();
         let planned = plan(&cuts, &World::default(), &mut Slots::new(), None, |_| false);
         assert_eq!(outcomes(&planned)[MOST - 1..], ["Cut", "TooManyFaults", "TooManyFaults"]);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_side_with_nobody_is_told_fault_1() {
-        let all = [fault("f", spec("Partition", json!({"to": {"pod": "none"}})))];
+        let all = [fault("f", &spec("Partition", &json!({"to": {"pod": "none"}})))];
         let planned = plan(&all, &World::default(), &mut Slots::new(), None, |_| false);
         let Planned::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
         assert!(!met.is_somebody && met.words == "10.1.0.0/16 and no pod", "{met:?}");

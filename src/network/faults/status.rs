@@ -59,19 +59,19 @@ impl Said {
     /// Writes it into the status, where that says something else; whether it did.
     pub(super) fn write(&self, api: &Api, fault: &Shared<Fault>) -> bool {
         let now = api.clock().time();
-        if self.status(fault, &now).as_ref() == fault.status.as_ref() {
+        if Some(&self.status(fault, &now)) == fault.status.as_ref() {
             return false;
         }
         let uid = fault.uid();
         let written = api.modify_status::<Fault>(&fault.key(), |fault| {
             // Another of its name is none of this one's business.
             if fault.metadata.uid.as_deref() == Some(uid) {
-                fault.status = self.status(fault, &now);
+                fault.status = Some(self.status(fault, &now));
             }
             Ok::<(), ApiError>(())
         });
         match ignore_not_found(written) {
-            Ok(_) => true,
+            Ok(()) => true,
             Err(error) => {
                 // The next change of anything tries again.
                 tracing::warn!("the status of fault {} was not written: {error}", fault.name());
@@ -80,7 +80,7 @@ impl Said {
         }
     }
 
-    fn status(&self, fault: &Fault, now: &Time) -> Option<FaultStatus> {
+    fn status(&self, fault: &Fault, now: &Time) -> FaultStatus {
         let mut status = fault.status.clone().unwrap_or_default();
         status.observed_generation = fault.metadata.generation;
         if self.is_active {
@@ -108,7 +108,7 @@ impl Said {
             };
             conditions::set(all, condition(SELECTED, is_somebody, reason, message));
         }
-        Some(status)
+        status
     }
 }
 

@@ -98,10 +98,11 @@ impl World {
         });
     }
 
-    fn create(&self, name: &str, more: Value) {
+    fn create(&self, name: &str, more: &Value) {
         let mut spec = json!({"type": "Partition", "from": {"cidr": "10.1.0.0/16"}});
-        json_patch::merge(&mut spec, &more);
-        let fault = serde_json::from_value::<Fault>(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
+        json_patch::merge(&mut spec, more);
+        let fault =
+            serde_json::from_value::<Fault>(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
         self.api.create_as(fault).unwrap();
     }
 
@@ -132,7 +133,7 @@ async fn where_pods_have_no_network_of_their_own_a_fault_says_so_fault_1() {
     let world = World::new();
     let caches = Caches::new(&world.api, &world.tasks);
     start(&world.api, &caches, &world.tasks, Err("pods share the machine's network".to_owned()));
-    world.create("f", json!({}));
+    world.create("f", &json!({}));
     pass(1).await;
     assert_eq!(world.active("f"), "False NoNetworkOfTheirOwn");
     assert_eq!(world.events("f"), ["NoNetworkOfTheirOwn"]);
@@ -143,10 +144,13 @@ async fn where_pods_have_no_network_of_their_own_a_fault_says_so_fault_1() {
 async fn a_fault_ends_after_its_time_whoever_counts_it_fault_1() {
     let mut world = World::new();
     world.serve();
-    world.create("short", json!({"duration": "30s"}));
-    world.create("long", json!({}));
+    world.create("short", &json!({"duration": "30s"}));
+    world.create("long", &json!({}));
     pass(20).await;
-    assert_eq!((world.active("short").as_str(), world.active("long").as_str()), ("True InForce", "True InForce"));
+    assert_eq!(
+        (world.active("short").as_str(), world.active("long").as_str()),
+        ("True InForce", "True InForce")
+    );
     assert_eq!(world.kernel.lock().len(), 2);
     // Another control plane: the time goes on, and what the kernel has stays until it is told otherwise.
     world.tasks.stop().await;
@@ -154,7 +158,10 @@ async fn a_fault_ends_after_its_time_whoever_counts_it_fault_1() {
     pass(5).await;
     assert_eq!(world.active("short"), "True InForce");
     pass(7).await;
-    assert_eq!((world.active("short").as_str(), world.active("long").as_str()), ("False Expired", "True InForce"));
+    assert_eq!(
+        (world.active("short").as_str(), world.active("long").as_str()),
+        ("False Expired", "True InForce")
+    );
     assert_eq!(*world.kernel.lock(), ["long"]);
     assert_eq!(world.events("short"), ["FaultEnded", "FaultStarted"]);
     // It stays ended.
@@ -175,10 +182,13 @@ async fn what_the_kernel_refuses_is_said_and_hinders_nobody_fault_1() {
     let mut world = World::new();
     world.refused.lock().push("bad".to_owned());
     world.serve();
-    world.create("bad", json!({}));
-    world.create("good", json!({}));
+    world.create("bad", &json!({}));
+    world.create("good", &json!({}));
     pass(1).await;
-    assert_eq!((world.active("bad").as_str(), world.active("good").as_str()), ("False RulesRefused", "True InForce"));
+    assert_eq!(
+        (world.active("bad").as_str(), world.active("good").as_str()),
+        ("False RulesRefused", "True InForce")
+    );
     // Rules are tried again by themselves.
     world.refused.lock().clear();
     let turn = world.seam.0.settled(0).await.unwrap().turn;
@@ -193,7 +203,7 @@ async fn a_delay_has_its_detour_while_it_is_in_force_and_no_longer_net_10() {
     let mut world = World::new();
     world.serve();
     *world.detours.fails.lock() = true;
-    world.create("slow", json!({"type": "Latency", "latency": {"delay": "5ms"}}));
+    world.create("slow", &json!({"type": "Latency", "latency": {"delay": "5ms"}}));
     pass(1).await;
     assert_eq!(world.active("slow"), "False Failed");
     assert!(world.kernel.lock().is_empty(), "no packet goes where nobody keeps it");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fabric::{DETOUR_LINK, DETOUR_MARK};
 use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Set, Verdict};
+use fabric::{DETOUR_LINK, DETOUR_MARK};
 
 use ipnet::IpNet;
 
