@@ -62,7 +62,7 @@ pub(super) enum Command {
     /// Break the pods' network on purpose, between nodes, pods and addresses: cut, delay, lose, slow down, refuse; and heal it.
     Fault {
         #[command(subcommand)]
-        command: super::fault::FaultCommand,
+        command: Box<super::fault::FaultCommand>,
     },
     /// Images: list them, load an archive, remove a loaded one.
     Image {
