@@ -59,6 +59,11 @@ pub(super) enum Command {
     Shell(super::shell::ShellRequest),
     /// Why a pod gets no connection to somebody: names, ports, endpoints, policies, listeners, and a try.
     WhyNotConnected(super::why::WhyRequest),
+    /// Break the pods' network on purpose, between nodes, pods and addresses: cut, delay, lose, slow down, refuse; and heal it.
+    Fault {
+        #[command(subcommand)]
+        command: Box<super::fault::FaultCommand>,
+    },
     /// Images: list them, load an archive, remove a loaded one.
     Image {
         #[command(subcommand)]

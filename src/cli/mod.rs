@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 mod args;
 mod bench;
+mod fault;
 mod flags;
 mod image;
 mod instances;
@@ -50,6 +51,7 @@ pub fn main() -> ExitCode {
         Some(Command::Stop { instance }) => instances::stop(&instance),
         Some(Command::Shell(request)) => shell::run(&request),
         Some(Command::WhyNotConnected(request)) => return why::run(&request),
+        Some(Command::Fault { command }) => fault::run(*command),
         Some(Command::Image { command }) => image::run(command),
         Some(Command::Bench { suites, minutes }) => bench::run(&suites, minutes),
         Some(Command::Completions { shell }) => {

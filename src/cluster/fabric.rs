@@ -26,6 +26,7 @@ use fabric::nft::{Family, Nft};
 use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
 use kubelet::runtime::NodeNetwork;
 use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, Refuse};
+use network::faults::Detours;
 
 /// The control plane's leaf.
 const CONTROL_PLANE: &str = "control-plane";
@@ -274,6 +275,16 @@ impl Dial for ClusterFabric {
             TcpSocket::from_std_stream(socket.into()).connect(to).await
         }
         .boxed()
+    }
+}
+
+impl Detours for ClusterFabric {
+    fn open(&self, slot: u8) -> Result<OwnedFd, FabricError> {
+        self.connection().detour(slot)
+    }
+
+    fn close(&self, slot: u8) -> Result<(), FabricError> {
+        self.connection().remove_detour(slot)
     }
 }
 

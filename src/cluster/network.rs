@@ -15,9 +15,10 @@ use base::task::Tasks;
 use fabric::FabricError;
 use network::dns::{self, DnsConfig, Resolvers, Sockets};
 use network::egress;
+use network::faults;
 use network::ingress::{self, IngressConfig};
 use network::proxy::{self, Mirrors, ProxyConfig};
-use network::rules::{self, RulesConfig};
+use network::rules::{self, FaultSeam, RulesConfig};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
 
@@ -26,6 +27,12 @@ const OPEN_FILES: u64 = 65_536;
 
 /// Clients of Ingresses at once, at most.
 const MOST_CLIENTS: usize = 4096;
+
+/// Why no fault can be between pods of the loopback network.
+const NOTHING_TO_BREAK: &str = "pods share the machine's network here, and nothing is between them that could be broken: \
+                                start podium with --network fabric, and see the Node's annotation podium.dev/network-note";
+/// Why none can be where nobody writes rules.
+const NO_RULES: &str = "nobody writes the rules of the pods' network with --disable proxy";
 
 /// The cluster's domain.
 pub(super) const DOMAIN: &str = "cluster.local";
@@ -58,8 +65,15 @@ pub(super) fn start(
         Some(_) => LowPorts::default(),
         None => super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0)),
     };
+    let seam = FaultSeam::default();
+    let to_break = match fabric {
+        None => Err(NOTHING_TO_BREAK.to_owned()),
+        Some(_) if config.is_disabled("proxy") => Err(NO_RULES.to_owned()),
+        Some(fabric) => Ok(faults::Network { rules: seam.clone(), detours: fabric.clone() }),
+    };
+    faults::start(api, caches, tasks, to_break);
     let proxy = match fabric.filter(|_| !config.is_disabled("proxy")) {
-        Some(fabric) => serve_inside(caches, tasks, config, addresses, fabric)
+        Some(fabric) => serve_inside(caches, tasks, config, addresses, fabric, seam)
             .map_err(|error| ApiError::Internal(error.to_string()))?,
         None => {
             Some(ProxyConfig { services: addresses.services(), low_ports, connections: 0, mirrors: None })
@@ -107,6 +121,7 @@ fn serve_inside(
     config: &ClusterConfig,
     addresses: &AddressPlan,
     fabric: &Arc<ClusterFabric>,
+    faults: FaultSeam,
 ) -> Result<Option<ProxyConfig>, FabricError> {
     let rules = RulesConfig {
         nft: fabric.nft()?,
@@ -116,6 +131,7 @@ fn serve_inside(
         inside: fabric.ranges(),
         way_out: true,
         dns: (!config.is_disabled("dns")).then(|| fabric.address()),
+        faults,
     };
     let refuse = rules::start(caches, tasks, rules);
     let way_out = fabric.way_out(refuse, config.file.network.host_ports(), allow_open_files() / 4)?;

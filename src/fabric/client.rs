@@ -70,6 +70,18 @@ impl Fabric {
         self.ask(&Request::RemoveLeaf(link.to_owned())).map(drop)
     }
 
+    /// Has a detour made in a slot below [`crate::DETOURS`], instead of one that is there, and gives the socket that its
+    /// packets come to and are sent on by ([`crate::DelayBox`]). It is there for as long as the socket is.
+    pub fn detour(&self, slot: u8) -> Result<OwnedFd, FabricError> {
+        let socket = self.ask(&Request::Detour(slot))?.pop();
+        socket.ok_or_else(|| FabricError::new(format!("detour {slot}"), none_came()))
+    }
+
+    /// Has nothing go by a detour any more, if there is one.
+    pub fn remove_detour(&self, slot: u8) -> Result<(), FabricError> {
+        self.ask(&Request::RemoveDetour(slot)).map(drop)
+    }
+
     /// A socket.
     pub fn socket(&self, spec: &SocketSpec) -> Result<OwnedFd, FabricError> {
         let socket = self.sockets(spec, 1)?.pop();

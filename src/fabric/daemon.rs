@@ -226,6 +226,8 @@ impl Inside {
                 Ok(vec![copy])
             }
             Request::Sockets { spec, count } => self.open(&spec, count.min(AT_ONCE)),
+            Request::Detour(slot) => Ok(vec![self.trunk.detour(slot)?]),
+            Request::RemoveDetour(slot) => self.trunk.remove_detour(slot).map(|()| Vec::new()),
             Request::Shutdown => Ok(Vec::new()),
         }
     }

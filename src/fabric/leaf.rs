@@ -20,9 +20,9 @@ pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// The same for IPv6.
 pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 /// The fabric's end of every link.
-const FABRIC_MAC: Mac = [0xee; 6];
+pub(crate) const FABRIC_MAC: Mac = [0xee; 6];
 /// The leaf's end, as programs see it.
-const LEAF_LINK: &str = "eth0";
+pub(crate) const LEAF_LINK: &str = "eth0";
 /// The kernel's own link of every namespace.
 const LOOPBACK: u32 = 1;
 
@@ -40,8 +40,8 @@ pub struct LeafSpec {
 /// What one needs to join leaves to a fabric.
 #[derive(Debug)]
 pub struct Trunk {
-    network: OwnedFd,
-    route: Netlink,
+    pub(crate) network: OwnedFd,
+    pub(crate) route: Netlink,
 }
 
 /// A leaf's side.

@@ -17,7 +17,9 @@ mod client;
 pub mod conntrack;
 mod daemon;
 pub mod datagrams;
+mod delay;
 pub mod descriptors;
+mod detour;
 mod error;
 mod leaf;
 mod namespaces;
@@ -31,6 +33,8 @@ pub mod trial;
 
 pub use client::Fabric;
 pub use daemon::fabric_main;
+pub use delay::{Delay, DelayBox, DelayCounts};
+pub use detour::{DETOUR_LINK, DETOUR_MARK, DETOURS};
 pub use error::FabricError;
 pub use leaf::{GATEWAY_V4, GATEWAY_V6, LeafSpec, Trunk};
 pub use namespaces::{Namespaces, enter_network, enter_private_mounts, enter_user_namespace};

@@ -73,6 +73,10 @@ pub(crate) enum Request {
     AdoptLeaf(LeafSpec),
     /// Let go of a leaf and of the sockets kept in it.
     RemoveLeaf(String),
+    /// Make a detour in this slot; its socket is beside the answer, and nothing of it is kept.
+    Detour(u8),
+    /// Have nothing go by the detour of this slot any more.
+    RemoveDetour(u8),
     /// Sockets, all alike.
     Sockets { spec: SocketSpec, count: usize },
     /// End.

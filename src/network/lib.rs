@@ -6,11 +6,14 @@
 //! domain. [`ingress`] is what an ingress controller is elsewhere: it serves what Ingresses say at ports of the machine. All
 //! follow Services and EndpointSlices through the shared caches; what they decide is pure.
 //!
-//! Architecture Invariant: nothing here writes any object but Events and where Ingresses are served, and nothing listens
-//! beyond loopback unless whoever starts the cluster says so.
+//! [`faults`] breaks it on purpose.
+//!
+//! Architecture Invariant: nothing here writes any object but Events, where Ingresses are served and what became of Faults, and
+//! nothing listens beyond loopback unless whoever starts the cluster says so.
 
 pub mod dns;
 pub mod egress;
+pub mod faults;
 pub mod follow;
 pub mod ingress;
 pub(crate) mod machine;

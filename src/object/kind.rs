@@ -231,6 +231,9 @@ kinds! { $
     /// Which devices a driver has where.
     ResourceSlice(resource::v1::ResourceSlice) = "resource.k8s.io", "v1", "resourceslices", "resourceslice",
         short [], categories [], Cluster, SpecGenerations, subresources [];
+    /// Something that is broken on purpose, for as long as it is there.
+    Fault(fault::Fault) = "podium.dev", "v1alpha1", "faults", "fault",
+        short [], categories [], Cluster, Generations, subresources [Status];
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
         short ["no"], categories [], Cluster, SpecStatus, subresources [Status, Proxy];

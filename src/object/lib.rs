@@ -11,6 +11,7 @@ pub mod conditions;
 pub mod config;
 mod custom;
 mod encode;
+pub mod fault;
 pub mod go_text;
 pub mod host_ports;
 pub mod ingress;

@@ -60,6 +60,35 @@ pub fn go_duration(duration: Duration) -> String {
     }
 }
 
+/// The longest duration that is read: a hundred years.
+const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
+
+/// A duration as [`go_duration`] writes it and people write it: numbers with `h`, `m`, `s`, `ms` or `us`, one after the other.
+/// None for anything else, for less than nothing, and for more than a hundred years.
+pub fn read_go_duration(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    let (mut rest, mut all) = (text, Duration::ZERO);
+    while !rest.is_empty() {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|end| *end > 0)?;
+        let unit = rest[number..].find(|c: char| c.is_ascii_digit() || c == '.');
+        let end = unit.map_or(rest.len(), |unit| number + unit);
+        let seconds = match &rest[number..end] {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            "us" | "µs" => 1e-6,
+            _ => return None,
+        };
+        let part = Duration::try_from_secs_f64(rest[..number].parse::<f64>().ok()? * seconds).ok()?;
+        all = all.checked_add(part).filter(|all| *all <= LONGEST)?;
+        rest = &rest[end..];
+    }
+    (!text.is_empty()).then_some(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +136,30 @@ mod tests {
             (7_264_030, "2h1m4.03s"),
         ] {
             assert_eq!(go_duration(Duration::from_millis(millis)), expect);
+        }
+    }
+
+    #[test]
+    fn durations_are_read_as_people_write_them_fault_1() {
+        for (text, millis) in [
+            ("0", Some(0)),
+            ("0s", Some(0)),
+            ("30s", Some(30_000)),
+            ("1m30s", Some(90_000)),
+            ("1.5s", Some(1_500)),
+            ("250ms", Some(250)),
+            ("2h0m1s", Some(7_201_000)),
+            ("", None),
+            ("30", None),
+            ("s", None),
+            ("-1s", None),
+            ("1d", None),
+            ("1.2.3s", None),
+            ("1s ", None),
+            ("99999999999999999999h", None),
+            ("1000000h", None),
+        ] {
+            assert_eq!(read_go_duration(text), millis.map(Duration::from_millis), "{text:?}");
         }
     }
 }

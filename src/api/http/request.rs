@@ -124,8 +124,10 @@ impl Target {
         if (group, version) == (metrics::GROUP, metrics::VERSION) {
             return MetricsTarget::parse(rest).map(Self::Metrics).ok_or(ApiError::NoSuchResource);
         }
-        if (group, version) == (verdicts::GROUP, verdicts::VERSION) {
-            return VerdictTarget::parse(rest).map(Self::Verdicts).ok_or(ApiError::NoSuchResource);
+        if (group, version) == (verdicts::GROUP, verdicts::VERSION)
+            && let Some(target) = VerdictTarget::parse(rest)
+        {
+            return Ok(Self::Verdicts(target));
         }
         match (group, version, rest) {
             ("", "v1", ["namespaces", namespace, "bindings"]) => {

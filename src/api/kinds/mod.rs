@@ -14,6 +14,7 @@ mod custom;
 pub(crate) mod default_flows;
 mod definition;
 mod error;
+mod fault;
 mod old_items;
 mod registry;
 mod resource;

@@ -97,6 +97,15 @@ impl Requests {
         self.add(format!("link {index} up"), RouteNetlinkMessage::SetLink(link), 0)
     }
 
+    /// Has a link ask nobody for Ethernet addresses: all it sends has its own.
+    pub(crate) fn asks_nobody(self, index: u32) -> Self {
+        let mut link = LinkMessage::default();
+        let mut header = LinkHeader::default();
+        (header.index, header.flags, header.change_mask) = (index, LinkFlags::Noarp, LinkFlags::Noarp);
+        link.header = header;
+        self.add(format!("link {index} without neighbours"), RouteNetlinkMessage::SetLink(link), 0)
+    }
+
     /// Has a link that has come up take packets from now on: the kernel drops them until it finds the time to notice, unless
     /// it is asked about the link (rtnl_getlink, Linux 6.8 and later; before it may take a moment more).
     pub(crate) fn settle(self, index: u32) -> Self {
@@ -158,6 +167,13 @@ impl Requests {
         self.add_route(everywhere(of), table, RouteType::Local, RouteScope::Host, attributes)
     }
 
+    /// What goes by this table leaves by a link that asks nobody.
+    pub(crate) fn everything_leaves(self, table: u8, index: u32, of: IpAddr) -> Self {
+        let scope = if of.is_ipv4() { RouteScope::Link } else { RouteScope::Universe };
+        let attributes = vec![RouteAttribute::Oif(index)];
+        self.add_route(everywhere(of), table, RouteType::Unicast, scope, attributes)
+    }
+
     fn add_route(
         self,
         to: IpNet,
@@ -189,16 +205,14 @@ impl Requests {
 
     /// Marked packets of a family go by this table; refused where they do already.
     pub(crate) fn mark_goes_by(self, mark: u32, table: u8, of: IpAddr) -> Self {
-        let mut header = RuleHeader::default();
-        (header.family, header.table, header.action) = (family(of), table, RuleAction::ToTable);
-        let mut message = RuleMessage::default();
-        message.header = header;
-        message.attributes = vec![RuleAttribute::FwMark(mark), RuleAttribute::Priority(u32::from(table))];
-        self.add(
-            format!("rule for mark {mark}"),
-            RouteNetlinkMessage::NewRule(message),
-            NLM_F_CREATE | NLM_F_EXCL,
-        )
+        let message = RouteNetlinkMessage::NewRule(rule_of_mark(mark, table, of));
+        self.add(format!("rule for mark {mark}"), message, NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// They do no more; refused where they did not.
+    pub(crate) fn mark_goes_nowhere(self, mark: u32, table: u8, of: IpAddr) -> Self {
+        let message = RouteNetlinkMessage::DelRule(rule_of_mark(mark, table, of));
+        self.add(format!("rule for mark {mark} away"), message, 0)
     }
 
     /// Who has this address is known and not asked for.
@@ -216,6 +230,15 @@ impl Requests {
         let step = format!("neighbour {ip}");
         self.add(step, RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
+}
+
+fn rule_of_mark(mark: u32, table: u8, of: IpAddr) -> RuleMessage {
+    let mut header = RuleHeader::default();
+    (header.family, header.table, header.action) = (family(of), table, RuleAction::ToTable);
+    let mut message = RuleMessage::default();
+    message.header = header;
+    message.attributes = vec![RuleAttribute::FwMark(mark), RuleAttribute::Priority(u32::from(table))];
+    message
 }
 
 /// The number of a link of this namespace.

@@ -224,11 +224,13 @@ impl Batch {
                 Hook::PreRouting => InetHookNumber::PreRouting,
                 Hook::Input => InetHookNumber::LocalIn,
                 Hook::Forward => InetHookNumber::Forward,
+                Hook::Output => InetHookNumber::LocalOut,
                 Hook::PostRouting => InetHookNumber::PostRouting,
             };
             let kind = match kind {
                 Kind::Filter => "filter",
                 Kind::Nat => "nat",
+                Kind::Route => "route",
             };
             attributes.extend([
                 ChainAttribute::Hook(vec![

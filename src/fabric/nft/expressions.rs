@@ -173,6 +173,7 @@ pub(super) fn nested(kind: u16, inside: &[DefaultNla]) -> DefaultNla {
 pub(super) fn width(field: Field, family: Family) -> u32 {
     match field {
         Field::SourceAddress | Field::DestinationAddress => 4 * address_words(family),
+        Field::Link => 16,
         _ => 4,
     }
 }
@@ -185,6 +186,7 @@ pub(super) fn shown_type(field: Field, family: Family) -> u32 {
         Field::Protocol => 12,
         Field::SourcePort | Field::DestinationPort => 13,
         Field::Mark => 19,
+        Field::Link => 41,
         Field::ConnectionState => 26,
         Field::ConnectionStatus => 28,
     }
@@ -213,6 +215,7 @@ fn octets(ip: IpAddr) -> Vec<u8> {
 }
 
 const META_MARK: u32 = 3;
+const META_LINK: u32 = 6;
 const META_PROTOCOL: u32 = 16;
 const NETWORK_HEADER: u32 = 1;
 const TRANSPORT_HEADER: u32 = 2;
@@ -238,6 +241,7 @@ fn load(fields: &[Field], family: Family) -> Vec<Expression> {
             Field::SourcePort => payload(TRANSPORT_HEADER, 0, 2),
             Field::DestinationPort => payload(TRANSPORT_HEADER, 2, 2),
             Field::Mark => expression("meta", vec![u32_be(1, register), u32_be(2, META_MARK)]),
+            Field::Link => expression("meta", vec![u32_be(1, register), u32_be(2, META_LINK)]),
             Field::ConnectionState => connection(0),
             Field::ConnectionStatus => connection(2),
         });

@@ -46,6 +46,8 @@ pub enum Kind {
     Filter,
     /// Change addresses: asked for the first packet of a connection alone.
     Nat,
+    /// The same as the first, where the fabric itself sends; one that is marked there finds its way anew.
+    Route,
 }
 
 /// Where on its way a packet is.
@@ -57,6 +59,8 @@ pub enum Hook {
     Input,
     /// It goes from one leaf to another.
     Forward,
+    /// The fabric itself sends it.
+    Output,
     /// It goes out.
     PostRouting,
 }
@@ -76,6 +80,8 @@ pub enum Field {
     DestinationPort,
     /// Its mark.
     Mark,
+    /// The name of the link that it came in by.
+    Link,
     /// The state of its connection, as bits: 2 = established, 4 = related, 8 = new.
     ConnectionState,
     /// What became of its connection, as bits: 32 = its destination was changed.
@@ -117,6 +123,21 @@ impl Key {
     #[must_use]
     pub fn number(self, number: u32) -> Self {
         self.bytes(&number.to_ne_bytes())
+    }
+
+    /// A link by its name.
+    #[must_use]
+    pub fn link(mut self, name: &str) -> Self {
+        let end = self.0.len() + 16;
+        self.0.extend(name.bytes().take(15));
+        self.0.resize(end, 0);
+        self
+    }
+
+    /// All links whose names begin so, with as many bytes as fill up four: the kernel compares no more than there are.
+    #[must_use]
+    pub fn links(self, prefix: &str) -> Self {
+        self.bytes(prefix.as_bytes())
     }
 
     fn bytes(mut self, bytes: &[u8]) -> Self {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Set, Verdict};
+use fabric::{DETOUR_LINK, DETOUR_MARK};
 
 use ipnet::IpNet;
 
@@ -24,8 +25,9 @@ pub(super) const OWN_NODE: &str = "own-node";
 /// The chain that refuses, so that the client hears of it.
 pub(super) const REJECT: &str = "reject";
 
-/// A connection that has been let through, or what belongs to one: established, related.
-const KNOWN: u32 = 2 | 4;
+/// A connection that has been let through, or what belongs to one: established, related. And what comes back from a detour
+/// (`super::faults`), and was let through before it took it: untracked.
+const KNOWN: u32 = 2 | 4 | 64;
 /// A connection that begins.
 const NEW: u32 = 8;
 /// A connection whose destination was changed.
@@ -43,7 +45,7 @@ fn place() -> Vec<Field> {
 }
 
 /// Addresses that are not the world: those of the cluster, and those that belong to no network.
-const INSIDE: &str = "inside";
+pub(super) const INSIDE: &str = "inside";
 /// Where nobody was reached a moment ago.
 pub(super) const UNREACHED: &str = "unreached";
 /// For how long it is refused.
@@ -81,6 +83,8 @@ fn senders(half: &mut Half) {
     let neighbours = Part::Is(vec![Field::Protocol], Key::new().protocol(ICMPV6));
     let of_link = || Part::In(sender(), OF_LINKS.to_owned());
     let rules = vec![
+        // What comes back from a detour was asked before it took it.
+        vec![Part::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)), Part::Verdict(Verdict::Accept)],
         vec![of_link(), neighbours, Part::Verdict(Verdict::Accept)],
         // Nobody's rules know these.
         vec![of_link(), Part::Verdict(Verdict::Drop)],
@@ -114,6 +118,8 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet]) {
     let base = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
     let rules = vec![
         vec![Part::In(to(), INSIDE.to_owned()), Part::Verdict(Verdict::Accept)],
+        // What takes a detour first comes here once more.
+        vec![Part::HasBits(Field::Mark, DETOUR_MARK), Part::Verdict(Verdict::Accept)],
         // Of connections and flows that have been taken already.
         vec![Part::OfTransparentSocket, Part::SetMark(OUT), Part::Verdict(Verdict::Accept)],
         // What goes out never comes to where pods' packets are judged.

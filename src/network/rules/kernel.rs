@@ -141,6 +141,11 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         !self.refused.is_empty()
     }
 
+    /// Whether what this one wants is not in force.
+    pub(crate) fn refuses(&self, owner: &Owner) -> bool {
+        self.generation.is_none() || self.refused.contains_key(owner)
+    }
+
     /// Tries again what was refused.
     pub(crate) fn retry(&mut self) -> Result<(), FabricError> {
         let refused = self.refused.drain().collect();

@@ -6,6 +6,7 @@
 
 mod base;
 mod endpoints;
+mod faults;
 mod flows;
 mod kernel;
 mod names;
@@ -19,6 +20,7 @@ mod services;
 mod tests;
 mod trial;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,12 +41,14 @@ use ::base::task::Tasks;
 use fabric::conntrack::Conntrack;
 use flows::Flows;
 use kernel::Kernel;
-use nodes::{NodePlace, Places};
+use nodes::Places;
 use object::{Key, Kind};
 use piece::Piece;
 use policy_changes::{Judgement, PolicyChanges};
 use reconcile::Caches;
 
+pub(crate) use faults::{Broken, FaultRules, How, Settled};
+pub(crate) use nodes::NodePlace;
 pub use trial::{try_ipv6, try_rules};
 
 /// How soon rules are tried again that the kernel has refused.
@@ -67,6 +71,21 @@ pub struct RulesConfig {
     pub way_out: bool,
     /// Where the cluster's DNS is, which policies know as the pods `k8s-app=kube-dns` of `kube-system`.
     pub dns: Option<Ipv4Addr>,
+    /// What is broken on purpose.
+    pub faults: FaultSeam,
+}
+
+/// Where faults are handed over to the rules, which wait for them at the start.
+#[derive(Clone, Default)]
+pub struct FaultSeam(pub(crate) Arc<FaultRules>);
+
+impl FaultSeam {
+    /// Of nobody who breaks anything: nobody is waited for.
+    pub fn unused() -> Self {
+        let seam = Self::default();
+        seam.0.want(BTreeMap::new());
+        seam
+    }
 }
 
 /// Who wants something in the tables.
@@ -79,6 +98,8 @@ enum Owner {
     Peers(SetId),
     /// A pod that policies isolate.
     Isolated(Key),
+    /// A fault.
+    Fault(String),
 }
 
 /// The nodes as they are, and that they have changed.
@@ -124,9 +145,12 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             // Nor may what policies refuse be let through in between.
             caches.synced(Kind::Pod),
             caches.synced(Kind::Namespace),
-            caches.synced(Kind::NetworkPolicy)
+            caches.synced(Kind::NetworkPolicy),
+            // Nor what is cut off.
+            config.faults.0.said()
         );
-        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns } = config;
+        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns, faults } = config;
+        let faults = faults.0;
         let base = base(&families, &inside, way_out);
         let mut rules = Rules {
             kernel: Kernel::new(nft, families.clone(), base),
@@ -144,8 +168,11 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
         first.extend(services.take_now().into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
         first.extend(pods.take_now().into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
         first.extend(rules.policies.take(judged.take_now(), &rules.families));
+        let (mut turn, wanted) = faults.take_now(&rules.families);
+        first.extend(wanted.into_iter().map(of_fault));
         rules = rules.apply(first).await;
         loop {
+            faults.settle(turn, |name| rules.kernel.refuses(&Owner::Fault(name.to_owned())));
             let mut changes = Vec::new();
             tokio::select! {
                 changed = services.take() => {
@@ -155,6 +182,10 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
                     changes.extend(changed.into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
                 }
                 changed = judged.take() => changes.extend(rules.policies.take(changed, &rules.families)),
+                (now, wanted) = faults.take(&rules.families) => {
+                    turn = now;
+                    changes.extend(wanted.into_iter().map(of_fault));
+                }
                 () = nodes.changed.notified() => {
                     changes.extend(rules.of_nodes(nodes.places.lock().clone()));
                     // Whom they serve depends on where: with the same change, so that nobody names what is gone.
@@ -179,6 +210,10 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
     Arc::new(move |address| {
         let _ = refuse.try_send(address);
     })
+}
+
+fn of_fault((name, piece): (String, Piece)) -> (Owner, Piece) {
+    (Owner::Fault(name), piece)
 }
 
 /// The tables, and what is known of the cluster besides.

@@ -14,7 +14,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
-use podium::network::rules::{self, RulesConfig};
+use podium::network::rules::{self, FaultSeam, RulesConfig};
 use podium::object::{Key, Kind, Object, Typed};
 use podium::reconcile::Caches;
 use podium::store::Store;
@@ -78,6 +78,7 @@ impl Cluster {
             inside: Vec::new(),
             way_out: false,
             dns: None,
+            faults: FaultSeam::unused(),
         };
         drop(rules::start(&Caches::new(&self.api, tasks), tasks, config));
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::{Cluster, idle, needs, running, users, wait_for, web};
 
 /// The processes of a cluster with this word on their command line.
-fn processes(cluster: &Cluster, word: &str) -> Vec<i32> {
+pub(super) fn processes(cluster: &Cluster, word: &str) -> Vec<i32> {
     let data = cluster.home.data_dir().display().to_string();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -17,7 +17,7 @@ fn processes(cluster: &Cluster, word: &str) -> Vec<i32> {
     numbers.filter(is).collect()
 }
 
-fn kill(pids: &[i32]) {
+pub(super) fn kill(pids: &[i32]) {
     assert!(!pids.is_empty());
     for pid in pids {
         assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());

@@ -4,6 +4,7 @@ mod crashes;
 mod data_dir;
 mod dual_stack;
 mod fallback;
+mod faults;
 mod kernel_files;
 mod pods;
 mod policies;

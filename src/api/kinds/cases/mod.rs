@@ -7,6 +7,7 @@ mod container;
 mod daemon_set;
 mod defaults;
 mod devices;
+mod faults;
 mod flow_control;
 mod hostile;
 mod limits;

@@ -1,0 +1,138 @@
+//! Detours: a link that packets leave the fabric by and come back on, later than they left.
+//!
+//! A packet that carries a detour's mark goes to a namespace of its own in which nobody has an address; a socket there
+//! gets it with all that the kernel has not yet done to it (segments, checksums), and whoever has the socket sends it
+//! back when its time has come ([`crate::DelayBox`]). The namespace is there for as long as the socket is: should its owner
+//! die the link goes, the route by it goes with it, and packets take their ordinary way.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use crate::leaf::LEAF_LINK;
+use crate::namespaces::{enter_network, own_network};
+use crate::netlink::route::{Requests, index_of};
+use crate::{FabricError, LeafSpec, Trunk, sysctl};
+
+/// So many detours there may be.
+pub const DETOURS: u8 = 8;
+/// How the fabric's ends of their links begin: their slot comes after it.
+pub const DETOUR_LINK: &str = "faultbox";
+/// What their packets are marked with, beside the slot.
+pub const DETOUR_MARK: u32 = 0x100;
+
+/// Where their routing tables begin.
+const TABLE: u8 = 110;
+/// Larger than any pod's: nothing is to be cut up on the way.
+const MTU: u32 = 65_535;
+/// Whether sockets are looked for before packets are routed, of both families.
+const EARLY_DEMUX: &str = "ipv4/ip_early_demux";
+/// What waits to be taken out of a socket, in bytes.
+const WAITING: libc::c_int = 4 << 20;
+
+fn families() -> impl Iterator<Item = IpAddr> {
+    let all: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    all.into_iter().filter(|of| of.is_ipv4() || sysctl::has_ipv6())
+}
+
+fn mark(slot: u8) -> u32 {
+    DETOUR_MARK | u32::from(slot)
+}
+
+fn table(slot: u8) -> u8 {
+    TABLE + slot
+}
+
+fn checked(slot: u8) -> Result<(), FabricError> {
+    if slot < DETOURS { Ok(()) } else { Err(FabricError::new("detour", io::ErrorKind::InvalidInput.into())) }
+}
+
+impl Trunk {
+    /// Makes a detour, instead of what is left of one in this slot, and gives its socket. This thread must be in the fabric's
+    /// network; it leaves it and comes back.
+    pub(crate) fn detour(&self, slot: u8) -> Result<OwnedFd, FabricError> {
+        checked(slot)?;
+        let link = format!("{DETOUR_LINK}{slot}");
+        let spec = LeafSpec { link: link.clone(), addresses: Vec::new(), mtu: MTU };
+        let namespace = self.leaf(&spec)?;
+        // What comes back has others' addresses, those of the fabric itself among them.
+        sysctl::set(&format!("ipv4/conf/{link}/rp_filter"), "0")?;
+        sysctl::set(&format!("ipv4/conf/{link}/accept_local"), "1")?;
+        // What the kernel finds a socket of the way out for before it is routed would be dropped here: it cannot be forwarded.
+        sysctl::set(EARLY_DEMUX, "0")?;
+        let home = own_network()?;
+        enter_network(namespace.as_fd())?;
+        let socket = packet_socket();
+        if let Err(error) = enter_network(home.as_fd()) {
+            eprintln!("cannot come back from a network namespace: {error}");
+            std::process::abort();
+        }
+        let socket = socket.map_err(FabricError::at("packet socket"))?;
+        let index = index_of(&self.route, &link)?;
+        Requests::default().asks_nobody(index).send(&self.route)?;
+        for of in families() {
+            Requests::default().everything_leaves(table(slot), index, of).send(&self.route)?;
+            match Requests::default().mark_goes_by(mark(slot), table(slot), of).send(&self.route) {
+                Err(error) if error.source.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(socket)
+    }
+
+    /// Has nothing go by a detour any more, and removes its link, if there is one.
+    pub(crate) fn remove_detour(&self, slot: u8) -> Result<(), FabricError> {
+        checked(slot)?;
+        for of in families() {
+            while Requests::default().mark_goes_nowhere(mark(slot), table(slot), of).send(&self.route).is_ok()
+            {
+            }
+        }
+        // Its socket may be gone, and the link with it.
+        let _ = Requests::default().remove_link(&format!("{DETOUR_LINK}{slot}")).send(&self.route);
+        let is_left = |slot| index_of(&self.route, &format!("{DETOUR_LINK}{slot}")).is_ok();
+        if (0..DETOURS).any(is_left) { Ok(()) } else { sysctl::set(EARLY_DEMUX, "1") }
+    }
+}
+
+/// A socket that gets what comes in by the link of this thread's namespace, and none of what it sends itself.
+#[expect(unsafe_code, reason = "packet sockets have no safe wrapper")]
+fn packet_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    // No protocol yet: it gets nothing before it is bound.
+    let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+    let index = rustix::net::netdevice::name_to_index(&socket, LEAF_LINK)?;
+    let on = |level, option, value: libc::c_int| {
+        // SAFETY: a number of the given size that lives for the call.
+        let set = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                level,
+                option,
+                (&raw const value).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    on(libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
+    on(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
+    on(libc::SOL_SOCKET, libc::SO_RCVBUF, WAITING)?;
+    on(libc::SOL_SOCKET, libc::SO_SNDBUF, WAITING)?;
+    // SAFETY: all of it may be zero.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index.cast_signed();
+    // SAFETY: an address of the given size that lives for the call.
+    let bound = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if bound == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+}

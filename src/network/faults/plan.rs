@@ -1,0 +1,241 @@
+//! What each fault is to be now. Pure: faults and the cluster in, what is in force and what is said of it out.
+
+use std::collections::BTreeMap;
+
+use fabric::nft::Reject;
+use fabric::{DETOURS, Delay};
+use object::Shared;
+use object::fault::{Fault, FaultPeer, NETWORK_TYPES};
+use object::owner::is_terminating;
+
+use super::sides::World;
+use crate::rules::{Broken, How};
+
+/// So many faults may be in force at once: each costs every packet a look.
+pub(super) const MOST: usize = 64;
+
+/// What a fault is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Planned {
+    /// In force.
+    InForce(Met),
+    /// Not in force, for a reason.
+    Not { reason: &'static str, message: String },
+    /// Over: it has had its time.
+    Over,
+}
+
+/// What a fault that is in force does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Met {
+    pub(super) broken: Broken,
+    /// Its packets go by a detour, and are kept so long.
+    pub(super) delay: Option<Delay>,
+    /// Who, in words.
+    pub(super) words: String,
+    /// Both sides have somebody.
+    pub(super) is_somebody: bool,
+}
+
+/// Slots of detours by the uids of their faults.
+pub(super) type Slots = BTreeMap<String, u8>;
+
+/// What is to become of all; `slots` are those that faults have, and come out as they are to be. `is_over` says whether a
+/// fault has had its time, `refusal` why none can be in force here. Those that came first go first.
+pub(super) fn plan<'a>(
+    faults: &'a [Shared<Fault>],
+    world: &World,
+    slots: &mut Slots,
+    refusal: Option<&str>,
+    is_over: impl Fn(&Fault) -> bool,
+) -> Vec<(&'a Shared<Fault>, Planned)> {
+    let mut all: Vec<&Shared<Fault>> =
+        faults.iter().filter(|fault| !fault.has_ended() && !is_terminating(&fault.metadata)).collect();
+    all.retain(|fault| NETWORK_TYPES.contains(&fault.spec.type_.as_str()));
+    all.sort_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
+    let slow = |fault: &Fault| fault.spec.latency.is_some();
+    let keeps = |uid: &String| all.iter().any(|fault| fault.uid() == uid && slow(fault) && !is_over(fault));
+    slots.retain(|uid, _| keeps(uid));
+    let mut count = 0;
+    let mut planned = Vec::new();
+    for fault in all {
+        let not = |reason, message: String| Planned::Not { reason, message };
+        let one = if is_over(fault) {
+            Planned::Over
+        } else if let Some(refusal) = refusal {
+            not("NoNetworkOfTheirOwn", refusal.to_owned())
+        } else if count >= MOST {
+            not("TooManyFaults", format!("{MOST} faults are in force, and no more can be"))
+        } else if slow(fault) && slots.get(fault.uid()).is_none() && free(slots).is_none() {
+            not("TooManyLatencies", format!("{DETOURS} latencies are in force, and no more can be"))
+        } else {
+            let slot = slow(fault).then(|| {
+                let free = free(slots).unwrap_or_default();
+                *slots.entry(fault.uid().to_owned()).or_insert(free)
+            });
+            count += 1;
+            Planned::InForce(met(fault, world, slot))
+        };
+        planned.push((fault, one));
+    }
+    planned
+}
+
+fn free(slots: &Slots) -> Option<u8> {
+    (0..DETOURS).find(|slot| !slots.values().any(|taken| taken == slot))
+}
+
+fn met(fault: &Fault, world: &World, slot: Option<u8>) -> Met {
+    let spec = &fault.spec;
+    let side = |peer: &Option<FaultPeer>| peer.as_ref().map(|peer| world.side(peer));
+    let (from, to) = (side(&spec.from), side(&spec.to));
+    let words = |side: &Option<super::sides::Side>| {
+        side.as_ref().map_or_else(|| "everybody else".to_owned(), |side| side.words.clone())
+    };
+    let arrow = if fault.is_one_way() { "to" } else { "and" };
+    let is_somebody = [&from, &to].into_iter().flatten().all(|side| !side.nets.is_empty());
+    let how = match (slot, &spec.loss, &spec.rate) {
+        (Some(slot), ..) => How::Delay(slot),
+        (None, Some(loss), _) => How::Lose(u32::try_from(loss.per_mille).unwrap_or_default()),
+        (None, None, Some(rate)) => {
+            How::Slow(u64::try_from(rate.bytes_per_second).unwrap_or_default().max(1))
+        }
+        (None, None, None) if spec.type_ == "Refuse" => {
+            How::Refuse(match spec.refuse.as_ref().and_then(|refuse| refuse.with.as_deref()) {
+                Some("Prohibited") => Reject::Prohibited,
+                Some("Unreachable") => Reject::PortUnreachable,
+                _ => Reject::Reset,
+            })
+        }
+        (None, None, None) => How::Cut,
+    };
+    let delay = spec.latency.as_ref().map(|latency| {
+        let (delay, jitter) = latency.times();
+        Delay { delay, jitter }
+    });
+    Met {
+        words: format!("{} {arrow} {}", words(&from), words(&to)),
+        broken: Broken {
+            from: from.map(|side| side.nets),
+            to: to.map(|side| side.nets),
+            one_way: fault.is_one_way(),
+            how,
+        },
+        delay,
+        is_somebody,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn fault(name: &str, spec: &Value) -> Shared<Fault> {
+        let value = json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": spec});
+        Shared::from_value(serde_json::from_value(value).unwrap())
+    }
+
+    fn spec(type_: &str, more: &Value) -> Value {
+        let mut spec = json!({"type": type_, "from": {"cidr": "10.1.0.0/16"}, "direction": "Both"});
+        json_patch::merge(&mut spec, more);
+        spec
+    }
+
+    fn outcome(planned: &Planned) -> String {
+        match planned {
+            Planned::InForce(met) => format!("{:?}: {}", met.broken.how, met.words),
+            Planned::Not { reason, .. } => (*reason).to_owned(),
+            Planned::Over => "over".to_owned(),
+        }
+    }
+
+    #[test]
+    fn each_type_is_put_in_force_as_it_says_fault_1() {
+        for (spec, expected) in [
+            (spec("Partition", &json!({})), "Cut: 10.1.0.0/16 and everybody else"),
+            (
+                spec("Partition", &json!({"to": {"cidr": "10.2.0.0/16"}, "direction": "OneWay"})),
+                "Cut: 10.1.0.0/16 to 10.2.0.0/16",
+            ),
+            (spec("Loss", &json!({"loss": {"perMille": 7}})), "Lose(7): 10.1.0.0/16 and everybody else"),
+            (
+                spec("Rate", &json!({"rate": {"bytesPerSecond": 5000}})),
+                "Slow(5000): 10.1.0.0/16 and everybody else",
+            ),
+            (spec("Refuse", &json!({})), "Refuse(Reset): 10.1.0.0/16 and everybody else"),
+            (
+                spec("Refuse", &json!({"refuse": {"with": "Prohibited"}})),
+                "Refuse(Prohibited): 10.1.0.0/16 and everybody else",
+            ),
+            (
+                spec("Latency", &json!({"latency": {"delay": "5ms"}})),
+                "Delay(0): 10.1.0.0/16 and everybody else",
+            ),
+        ] {
+            let all = [fault("f", &spec)];
+            let planned = plan(&all, &World::default(), &mut Slots::new(), None, |_| false);
+            assert_eq!(outcome(&planned[0].1), expected);
+            let refused = plan(&all, &World::default(), &mut Slots::new(), Some("loopback"), |_| false);
+            assert_eq!(outcome(&refused[0].1), "NoNetworkOfTheirOwn");
+            let over = plan(&all, &World::default(), &mut Slots::new(), None, |_| true);
+            assert_eq!(outcome(&over[0].1), "over");
+        }
+    }
+
+    #[test]
+    fn what_has_ended_or_is_going_or_of_another_type_is_left_alone_fault_1() {
+        let mut ended = (*fault("ended", &spec("Partition", &json!({})))).clone();
+        ended.status = Some(serde_json::from_value(json!({"endedAt": "2026-01-01T00:00:30Z"})).unwrap());
+        let mut going = (*fault("going", &spec("Partition", &json!({})))).clone();
+        going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
+        let other = fault("other", &json!({"type": "PowerOff"}));
+        let all = [Shared::from_value(ended), Shared::from_value(going), other];
+        assert!(plan(&all, &World::default(), &mut Slots::new(), None, |_| false).is_empty());
+    }
+
+    #[test]
+    fn there_are_no_more_than_there_may_be_and_slots_stay_fault_1() {
+        let slow = |number: usize| {
+            fault(
+                &format!("slow-{number:02}"),
+                &spec("Latency", &json!({"latency": {"delay": "5ms", "jitter": "1ms"}})),
+            )
+        };
+        let all: Vec<Shared<Fault>> = (0..10).map(slow).collect();
+        let mut slots = Slots::new();
+        let outcomes = |planned: &[(&Shared<Fault>, Planned)]| -> Vec<String> {
+            planned
+                .iter()
+                .map(|(_, planned)| outcome(planned).split(':').next().unwrap_or_default().to_owned())
+                .collect()
+        };
+        let planned = plan(&all, &World::default(), &mut slots, None, |_| false);
+        assert_eq!(outcomes(&planned)[7..], ["Delay(7)", "TooManyLatencies", "TooManyLatencies"]);
+        let Planned::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
+        let delay = Delay { delay: Duration::from_millis(5), jitter: Duration::from_millis(1) };
+        assert_eq!(met.delay, Some(delay));
+        // The third is gone: the ninth gets its slot, the others keep theirs.
+        let fewer: Vec<Shared<Fault>> = (0..10).filter(|number| *number != 2).map(slow).collect();
+        let planned = plan(&fewer, &World::default(), &mut slots, None, |_| false);
+        assert_eq!(outcomes(&planned)[1..3], ["Delay(1)", "Delay(3)"]);
+        assert_eq!(outcomes(&planned)[7..], ["Delay(2)", "TooManyLatencies"]);
+
+        let cuts: Vec<Shared<Fault>> = (0..MOST + 2)
+            .map(|number| fault(&format!("cut-{number:03}"), &spec("Partition", &json!({}))))
+            .collect();
+        let planned = plan(&cuts, &World::default(), &mut Slots::new(), None, |_| false);
+        assert_eq!(outcomes(&planned)[MOST - 1..], ["Cut", "TooManyFaults", "TooManyFaults"]);
+    }
+
+    #[test]
+    fn a_side_with_nobody_is_told_fault_1() {
+        let all = [fault("f", &spec("Partition", &json!({"to": {"pod": "none"}})))];
+        let planned = plan(&all, &World::default(), &mut Slots::new(), None, |_| false);
+        let Planned::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
+        assert!(!met.is_somebody && met.words == "10.1.0.0/16 and no pod", "{met:?}");
+    }
+}

@@ -1,0 +1,225 @@
+//! Who is on a side of a fault: addresses, and words for them. Pure.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use object::Shared;
+use object::fault::FaultPeer;
+use object::pod::is_terminal;
+use object::selector::Selector;
+
+use crate::rules::NodePlace;
+
+/// So many are named, and the others counted.
+const NAMED: usize = 3;
+
+/// The cluster as faults see it.
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) pods: Vec<Shared<Pod>>,
+    pub(super) nodes: Vec<Shared<Node>>,
+    pub(super) namespaces: Vec<Shared<Namespace>>,
+}
+
+/// A side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Side {
+    /// Its addresses.
+    pub(super) nets: Vec<IpNet>,
+    /// Who that is.
+    pub(super) words: String,
+}
+
+/// Which objects a side is told by, so that a change of others is nothing to look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    pub(super) pods: bool,
+    pub(super) nodes: bool,
+    pub(super) namespaces: bool,
+}
+
+impl Needs {
+    pub(super) fn of(peer: &FaultPeer) -> Self {
+        Self {
+            pods: peer.pod.is_some() || peer.pod_selector.is_some() || peer.namespace_selector.is_some(),
+            nodes: peer.node.is_some() || peer.node_selector.is_some(),
+            namespaces: peer.namespace_selector.is_some(),
+        }
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            pods: self.pods || other.pods,
+            nodes: self.nodes || other.nodes,
+            namespaces: self.namespaces || other.namespaces,
+        }
+    }
+}
+
+impl World {
+    /// Who is on a side now. Pods that have their node's address are not on it, as with network policies: who means them
+    /// means the node.
+    pub(super) fn side(&self, peer: &FaultPeer) -> Side {
+        if let Some(cidr) = &peer.cidr {
+            let nets = cidr.parse::<IpNet>().map(|net| net.trunc()).into_iter().collect();
+            return Side { nets, words: cidr.clone() };
+        }
+        if peer.node.is_some() || peer.node_selector.is_some() {
+            return self.of_nodes(peer);
+        }
+        self.of_pods(peer)
+    }
+
+    fn of_nodes(&self, peer: &FaultPeer) -> Side {
+        let selector = peer.node_selector.as_ref().map(Selector::from_field);
+        let is_meant = |node: &&Shared<Node>| match (&peer.node, &selector) {
+            (Some(name), _) => node.name() == name,
+            (None, Some(selector)) => selector.matches(node.metadata.labels.as_ref()),
+            (None, None) => false,
+        };
+        let mut nets = Vec::new();
+        let mut names = Vec::new();
+        for node in self.nodes.iter().filter(is_meant) {
+            let Some(place) = NodePlace::of(node) else { continue };
+            nets.extend(place.ips.into_iter().map(IpNet::from).chain(place.pods));
+            names.push(node.name().to_owned());
+        }
+        Side { nets, words: words("node", names) }
+    }
+
+    fn of_pods(&self, peer: &FaultPeer) -> Side {
+        let own = peer.namespace.as_deref().unwrap_or("default");
+        let namespaces = peer.namespace_selector.as_ref().map(Selector::from_field);
+        let pods = peer.pod_selector.as_ref().map(Selector::from_field);
+        let is_in = |namespace: &str| match &namespaces {
+            None => namespace == own,
+            Some(selector) => {
+                let labels = self.namespaces.iter().find(|one| one.name() == namespace);
+                labels.is_some_and(|one| selector.matches(one.metadata.labels.as_ref()))
+            }
+        };
+        let is_meant = |pod: &&Shared<Pod>| match &peer.pod {
+            Some(name) => pod.name() == name,
+            None => pods.as_ref().is_none_or(|pods| pods.matches(pod.metadata.labels.as_ref())),
+        };
+        let mut nets = Vec::new();
+        let mut names = Vec::new();
+        for pod in self.pods.iter().filter(is_meant).filter(|pod| is_in(pod.namespace())) {
+            let addresses = addresses(pod);
+            if !addresses.is_empty() {
+                nets.extend(addresses.into_iter().map(IpNet::from));
+                names.push(format!("{}/{}", pod.namespace(), pod.name()));
+            }
+        }
+        Side { nets, words: words("pod", names) }
+    }
+}
+
+/// The addresses that a pod has alone.
+fn addresses(pod: &Pod) -> Vec<IpAddr> {
+    let of_host = pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
+    let Some(status) = pod.status.as_ref().filter(|_| !of_host && !is_terminal(pod)) else {
+        return Vec::new();
+    };
+    let all = status.pod_ip.iter().chain(status.pod_ips.iter().flatten().map(|own| &own.ip));
+    let mut addresses: Vec<IpAddr> = all.filter_map(|ip| ip.parse().ok()).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
+
+/// `pod a/b`, `pods a/b, a/c`, `pods a/b, a/c, a/d and 7 more`, `no pod`.
+fn words(what: &str, mut names: Vec<String>) -> String {
+    names.sort_unstable();
+    match names.len() {
+        0 => format!("no {what}"),
+        1 => format!("{what} {}", names[0]),
+        count if count <= NAMED => format!("{what}s {}", names.join(", ")),
+        count => format!("{what}s {} and {} more", names[..NAMED].join(", "), count - NAMED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn world() -> World {
+        let pod = |namespace: &str, name: &str, labels: Value, more: Value| {
+            let mut pod = json!({"metadata": {"namespace": namespace, "name": name, "labels": labels},
+                "spec": {"containers": []}, "status": {}});
+            json_patch::merge(&mut pod, &more);
+            Shared::from_value(serde_json::from_value(pod).unwrap())
+        };
+        let at = |ips: &[&str]| json!({"status": {"podIP": ips[0], "podIPs": ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>()}});
+        let mut host = at(&["172.20.0.1"]);
+        host["spec"] = json!({"hostNetwork": true});
+        let mut ended = at(&["10.244.1.9"]);
+        ended["status"]["phase"] = json!("Succeeded");
+        let node = |number: u8, zone: &str, network: &str| {
+            let node = json!({"metadata": {"name": format!("node-{number}"), "labels": {"zone": zone},
+                "annotations": {"podium.dev/network": network}}, "spec": {"podCIDRs": [format!("10.244.{number}.0/24")]},
+                "status": {"addresses": [{"type": "InternalIP", "address": format!("172.20.0.{number}")}]}});
+            Shared::from_value(serde_json::from_value(node).unwrap())
+        };
+        let namespace = |name: &str, team: &str| {
+            let namespace = json!({"metadata": {"name": name, "labels": {"team": team}}});
+            Shared::from_value(serde_json::from_value(namespace).unwrap())
+        };
+        World {
+            pods: vec![
+                pod("default", "web-0", json!({"app": "web"}), at(&["10.244.1.1", "fd00::1"])),
+                pod("default", "web-1", json!({"app": "web"}), at(&["10.244.2.1"])),
+                pod("default", "new", json!({"app": "web"}), json!({})),
+                pod("default", "host", json!({"app": "web"}), host),
+                pod("default", "ended", json!({"app": "web"}), ended),
+                pod("a", "web-0", json!({"app": "web"}), at(&["10.244.2.2"])),
+                pod("a", "db-0", json!({"app": "db"}), at(&["10.244.2.3"])),
+            ],
+            nodes: vec![node(1, "x", "fabric"), node(2, "y", "fabric"), node(3, "y", "loopback")],
+            namespaces: vec![namespace("default", "one"), namespace("a", "two")],
+        }
+    }
+
+    #[test]
+    fn a_side_is_who_it_says_net_10() {
+        let world = world();
+        for (peer, nets, words) in [
+            (json!({"node": "node-1"}), "172.20.0.1/32 10.244.1.0/24", "node node-1"),
+            (json!({"node": "gone"}), "", "no node"),
+            // Of another network.
+            (
+                json!({"nodeSelector": {"matchLabels": {"zone": "y"}}}),
+                "172.20.0.2/32 10.244.2.0/24",
+                "node node-2",
+            ),
+            (json!({"pod": "web-0"}), "10.244.1.1/32 fd00::1/128", "pod default/web-0"),
+            (json!({"pod": "web-0", "namespace": "a"}), "10.244.2.2/32", "pod a/web-0"),
+            // Without those that have no address of their own.
+            (
+                json!({"podSelector": {"matchLabels": {"app": "web"}}}),
+                "10.244.1.1/32 fd00::1/128 10.244.2.1/32",
+                "pods default/web-0, default/web-1",
+            ),
+            (json!({"podSelector": {"matchLabels": {"app": "none"}}}), "", "no pod"),
+            (
+                json!({"namespaceSelector": {"matchLabels": {"team": "two"}}}),
+                "10.244.2.2/32 10.244.2.3/32",
+                "pods a/db-0, a/web-0",
+            ),
+            (
+                json!({"namespaceSelector": {}, "podSelector": {}}),
+                "10.244.1.1/32 fd00::1/128 10.244.2.1/32 10.244.2.2/32 10.244.2.3/32",
+                "pods a/db-0, a/web-0, default/web-0 and 1 more",
+            ),
+            (json!({"cidr": "10.0.0.7/8"}), "10.0.0.0/8", "10.0.0.7/8"),
+        ] {
+            let peer: FaultPeer = serde_json::from_value(peer).unwrap();
+            let side = world.side(&peer);
+            let shown: Vec<String> = side.nets.iter().map(ToString::to_string).collect();
+            assert_eq!((shown.join(" ").as_str(), side.words.as_str()), (nets, words), "{peer:?}");
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! Faults between two sides of the network as the kernel must have them (NET-10), and how who wants them hands them over.
+//!
+//! Pure but for the handing over. What goes from leaf to leaf is met where it is forwarded, after addresses of services have
+//! become those of endpoints; what goes out of the cluster where it comes in, before the way out takes it; what
+//! comes from there where the fabric itself sends it. No packet is met twice: those that come back from a detour are not
+//! looked at again. Neither a connection that goes on nor one that begins is asked about more than the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Rule, Set, Verdict};
+use fabric::{DETOUR_LINK, DETOUR_MARK};
+use ipnet::IpNet;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use super::base::{HAIRPIN, INSIDE, TCP};
+use super::names::short;
+use super::piece::{Half, Piece};
+
+/// How long who wants something waits for the rules: they are tried again from time to time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A fault between two sides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// Addresses of one side; none = everybody who is not on the other.
+    pub(crate) from: Option<Vec<IpNet>>,
+    /// Addresses of the other.
+    pub(crate) to: Option<Vec<IpNet>>,
+    /// Only what goes from the one to the other is met.
+    pub(crate) one_way: bool,
+    pub(crate) how: How,
+}
+
+/// What becomes of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// All are lost.
+    Cut,
+    /// So many of a thousand are.
+    Lose(u32),
+    /// What is beyond so many bytes a second is.
+    Slow(u64),
+    /// The sender is told; TCP's by a reset, where this says so.
+    Refuse(Reject),
+    /// They go by the detour of this slot.
+    Delay(u8),
+}
+
+/// Before the way out is taken, which is at -150.
+const BEFORE_OUT: i32 = -160;
+/// After addresses of services have become those of endpoints, at -100.
+const AFTER_TRANSLATION: i32 = -60;
+/// Before policies are asked, at 0.
+const BEFORE_POLICIES: i32 = -10;
+/// Before connections are looked for, at -200.
+const BEFORE_CONNECTIONS: i32 = -300;
+
+/// What a fault wants in the tables of these families.
+pub(super) fn piece(name: &str, broken: &Broken, families: &[Family]) -> Piece {
+    let mut piece = Piece::default();
+    for family in families {
+        let Some(sides) = Sides::of(name, broken, *family) else { continue };
+        sides.fill(piece.half(*family), broken);
+    }
+    piece
+}
+
+/// The two sides in one family, as sets by name.
+struct Sides<'a> {
+    name: &'a str,
+    from: Option<(String, Vec<IpNet>)>,
+    to: Option<(String, Vec<IpNet>)>,
+}
+
+impl<'a> Sides<'a> {
+    /// None where a side has no address of this family, so that nobody is met.
+    fn of(name: &'a str, broken: &Broken, family: Family) -> Option<Self> {
+        let side = |word: &str, all: &Option<Vec<IpNet>>| match all {
+            None => Some(None),
+            Some(all) => {
+                let own: Vec<IpNet> =
+                    all.iter().copied().filter(|net| Family::of(net.addr()) == family).collect();
+                let own = IpNet::aggregate(&own);
+                (!own.is_empty()).then(|| Some((short(format!("fault/{word}/{name}")), own)))
+            }
+        };
+        let (from, to) = (side("from", &broken.from)?, side("to", &broken.to)?);
+        (from.is_some() || to.is_some()).then_some(Self { name, from, to })
+    }
+
+    /// What matches packets of each way that is met.
+    fn ways(&self, one_way: bool) -> Vec<Rule> {
+        let sets = (self.from.as_ref().map(|side| &side.0), self.to.as_ref().map(|side| &side.0));
+        let is_at = |field, own: Option<&String>, other: Option<&String>| match (own, other) {
+            (Some(own), _) => Some(Part::In(vec![field], own.clone())),
+            (None, Some(other)) => Some(Part::NotIn(vec![field], other.clone())),
+            (None, None) => None,
+        };
+        let way = |(from, to): (Option<&String>, Option<&String>)| {
+            let both = [is_at(Field::SourceAddress, from, to), is_at(Field::DestinationAddress, to, from)];
+            both.into_iter().flatten().collect::<Rule>()
+        };
+        let there = way(sets);
+        if one_way { vec![there] } else { vec![there, way((sets.1, sets.0))] }
+    }
+
+    fn fill(&self, half: &mut Half, broken: &Broken) {
+        for (name, nets) in [&self.from, &self.to].into_iter().flatten() {
+            half.set(Set::new(name, &[Field::SourceAddress]).of_intervals());
+            for net in nets {
+                let (first, last) = (Key::new().ip(net.network()), Key::new().ip(net.broadcast()));
+                half.element(name, Element::range(first, last));
+            }
+        }
+        let chain = |word: &str| short(format!("fault/{word}/{}", self.name));
+        let ways = self.ways(broken.one_way);
+        let with = |before: &[Rule], ends: &[Rule]| {
+            let met = ways.iter().flat_map(|way| ends.iter().map(move |end| [&way[..], end].concat()));
+            before.iter().cloned().chain(met).collect::<Vec<Rule>>()
+        };
+        let accept = || Part::Verdict(Verdict::Accept);
+        let returned = || vec![Part::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)), accept()];
+        let itself = || {
+            vec![
+                Part::In(vec![Field::SourceAddress, Field::DestinationAddress], HAIRPIN.to_owned()),
+                accept(),
+            ]
+        };
+        let inside = |field| Part::In(vec![field], INSIDE.to_owned());
+        let outside = |field| Part::NotIn(vec![field], INSIDE.to_owned());
+        // Of a packet that is forwarded, that goes out, that comes from there.
+        let between = [returned(), itself(), vec![outside(Field::DestinationAddress), accept()]];
+        let out = [returned(), vec![inside(Field::DestinationAddress), accept()]];
+        let back = [vec![inside(Field::SourceAddress), accept()]];
+        let ends = broken.how.ends();
+        let base = |kind, hook, priority| Base { kind, hook, priority };
+        if let How::Delay(slot) = broken.how {
+            let place = i32::from(slot);
+            // A chain stays where it was made: another slot, or another type, has others.
+            let chain = |word: &str| chain(&format!("{word}-{slot}"));
+            let detoured = base(Kind::Filter, Hook::PreRouting, AFTER_TRANSLATION + place);
+            half.base_chain(&chain("detour"), detoured, with(&between, &ends));
+            let detoured = base(Kind::Filter, Hook::PreRouting, BEFORE_OUT - 10 + place);
+            half.base_chain(&chain("detour-out"), detoured, with(&out, &ends));
+            let detoured = base(Kind::Route, Hook::Output, AFTER_TRANSLATION + place);
+            half.base_chain(&chain("detour-back"), detoured, with(&back, &ends));
+            // They have been looked at: connections are known by what they were before.
+            let own = Part::Is(vec![Field::Link], Key::new().link(&format!("{DETOUR_LINK}{slot}")));
+            let known = base(Kind::Filter, Hook::PreRouting, BEFORE_CONNECTIONS);
+            half.base_chain(&chain("returned"), known, vec![vec![own, Part::NoTrack]]);
+            return;
+        }
+        let forwarded = base(Kind::Filter, Hook::Forward, BEFORE_POLICIES);
+        half.base_chain(&chain("between"), forwarded, with(&between, &ends));
+        let leaving = base(Kind::Filter, Hook::PreRouting, BEFORE_OUT);
+        half.base_chain(&chain("out"), leaving, with(&out, &ends));
+        // Who is refused both ways never gets an answer from outside, but for the refusal, which comes from there too.
+        if !matches!(broken.how, How::Refuse(_)) || broken.one_way {
+            let answering = base(Kind::Filter, Hook::Output, BEFORE_POLICIES);
+            half.base_chain(&chain("back"), answering, with(&back, &ends));
+        }
+    }
+}
+
+impl How {
+    /// The ends of rules whose beginnings match.
+    fn ends(self) -> Vec<Rule> {
+        let drop = || Part::Verdict(Verdict::Drop);
+        let tcp = || Part::Is(vec![Field::Protocol], Key::new().protocol(TCP));
+        match self {
+            Self::Cut => vec![vec![drop()]],
+            Self::Lose(share) => vec![vec![Part::PerMilleOfPackets(share), drop()]],
+            Self::Slow(bytes) => vec![vec![Part::BytesPerSecondOver(bytes), drop()]],
+            Self::Refuse(Reject::Reset) => {
+                vec![vec![tcp(), Part::Reject(Reject::Reset)], vec![Part::Reject(Reject::PortUnreachable)]]
+            }
+            Self::Refuse(how) => vec![vec![Part::Reject(how)]],
+            Self::Delay(slot) => vec![vec![Part::SetMark(DETOUR_MARK | u32::from(slot))]],
+        }
+    }
+}
+
+/// What is wanted of faults in the tables, and what has become of it.
+pub(crate) struct FaultRules {
+    wishes: Mutex<Wishes>,
+    changed: Notify,
+    settled: watch::Sender<Settled>,
+}
+
+#[derive(Default)]
+struct Wishes {
+    all: BTreeMap<String, Broken>,
+    /// Names whose wish has changed and that have not been taken.
+    dirty: BTreeSet<String>,
+    /// How often all were said; none before they were for the first time.
+    turn: u64,
+}
+
+/// What the tables have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// Wishes of this turn and those before it have been tried.
+    pub(crate) turn: u64,
+    /// Faults that the kernel refuses.
+    pub(crate) refused: BTreeSet<String>,
+}
+
+impl Default for FaultRules {
+    fn default() -> Self {
+        let (settled, _) = watch::channel(Settled::default());
+        Self { wishes: Mutex::default(), changed: Notify::new(), settled }
+    }
+}
+
+impl FaultRules {
+    /// From now on these are wanted, and no others; gives their turn.
+    pub(crate) fn want(&self, all: BTreeMap<String, Broken>) -> u64 {
+        let mut wishes = self.wishes.lock();
+        let names: BTreeSet<String> = wishes.all.keys().chain(all.keys()).cloned().collect();
+        let changed = names.into_iter().filter(|name| wishes.all.get(name) != all.get(name));
+        let changed: Vec<String> = changed.collect();
+        if changed.is_empty() && wishes.turn > 0 {
+            return wishes.turn;
+        }
+        wishes.dirty.extend(changed);
+        wishes.all = all;
+        wishes.turn += 1;
+        let turn = wishes.turn;
+        drop(wishes);
+        self.changed.notify_one();
+        turn
+    }
+
+    /// Waits until wishes of this turn have been tried, and says what became of all; none where nobody has.
+    pub(crate) async fn settled(&self, turn: u64) -> Option<Settled> {
+        let mut settled = self.settled.subscribe();
+        let waited = settled.wait_for(|settled| settled.turn >= turn);
+        let settled = tokio::time::timeout(PATIENCE, waited).await.ok()?.ok()?.clone();
+        Some(settled)
+    }
+
+    /// Waits until the tables have something else.
+    pub(crate) async fn resettled(&self, known: &Settled) {
+        let mut settled = self.settled.subscribe();
+        // Its sender is here.
+        let _ = settled.wait_for(|settled| settled != known).await;
+    }
+
+    /// Waits until all have been said once: nobody is to slip through before.
+    pub(super) async fn said(&self) {
+        let said = async {
+            while self.wishes.lock().turn == 0 {
+                self.changed.notified().await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, said).await.is_err() {
+            tracing::warn!("nobody says which faults there are: rules are written without them");
+        }
+        self.changed.notify_one();
+    }
+
+    /// Waits for changes and takes them.
+    pub(crate) async fn take(&self, families: &[Family]) -> (u64, Vec<(String, Piece)>) {
+        loop {
+            let changed = self.changed.notified();
+            let (turn, taken) = self.take_now(families);
+            if turn > self.settled.borrow().turn {
+                return (turn, taken);
+            }
+            changed.await;
+        }
+    }
+
+    /// The changes there are, without waiting.
+    pub(super) fn take_now(&self, families: &[Family]) -> (u64, Vec<(String, Piece)>) {
+        let mut wishes = self.wishes.lock();
+        let dirty = std::mem::take(&mut wishes.dirty);
+        let piece = |name: String| {
+            let wanted = wishes.all.get(&name).map(|broken| piece(&name, broken, families));
+            (name, wanted.unwrap_or_default())
+        };
+        (wishes.turn, dirty.into_iter().map(piece).collect())
+    }
+
+    /// Wishes of a turn have been tried; these the kernel refuses.
+    pub(crate) fn settle(&self, turn: u64, is_refused: impl Fn(&str) -> bool) {
+        let names = self.wishes.lock().all.keys().filter(|name| is_refused(name)).cloned().collect();
+        let now = Settled { turn, refused: names };
+        self.settled.send_if_modified(|settled| {
+            let is_new = *settled != now;
+            *settled = now;
+            is_new
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    fn nets(all: &[&str]) -> Option<Vec<IpNet>> {
+        (all != ["*"]).then(|| all.iter().map(|net| net.parse().unwrap()).collect())
+    }
+
+    fn broken(from: &[&str], to: &[&str], one_way: bool, how: How) -> Broken {
+        Broken { from: nets(from), to: nets(to), one_way, how }
+    }
+
+    /// What a chain says of a packet: the last part of the first rule that matches, `-` where none does.
+    fn says(half: &Half, chain: &str, from: &str, to: &str) -> String {
+        let (from, to): (IpAddr, IpAddr) = (from.parse().unwrap(), to.parse().unwrap());
+        let Some(chain) = half.chains.get(chain) else { return "-".to_owned() };
+        let is_inside = |ip: IpAddr| {
+            ["10.0.0.0/8", "fd00::/16"].iter().any(|net| net.parse::<IpNet>().unwrap().contains(&ip))
+        };
+        let has = |set: &str, fields: &[Field]| {
+            if set == HAIRPIN {
+                return from == to;
+            }
+            let ip = if fields == [Field::SourceAddress] { from } else { to };
+            if set == INSIDE {
+                return is_inside(ip);
+            }
+            assert!(half.sets.contains_key(set), "nobody makes {set}");
+            let key = Key::new().ip(ip);
+            half.elements[set].iter().any(|one| one.key <= key && key <= *one.last.as_ref().unwrap())
+        };
+        for rule in &chain.rules {
+            let (last, before) = rule.split_last().unwrap();
+            let matches = before.iter().all(|part| match part {
+                Part::In(fields, set) => has(set, fields),
+                Part::NotIn(fields, set) => !has(set, fields),
+                // Neither comes from a detour, nor is it TCP.
+                Part::Is(..) => false,
+                _ => true,
+            });
+            if matches && *last == Part::Verdict(Verdict::Accept) {
+                return "-".to_owned();
+            }
+            if matches {
+                return format!("{last:?}");
+            }
+        }
+        "-".to_owned()
+    }
+
+    /// Whom each kind of side meets, and whom it leaves alone, where packets are forwarded, go out and come back.
+    #[test]
+    fn who_is_met_and_who_is_not_net_10() {
+        const CUT: &str = "Verdict(Drop)";
+        let (a, b, c) = ("10.244.1.1", "10.244.2.1", "10.244.3.1");
+        let world = "203.0.113.7";
+        for (from, to, one_way, packets) in [
+            // Two sides: both ways, or one.
+            (
+                &["10.244.1.0/24"][..],
+                &["10.244.2.0/24"][..],
+                false,
+                &[
+                    ("between", a, b, CUT),
+                    ("between", b, a, CUT),
+                    ("between", a, c, "-"),
+                    ("between", c, b, "-"),
+                    ("between", a, "10.244.1.9", "-"),
+                    ("out", a, world, "-"),
+                    ("back", world, a, "-"),
+                ][..],
+            ),
+            (&["10.244.1.0/24"], &["10.244.2.0/24"], true, &[("between", a, b, CUT), ("between", b, a, "-")]),
+            // One side and everybody else: not itself.
+            (
+                &["10.244.1.0/24"],
+                &["*"],
+                false,
+                &[
+                    ("between", a, b, CUT),
+                    ("between", b, a, CUT),
+                    ("between", a, "10.244.1.9", "-"),
+                    ("between", b, c, "-"),
+                    ("out", a, world, CUT),
+                    ("back", world, a, CUT),
+                    ("back", world, b, "-"),
+                    // Each packet where it belongs.
+                    ("out", a, b, "-"),
+                    ("between", a, world, "-"),
+                    ("back", b, a, "-"),
+                ],
+            ),
+            (
+                &["*"],
+                &["10.244.1.0/24"],
+                true,
+                &[
+                    ("between", a, b, "-"),
+                    ("between", b, a, CUT),
+                    ("out", a, world, "-"),
+                    ("back", world, a, CUT),
+                ],
+            ),
+            // The world.
+            (
+                &["10.244.1.1/32"],
+                &["203.0.113.0/24"],
+                false,
+                &[
+                    ("out", a, world, CUT),
+                    ("back", world, a, CUT),
+                    ("out", a, "203.0.112.7", "-"),
+                    ("out", b, world, "-"),
+                ],
+            ),
+            // Who reaches itself through a service goes over no wire.
+            (&["10.244.1.1/32"], &["10.0.0.0/8"], false, &[("between", a, a, "-"), ("between", a, b, CUT)]),
+        ] {
+            let piece = piece("f", &broken(from, to, one_way, How::Cut), &[Family::V4, Family::V6]);
+            assert!(!piece.halves.contains_key(&Family::V6), "no address of IPv6 is met");
+            for (chain, from_ip, to_ip, fate) in packets {
+                let said = says(&piece.halves[&Family::V4], &format!("fault/{chain}/f"), from_ip, to_ip);
+                assert_eq!(said, *fate, "{from:?} to {to:?}: {chain} {from_ip} to {to_ip}");
+            }
+        }
+        let both =
+            broken(&["10.244.1.1/32", "fd00::1/128"], &["10.244.2.0/24", "fd00::2:0/112"], false, How::Cut);
+        let piece = piece("f", &both, &[Family::V4, Family::V6]);
+        assert_eq!(says(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::2:7"), CUT);
+        assert_eq!(says(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::3:7"), "-");
+    }
+
+    #[test]
+    fn what_becomes_of_packets_is_as_was_asked_net_10() {
+        for (how, between, back) in [
+            (How::Cut, "Verdict(Drop)", "Verdict(Drop)"),
+            (How::Lose(100), "Verdict(Drop)", "Verdict(Drop)"),
+            (How::Slow(5_000), "Verdict(Drop)", "Verdict(Drop)"),
+            // The refusal itself comes from outside, and is not to be refused.
+            (How::Refuse(Reject::Reset), "Reject(PortUnreachable)", "-"),
+            (How::Refuse(Reject::Prohibited), "Reject(Prohibited)", "-"),
+            (How::Delay(3), "SetMark(259)", "SetMark(259)"),
+        ] {
+            let piece = piece("f", &broken(&["10.1.0.0/16"], &["*"], false, how), &[Family::V4]);
+            let half = &piece.halves[&Family::V4];
+            let (forwarded, answering) = match how {
+                How::Delay(_) => ("fault/detour-3/f", "fault/detour-back-3/f"),
+                _ => ("fault/between/f", "fault/back/f"),
+            };
+            assert_eq!(says(half, forwarded, "10.1.0.1", "10.2.0.1"), between, "{how:?}");
+            assert_eq!(says(half, answering, "203.0.113.7", "10.1.0.1"), back, "{how:?}");
+            let parts = |part: &Part| half.chains[forwarded].rules.iter().any(|rule| rule.contains(part));
+            assert_eq!(parts(&Part::PerMilleOfPackets(100)), how == How::Lose(100));
+            assert_eq!(parts(&Part::BytesPerSecondOver(5_000)), how == How::Slow(5_000));
+            assert_eq!(parts(&Part::Reject(Reject::Reset)), how == How::Refuse(Reject::Reset));
+            assert_eq!(half.chains.contains_key("fault/returned-3/f"), how == How::Delay(3));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wishes_are_handed_over_once_and_their_fate_comes_back_net_10() {
+        let (rules, families) = (FaultRules::default(), [Family::V4]);
+        assert_eq!(rules.take_now(&families).0, 0);
+        let cut = broken(&["10.1.0.0/16"], &["*"], false, How::Cut);
+        let all: BTreeMap<String, Broken> = [("a".to_owned(), cut.clone()), ("b".to_owned(), cut)].into();
+        let turn = rules.want(all.clone());
+        assert_eq!(rules.want(all.clone()), turn, "nothing new");
+        let (taken, pieces) = rules.take(&families).await;
+        assert_eq!((taken, pieces.len()), (turn, 2));
+        rules.settle(taken, |name| name == "b");
+        assert_eq!(rules.settled(turn).await.unwrap().refused, ["b".to_owned()].into());
+        let turn = rules.want([("b".to_owned(), all["b"].clone())].into());
+        let (taken, pieces) = rules.take(&families).await;
+        assert_eq!((taken, pieces), (turn, vec![("a".to_owned(), Piece::default())]));
+        // Nobody tries them.
+        assert_eq!(rules.settled(turn).await, None);
+    }
+}

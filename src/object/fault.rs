@@ -1,0 +1,461 @@
+//! `podium.dev/v1alpha1` Fault: something that is broken on purpose, for as long as the object is there or for a time.
+//!
+//! A fault has a type, and the type says which other fields count: [`NETWORK_TYPES`] are between two sides. Other types
+//! bring fields of their own beside these.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta, Time};
+use k8s_openapi::{ClusterResourceScope, ListableResource, Metadata, Resource};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::time::read_go_duration;
+
+/// The condition that says whether a fault is in force.
+pub const ACTIVE: &str = "Active";
+/// The condition that says whether there is anybody whom it meets.
+pub const SELECTED: &str = "Selected";
+/// Why a fault is not in force that has had its time.
+pub const EXPIRED: &str = "Expired";
+
+/// Faults between two sides of the pods' network.
+pub const NETWORK_TYPES: &[&str] = &["Latency", "Loss", "Partition", "Rate", "Refuse"];
+/// Both ways, or from one side to the other alone.
+pub const DIRECTIONS: &[&str] = &["Both", "OneWay"];
+/// How a fault refuses: by a reset and where that is none by ICMP, or by ICMP alone.
+pub const REFUSALS: &[&str] = &["Prohibited", "Reset", "Unreachable"];
+
+/// Something that is broken on purpose.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct Fault {
+    /// Standard object metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// What is broken; it cannot be changed.
+    #[serde(default)]
+    pub spec: FaultSpec,
+    /// What has become of it.
+    #[serde(default)]
+    pub status: Option<FaultStatus>,
+}
+
+/// What is broken.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultSpec {
+    /// Of which type the fault is.
+    #[serde(default, rename = "type")]
+    pub type_: String,
+    /// One side; everybody who is not on the other without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<FaultPeer>,
+    /// The other side; everybody who is not on the first without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<FaultPeer>,
+    /// `Both`, or `OneWay`: what goes from `from` to `to` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<String>,
+    /// Of a fault of this type: how much later packets come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<FaultLatency>,
+    /// Of a fault of this type: how many packets are lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<FaultLoss>,
+    /// Of a fault of this type: how much goes through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<FaultRate>,
+    /// Of a fault of this type: how the sender is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refuse: Option<FaultRefuse>,
+    /// How long it is in force, such as `30s`; until it is deleted without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
+}
+
+/// One side of a fault of the network: exactly one way to say whom.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultPeer {
+    /// A node by its name: its own addresses and all its pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Nodes by their labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_selector: Option<LabelSelector>,
+    /// A pod by its name, in `namespace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// Of `pod` and `podSelector`; `default` without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Pods by their labels, in `namespace` or in the namespaces that `namespaceSelector` selects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_selector: Option<LabelSelector>,
+    /// Namespaces by their labels; all their pods where there is no `podSelector`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<LabelSelector>,
+    /// A range of addresses, of the cluster or of the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cidr: Option<String>,
+}
+
+/// How much later packets come.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultLatency {
+    /// By this at least, such as `50ms`.
+    #[serde(default)]
+    pub delay: String,
+    /// And by up to this more, by chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<String>,
+}
+
+/// How many packets are lost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultLoss {
+    /// Of a thousand, by chance.
+    #[serde(default)]
+    pub per_mille: i32,
+}
+
+/// How much goes through.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultRate {
+    /// So many bytes each way; what is more is lost.
+    #[serde(default)]
+    pub bytes_per_second: i64,
+}
+
+/// How the sender is told that a packet was refused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultRefuse {
+    /// `Reset`: TCP by a reset, all else by ICMP; `Unreachable` or `Prohibited`: all by ICMP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<String>,
+}
+
+/// What has become of a fault.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultStatus {
+    /// The generation of the spec that this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Since when it has been in force; its duration is counted from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Time>,
+    /// Whom it meets, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meets: Option<String>,
+    /// [`ACTIVE`] and [`SELECTED`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<Condition>>,
+}
+
+impl Fault {
+    /// How long it is to be in force; none = until it is deleted.
+    pub fn duration(&self) -> Option<Duration> {
+        read_go_duration(self.spec.duration.as_deref()?)
+    }
+
+    /// Whether it goes one way alone.
+    pub fn is_one_way(&self) -> bool {
+        self.spec.direction.as_deref() == Some("OneWay")
+    }
+
+    /// Whether it has had its time.
+    pub fn has_ended(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.ended_at.is_some())
+    }
+}
+
+impl FaultLatency {
+    /// Its two times; zero for what cannot be read.
+    pub fn times(&self) -> (Duration, Duration) {
+        let jitter = self.jitter.as_deref().and_then(read_go_duration);
+        (read_go_duration(&self.delay).unwrap_or_default(), jitter.unwrap_or_default())
+    }
+}
+
+/// A side as `podium fault` takes it: `node/a`, `pod/default/web`, `10.0.0.0/8`.
+impl fmt::Display for FaultPeer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let namespace = self.namespace.as_deref().unwrap_or("default");
+        let text = |selector: &LabelSelector| {
+            let labels = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
+            let more = selector.match_expressions.iter().flatten();
+            let more = more.map(|one| {
+                let values = one.values.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ");
+                format!("{} {} ({values})", one.key, one.operator)
+            });
+            labels.chain(more).collect::<Vec<_>>().join(",")
+        };
+        match self {
+            Self { node: Some(node), .. } => write!(f, "node/{node}"),
+            Self { node_selector: Some(nodes), .. } => write!(f, "nodes:{}", text(nodes)),
+            Self { pod: Some(pod), .. } => write!(f, "pod/{namespace}/{pod}"),
+            Self { namespace_selector: Some(of), pod_selector, .. } => {
+                let pods = pod_selector.as_ref().map(text).unwrap_or_default();
+                write!(f, "pods/{{{}}}:{pods}", text(of))
+            }
+            Self { pod_selector: Some(pods), .. } => write!(f, "pods/{namespace}:{}", text(pods)),
+            Self { cidr: Some(cidr), .. } => f.write_str(cidr),
+            _ => f.write_str("?"),
+        }
+    }
+}
+
+impl Resource for Fault {
+    const API_VERSION: &'static str = "podium.dev/v1alpha1";
+    const GROUP: &'static str = "podium.dev";
+    const KIND: &'static str = "Fault";
+    const VERSION: &'static str = "v1alpha1";
+    const URL_PATH_SEGMENT: &'static str = "faults";
+    type Scope = ClusterResourceScope;
+}
+
+impl ListableResource for Fault {
+    const LIST_KIND: &'static str = "FaultList";
+}
+
+impl Metadata for Fault {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl Serialize for Fault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut state = serializer.serialize_struct(Self::KIND, 4 + usize::from(self.status.is_some()))?;
+        state.serialize_field("apiVersion", Self::API_VERSION)?;
+        state.serialize_field("kind", Self::KIND)?;
+        state.serialize_field("metadata", &self.metadata)?;
+        state.serialize_field("spec", &self.spec)?;
+        if let Some(status) = &self.status {
+            state.serialize_field("status", status)?;
+        }
+        state.end()
+    }
+}
+
+/// A field of text.
+fn text(description: &str) -> Schema {
+    json_schema!({"description": description, "type": "string"})
+}
+
+impl JsonSchema for Fault {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.Fault".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Fault is something that is broken on purpose, for as long as the object is there or for a time.",
+            "type": "object",
+            "properties": {
+                "apiVersion": text("The versioned schema of this representation of an object."),
+                "kind": text("The REST resource this object represents."),
+                "metadata": generator.subschema_for::<ObjectMeta>(),
+                "spec": generator.subschema_for::<FaultSpec>(),
+                "status": generator.subschema_for::<FaultStatus>(),
+            },
+        })
+    }
+}
+
+impl JsonSchema for FaultSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultSpec".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultSpec is what is broken; it cannot be changed.",
+            "type": "object",
+            "properties": {
+                "type": text("Partition, Latency, Loss, Rate or Refuse: faults of the pods' network, between two sides."),
+                "from": generator.subschema_for::<FaultPeer>(),
+                "to": generator.subschema_for::<FaultPeer>(),
+                "direction": text("Both, or OneWay: what goes from `from` to `to` alone. Defaults to Both."),
+                "latency": generator.subschema_for::<FaultLatency>(),
+                "loss": generator.subschema_for::<FaultLoss>(),
+                "rate": generator.subschema_for::<FaultRate>(),
+                "refuse": generator.subschema_for::<FaultRefuse>(),
+                "duration": text("How long it is in force, such as 30s or 1h30m; until it is deleted without."),
+            },
+            "required": ["type"],
+        })
+    }
+}
+
+impl JsonSchema for FaultPeer {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultPeer".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultPeer is one side of a fault: exactly one way to say whom. Everybody who is not on the other side where it is left out.",
+            "type": "object",
+            "properties": {
+                "node": text("A node by its name: its own addresses and all its pods."),
+                "nodeSelector": generator.subschema_for::<LabelSelector>(),
+                "pod": text("A pod by its name, in `namespace`."),
+                "namespace": text("Of `pod` and `podSelector`. Defaults to default."),
+                "podSelector": generator.subschema_for::<LabelSelector>(),
+                "namespaceSelector": generator.subschema_for::<LabelSelector>(),
+                "cidr": text("A range of addresses, of the cluster or of the world."),
+            },
+        })
+    }
+}
+
+impl JsonSchema for FaultLatency {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultLatency".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultLatency is how much later packets come.",
+            "type": "object",
+            "properties": {
+                "delay": text("By this at least, such as 50ms; 10s at most."),
+                "jitter": text("And by up to this more, by chance; 10s at most."),
+            },
+            "required": ["delay"],
+        })
+    }
+}
+
+impl JsonSchema for FaultLoss {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultLoss".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultLoss is how many packets are lost.",
+            "type": "object",
+            "properties": {"perMille": {
+                "description": "Of a thousand, by chance.", "type": "integer", "format": "int32",
+            }},
+            "required": ["perMille"],
+        })
+    }
+}
+
+impl JsonSchema for FaultRate {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultRate".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultRate is how much goes through.",
+            "type": "object",
+            "properties": {"bytesPerSecond": {
+                "description": "So many bytes each way; what is more is lost.",
+                "type": "integer", "format": "int64",
+            }},
+            "required": ["bytesPerSecond"],
+        })
+    }
+}
+
+impl JsonSchema for FaultRefuse {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultRefuse".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultRefuse is how the sender is told that a packet was refused.",
+            "type": "object",
+            "properties": {"with": text(
+                "Reset: TCP by a reset, all else by ICMP; Unreachable or Prohibited: all by ICMP. Defaults to Reset.",
+            )},
+        })
+    }
+}
+
+impl JsonSchema for FaultStatus {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultStatus".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultStatus is what has become of a fault.",
+            "type": "object",
+            "properties": {
+                "observedGeneration": {
+                    "description": "The generation of the spec that this is about.",
+                    "type": "integer", "format": "int64",
+                },
+                "startedAt": generator.subschema_for::<Time>(),
+                "endedAt": generator.subschema_for::<Time>(),
+                "meets": text("Whom it meets, in words."),
+                "conditions": {
+                    "description": "Active: it is in force. Selected: there is somebody whom it meets.",
+                    "type": "array", "items": generator.subschema_for::<Condition>(),
+                },
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_is_written_as_it_is_read_fault_1() {
+        let value = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "Fault", "metadata": {"name": "slow"},
+            "spec": {"type": "Latency", "from": {"node": "node-1"}, "to": {"pod": "web", "namespace": "a"},
+                "direction": "OneWay", "latency": {"delay": "50ms", "jitter": "5ms"}, "duration": "30s"},
+            "status": {"observedGeneration": 1, "startedAt": "2026-11-21T00:00:00Z", "meets": "all",
+                "conditions": [{"type": "Active", "status": "True", "reason": "InForce", "message": "",
+                    "lastTransitionTime": "2026-11-21T00:00:00Z"}]}});
+        let fault: Fault = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&fault).unwrap(), value);
+        assert_eq!(fault.duration(), Some(Duration::from_secs(30)));
+        let empty: Fault = serde_json::from_value(json!({"metadata": {}})).unwrap();
+        assert_eq!(empty, Fault::default());
+    }
+
+    #[test]
+    fn a_side_reads_as_the_command_line_takes_it_fault_1() {
+        for (peer, text) in [
+            (json!({"node": "a"}), "node/a"),
+            (json!({"nodeSelector": {"matchLabels": {"zone": "z"}}}), "nodes:zone=z"),
+            (json!({"pod": "web"}), "pod/default/web"),
+            (
+                json!({"podSelector": {"matchLabels": {"app": "web", "b": "c"}}, "namespace": "n"}),
+                "pods/n:app=web,b=c",
+            ),
+            (json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}), "pods/{a=b}:"),
+            (json!({"cidr": "10.0.0.0/8"}), "10.0.0.0/8"),
+        ] {
+            let peer: FaultPeer = serde_json::from_value(peer).unwrap();
+            assert_eq!(peer.to_string(), text);
+        }
+    }
+}
