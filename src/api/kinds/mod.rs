@@ -14,6 +14,7 @@ mod custom;
 pub(crate) mod default_flows;
 mod definition;
 mod error;
+pub(crate) mod load_balancer;
 mod old_items;
 mod registry;
 mod resource;
