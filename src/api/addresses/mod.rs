@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::networking::v1::IPAddress;
 
 use super::kinds::ip_families::{self, IPV4, IPV6};
+use super::kinds::load_balancer::{health_port, needs_health_check};
 use super::{Api, ApiError, Cause, rules};
 use allocator::Allocator;
 use object::{Kind, Object};
@@ -68,9 +69,10 @@ impl Allocation {
         let Some(spec) = object.get::<Service>().and_then(|service| service.spec.as_ref()) else {
             return Self::default();
         };
+        let node_ports = spec.ports.iter().flatten().filter_map(|p| p.node_port).filter(|n| *n != 0);
         Self {
             addresses: ip_families::cluster_ips(spec).iter().filter_map(|ip| ip.parse().ok()).collect(),
-            node_ports: spec.ports.iter().flatten().filter_map(|p| p.node_port).filter(|n| *n != 0).collect(),
+            node_ports: node_ports.chain(health_port(spec)).collect(),
         }
     }
 
@@ -138,10 +140,12 @@ impl Api {
             return Ok(Allocation::default());
         };
         let before = former.map(Allocation::by).unwrap_or_default();
+        let health_before = former.and_then(|former| health_port(former.get::<Service>()?.spec.as_ref()?));
         let mut taken = Allocation::default();
         let outcome = self
             .take_cluster_addresses(&mut spec, &before, &mut taken)
-            .and_then(|()| self.take_node_ports(&mut spec, &before, &mut taken));
+            .and_then(|()| self.take_node_ports(&mut spec, &before, health_before, &mut taken))
+            .and_then(|()| self.take_health_port(&mut spec, health_before, &mut taken));
         if outcome.is_err() || dry_run {
             self.give_back(&std::mem::take(&mut taken));
         }
@@ -209,8 +213,10 @@ impl Api {
         &self,
         spec: &mut ServiceSpec,
         before: &Allocation,
+        health_before: Option<i32>,
         taken: &mut Allocation,
     ) -> Result<(), Refused> {
+        let kept_for_health = health_before.filter(|_| health_port(spec) == health_before);
         let wants_them = match spec.type_.as_deref() {
             Some("NodePort") => true,
             Some("LoadBalancer") => spec.allocate_load_balancer_node_ports != Some(false),
@@ -221,7 +227,8 @@ impl Api {
         for (index, port) in spec.ports.iter().flatten().enumerate() {
             let Some(asked) = port.node_port.filter(|n| *n != 0) else { continue };
             // One service may have the same number for several protocols.
-            if before.node_ports.contains(&asked) || taken.node_ports.contains(&asked) {
+            let has = before.node_ports.contains(&asked) && kept_for_health != Some(asked);
+            if has || taken.node_ports.contains(&asked) {
                 continue;
             }
             allocator.take(asked).map_err(|why| {
@@ -238,6 +245,29 @@ impl Api {
             taken.node_ports.insert(any);
             port.node_port = Some(any);
         }
+        Ok(())
+    }
+
+    /// The port where load balancers ask nodes for the service's health, where they do.
+    fn take_health_port(
+        &self,
+        spec: &mut ServiceSpec,
+        before: Option<i32>,
+        taken: &mut Allocation,
+    ) -> Result<(), Refused> {
+        if !needs_health_check(spec) || (before.is_some() && health_port(spec) == before) {
+            return Ok(());
+        }
+        let allocator = &self.inner.node_ports;
+        let number = match health_port(spec) {
+            Some(asked) => {
+                allocator.take(asked).map_err(|why| Refused::Health(asked, why.to_string()))?;
+                asked
+            }
+            None => allocator.take_any().ok_or(Refused::PortsFull)?,
+        };
+        taken.node_ports.insert(number);
+        spec.health_check_node_port = Some(number);
         Ok(())
     }
 
@@ -278,7 +308,12 @@ impl Api {
 enum Refused {
     RangeFull,
     PortsFull,
-    Invalid { field: String, message: String },
+    /// The port asked for health checks, and why it cannot be had.
+    Health(i32, String),
+    Invalid {
+        field: String,
+        message: String,
+    },
 }
 
 impl Refused {
@@ -292,6 +327,9 @@ impl Refused {
                 ApiError::Internal("failed to allocate a service address: range is full".into())
             }
             Self::PortsFull => ApiError::Internal("failed to allocate a nodePort: range is full".into()),
+            Self::Health(asked, why) => ApiError::Internal(format!(
+                "failed to allocate requested HealthCheck NodePort {asked}: {why}"
+            )),
             Self::Invalid { field, message } => ApiError::Invalid {
                 kind: Kind::Service,
                 name: name.into(),

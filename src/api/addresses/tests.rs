@@ -65,3 +65,54 @@ async fn node_ports_are_one_services_alone_and_come_back_svc_1() {
     api.delete(Kind::Service, &Key::new("default", "a"), &DeleteOptions::default()).unwrap();
     api.create_as(service("e", "NodePort", asked(30053))).unwrap();
 }
+
+#[tokio::test]
+async fn health_checks_of_load_balancers_have_a_port_of_their_own_svc_1() {
+    let api = Api::new(Store::ephemeral(), Clock::machine(), ApiConfig::default());
+    let namespace = json!({"metadata": {"name": "default"}});
+    api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
+    let create = |name: &str, spec: Value| {
+        let value = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
+        api.create_as::<Service>(serde_json::from_value(value).unwrap())
+    };
+    let balancer = |policy: &str, health: Value| {
+        json!({"type": "LoadBalancer", "externalTrafficPolicy": policy, "healthCheckNodePort": health,
+            "loadBalancerClass": "example.com/pool", "ports": [{"port": 80}]})
+    };
+    let port_of = |service: &Service| service.spec.as_ref().unwrap().health_check_node_port;
+    let given = port_of(&create("any", balancer("Local", json!(null))).unwrap()).unwrap();
+    assert!((30000..=32767).contains(&given), "{given}");
+    assert_eq!(port_of(&create("cluster", balancer("Cluster", json!(null))).unwrap()), None);
+    let asked = create("asked", balancer("Local", json!(30500))).unwrap();
+    assert_eq!(port_of(&asked), Some(30500));
+
+    let refused = |health: i32| create("other", balancer("Local", json!(health))).unwrap_err().to_string();
+    let taken = "failed to allocate requested HealthCheck NodePort 30500: provided port is already allocated";
+    assert!(refused(30500).contains(taken), "{}", refused(30500));
+    assert!(refused(80).contains("provided port is not in the valid range"), "{}", refused(80));
+    let node_port = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30500}]});
+    assert!(create("other", node_port.clone()).unwrap_err().to_string().contains("already allocated"));
+
+    let change = |edit: &dyn Fn(&mut ServiceSpec)| {
+        api.modify::<Service>(&Key::new("default", "asked"), |service| {
+            edit(service.spec.as_mut().unwrap());
+            Ok(())
+        })
+    };
+    let kept = change(&|spec| spec.health_check_node_port = None).unwrap();
+    assert_eq!(port_of(&kept), Some(30500), "who leaves it out keeps it");
+    let moved = change(&|spec| spec.health_check_node_port = Some(30501)).unwrap_err().to_string();
+    assert!(moved.contains("spec.healthCheckNodePort: Forbidden: field is immutable"), "{moved}");
+    let both = change(&|spec| spec.ports.as_mut().unwrap()[0].node_port = Some(30500)).unwrap_err();
+    assert!(both.to_string().contains("provided port is already allocated"), "{both}");
+    let cluster = change(&|spec| spec.external_traffic_policy = Some("Cluster".into())).unwrap();
+    assert_eq!(port_of(&cluster), None, "it goes with its need");
+    create("other", node_port).unwrap();
+    let again = change(&|spec| spec.external_traffic_policy = Some("Local".into())).unwrap();
+    assert!(port_of(&again).is_some_and(|number| number != 30500));
+    // And with the type, as all that only a load balancer has.
+    let plain = change(&|spec| spec.type_ = Some("ClusterIP".into())).unwrap();
+    let spec = plain.spec.as_ref().unwrap();
+    assert_eq!((spec.health_check_node_port, spec.allocate_load_balancer_node_ports), (None, None));
+    assert_eq!(spec.load_balancer_class, None);
+}

@@ -15,6 +15,7 @@ pub(crate) mod default_flows;
 mod definition;
 mod error;
 mod fault;
+pub(crate) mod load_balancer;
 mod old_items;
 mod registry;
 mod resource;

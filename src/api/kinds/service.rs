@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::columns::{Column, NONE, labels_text, or_none};
 use super::ip_families::{self, cluster_ips};
+use super::load_balancer;
 use super::resource::{Resource, SelectableField, selectable, text};
 use crate::default::{set, set_text};
 use crate::validate::{FieldErrors, Path, names};
@@ -127,11 +128,13 @@ impl Resource for Service {
             errors.invalid_each(&path.child("externalIPs").index(i), ip, names::ip(ip));
         }
         policies(errors, &path, spec);
+        load_balancer::errors(errors, &path, spec);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         let (new_spec, old_spec) = (spec_of(self), spec_of(old));
         ip_families::change_errors(new_spec, old_spec, errors);
+        load_balancer::change_errors(errors, new_spec, old_spec);
         self.validate(errors);
     }
 
@@ -179,6 +182,7 @@ fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
         (false, true) => drop_carried_node_ports(new, old),
         _ => {}
     }
+    load_balancer::carry_over(new, old);
 }
 
 /// Node ports go with the port and protocol they were given for.
@@ -206,7 +210,6 @@ fn drop_carried_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
     if new.external_traffic_policy == old.external_traffic_policy {
         new.external_traffic_policy = None;
     }
-    new.allocate_load_balancer_node_ports = None;
 }
 
 fn external_name(errors: &mut FieldErrors, path: &Path<'_>, spec: &ServiceSpec, addresses: &[String]) {

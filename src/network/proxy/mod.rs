@@ -6,6 +6,7 @@
 //! (another program's port) is recorded in an event on the Service or Pod and tried again.
 
 pub(crate) mod balance;
+mod health;
 pub(crate) mod host_ports;
 mod listening;
 mod mirror;
@@ -71,6 +72,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
     let machine =
         Machine { nodes: std::collections::BTreeMap::new(), services: config.services, fabric: None };
     let (mirrors, inside) = config.mirrors.unzip();
+    health::start(api, caches, tasks, mirrors.clone());
     let followed_pods = if mirrors.is_some() { mirror::has_ports } else { host_ports::has_host_ports };
     let shared = Arc::new(Shared {
         mirrors,

@@ -56,6 +56,26 @@ fn services_have_rules_api_8() {
                     "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services",
                 ],
             ),
+            (
+                "spec: {type: LoadBalancer, loadBalancerClass: example.com/pool, loadBalancerSourceRanges: [' 10.0.0.0/8 '], externalTrafficPolicy: Local, healthCheckNodePort: 30500, ports: [{port: 80}]}",
+                &[],
+            ),
+            (
+                "spec: {type: LoadBalancer, loadBalancerClass: no name, loadBalancerSourceRanges: [10.0.0.1], healthCheckNodePort: 30500, ports: [{port: 80}]}",
+                &[
+                    "spec.LoadBalancerSourceRanges[0]: Invalid value: \"10.0.0.1\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+                    "spec.loadBalancerClass: Invalid value: \"no name\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+                    "spec.healthCheckNodePort: Invalid value: 30500: may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+                ],
+            ),
+            (
+                "spec: {loadBalancerClass: a, loadBalancerSourceRanges: [10.0.0.0/8], allocateLoadBalancerNodePorts: true, ports: [{port: 80}]}",
+                &[
+                    "spec.LoadBalancerSourceRanges: Forbidden: may only be used when `type` is 'LoadBalancer'",
+                    "spec.allocateLoadBalancerNodePorts: Forbidden: may only be used when `type` is 'LoadBalancer'",
+                    "spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'",
+                ],
+            ),
         ],
     );
     check_change(
@@ -70,6 +90,11 @@ fn services_have_rules_api_8() {
                 "spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}",
                 "spec: {type: ExternalName, externalName: a.b}",
                 &[],
+            ),
+            (
+                "spec: {type: LoadBalancer, loadBalancerClass: a, ports: [{port: 80}]}",
+                "spec: {type: LoadBalancer, loadBalancerClass: b, ports: [{port: 80}]}",
+                &["spec.loadBalancerClass: Invalid value: \"b\": may not change once set"],
             ),
         ],
     );

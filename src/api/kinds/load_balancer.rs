@@ -1,0 +1,93 @@
+//! What only Services of type LoadBalancer have: their class, whom they let in, and the port of their health checks.
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::ServiceSpec;
+
+use crate::validate::{FieldErrors, Path, names};
+
+fn type_of(spec: &ServiceSpec) -> &str {
+    spec.type_.as_deref().unwrap_or_default()
+}
+
+/// What only a load balancer has: the port of its health checks is kept while it is needed, and what is merely still there
+/// from before goes with the type.
+pub(super) fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
+    match (needs_health_check(new), needs_health_check(old)) {
+        (true, true) if health_port(new).is_none() => new.health_check_node_port = old.health_check_node_port,
+        (false, true) if health_port(new) == health_port(old) => new.health_check_node_port = None,
+        _ => {}
+    }
+    if type_of(old) != "LoadBalancer" || type_of(new) == "LoadBalancer" {
+        return;
+    }
+    if new.allocate_load_balancer_node_ports == old.allocate_load_balancer_node_ports {
+        new.allocate_load_balancer_node_ports = None;
+    }
+    if new.load_balancer_class == old.load_balancer_class {
+        new.load_balancer_class = None;
+    }
+}
+
+/// Whether load balancers ask nodes for their health: where only nodes with endpoints serve.
+pub(crate) fn needs_health_check(spec: &ServiceSpec) -> bool {
+    type_of(spec) == "LoadBalancer" && spec.external_traffic_policy.as_deref() == Some("Local")
+}
+
+/// The port of health checks.
+pub(crate) fn health_port(spec: &ServiceSpec) -> Option<i32> {
+    spec.health_check_node_port.filter(|number| *number != 0)
+}
+
+const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
+
+/// What only a load balancer may have.
+pub(super) fn errors(errors: &mut FieldErrors, path: &Path<'_>, spec: &ServiceSpec) {
+    let is_balancer = type_of(spec) == "LoadBalancer";
+    let ranges = spec.load_balancer_source_ranges.as_deref().unwrap_or_default();
+    // Kubernetes' own spelling of the field, here alone.
+    let of_ranges = path.child("LoadBalancerSourceRanges");
+    if !ranges.is_empty() && !is_balancer {
+        errors.forbidden(&of_ranges, ONLY_BALANCERS);
+    }
+    for (i, range) in ranges.iter().enumerate() {
+        // Spaces around were allowed where these were in an annotation.
+        let range = range.trim();
+        if range.parse::<IpNet>().is_err() {
+            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            errors.invalid(&of_ranges.index(i), range, detail);
+        }
+    }
+    if spec.allocate_load_balancer_node_ports.is_some() && !is_balancer {
+        errors.forbidden(&path.child("allocateLoadBalancerNodePorts"), ONLY_BALANCERS);
+    }
+    if let Some(class) = &spec.load_balancer_class {
+        let path = path.child("loadBalancerClass");
+        if is_balancer {
+            errors.invalid_each(&path, class, names::qualified_name(class));
+        } else {
+            errors.forbidden(&path, ONLY_BALANCERS);
+        }
+    }
+    let path = path.child("healthCheckNodePort");
+    match health_port(spec) {
+        Some(number) if !needs_health_check(spec) => {
+            let detail =
+                "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+            errors.invalid(&path, &number, detail);
+        }
+        Some(number) => errors.invalid_each(&path, &number, names::port_number(number.into())),
+        None => {}
+    }
+}
+
+/// What of a load balancer stays as it is for as long as it is one.
+pub(super) fn change_errors(errors: &mut FieldErrors, new: &ServiceSpec, old: &ServiceSpec) {
+    let path = Path::root("spec");
+    let both = |is: fn(&ServiceSpec) -> bool| is(new) && is(old);
+    if both(|spec| type_of(spec) == "LoadBalancer") && new.load_balancer_class != old.load_balancer_class {
+        errors.invalid(&path.child("loadBalancerClass"), &new.load_balancer_class, "may not change once set");
+    }
+    if both(needs_health_check) && health_port(old).is_some() && health_port(new) != health_port(old) {
+        errors.forbidden(&path.child("healthCheckNodePort"), "field is immutable");
+    }
+}

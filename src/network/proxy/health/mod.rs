@@ -1,0 +1,252 @@
+//! Health checks of load balancers (NET-6): each node's `healthCheckNodePort` of a service says how many endpoints the node
+//! has, as kube-proxy's does: 200 where there are some, else 503.
+//!
+//! Served at the nodes' addresses, or at what stands for them on the machine where pods have networks of their own.
+
+mod answer;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use super::mirror::Mirrors;
+use super::table::is_left_alone;
+use crate::follow::{Follower, Joined};
+use api::{Api, ChangeKind};
+use base::task::Tasks;
+use object::{Key, Kind};
+use reconcile::{Caches, Recorder};
+
+/// When a port that could not be had is tried again.
+const RETRY: Duration = Duration::from_secs(30);
+/// Who is answered at once, over all ports; others wait.
+const ASKERS: usize = 64;
+
+/// What is told at one port of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Check {
+    service: Key,
+    /// Endpoints on the node that are ready.
+    local: usize,
+}
+
+/// A port that is open.
+struct Open {
+    service: Key,
+    local: Arc<AtomicUsize>,
+    tasks: Tasks,
+}
+
+/// Nodes by name, with the addresses where their ports are served.
+type Places = BTreeMap<String, Ipv4Addr>;
+
+/// Starts serving; it ends with `tasks`.
+pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<Mirrors>) {
+    let services = Follower::start(caches);
+    let marked = Arc::downgrade(&services);
+    caches.of::<Node>().on_change(move |change| {
+        let ip = |object: &object::Object| object.get::<Node>().and_then(internal_ip);
+        let now = ip(&change.object).filter(|_| change.kind != ChangeKind::Deleted);
+        if change.previous.as_deref().and_then(ip) != now
+            && let Some(services) = marked.upgrade()
+        {
+            services.mark_all();
+        }
+    });
+    let (caches, own, recorder) = (caches.clone(), tasks.clone(), Recorder::new(api, "kube-proxy"));
+    tasks.spawn("health checks of load balancers", async move {
+        tokio::join!(
+            caches.synced(Kind::Node),
+            caches.synced(Kind::Service),
+            caches.synced(Kind::EndpointSlice)
+        );
+        let mut checks = Checks {
+            open: HashMap::new(),
+            failed: HashSet::new(),
+            told: HashSet::new(),
+            askers: Arc::new(Semaphore::new(ASKERS)),
+            tasks: own,
+            recorder,
+        };
+        loop {
+            let again = async {
+                if checks.failed.is_empty() {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(RETRY).await;
+            };
+            tokio::select! {
+                changed = services.take() => {
+                    let nodes = caches.of::<Node>().list();
+                    let place = |node: &Node| {
+                        let ip = internal_ip(node)?;
+                        let at = match &mirrors {
+                            Some(mirrors) => mirrors.of(ip),
+                            None => Some(ip).filter(Ipv4Addr::is_loopback),
+                        };
+                        Some((node.metadata.name.clone()?, at?))
+                    };
+                    let places: Places = nodes.iter().filter_map(|node| place(node)).collect();
+                    checks.apply(changed, &places).await;
+                }
+                () = again => services.mark(std::mem::take(&mut checks.failed)),
+            }
+        }
+    });
+}
+
+fn internal_ip(node: &Node) -> Option<Ipv4Addr> {
+    let all = node.status.as_ref()?.addresses.as_ref()?;
+    all.iter().filter(|one| one.type_ == "InternalIP").find_map(|one| one.address.parse().ok())
+}
+
+/// What is to be served of a service, and where.
+fn wanted(key: &Key, joined: &Joined, places: &Places) -> BTreeMap<SocketAddr, Check> {
+    let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
+    let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return BTreeMap::new() };
+    let is_asked = spec.type_.as_deref() == Some("LoadBalancer")
+        && spec.external_traffic_policy.as_deref() == Some("Local");
+    let port = spec.health_check_node_port.and_then(|port| u16::try_from(port).ok());
+    let Some(port) = port.filter(|port| is_asked && *port > 0) else { return BTreeMap::new() };
+    let endpoints = joined.slices.values().flat_map(|slice| slice.endpoints.iter().flatten());
+    let is_ready = |endpoint: &&k8s_openapi::api::discovery::v1::Endpoint| {
+        endpoint.conditions.as_ref().is_none_or(|now| now.ready != Some(false))
+    };
+    // One endpoint may be in several slices, and in one for each port.
+    let ready: HashSet<_> = endpoints
+        .filter(is_ready)
+        .filter_map(|endpoint| Some((endpoint.node_name.as_deref()?, endpoint.addresses.first()?)))
+        .collect();
+    let check = |node: &str| Check {
+        service: key.clone(),
+        local: ready.iter().filter(|(of, _)| *of == node).count(),
+    };
+    places.iter().map(|(node, ip)| (SocketAddr::new((*ip).into(), port), check(node))).collect()
+}
+
+struct Checks {
+    open: HashMap<SocketAddr, Open>,
+    /// Services with ports that could not be had.
+    failed: HashSet<Key>,
+    /// Of which an event says so.
+    told: HashSet<Key>,
+    askers: Arc<Semaphore>,
+    tasks: Tasks,
+    recorder: Recorder,
+}
+
+impl Checks {
+    /// Brings the ports of changed services to what is wanted; all that closes closes before anything opens.
+    async fn apply(&mut self, changed: Vec<(Key, Joined)>, places: &Places) {
+        let all: Vec<_> = changed
+            .into_iter()
+            .map(|(key, joined)| {
+                let wanted = wanted(&key, &joined, places);
+                (key, joined, wanted)
+            })
+            .collect();
+        for (key, _, wanted) in &all {
+            let closing: Vec<SocketAddr> = self
+                .open
+                .iter()
+                .filter(|(address, open)| open.service == *key && !wanted.contains_key(address))
+                .map(|(address, _)| *address)
+                .collect();
+            for address in closing {
+                if let Some(open) = self.open.remove(&address) {
+                    open.tasks.stop().await;
+                }
+            }
+        }
+        for (key, joined, wanted) in all {
+            let mut why = None;
+            for (address, check) in wanted {
+                if let Err(error) = self.serve(address, check).await {
+                    why.get_or_insert(format!("{address}: {error}"));
+                }
+            }
+            let Some(why) = why else {
+                self.failed.remove(&key);
+                self.told.remove(&key);
+                continue;
+            };
+            self.failed.insert(key.clone());
+            if let Some(service) = &joined.service
+                && self.told.insert(key)
+            {
+                let message = format!("health checks cannot be served: {why}; trying again");
+                self.recorder.warning(service.object(), "FailedToStartServiceHealthcheck", message);
+            }
+        }
+    }
+
+    async fn serve(&mut self, address: SocketAddr, check: Check) -> std::io::Result<()> {
+        if let Some(open) = self.open.get(&address).filter(|open| open.service == check.service) {
+            open.local.store(check.local, Ordering::Relaxed);
+            return Ok(());
+        }
+        let listener = TcpListener::bind(address).await?;
+        let (tasks, local) = (self.tasks.child(), Arc::new(AtomicUsize::new(check.local)));
+        let serving = answer::serve(listener, check.service.clone(), local.clone(), self.askers.clone());
+        tasks.spawn("health check", serving);
+        self.open.insert(address, Open { service: check.service, local, tasks });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use object::Shared;
+
+    fn joined(spec: &Value) -> Joined {
+        let service = json!({"metadata": {"name": "web", "namespace": "d"}, "spec": spec});
+        let endpoint = |ip: &str, node: &str, ready: Value| json!({"addresses": [ip], "nodeName": node, "conditions": {"ready": ready}});
+        let slice = |name: &str, endpoints: Value| {
+            let slice = json!({"metadata": {"name": name, "namespace": "d"}, "addressType": "IPv4", "endpoints": endpoints});
+            (Key::new("d", name), Shared::from_value(serde_json::from_value(slice).unwrap()))
+        };
+        let a = endpoint("127.64.0.2", "a", json!(true));
+        let slices = [
+            slice("one", json!([a, endpoint("127.64.0.3", "a", json!(null))])),
+            slice("two", json!([a, endpoint("127.64.1.2", "b", json!(false))])),
+        ];
+        let service = Shared::from_value(serde_json::from_value(service).unwrap());
+        Joined { service: Some(service), slices: slices.into() }
+    }
+
+    #[test]
+    fn nodes_tell_how_many_endpoints_they_have_net_6() {
+        let places: Places = [("a", [127, 16, 0, 1]), ("b", [127, 16, 0, 2])]
+            .map(|(name, ip)| (name.into(), ip.into()))
+            .into();
+        let local =
+            json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30500});
+        for (spec, expected) in [
+            (local, vec![("127.16.0.1:30500", 2), ("127.16.0.2:30500", 0)]),
+            (
+                json!({"type": "LoadBalancer", "externalTrafficPolicy": "Cluster", "healthCheckNodePort": 30500}),
+                vec![],
+            ),
+            (
+                json!({"type": "NodePort", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30500}),
+                vec![],
+            ),
+            (json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local"}), vec![]),
+        ] {
+            let wanted = wanted(&Key::new("d", "web"), &joined(&spec), &places);
+            let shown: Vec<_> =
+                wanted.iter().map(|(address, check)| (address.to_string(), check.local)).collect();
+            let expected: Vec<_> = expected.iter().map(|(at, local)| ((*at).to_owned(), *local)).collect();
+            assert_eq!(shown, expected, "{spec}");
+        }
+    }
+}
