@@ -59,6 +59,8 @@ pub(super) enum Command {
     Shell(super::shell::ShellRequest),
     /// Why a pod gets no connection to somebody: names, ports, endpoints, policies, listeners, and a try.
     WhyNotConnected(super::why::WhyRequest),
+    /// The control plane under virtual time with faults, all from a seed; checks what clients were told.
+    Simulate(super::simulate::SimulateRequest),
     /// Images: list them, load an archive, remove a loaded one.
     Image {
         #[command(subcommand)]

@@ -114,7 +114,7 @@ impl Api {
         } else {
             meta.namespace = None;
         }
-        meta.uid = Some(uuid::Uuid::new_v4().to_string());
+        meta.uid = Some(base::chance::uuid());
         meta.creation_timestamp = Some(now);
         meta.resource_version = None;
         meta.self_link = None;

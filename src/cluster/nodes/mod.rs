@@ -32,6 +32,7 @@ use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
 use context::{NodeContext, Running};
 use desired::{ASKED, DesiredNode, Origin};
+pub(crate) use capacity::hollow as hollow_capacity;
 pub(crate) use file::parse_config;
 use follow::{Follower, Now, State};
 use kubelet::Kubelet;
