@@ -110,6 +110,7 @@ impl Client<'_> {
             Operation::DeleteDeployment { namespace, name, foreground } => {
                 let how = if *foreground { Propagation::Foreground } else { Propagation::Background };
                 let key = in_namespace(*namespace, format!("web-{name}"));
+                self.checks.rollouts.deleted(&key);
                 self.delete(Kind::Deployment, &key, Some(how)).await
             }
             Operation::StatefulSet { namespace, replicas, version } => {

@@ -25,6 +25,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A crash comes after this long though nobody writes.
 const LATEST_CRASH: Duration = Duration::from_secs(10);
 
+/// How much later it is told at most what two controllers did at once.
+const AFTER_TWINS: Duration = Duration::from_mins(1);
+
 /// Lets a fault happen, and ends it when its time is over.
 pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault) {
     checks.rollouts.disturbed();
@@ -90,9 +93,13 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
             world.hang(node, false).await;
         }
         Fault::Twins { lasts } => {
+            checks.rollouts.twins(true);
             world.twins(true);
             tokio::time::sleep(lasts).await;
             world.twins(false);
+            // What they did may be told a little later.
+            tokio::time::sleep(AFTER_TWINS).await;
+            checks.rollouts.twins(false);
         }
         Fault::ClockStep { seconds, lasts } => {
             world.clock.set_skew_millis(seconds.saturating_mul(1000));

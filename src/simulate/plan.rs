@@ -209,7 +209,7 @@ fn fault(random: &mut SmallRng) -> Fault {
         },
         50..56 => Fault::Stall { lasts: seconds(random, 20) },
         56..66 => Fault::PowerOff { node, lasts: seconds(random, 600) },
-        66..80 => Fault::Partition { node, lasts: seconds(random, 900) },
+        66..80 => Fault::Partition { node, lasts: seconds(random, 1200) },
         80..85 => Fault::Hang { node, lasts: seconds(random, 300) },
         85..92 => Fault::Twins { lasts: seconds(random, 120) },
         _ => Fault::ClockStep { seconds: random.random_range(-400..400), lasts: seconds(random, 120) },

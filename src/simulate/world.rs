@@ -22,6 +22,7 @@ use kubelet::images::Catalogue;
 use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::{Course, Director, HollowConfig, HollowRuntime};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
+use object::Revision;
 use object::low_ports::LowPorts;
 use object::well_known::label;
 use reconcile::Caches;
@@ -61,6 +62,8 @@ struct Machine {
 pub(super) struct Plane {
     pub(super) store: Store,
     pub(super) api: Api,
+    /// What was on the disk when it started.
+    pub(super) begun: Revision,
     tasks: Tasks,
     kubelets: Kubelets,
     nodes: Mutex<BTreeMap<usize, Kubelet>>,
@@ -106,6 +109,7 @@ impl World {
     /// Starts a control plane from what is on the disk.
     pub(super) async fn start(&self) -> Result<(), String> {
         let store = self.disk.open().map_err(|error| error.to_string())?;
+        let begun = store.revision();
         let config = ApiConfig {
             // Their tokens and certificates are nothing to what is checked here, and half of all writes.
             disabled_admission: vec!["ServiceAccount".into()],
@@ -124,6 +128,7 @@ impl World {
         let plane = Arc::new(Plane {
             store,
             api,
+            begun,
             tasks,
             kubelets,
             nodes: Mutex::default(),
@@ -133,7 +138,7 @@ impl World {
         });
         *self.plane.lock() = Some(plane.clone());
         self.changes.send_modify(|changes| *changes += 1);
-        self.trace.note(format!("control plane starts at revision {}", plane.store.revision()));
+        self.trace.note(format!("control plane starts at revision {begun}"));
         for node in 0..NODES {
             self.connect(node).await;
         }

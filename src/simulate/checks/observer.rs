@@ -9,7 +9,7 @@ use rand::Rng;
 use super::{Checks, identity};
 use crate::simulate::plan::{NAMESPACES, QUOTA_PODS};
 use crate::simulate::world::{Plane, World, node_name};
-use api::{Change, ChangeKind, Visibility, Watcher};
+use api::{Change, ChangeKind, Snapshot, Visibility, Watcher};
 use base::chance;
 use object::pod::is_terminal;
 use object::{Kind, Object, Revision};
@@ -35,9 +35,17 @@ const SELDOM: u32 = 20;
 pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>, calm: bool) {
     let mut changes = world.changes();
     let mut former: Option<Followed> = None;
+    let mut met: Option<Arc<Plane>> = None;
     loop {
         changes.borrow_and_update();
         if let Some(plane) = world.plane() {
+            let newest = checks.history.newest();
+            let is_new = !met.as_ref().is_some_and(|met| Arc::ptr_eq(met, &plane));
+            met = Some(plane.clone());
+            if is_new && plane.begun < newest {
+                let what = format!("a control plane starts at revision {}, after {newest} was told", plane.begun);
+                world.trace.violation("durability", what);
+            }
             tokio::select! {
                 biased;
                 _ = changes.changed() => {}
@@ -52,33 +60,31 @@ pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>, calm: bool) 
 type Followed = Vec<(Kind, Revision)>;
 
 async fn follow(world: &World, checks: &Checks, plane: &Plane, calm: bool, former: &mut Option<Followed>) {
-    let mut watchers: Vec<(Kind, Watcher)> = Vec::new();
-    // Nothing is awaited from here to the end of the lists: all kinds are listed at one revision.
-    if plane.api.durable(plane.api.revision()).await.is_err() {
-        return;
-    }
+    // Nothing is awaited between the lists: all kinds are listed at one revision.
+    let revision = plane.api.revision();
+    let (mut watchers, mut lists): (Vec<(Kind, Watcher)>, Vec<(Kind, Snapshot)>) = Default::default();
     let resumed = former.take();
     for kind in WATCHED {
-        let at = resumed.iter().flatten().find(|(of, _)| *of == kind).map(|(_, revision)| *revision);
-        let mut resumed = at.map(|at| plane.api.watch(kind, at, Visibility::Durable));
+        let at = resumed.iter().flatten().find(|(of, _)| *of == kind).map(|(_, at)| *at);
         // A revision that is newer than everything there is was told by a control plane that has lost it.
-        let is_known = at.is_some_and(|at| at <= plane.api.revision());
-        if is_known && let Some(Ok(_)) = resumed.as_mut().map(Watcher::take) {
-            let at = at.unwrap_or_default();
+        let known = at.filter(|at| *at <= revision);
+        if let Some(at) = known.filter(|at| plane.api.watch(kind, *at, Visibility::Durable).take().is_ok()) {
             watchers.push((kind, plane.api.watch(kind, at, Visibility::Durable)));
-            continue;
+        } else {
+            lists.push((kind, plane.api.list(kind, None)));
+            watchers.push((kind, plane.api.watch(kind, revision, Visibility::Durable)));
         }
-        let list = plane.api.list(kind, None);
-        watchers.push((kind, plane.api.watch(kind, list.revision, Visibility::Durable)));
-        if plane.api.durable(list.revision).await.is_err() {
-            return;
-        }
-        for wrong in checks.history.listed(kind, &list) {
+    }
+    if plane.api.durable(revision).await.is_err() {
+        return;
+    }
+    for (kind, list) in &lists {
+        for wrong in checks.history.listed(*kind, list) {
             world.trace.violation("watch guarantees", wrong);
         }
-        for object in &list.objects {
-            checks.rollouts.changed(object, &checks.history, false);
-        }
+    }
+    for object in lists.iter().flat_map(|(_, list)| &list.objects) {
+        checks.rollouts.changed(object, &checks.history, false);
     }
     let mut newest = checks.history.newest();
     loop {
@@ -148,6 +154,10 @@ fn look(world: &World, checks: &Checks, change: &Change, calm: bool) {
     world.trace.note(format!("{} {:?} {} {key}", change.revision, change.kind, kind.info().name));
     if let Some(wrong) = checks.history.changed(change) {
         world.trace.violation("watch guarantees", wrong);
+    }
+    if kind == Kind::Deployment && change.kind == ChangeKind::Deleted {
+        checks.rollouts.deleted(&key);
+        return;
     }
     for wrong in checks.rollouts.changed(object, &checks.history, calm) {
         world.trace.violation("rollout bounds", wrong);

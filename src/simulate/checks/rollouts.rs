@@ -27,6 +27,8 @@ struct State {
     steady: BTreeSet<Key>,
     /// The most replicas that each ReplicaSet was ever told to have.
     most: BTreeMap<Uid, i64>,
+    /// Each controller runs twice: both may make what is missing.
+    twins: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -67,6 +69,16 @@ impl Rollouts {
         }
     }
 
+    /// Somebody deletes it.
+    pub(crate) fn deleted(&self, key: &Key) {
+        self.0.lock().steady.remove(key);
+    }
+
+    /// From now on each controller runs twice, or once.
+    pub(crate) fn twins(&self, run: bool) {
+        self.0.lock().twins = run;
+    }
+
     /// Something else than rollouts takes pods away.
     pub(crate) fn disturbed(&self) {
         self.0.lock().steady.clear();
@@ -100,9 +112,11 @@ impl Rollouts {
         let Some(deployment) = object.get::<Deployment>() else { return };
         let mut state = self.0.lock();
         let key = object.key();
-        if is_complete(deployment) && deployment.metadata.deletion_timestamp.is_none() {
+        let is_going = deployment.metadata.deletion_timestamp.is_some();
+        if is_complete(deployment) && !is_going {
             state.steady.insert(key);
-        } else if deployment.metadata.deletion_timestamp.is_some() {
+        } else if is_going || deployment.metadata.generation == Some(1) {
+            // Of the first generation it is another of the same name.
             state.steady.remove(&key);
         }
     }
@@ -128,9 +142,16 @@ impl Rollouts {
     /// The pods of a ReplicaSet.
     fn too_many(&self, object: &Arc<Object>, history: &History) -> Option<String> {
         let owner = controller_of(object.meta()).filter(|owner| owner.kind == "ReplicaSet")?;
-        let most = *self.0.lock().most.get(owner.uid.as_str())?;
         let count = history.objects(Kind::Pod).iter().filter(|pod| is_active_of(pod, &owner.uid)).count();
-        (i64::try_from(count).unwrap_or(i64::MAX) > most).then(|| {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let mut state = self.0.lock();
+        let twins = state.twins;
+        let most = state.most.get_mut(owner.uid.as_str())?;
+        if twins {
+            *most = count.max(*most);
+        }
+        let most = *most;
+        (count > most).then(|| {
             format!("ReplicaSet {}/{} has {count} pods and never wanted more than {most}", object.namespace(), owner.name)
         })
     }
