@@ -23,7 +23,7 @@ pub(super) struct SimulateRequest {
     #[arg(long, default_value_t = 1)]
     seeds: u64,
     /// How long operations and faults go on in each simulation: 90s, 20m, 1h.
-    #[arg(long = "for", default_value = "20m", value_parser = duration)]
+    #[arg(long = "for", default_value = "5m", value_parser = duration)]
     lasts: Duration,
     /// Run each seed twice: both must be the same to the byte.
     #[arg(long)]

@@ -94,7 +94,9 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let work = || loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
-        let stops = broken.lock().is_some() || campaign.shrink && !failed.lock().is_empty();
+        // A mistake is found once.
+        let first_is_enough = campaign.shrink || campaign.mistake.is_some();
+        let stops = broken.lock().is_some() || first_is_enough && !failed.lock().is_empty();
         if number >= campaign.seeds || stops {
             return;
         }

@@ -23,6 +23,8 @@ use object::{Key, Kind, Object, Revision, Shared, Typed};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a pod may take to end.
 const GRACE_SECONDS: i64 = 10;
+/// How long it stays on a node that is not heard of.
+const TOLERATED_SECONDS: i64 = 20;
 
 /// Makes what clients find: their namespaces, and the quota of one. Tried until the API takes it.
 pub(super) async fn prepare(world: &World) {
@@ -292,8 +294,17 @@ fn register_key(register: u8) -> Key {
 
 fn template(app: &str, version: u8, image: &str) -> Value {
     json!({"metadata": {"labels": {"app": app}, "annotations": {"version": version.to_string()}},
-        "spec": {"terminationGracePeriodSeconds": GRACE_SECONDS,
+        "spec": {"terminationGracePeriodSeconds": GRACE_SECONDS, "tolerations": tolerations(),
             "containers": [{"name": "app", "image": image, "resources": {"requests": {"cpu": "100m"}}}]}})
+}
+
+/// Pods leave a node that is not heard of sooner than after the usual five minutes.
+fn tolerations() -> Value {
+    let of = |key: &str| {
+        json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": TOLERATED_SECONDS})
+    };
+    json!([of("not-ready"), of("unreachable")])
 }
 
 fn deployment(key: &Key, replicas: u8, version: u8, bounds: Bounds) -> Value {

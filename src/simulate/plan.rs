@@ -116,8 +116,8 @@ impl Plan {
         let is_calm = seed % 4 == 3;
         let end = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX).max(1);
         // Seeds differ in how much happens, too: bursts find other mistakes than a long calm.
-        let every = random.random_range(2_000..20_000);
-        let faults_every = random.random_range(30_000..240_000);
+        let every = random.random_range(500..8_000);
+        let faults_every = random.random_range(10_000..80_000);
         let mut steps = Vec::new();
         let mut at = 0;
         while at < end {
@@ -192,7 +192,7 @@ fn fault(random: &mut SmallRng) -> Fault {
     match random.random_range(0..100) {
         0..22 => Fault::Crash {
             writes: random.random_range(0..30),
-            down: seconds(random, 60),
+            down: seconds(random, 20),
             keeps_what_is_under_way: random.random(),
         },
         22..36 => Fault::RefuseWrites { after: random.random_range(0..12), lasts: seconds(random, 5) },
@@ -208,9 +208,9 @@ fn fault(random: &mut SmallRng) -> Fault {
             forgets: random.random(),
         },
         50..56 => Fault::Stall { lasts: seconds(random, 20) },
-        56..66 => Fault::PowerOff { node, lasts: seconds(random, 600) },
-        66..80 => Fault::Partition { node, lasts: seconds(random, 1200) },
-        80..85 => Fault::Hang { node, lasts: seconds(random, 300) },
+        56..66 => Fault::PowerOff { node, lasts: seconds(random, 300) },
+        66..80 => Fault::Partition { node, lasts: seconds(random, 400) },
+        80..85 => Fault::Hang { node, lasts: seconds(random, 200) },
         85..92 => Fault::Twins { lasts: seconds(random, 120) },
         _ => Fault::ClockStep { seconds: random.random_range(-400..400), lasts: seconds(random, 120) },
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::ring::{Bounds, Ring};
 use super::{Change, ChangeKind, Expired, Snapshot, WriteError};
-use base::broken::Mistake;
 use object::{Key, KeyMap, Kind, Object, Revision};
 
 /// An object and how many bytes its JSON takes, about.
@@ -138,7 +137,7 @@ impl State {
 
     fn expect(&self, kind: Kind, key: &Key, expected: Revision) -> Result<Arc<Object>, WriteError> {
         let current = self.get(kind, key).ok_or(WriteError::Absent)?;
-        if current.revision() == expected || Mistake::LostUpdate.is_made() {
+        if current.revision() == expected {
             Ok(current)
         } else {
             Err(WriteError::Conflict(current.revision()))

@@ -19,6 +19,7 @@ use k8s_openapi::api::core::v1::Event;
 use self::pipeline::{Ownership, Write};
 use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
+use base::broken::Mistake;
 use base::quote::quote;
 use object::{Key, Kind, Object, Revision, Shared, Typed};
 use store::WriteError;
@@ -254,7 +255,8 @@ impl Api {
             let current = self.as_requested(&stored, options)?;
             let (edited, ownership) = edit(&current)?;
             let based_on = based_on(&edited)?;
-            if based_on != Revision(0) && based_on != current.revision() {
+            let is_other = based_on != Revision(0) && based_on != current.revision();
+            if is_other && !Mistake::LostUpdate.is_made() {
                 return Err(ApiError::modified(kind, &key.name));
             }
             let write = Write::change(self, part, &current, options, ownership);
