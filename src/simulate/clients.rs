@@ -66,7 +66,12 @@ pub(super) async fn operate(world: Arc<World>, checks: Arc<Checks>, operation: O
         world.trace.note(format!("{operation:?}: nobody answers"));
         return;
     };
-    let client = Client { world: &world, checks: &checks, api: plane.api.acting_as("simulated-client"), plane: &plane };
+    let client = Client {
+        world: &world,
+        checks: &checks,
+        api: plane.api.acting_as("simulated-client"),
+        plane: &plane,
+    };
     let outcome = client.operate(&operation).await;
     world.trace.note(match outcome {
         Ok(said) => format!("{operation:?}: {said}"),
@@ -95,7 +100,8 @@ impl Client<'_> {
                 let key = in_namespace(*namespace, format!("web-{name}"));
                 let wanted: Deployment = typed(deployment(&key, *replicas, *version, *bounds));
                 self.checks.rollouts.wanted(&key, i64::from(*replicas), *bounds);
-                self.apply(&key, wanted, |wanted, there: &mut Deployment| there.spec = wanted.spec.clone()).await
+                self.apply(&key, wanted, |wanted, there: &mut Deployment| there.spec = wanted.spec.clone())
+                    .await
             }
             Operation::Scale { namespace, name, replicas } => {
                 let key = in_namespace(*namespace, format!("web-{name}"));
@@ -254,7 +260,9 @@ impl Client<'_> {
         };
         let shown = read.as_ref().map_or_else(|| self.api.revision(), |read| read.object().revision());
         self.answered(shown).await?;
-        if let Some(wrong) = self.checks.registers.read(&key, floor, read.as_ref().map(|read| &**read.object())) {
+        if let Some(wrong) =
+            self.checks.registers.read(&key, floor, read.as_ref().map(|read| &**read.object()))
+        {
             self.world.trace.violation("linearizable objects", wrong);
         }
         Ok(read)

@@ -62,7 +62,8 @@ impl Simulation {
     /// Runs it. All chance of the process follows from the seed from here on.
     pub(crate) fn run(&self) -> std::io::Result<Outcome> {
         base::chance::seed(self.seed);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
         Ok(runtime.block_on(self.simulate()))
     }
 
@@ -143,12 +144,15 @@ impl Simulation {
             world.trace.violation("durability", "the last writes do not become durable");
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
-        for kind in [object::Kind::Pod, object::Kind::ReplicaSet, object::Kind::Deployment, object::Kind::ConfigMap] {
+        for kind in
+            [object::Kind::Pod, object::Kind::ReplicaSet, object::Kind::Deployment, object::Kind::ConfigMap]
+        {
             let told: Vec<_> = checks.history.objects(kind).iter().map(|o| (o.key(), o.revision())).collect();
             let there: Vec<_> =
                 plane.api.list(kind, None).objects.iter().map(|o| (o.key(), o.revision())).collect();
             if told != there {
-                let what = format!("a watcher of {} believes in {told:?}, and there is {there:?}", kind.info().name);
+                let what =
+                    format!("a watcher of {} believes in {told:?}, and there is {there:?}", kind.info().name);
                 world.trace.violation("watch guarantees", what);
             }
         }

@@ -170,6 +170,12 @@ impl Store {
         self.write(kind, |state| state.remove(kind, key, expected))
     }
 
+    /// Removes the object that is at `expected` now, as this last version of it: one write, so that no crash leaves a
+    /// version that nobody would remove any more.
+    pub fn remove_as(&self, last: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
+        self.write(last.kind(), |state| state.remove_as(last, expected))
+    }
+
     fn write(
         &self,
         kind: Kind,

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Event;
 
 use self::pipeline::{Ownership, Write};
+use super::deletion::is_over;
 use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
 use base::broken::Mistake;
@@ -265,11 +266,21 @@ impl Api {
                 Some(ready) if options.dry_run => return Ok(Arc::new(ready.into_preview())),
                 Some(ready) => ready,
             };
-            match self.store().replace(ready.object, current.revision()) {
+            // What its deletion waited for is done: it goes in the same write, or a crash in between would leave it.
+            let is_last = is_over(&ready.object);
+            let written = if is_last {
+                self.store().remove_as(ready.object, current.revision())
+            } else {
+                self.store().replace(ready.object, current.revision())
+            };
+            match written {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
+                    if is_last {
+                        self.give_addresses_back(&stored, None);
+                    }
                     self.object_stored(&stored);
-                    return Ok(self.remove_if_done(stored));
+                    return Ok(stored);
                 }
                 // The edit never named a version, or it named the one it was just given: do it again.
                 Err(WriteError::Conflict(_)) => {}

@@ -22,7 +22,12 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     for deployment in api.list_as::<Deployment>(None) {
         if !is_complete(&deployment) || is_going(&deployment) {
             let status = deployment.status.as_ref().map(|status| {
-                (status.replicas, status.updated_replicas, status.available_replicas, status.observed_generation)
+                (
+                    status.replicas,
+                    status.updated_replicas,
+                    status.available_replicas,
+                    status.observed_generation,
+                )
             });
             tell(format!("Deployment {} is not complete: {status:?}", deployment.key()));
         }
@@ -72,7 +77,10 @@ pub(crate) fn unowned(api: &Api) -> Vec<String> {
         for owner in object.meta().owner_references.iter().flatten() {
             if !there.contains(&owner.uid) {
                 let (name, key) = (object.kind().info().name, object.key());
-                all.push(format!("{name} {key} is owned by {} {}, which is not there", owner.kind, owner.name));
+                all.push(format!(
+                    "{name} {key} is owned by {} {}, which is not there",
+                    owner.kind, owner.name
+                ));
             }
         }
     }

@@ -88,7 +88,8 @@ impl History {
         if before != said {
             return Some(format!("{about} follows {said:?}, but {before:?} was told last: one was left out"));
         }
-        (before.is_none() != (change.kind == ChangeKind::Added)).then(|| format!("{about}: it was {before:?}"))
+        (before.is_none() != (change.kind == ChangeKind::Added))
+            .then(|| format!("{about}: it was {before:?}"))
     }
 
     /// A bookmark was told: everything of the kind up to there.
@@ -112,7 +113,12 @@ mod tests {
     }
 
     fn change(kind: ChangeKind, revision: u64, previous: Option<u64>) -> Change {
-        Change { revision: Revision(revision), kind, object: version(revision), previous: previous.map(version) }
+        Change {
+            revision: Revision(revision),
+            kind,
+            object: version(revision),
+            previous: previous.map(version),
+        }
     }
 
     /// FAULT-3, API-4.
@@ -132,7 +138,11 @@ mod tests {
         assert!(history.changed(&change(ChangeKind::Deleted, 9, Some(5))).is_some(), "a bookmark ahead");
         let list = |revision, objects| Snapshot { revision: Revision(revision), objects };
         assert_eq!(told().listed(Kind::ConfigMap, &list(5, vec![version(5)])), Vec::<String>::new());
-        assert_eq!(told().listed(Kind::ConfigMap, &list(8, Vec::new())), Vec::<String>::new(), "deleted since");
+        assert_eq!(
+            told().listed(Kind::ConfigMap, &list(8, Vec::new())),
+            Vec::<String>::new(),
+            "deleted since"
+        );
         assert_eq!(told().listed(Kind::ConfigMap, &list(5, Vec::new())).len(), 1, "lost");
         assert_eq!(told().listed(Kind::ConfigMap, &list(4, vec![version(3)])).len(), 2, "history went back");
     }

@@ -43,7 +43,8 @@ pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>, calm: bool) 
             let is_new = !met.as_ref().is_some_and(|met| Arc::ptr_eq(met, &plane));
             met = Some(plane.clone());
             if is_new && plane.begun < newest {
-                let what = format!("a control plane starts at revision {}, after {newest} was told", plane.begun);
+                let what =
+                    format!("a control plane starts at revision {}, after {newest} was told", plane.begun);
                 world.trace.violation("durability", what);
             }
             tokio::select! {

@@ -40,7 +40,9 @@ impl Registers {
         let register = registers.entry(key.clone()).or_default();
         let Some(read) = read else {
             let lost = floor > Revision(0) && !register.may_be_gone;
-            return lost.then(|| format!("{key} is not there, though revision {floor} was told and nobody deleted it"));
+            return lost.then(|| {
+                format!("{key} is not there, though revision {floor} was told and nobody deleted it")
+            });
         };
         let revision = read.revision();
         if revision < floor {

@@ -53,7 +53,8 @@ impl Rollouts {
     /// Somebody asks for a Deployment of this size.
     pub(crate) fn wanted(&self, key: &Key, replicas: i64, bounds: Bounds) {
         let mut state = self.0.lock();
-        let wanted = state.wanted.entry(key.clone()).or_insert(Wanted { most: replicas, now: replicas, bounds });
+        let wanted =
+            state.wanted.entry(key.clone()).or_insert(Wanted { most: replicas, now: replicas, bounds });
         wanted.most = wanted.most.max(replicas);
         if wanted.now != replicas {
             wanted.now = replicas;
@@ -130,9 +131,8 @@ impl Rollouts {
             controller_of(set.meta()).is_some_and(|o| o.uid == owner.uid)
                 && set.meta().deletion_timestamp.is_none()
         });
-        let sizes = of_owner.map(|set| {
-            i64::from(set.get::<ReplicaSet>().and_then(|set| set.spec.replicas).unwrap_or(1))
-        });
+        let sizes = of_owner
+            .map(|set| i64::from(set.get::<ReplicaSet>().and_then(|set| set.spec.replicas).unwrap_or(1)));
         let (total, surge) = (sizes.sum::<i64>(), wanted.bounds.numbers().0);
         (total > wanted.most + surge).then(|| {
             format!("the ReplicaSets of {key} have {total} replicas: {} were asked for at most, and maxSurge is {surge}", wanted.most)
@@ -152,7 +152,11 @@ impl Rollouts {
         }
         let most = *most;
         (count > most).then(|| {
-            format!("ReplicaSet {}/{} has {count} pods and never wanted more than {most}", object.namespace(), owner.name)
+            format!(
+                "ReplicaSet {}/{} has {count} pods and never wanted more than {most}",
+                object.namespace(),
+                owner.name
+            )
         })
     }
 

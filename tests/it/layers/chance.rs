@@ -23,7 +23,8 @@ fn simulated(pattern: &str) -> Vec<String> {
 
 #[test]
 fn chance_is_drawn_in_one_place_fault_3() {
-    let drawing = simulated(r"\brand::(rng|random|thread_rng)\b|OsRng|from_os_rng|from_entropy|Uuid::new_v|fastrand::");
+    let drawing =
+        simulated(r"\brand::(rng|random|thread_rng)\b|OsRng|from_os_rng|from_entropy|Uuid::new_v|fastrand::");
     assert_eq!(drawing, ["base/chance.rs"]);
 }
 
@@ -38,16 +39,16 @@ fn keys_of_hashes_are_shown_to_nobody_fault_3() {
 #[test]
 fn what_is_simulated_starts_no_threads_fault_3() {
     let known = [
-        "api/audit/log.rs",                       // no simulation has an audit log
-        "api/cel/program.rs",                     // waited for at once
-        "api/http/profile.rs",                    // nobody asks over HTTP
-        "api/webhook_client/caller.rs",           // no simulation has webhooks
-        "controllers/volume/provisioner/mod.rs",  // no simulation has a directory of volumes
-        "kubelet/eviction/disk.rs",               // hollow nodes have no disk
-        "kubelet/logs.rs",                        // nor logs
-        "kubelet/volumes/mod.rs",                 // nor volumes
-        "simulate/campaign.rs",                   // runs simulations, each in a process of its own
-        "store/disk.rs",                          // in its place is store/simulated.rs
+        "api/audit/log.rs",                      // no simulation has an audit log
+        "api/cel/program.rs",                    // waited for at once
+        "api/http/profile.rs",                   // nobody asks over HTTP
+        "api/webhook_client/caller.rs",          // no simulation has webhooks
+        "controllers/volume/provisioner/mod.rs", // no simulation has a directory of volumes
+        "kubelet/eviction/disk.rs",              // hollow nodes have no disk
+        "kubelet/logs.rs",                       // nor logs
+        "kubelet/volumes/mod.rs",                // nor volumes
+        "simulate/campaign.rs",                  // runs simulations, each in a process of its own
+        "store/disk.rs",                         // in its place is store/simulated.rs
     ];
     let starting = simulated(r"spawn_blocking|thread::(Builder|spawn|scope)\b");
     let in_tests = ["api/admission/configurations.rs", "store/watch.rs"];

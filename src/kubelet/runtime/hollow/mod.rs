@@ -253,9 +253,8 @@ impl HollowRuntime {
     pub fn running_pods(&self) -> Vec<(String, String, PodUid)> {
         let state = self.state.lock();
         let runs = |pod: &&state::Pod| pod.containers.iter().any(|container| container.exit.is_none());
-        let named = |pod: &state::Pod| {
-            (pod.spec.namespace.clone(), pod.spec.name.clone(), pod.spec.pod_uid.clone())
-        };
+        let named =
+            |pod: &state::Pod| (pod.spec.namespace.clone(), pod.spec.name.clone(), pod.spec.pod_uid.clone());
         state.pods.values().filter(runs).map(named).collect()
     }
 }
