@@ -235,7 +235,7 @@ mod tests {
             store.durable(kept.revision()).await.unwrap();
             disk.stall(true);
             let first = store.create(config_map("under-way")).unwrap();
-            let waited = tokio::time::timeout(Duration::from_secs(60), store.durable(first.revision())).await;
+            let waited = tokio::time::timeout(Duration::from_mins(1), store.durable(first.revision())).await;
             assert!(waited.is_err(), "a disk that stalls acknowledges nothing");
             store.create(config_map("queued")).unwrap();
             disk.crash(keeps);
