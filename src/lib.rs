@@ -27,6 +27,7 @@
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything | all |
 //! | [`cli`] | flags, commands, exit codes | all |
+//! | `simulate` | the control plane under virtual time, with faults from a seed, and what checks it | all |
 //! | [`testing`] | a cluster for the tests of whoever depends on this crate | all |
 //!
 //! Each layer above [`cluster`] in this table is a crate of its own, so that the compiler holds the table and who
@@ -101,4 +102,5 @@ pub mod cli;
 pub mod cluster;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod simulate;
 pub mod testing;

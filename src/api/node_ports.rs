@@ -40,7 +40,7 @@ impl NodePorts {
     /// Takes any free port, by chance, so that clusters on one machine seldom meet; none when all are taken.
     pub(super) fn take_any(&self) -> Option<i32> {
         let (first, last) = (*RANGE.start(), *RANGE.end());
-        let chance = rand::rng().random_range(first + NAMED..=last);
+        let chance = base::chance::rng().random_range(first + NAMED..=last);
         let order = (chance..=last).chain(first + NAMED..chance).chain(first..first + NAMED);
         let mut taken = self.taken.lock();
         order.into_iter().find(|port| taken.insert(*port))

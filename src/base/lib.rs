@@ -1,7 +1,9 @@
-//! The ground: time, back-off, supervised tasks, streams of sessions. Knows no Kubernetes but the types of its times.
+//! The ground: time, chance, back-off, supervised tasks, streams of sessions. Knows no Kubernetes but the types of its times.
 
 pub mod any_certificate;
 pub mod backoff;
+pub mod broken;
+pub mod chance;
 pub mod clock;
 pub mod cron;
 pub mod dial;

@@ -64,6 +64,8 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: Box<super::fault::FaultCommand>,
     },
+    /// The control plane under virtual time with faults, all from a seed; checks what clients were told.
+    Simulate(super::simulate::SimulateRequest),
     /// Images: list them, load an archive, remove a loaded one.
     Image {
         #[command(subcommand)]

@@ -13,6 +13,7 @@ mod runtime;
 mod serve;
 mod shell;
 mod signals;
+mod simulate;
 mod up;
 mod why;
 
@@ -52,6 +53,7 @@ pub fn main() -> ExitCode {
         Some(Command::Shell(request)) => shell::run(&request),
         Some(Command::WhyNotConnected(request)) => return why::run(&request),
         Some(Command::Fault { command }) => fault::run(*command),
+        Some(Command::Simulate(request)) => return simulate::run(&request),
         Some(Command::Image { command }) => image::run(command),
         Some(Command::Bench { suites, minutes }) => bench::run(&suites, minutes),
         Some(Command::Completions { shell }) => {

@@ -182,6 +182,11 @@ impl AddressPlan {
     }
 }
 
+/// The address of a hollow node, and the range of its pods.
+pub(crate) fn hollow_addresses(index: usize) -> (Ipv4Addr, Ipv4Net) {
+    (AddressPlan::hollow_node(index), AddressPlan::hollow_pods(index))
+}
+
 /// The ranges of a slot of loopback.
 fn of_slot(slot: u8) -> Ranges {
     Ranges {

@@ -16,7 +16,7 @@ use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER};
 use object::{Key, Kind, Typed};
 
 /// Makes what is missing; what is there stays, but for the API's own address, and that of its `service`.
-pub(super) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
+pub(crate) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         ensure(api, Namespace { metadata: meta("", name), ..Namespace::default() })?;
     }

@@ -296,6 +296,7 @@ impl HollowConfig {
             init_run_time: self.init_run_time.0,
             exit_failure_rate: self.exit_failure_rate,
             seed: self.seed.wrapping_add(node),
+            ..RuntimeConfig::default()
         }
     }
 }

@@ -21,7 +21,7 @@ const COUNT_EVENTS_EVERY: Duration = Duration::from_secs(5);
 /// Events that are kept unless `limits.events` says so.
 const EVENTS: usize = 10_000;
 
-pub(super) fn start(api: &Api, tasks: &Tasks) {
+pub(crate) fn start(api: &Api, tasks: &Tasks) {
     let keeper = api.clone();
     tasks.spawn_restarting("housekeeping", move || run(keeper.clone()));
     let most = api.config().limits.events.unwrap_or(EVENTS);

@@ -25,15 +25,18 @@ mod place;
 mod start;
 mod static_pods;
 
+pub(crate) use addresses::hollow_addresses;
 pub(crate) use audit::AuditConfig;
+pub(crate) use bootstrap::bootstrap;
 pub(crate) use config::{
     ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode, UnknownComponent,
 };
 pub(crate) use data_dir::{DataDir, default_data_dir, running_instance};
 pub(crate) use embedding::{Door, Embedding, HostProgram, PodDirector};
 pub(crate) use entry::{NetworkEntry, leaf_of};
+pub(crate) use housekeeping::start as start_housekeeping;
 pub(crate) use images::image_catalogue;
 pub(crate) use node_settings::NodeSettings;
-pub(crate) use nodes::parse_config;
+pub(crate) use nodes::{hollow_capacity, parse_config};
 pub(crate) use place::network_trial_main;
 pub(crate) use start::{Cluster, StopProgress};

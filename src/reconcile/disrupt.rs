@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::outcome::found;
 use api::{Api, ApiError, DeleteOptions};
+use base::broken::Mistake;
 use object::pod::disruption::{self, Cause};
 use object::pod::{Phase, is_terminal};
 use object::{Kind, Shared};
@@ -38,8 +39,8 @@ pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Res
     if found(marked)?.is_none() {
         return Ok(false);
     }
-    let options =
-        DeleteOptions { grace_period_seconds: disruption.grace_seconds, ..DeleteOptions::uid(pod.uid()) };
+    let grace_seconds = if Mistake::ForceDelete.is_made() { Some(0) } else { disruption.grace_seconds };
+    let options = DeleteOptions { grace_period_seconds: grace_seconds, ..DeleteOptions::uid(pod.uid()) };
     match api.delete(Kind::Pod, &pod.key(), &options) {
         Ok(_) => Ok(true),
         Err(error) if error.is_gone() => Ok(false),

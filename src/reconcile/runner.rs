@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::queue::{QueueKey, WorkQueue};
 use api::ApiError;
 use base::backoff::BackoffPolicy;
+use base::broken::Mistake;
 use base::clock::Clock;
 use base::task::panic_text;
 use object::config::Timings;
@@ -76,7 +77,9 @@ fn settle<K: QueueKey>(
             if !error.is_conflict() {
                 tracing::warn!(controller = name, ?key, "reconcile failed, will retry: {error}");
             }
-            queue.add_rate_limited(key.clone());
+            if !Mistake::ForgetRetry.is_made() {
+                queue.add_rate_limited(key.clone());
+            }
         }
         Err(panic) => {
             let text = panic_text(panic.as_ref());

@@ -138,7 +138,7 @@ impl Database {
     }
 }
 
-fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
+pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
     let value = serde_json::from_slice(value).map_err(|e| e.to_string())?;
     match custom_kind(key, &value)? {
         Some(kind) => Object::from_value(kind, value),

@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use super::checkpoint::{Checkpoint, Record};
@@ -23,7 +24,7 @@ use super::{Change, StoreError};
 use object::{Kind, Revision};
 
 /// Writes made durable together at most.
-const GROUP: usize = 4096;
+pub(super) const GROUP: usize = 4096;
 /// How long to wait before a group that the disk refused is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -38,10 +39,18 @@ pub(super) struct DiskState {
     pub(super) stuck: bool,
 }
 
+/// Who takes writes.
+enum Queue {
+    /// The disk thread.
+    Thread(mpsc::Sender<Change>),
+    /// The task of a simulated disk.
+    Simulated(UnboundedSender<Change>),
+}
+
 /// The disk thread's handle.
 pub(super) struct Disk {
     // None once closed.
-    queue: Mutex<Option<mpsc::Sender<Change>>>,
+    queue: Mutex<Option<Queue>>,
     state: watch::Receiver<DiskState>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
     faults: DiskFaults,
@@ -75,15 +84,28 @@ impl Disk {
                 .run();
             })
             .expect("a thread can be started while the store opens");
-        let disk = Self { queue: Mutex::new(Some(queue)), state, thread: Mutex::new(Some(thread)), faults };
+        let queue = Mutex::new(Some(Queue::Thread(queue)));
+        let disk = Self { queue, state, thread: Mutex::new(Some(thread)), faults };
         (disk, content)
+    }
+
+    /// A disk whose writes a task takes, which publishes how far it is.
+    pub(super) fn simulated(
+        queue: UnboundedSender<Change>,
+        state: watch::Receiver<DiskState>,
+        faults: DiskFaults,
+    ) -> Self {
+        let queue = Mutex::new(Some(Queue::Simulated(queue)));
+        Self { queue, state, thread: Mutex::default(), faults }
     }
 
     /// Hands over the next write. Called under the state's lock, in the order of revisions.
     pub(super) fn submit(&self, change: Change) {
-        if let Some(queue) = self.queue.lock().as_ref() {
-            // Fails only when the thread panicked; then nothing becomes durable and `durable` says so.
-            let _ = queue.send(change);
+        // Fails only when the thread panicked; then nothing becomes durable and `durable` says so.
+        match self.queue.lock().as_ref() {
+            Some(Queue::Thread(queue)) => drop(queue.send(change)),
+            Some(Queue::Simulated(queue)) => drop(queue.send(change)),
+            None => {}
         }
     }
 

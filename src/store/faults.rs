@@ -1,8 +1,11 @@
-//! Faults on purpose (FAULT-1): a disk that hangs or fails, writes that are refused after so many.
+//! Faults on purpose (FAULT-1): a disk that hangs or fails, writes that are refused after so many,
+//! watchers that are behind.
 
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
+
+use object::{Kind, Revision};
 
 /// What can be made to fail in a store.
 #[derive(Default)]
@@ -10,6 +13,8 @@ pub struct Faults {
     disk: DiskFaults,
     /// How many more writes are taken; none: all.
     writes_left: Mutex<Option<u64>>,
+    /// Control loops that watch this kind see nothing that is newer.
+    held: Mutex<Option<(Kind, Revision)>>,
 }
 
 impl Faults {
@@ -21,6 +26,21 @@ impl Faults {
     /// After so many more writes all are refused before anything changes, as by a disk that has failed; `None` heals.
     pub fn fail_after(&self, writes: Option<u64>) {
         *self.writes_left.lock() = writes;
+    }
+
+    /// How many more writes are taken; none: all.
+    pub fn writes_left(&self) -> Option<u64> {
+        *self.writes_left.lock()
+    }
+
+    /// The kind whose watchers are let go.
+    pub(crate) fn hold_views(&self, held: Option<(Kind, Revision)>) -> Option<Kind> {
+        std::mem::replace(&mut *self.held.lock(), held).map(|(kind, _)| kind)
+    }
+
+    /// What watchers of this kind may see, if not everything.
+    pub(crate) fn held_at(&self, kind: Kind) -> Option<Revision> {
+        self.held.lock().filter(|(held, _)| *held == kind).map(|(_, revision)| revision)
     }
 
     pub(crate) fn disk(&self) -> &DiskFaults {

@@ -22,6 +22,7 @@ mod open;
 mod original;
 mod reserve;
 mod ring;
+mod simulated;
 mod state;
 mod watch;
 
@@ -34,6 +35,7 @@ use disk::Disk;
 use faults::Faults;
 use object::{Key, Kind, Object, Revision};
 pub use open::Loss;
+pub use simulated::SimulatedDisk;
 use state::State;
 pub use watch::{Change, ChangeKind, Expired, Visibility, Watcher};
 
@@ -168,6 +170,12 @@ impl Store {
         self.write(kind, |state| state.remove(kind, key, expected))
     }
 
+    /// Removes the object that is at `expected` now, as this last version of it: one write, so that no crash leaves a
+    /// version that nobody would remove any more.
+    pub fn remove_as(&self, last: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
+        self.write(last.kind(), |state| state.remove_as(last, expected))
+    }
+
     fn write(
         &self,
         kind: Kind,
@@ -227,10 +235,20 @@ impl Store {
         }
     }
 
-    fn visible(&self, visibility: Visibility) -> Revision {
+    /// From now on control loops that watch this kind see nothing newer than what there is now; `None` lets all see
+    /// everything again. A fault (FAULT-1): caches are behind, and then miss what was in between.
+    pub fn hold_views(&self, kind: Option<Kind>) {
+        let revision = self.revision();
+        let released = self.inner.faults.hold_views(kind.map(|kind| (kind, revision)));
+        if let Some(kind) = released {
+            self.inner.signals.written(kind, false);
+        }
+    }
+
+    fn visible(&self, kind: Kind, visibility: Visibility) -> Revision {
         match (&self.inner.disk, visibility) {
             (Some(disk), Visibility::Durable) => disk.state().durable,
-            _ => Revision(u64::MAX),
+            _ => self.inner.faults.held_at(kind).unwrap_or(Revision(u64::MAX)),
         }
     }
 }

@@ -126,12 +126,19 @@ impl State {
     }
 
     pub(super) fn remove(&mut self, kind: Kind, key: &Key, expected: Revision) -> Result<Change, WriteError> {
-        let previous = self.expect(kind, key, expected)?;
+        let last = Object::clone(&*self.expect(kind, key, expected)?);
+        self.remove_as(last, expected)
+    }
+
+    /// Removes the object that is at `expected`, whose last version this is.
+    pub(super) fn remove_as(&mut self, last: Object, expected: Revision) -> Result<Change, WriteError> {
+        let (kind, key) = (last.kind(), last.key());
+        let previous = self.expect(kind, &key, expected)?;
         let of_kind = self.of_mut(kind);
-        let bytes = of_kind.objects.remove(key).map_or(0, |stored| stored.bytes);
+        let bytes = of_kind.objects.remove(&key).map_or(0, |stored| stored.bytes);
         of_kind.bytes -= bytes;
         self.bytes -= bytes;
-        let last = self.stamp(Object::clone(&previous));
+        let last = self.stamp(last);
         Ok(self.record(ChangeKind::Deleted, last, bytes, Some(previous)))
     }
 

@@ -9,6 +9,7 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::Store;
+use base::broken::Mistake;
 use object::{Kind, Object, Revision};
 
 /// Changes handed out at once.
@@ -127,10 +128,16 @@ impl Watcher {
     /// Everything after the cursor, oldest first and at most some hundred changes; empty when there is
     /// nothing.
     pub fn take(&mut self) -> Result<Vec<Change>, Expired> {
-        let until = self.store.visible(self.visibility);
-        let changes = self.store.inner.state.read().changes(self.kind, self.cursor, until, BATCH)?;
+        let until = self.store.visible(self.kind, self.visibility);
+        let mut changes = self.store.inner.state.read().changes(self.kind, self.cursor, until, BATCH)?;
         if let Some(last) = changes.last() {
             self.cursor = last.revision;
+        }
+        if Mistake::DropWatchEvent.is_made() {
+            changes.retain(|change| change.revision.0 % 97 != 0);
+        }
+        if Mistake::RepeatWatchEvent.is_made() {
+            changes.extend(changes.last().filter(|last| last.revision.0 % 53 == 0).cloned());
         }
         Ok(changes)
     }
@@ -156,11 +163,11 @@ impl Watcher {
     /// not expire. None while there is more to see, or before the revision asked for is reached.
     pub fn bookmark(&mut self) -> Option<Revision> {
         let state = self.store.inner.state.read();
-        let until = self.store.visible(self.visibility).min(state.revision());
+        let until = self.store.visible(self.kind, self.visibility).min(state.revision());
         match state.changes(self.kind, self.cursor, until, 1) {
             Ok(changes) if changes.is_empty() && until >= self.cursor => {
                 self.cursor = until;
-                Some(until)
+                Some(if Mistake::BookmarkAhead.is_made() { until.next() } else { until })
             }
             _ => None,
         }

@@ -41,6 +41,7 @@ mod runtime;
 mod scheduling;
 mod server_side_apply;
 mod services;
+mod simulator;
 mod spec;
 mod stopping;
 mod streams;

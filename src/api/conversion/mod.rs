@@ -284,7 +284,7 @@ impl Work {
             }
             places.extend(self.missing.pop_front());
         }
-        let (uid, begun) = (uuid::Uuid::new_v4().to_string(), api.clock().monotonic());
+        let (uid, begun) = (base::chance::uuid(), api.clock().monotonic());
         (!places.is_empty()).then_some(Review { uid, places, begun })
     }
 

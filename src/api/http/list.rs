@@ -131,7 +131,7 @@ impl Pages {
             let read = open.iter().position(|list| list.read).unwrap_or(0);
             open.remove(read);
         }
-        let id: u64 = rand::random();
+        let id: u64 = base::chance::random();
         open.push_back(OpenList { id, opened: now, question, read: false, revision, objects });
         id
     }

@@ -79,7 +79,7 @@ pub(super) fn answer(
     };
     let timeout = match query.number::<u64>("timeoutSeconds")?.filter(|s| *s > 0) {
         Some(seconds) => Duration::from_secs(seconds),
-        None => Duration::from_secs(rand::rng().random_range(1800..3600)),
+        None => Duration::from_secs(base::chance::rng().random_range(1800..3600)),
     };
     let run = Run {
         view,

@@ -62,7 +62,7 @@ impl Api {
             && bound.pod.is_some()
             && audiences.iter().all(|a| a == ISSUER);
         let claims = Claims {
-            id: uuid::Uuid::new_v4().to_string(),
+            id: base::chance::uuid(),
             audiences: audiences.clone(),
             issued_at: now,
             not_before: now,

@@ -17,7 +17,7 @@ impl Api {
     ) -> Result<String, ApiError> {
         let now = self.clock().now().as_second();
         let claims = Claims {
-            id: uuid::Uuid::new_v4().to_string(),
+            id: base::chance::uuid(),
             audiences: vec![ISSUER.into()],
             issued_at: now,
             not_before: now,

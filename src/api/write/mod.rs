@@ -17,8 +17,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Event;
 
 use self::pipeline::{Ownership, Write};
+use super::deletion::is_over;
 use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
+use base::broken::Mistake;
 use base::quote::quote;
 use object::{Key, Kind, Object, Revision, Shared, Typed};
 use store::WriteError;
@@ -114,7 +116,7 @@ impl Api {
         } else {
             meta.namespace = None;
         }
-        meta.uid = Some(uuid::Uuid::new_v4().to_string());
+        meta.uid = Some(base::chance::uuid());
         meta.creation_timestamp = Some(now);
         meta.resource_version = None;
         meta.self_link = None;
@@ -254,7 +256,8 @@ impl Api {
             let current = self.as_requested(&stored, options)?;
             let (edited, ownership) = edit(&current)?;
             let based_on = based_on(&edited)?;
-            if based_on != Revision(0) && based_on != current.revision() {
+            let is_other = based_on != Revision(0) && based_on != current.revision();
+            if is_other && !Mistake::LostUpdate.is_made() {
                 return Err(ApiError::modified(kind, &key.name));
             }
             let write = Write::change(self, part, &current, options, ownership);
@@ -263,11 +266,21 @@ impl Api {
                 Some(ready) if options.dry_run => return Ok(Arc::new(ready.into_preview())),
                 Some(ready) => ready,
             };
-            match self.store().replace(ready.object, current.revision()) {
+            // What its deletion waited for is done: it goes in the same write, or a crash in between would leave it.
+            let is_last = is_over(&ready.object);
+            let written = if is_last {
+                self.store().remove_as(ready.object, current.revision())
+            } else {
+                self.store().replace(ready.object, current.revision())
+            };
+            match written {
                 Ok(stored) => {
                     ready.reservation.commit(&stored);
+                    if is_last {
+                        self.give_addresses_back(&stored, None);
+                    }
                     self.object_stored(&stored);
-                    return Ok(self.remove_if_done(stored));
+                    return Ok(stored);
                 }
                 // The edit never named a version, or it named the one it was just given: do it again.
                 Err(WriteError::Conflict(_)) => {}

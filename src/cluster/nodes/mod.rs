@@ -30,6 +30,7 @@ use super::error::StartError;
 use super::network::PodNetwork;
 use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
+pub(crate) use capacity::hollow as hollow_capacity;
 use context::{NodeContext, Running};
 use desired::{ASKED, DesiredNode, Origin};
 pub(crate) use file::parse_config;

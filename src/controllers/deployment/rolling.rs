@@ -1,5 +1,7 @@
 //! RollingUpdate: the next sizes of the ReplicaSets, within the budget.
 
+use base::broken::Mistake;
+
 use super::view::{ReplicaSetView, Resize, View};
 
 /// The next step of a rollout whose new ReplicaSet exists; empty when there is nothing to do now.
@@ -15,7 +17,7 @@ pub(super) fn next_step(view: &View) -> Vec<Resize> {
 /// The size of the new ReplicaSet that has `size` now (0 when it is about to be created).
 pub(super) fn new_size(view: &View, size: i64) -> i64 {
     let budget = &view.budget;
-    if size >= budget.replicas {
+    if size >= budget.replicas || Mistake::IgnoreSurge.is_made() {
         return budget.replicas;
     }
     if view.old_members().any(|m| !m.observed) {
@@ -28,7 +30,7 @@ pub(super) fn new_size(view: &View, size: i64) -> i64 {
 
 /// Takes pods from the old ReplicaSets, unavailable ones first.
 fn shrink_old(view: &View, new: &ReplicaSetView) -> Vec<Resize> {
-    let min_available = view.budget.min_available();
+    let min_available = if Mistake::IgnoreUnavailable.is_made() { 0 } else { view.budget.min_available() };
     let total: i64 = view.members.iter().map(|m| m.size).sum();
     let new_unavailable = (new.size - new.available).max(0);
     let mut may_go = total - min_available - new_unavailable;

@@ -15,6 +15,7 @@ use api::{
     Api, ApiError, DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Part, Propagation, WriteOptions,
 };
 use api::{Change, ChangeKind};
+use base::broken::Mistake;
 use graph::{Graph, ObjectRef};
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, ServedKind, Uid};
@@ -102,7 +103,7 @@ impl Collector {
     /// Deletes an object whose owners are all gone, or one by one forgets those that are.
     fn attempt_to_delete(&self, object: &Object) -> Result<(), ApiError> {
         let references = object.meta().owner_references.as_deref().unwrap_or_default();
-        if references.is_empty() {
+        if references.is_empty() || Mistake::KeepOrphans.is_made() {
             return Ok(());
         }
         let owners: Vec<(&OwnerReference, Owner)> =

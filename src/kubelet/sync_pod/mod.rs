@@ -32,10 +32,11 @@ use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
 use super::status::{Moment, compose_status};
 use super::{spec, volumes};
 use crate::ips::Ips;
-use api::ApiError;
+use api::{ApiError, DeleteOptions};
 use base::backoff::BackoffPolicy;
+use base::broken::Mistake;
 use base::clock::{saturating_after, until};
-use object::{Revision, Shared};
+use object::{Kind, Revision, Shared};
 use reconcile::{EventType, reference_to};
 
 /// How often a pass may look again before it waits; more would be a plan that never comes to rest.
@@ -303,6 +304,13 @@ impl SyncPod<'_> {
                 Self::ignoring_absence(self.node.runtime.remove_container(&id).await)
             }
             Action::StopPod { cause, grace } => {
+                if Mistake::RemoveBeforeStop.is_made() && cause.removes_pod() {
+                    let options = DeleteOptions {
+                        grace_period_seconds: Some(0),
+                        ..DeleteOptions::uid(self.pod.uid().to_string())
+                    };
+                    let _ = self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options);
+                }
                 if let StopCause::Failed { reason, message, .. } = &cause {
                     self.event(EventType::Normal, reason, message.clone());
                 }

@@ -204,7 +204,11 @@ fn never_started(
     now: Timestamp,
 ) -> ContainerRecord {
     ContainerRecord {
-        id: ContainerId(format!("{:032x}{:032x}", rand::random::<u128>(), rand::random::<u128>())),
+        id: ContainerId(format!(
+            "{:032x}{:032x}",
+            base::chance::random::<u128>(),
+            base::chance::random::<u128>()
+        )),
         name: container.name.clone(),
         attempt,
         image: container.image.clone().unwrap_or_default(),

@@ -440,6 +440,9 @@ pub(super) async fn remove_strays(node: &Node, known: impl Fn(&str) -> bool) {
 
 /// Removes what the pod with this uid has on the disk and in memory; links in it go, not what they lead to.
 pub(super) async fn remove_of(node: &Node, uid: &str) {
+    if node.config.hollow {
+        return;
+    }
     let (dir, memory, uid) = (node.config.pods_dir.join(uid), node.runtime.memory(), uid.to_string());
     let removed = tokio::task::spawn_blocking(move || {
         for dir in [Some(dir), memory.as_ref().map(|memory| memory.reach(&uid))].into_iter().flatten() {

@@ -1,6 +1,7 @@
 //! Holds the shape of the tree: each layer links only those below it (the crate documentation has the picture), no
 //! modules of one parent name each other in a circle, no path climbs twice.
 
+mod chance;
 mod knots;
 mod modules;
 

@@ -221,7 +221,7 @@ fn ask(
     let mut calls = Vec::new();
     let mut begun = Vec::new();
     for (hook, matched) in hooks {
-        let uid = uuid::Uuid::new_v4().to_string();
+        let uid = base::chance::uuid();
         let request = asked.admission_request(api, *matched, &uid)?;
         match hook.call(api, request, patience) {
             Ok(call) => {

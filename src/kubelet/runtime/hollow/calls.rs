@@ -154,7 +154,11 @@ impl Runtime for HollowRuntime {
             let mut state = self.state.lock();
             state.container(id)?;
             // A well-behaved server: it ends cleanly when asked.
-            state.end(id, 0, None, (self.wall)());
+            if self.config.stop_time.is_zero() {
+                state.end(id, 0, None, (self.wall)());
+            } else {
+                self.plan_end(&mut state, self.config.stop_time, id.clone(), 0);
+            }
             Ok(())
         }
         .boxed()

@@ -42,6 +42,8 @@ pub struct HollowConfig {
     pub run_time: Option<Duration>,
     /// The same of those that others wait for ([`Course::Finishes`]), where `run_time` says nothing.
     pub init_run_time: Duration,
+    /// How long a container takes to end once it is asked to; one that is killed ends at once.
+    pub stop_time: Duration,
     /// The share of such ends with exit code 1 instead of 0, 0 to 1.
     pub exit_failure_rate: f64,
     /// Makes failures and jitter reproducible.
@@ -55,6 +57,7 @@ impl Default for HollowConfig {
             start_failure_rate: 0.0,
             run_time: None,
             init_run_time: Duration::ZERO,
+            stop_time: Duration::ZERO,
             exit_failure_rate: 0.0,
             seed: 0,
         }
@@ -230,19 +233,29 @@ impl HollowRuntime {
             Course::Runs | Course::StartFails => None,
         };
         if let Some((run_time, exit_code)) = end {
-            state.ends.push(Reverse((Instant::now() + run_time, id, exit_code)));
-            if !state.ending {
-                state.ending = true;
-                let task = end_containers(
-                    Arc::downgrade(&self.state),
-                    Arc::clone(&self.planned),
-                    Arc::clone(&self.wall),
-                );
-                tokio::spawn(task);
-            }
-            self.planned.notify_one();
+            self.plan_end(state, run_time, id, exit_code);
         }
         Ok(record)
+    }
+
+    /// The container ends by itself after so long.
+    fn plan_end(&self, state: &mut State, after: Duration, id: ContainerId, exit_code: i32) {
+        state.ends.push(Reverse((Instant::now() + after, id, exit_code)));
+        if !state.ending {
+            state.ending = true;
+            let (state, planned) = (Arc::downgrade(&self.state), Arc::clone(&self.planned));
+            tokio::spawn(end_containers(state, planned, Arc::clone(&self.wall)));
+        }
+        self.planned.notify_one();
+    }
+
+    /// The pods that have running containers: namespace, name and uid.
+    pub fn running_pods(&self) -> Vec<(String, String, PodUid)> {
+        let state = self.state.lock();
+        let runs = |pod: &&state::Pod| pod.containers.iter().any(|container| container.exit.is_none());
+        let named =
+            |pod: &state::Pod| (pod.spec.namespace.clone(), pod.spec.name.clone(), pod.spec.pod_uid.clone());
+        state.pods.values().filter(runs).map(named).collect()
     }
 }
 

@@ -1,0 +1,130 @@
+//! `podium simulate`: the simulator (FAULT-3). Exit code 0: nothing was found; 1: a rule was broken.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+
+use super::output;
+use super::{DONE, FAILED};
+use crate::simulate::{Campaign, Simulation, run_campaign};
+use base::broken::Mistake;
+
+/// What is to be simulated.
+#[derive(Debug, Args)]
+pub(super) struct SimulateRequest {
+    /// The seed; with --seeds the first.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many seeds, one after the other, on all cores.
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// How long operations and faults go on in each simulation: 90s, 20m, 1h.
+    #[arg(long = "for", default_value = "5m", value_parser = duration)]
+    lasts: Duration,
+    /// Run each seed twice: both must be the same to the byte.
+    #[arg(long)]
+    meta: bool,
+    /// Make a mistake that must be found; `list` prints their names.
+    #[arg(long = "break", value_name = "NAME")]
+    mistake: Option<String>,
+    /// Do not make a failing seed smaller.
+    #[arg(long)]
+    no_shrink: bool,
+    /// Write the trace of a single seed here.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// One simulation, in this process.
+    #[arg(long, hide = true)]
+    one: bool,
+    /// Steps of the plan that are left out.
+    #[arg(long, hide = true, value_delimiter = ',')]
+    without: Vec<usize>,
+}
+
+/// Simulates.
+pub(super) fn run(request: &SimulateRequest) -> ExitCode {
+    match simulate(request) {
+        Ok(true) => ExitCode::from(DONE),
+        Ok(false) => ExitCode::from(FAILED),
+        Err(error) => {
+            output::note(&format!("podium: {}", super::error_line(&error)));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Whether nothing was found.
+fn simulate(request: &SimulateRequest) -> Result<bool> {
+    if request.mistake.as_deref() == Some("list") {
+        for mistake in Mistake::ALL {
+            output::say(mistake.name());
+        }
+        return Ok(true);
+    }
+    let mistake = request.mistake.as_deref().map(named).transpose()?;
+    if request.one || request.trace.is_some() {
+        return one(request, mistake);
+    }
+    let campaign = Campaign {
+        first: request.seed,
+        seeds: request.seeds,
+        lasts: request.lasts,
+        twice: request.meta,
+        mistake: request.mistake.clone(),
+        shrink: !request.no_shrink,
+    };
+    let failed = run_campaign(&campaign, output::say).context("simulating")?;
+    Ok(failed == 0)
+}
+
+fn named(name: &str) -> Result<Mistake> {
+    Mistake::named(name).ok_or_else(|| anyhow!("no mistake {name:?}: --break list prints those there are"))
+}
+
+fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
+    if let Some(mistake) = mistake {
+        mistake.make();
+    }
+    let without: BTreeSet<usize> = request.without.iter().copied().collect();
+    let simulation = Simulation { seed: request.seed, lasts: request.lasts, without };
+    let outcome = simulation.run().context("simulating")?;
+    if let Some(path) = &request.trace {
+        std::fs::write(path, &outcome.trace).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let report = outcome.report();
+    if !report.is_empty() {
+        output::say(report.trim_end());
+    }
+    output::say(&outcome.summary(request.seed));
+    Ok(!outcome.has_failed())
+}
+
+/// `90s`, `20m`, `1h`, at most a week.
+fn duration(text: &str) -> Result<Duration, String> {
+    const MOST: u64 = 7 * 24 * 3600;
+    let refused = || "a time above 0 such as 90s, 20m or 1h, at most a week".to_owned();
+    let (number, seconds) = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
+        .ok_or_else(refused)?;
+    let total = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
+    total.filter(|total| (1..=MOST).contains(total)).map(Duration::from_secs).ok_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_given_with_their_unit_cli_1() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1h"), Ok(Duration::from_hours(1)));
+        for wrong in ["", "0s", "1", "h", "-1h", "8d", "99999999999999999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Where this program's random bytes come from: the kernel, or the simulator's seed.
+//!
+//! `std` keys its hash maps, and tokio chooses among the ready branches of a `select!`, by bytes of the C library's
+//! `getrandom`. Neither lets a program say otherwise, so the program brings that function itself: a simulation's order of
+//! events depends on both. Without a seed it is the system call and nothing else.
+
+use libc::{c_uint, c_void, size_t, ssize_t};
+
+/// `getrandom(2)`, as the C library has it.
+///
+/// # Safety
+///
+/// As there: `length` bytes at `buffer` can be written.
+#[expect(unsafe_code, reason = "it takes the place of a function of the C library")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getrandom(buffer: *mut c_void, length: size_t, flags: c_uint) -> ssize_t {
+    if !buffer.is_null() && isize::try_from(length).is_ok() {
+        // SAFETY: the caller says that so much can be written.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), length) };
+        if podium::base::chance::fill_seeded(bytes) {
+            return isize::try_from(length).unwrap_or(isize::MAX);
+        }
+    }
+    // SAFETY: the kernel checks buffer and length, and the caller has promised them.
+    let answered = unsafe { libc::syscall(libc::SYS_getrandom, buffer, length, flags) };
+    isize::try_from(answered).unwrap_or(-1)
+}

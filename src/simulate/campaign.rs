@@ -1,0 +1,153 @@
+//! Many seeds, each in a process of its own; a failing one is made smaller.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::plan::Plan;
+
+/// How often a failing plan is run again to find out what it can do without.
+const ATTEMPTS: usize = 60;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub(crate) struct Campaign {
+    /// The first seed.
+    pub(crate) first: u64,
+    /// How many.
+    pub(crate) seeds: u64,
+    /// How long each simulation's faults go on.
+    pub(crate) lasts: Duration,
+    /// Each is run twice and must be the same.
+    pub(crate) twice: bool,
+    /// The mistake that is made.
+    pub(crate) mistake: Option<String>,
+    /// The first failure ends it, and is made smaller.
+    pub(crate) shrink: bool,
+}
+
+/// What a process said.
+struct Said {
+    failed: bool,
+    text: String,
+    summary: String,
+}
+
+impl Campaign {
+    fn simulate(&self, seed: u64, without: &BTreeSet<usize>) -> io::Result<Said> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["simulate", "--one", "--seed", &seed.to_string()]);
+        command.args(["--for", &format!("{}s", self.lasts.as_secs())]);
+        if let Some(mistake) = &self.mistake {
+            command.args(["--break", mistake]);
+        }
+        if !without.is_empty() {
+            let without: Vec<String> = without.iter().map(ToString::to_string).collect();
+            command.args(["--without", &without.join(",")]);
+        }
+        let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let summary = text.lines().last().unwrap_or_default().to_owned();
+        if !summary.starts_with("seed ") {
+            let reason = format!("the simulation of seed {seed} ended with {}", output.status);
+            return Err(io::Error::other(reason));
+        }
+        Ok(Said { failed: !output.status.success(), text, summary })
+    }
+
+    /// Leaves out of a failing plan what it fails without; the steps that are left out.
+    fn shrink(&self, seed: u64) -> io::Result<BTreeSet<usize>> {
+        let steps = Plan::draw(seed, self.lasts).steps.len();
+        let mut left: Vec<usize> = (0..steps).collect();
+        let mut size = steps.div_ceil(2);
+        let mut attempts = 0;
+        while size > 0 && attempts < ATTEMPTS {
+            let mut at = 0;
+            while at < left.len() && attempts < ATTEMPTS {
+                attempts += 1;
+                let fewer: Vec<usize> = [&left[..at], &left[left.len().min(at + size)..]].concat();
+                if self.simulate(seed, &without(steps, &fewer))?.failed {
+                    left = fewer;
+                } else {
+                    at += size;
+                }
+            }
+            size = if size == 1 { 0 } else { size.div_ceil(2) };
+        }
+        Ok(without(steps, &left))
+    }
+}
+
+fn without(steps: usize, left: &[usize]) -> BTreeSet<usize> {
+    (0..steps).filter(|step| !left.contains(step)).collect()
+}
+
+/// Runs all seeds, as many at once as the machine has cores, and says how many have failed. `say` gets each line.
+pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<u64> {
+    let next = AtomicU64::new(0);
+    let failed: Mutex<Vec<u64>> = Mutex::default();
+    let broken: Mutex<Option<io::Error>> = Mutex::default();
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let work = || loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        // A mistake is found once.
+        let first_is_enough = campaign.shrink || campaign.mistake.is_some();
+        let stops = broken.lock().is_some() || first_is_enough && !failed.lock().is_empty();
+        if number >= campaign.seeds || stops {
+            return;
+        }
+        let seed = campaign.first.wrapping_add(number);
+        match one(campaign, seed) {
+            Ok((is_good, said)) => {
+                say(said.trim_end());
+                if !is_good {
+                    failed.lock().push(seed);
+                }
+            }
+            Err(error) => *broken.lock() = Some(error),
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    if let Some(error) = broken.into_inner() {
+        return Err(error);
+    }
+    let failed = failed.into_inner();
+    if campaign.shrink
+        && let Some(seed) = failed.first()
+    {
+        let without = campaign.shrink(*seed)?;
+        let smallest = campaign.simulate(*seed, &without)?;
+        let plan = Plan::draw(*seed, campaign.lasts);
+        say(&format!("seed {seed} fails with these steps alone:"));
+        for (_, (at, step)) in plan.steps.iter().enumerate().filter(|(number, _)| !without.contains(number)) {
+            say(&format!("  {:>9.3} {step}", at.as_secs_f64()));
+        }
+        say(smallest.text.trim_end());
+    }
+    Ok(failed.len() as u64)
+}
+
+/// Whether a seed is good, and what is to be said of it.
+fn one(campaign: &Campaign, seed: u64) -> io::Result<(bool, String)> {
+    let nothing = BTreeSet::new();
+    let said = campaign.simulate(seed, &nothing)?;
+    if said.failed {
+        return Ok((false, said.text));
+    }
+    if campaign.twice {
+        let again = campaign.simulate(seed, &nothing)?;
+        if again.summary != said.summary {
+            let text = format!("VIOLATION of determinism:\n{}\n{}", said.summary, again.summary);
+            return Ok((false, text));
+        }
+    }
+    Ok((true, said.summary))
+}

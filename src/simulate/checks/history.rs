@@ -1,0 +1,149 @@
+//! The watch guarantees (API-4): what a watcher is told is the one history of the objects, in order, each change once,
+//! none left out; after a restart the history goes on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use api::{Change, ChangeKind, Snapshot};
+use object::{Key, Kind, Object, Revision};
+
+/// What one watcher believes, kind by kind.
+#[derive(Default)]
+pub(crate) struct History(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<(Kind, Key), Arc<Object>>,
+    /// The newest revision that was told of any kind: durable, so it outlives everything.
+    newest: Revision,
+    /// Of each kind what was told last: by a change, a list or a bookmark.
+    told: BTreeMap<Kind, Revision>,
+}
+
+impl History {
+    /// The newest revision that was told.
+    pub(crate) fn newest(&self) -> Revision {
+        self.0.lock().newest
+    }
+
+    /// The objects of a kind, as they are told to be.
+    pub(crate) fn objects(&self, kind: Kind) -> Vec<Arc<Object>> {
+        let state = self.0.lock();
+        state.objects.iter().filter(|((of, _), _)| *of == kind).map(|(_, object)| object.clone()).collect()
+    }
+
+    /// A list was told; what is wrong with it.
+    pub(crate) fn listed(&self, kind: Kind, list: &Snapshot) -> Vec<String> {
+        let mut state = self.0.lock();
+        let mut wrong = Vec::new();
+        let told = state.told.get(&kind).copied().unwrap_or_default();
+        if list.revision < state.newest {
+            wrong.push(format!("a list is at revision {}, after {} was told", list.revision, state.newest));
+        }
+        let listed: BTreeMap<Key, Arc<Object>> =
+            list.objects.iter().map(|object| (object.key(), object.clone())).collect();
+        for ((_, key), known) in state.objects.iter().filter(|((of, _), _)| *of == kind) {
+            let nothing_since = list.revision <= told;
+            match listed.get(key) {
+                Some(object) if object.revision() < known.revision() => wrong.push(format!(
+                    "{} {key} is listed at revision {}, after {} was told",
+                    known.kind().info().name,
+                    object.revision(),
+                    known.revision()
+                )),
+                Some(_) => {}
+                None if nothing_since => wrong.push(format!(
+                    "{} {key} is not listed, though it was told at revision {}",
+                    known.kind().info().name,
+                    known.revision()
+                )),
+                None => {}
+            }
+        }
+        state.objects.retain(|(of, _), _| *of != kind);
+        state.objects.extend(listed.into_iter().map(|(key, object)| ((kind, key), object)));
+        state.told.insert(kind, list.revision);
+        state.newest = state.newest.max(list.revision);
+        wrong
+    }
+
+    /// A change was told; what is wrong with it.
+    pub(crate) fn changed(&self, change: &Change) -> Option<String> {
+        let mut state = self.0.lock();
+        let (kind, key, revision) = (change.object.kind(), change.object.key(), change.revision);
+        let about = format!("{:?} of {} {key} at revision {revision}", change.kind, kind.info().name);
+        let told = state.told.get(&kind).copied().unwrap_or_default();
+        if revision <= told {
+            return Some(format!("{about}: {told} was told already"));
+        }
+        state.told.insert(kind, revision);
+        state.newest = state.newest.max(revision);
+        let before = match change.kind {
+            ChangeKind::Deleted => state.objects.remove(&(kind, key)),
+            _ => state.objects.insert((kind, key), change.object.clone()),
+        };
+        let (before, said) = (before.map(|b| b.revision()), change.previous.as_ref().map(|p| p.revision()));
+        if before != said {
+            return Some(format!("{about} follows {said:?}, but {before:?} was told last: one was left out"));
+        }
+        (before.is_none() != (change.kind == ChangeKind::Added))
+            .then(|| format!("{about}: it was {before:?}"))
+    }
+
+    /// A bookmark was told: everything of the kind up to there.
+    pub(crate) fn bookmarked(&self, kind: Kind, revision: Revision) {
+        let mut state = self.0.lock();
+        let told = state.told.entry(kind).or_default();
+        *told = (*told).max(revision);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    fn version(revision: u64) -> Arc<Object> {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some("a".into());
+        map.metadata.resource_version = Some(revision.to_string());
+        Arc::new(Object::new(map))
+    }
+
+    fn change(kind: ChangeKind, revision: u64, previous: Option<u64>) -> Change {
+        Change {
+            revision: Revision(revision),
+            kind,
+            object: version(revision),
+            previous: previous.map(version),
+        }
+    }
+
+    /// FAULT-3, API-4.
+    #[test]
+    fn a_watch_that_leaves_out_repeats_or_goes_back_is_told_fault_3() {
+        let told = || {
+            let history = History::default();
+            assert_eq!(history.changed(&change(ChangeKind::Added, 3, None)), None);
+            assert_eq!(history.changed(&change(ChangeKind::Modified, 5, Some(3))), None);
+            history
+        };
+        assert!(told().changed(&change(ChangeKind::Modified, 5, Some(3))).is_some(), "repeated");
+        assert!(told().changed(&change(ChangeKind::Modified, 9, Some(7))).is_some(), "left out");
+        assert!(told().changed(&change(ChangeKind::Added, 9, None)).is_some(), "it is there");
+        let history = told();
+        history.bookmarked(Kind::ConfigMap, Revision(9));
+        assert!(history.changed(&change(ChangeKind::Deleted, 9, Some(5))).is_some(), "a bookmark ahead");
+        let list = |revision, objects| Snapshot { revision: Revision(revision), objects };
+        assert_eq!(told().listed(Kind::ConfigMap, &list(5, vec![version(5)])), Vec::<String>::new());
+        assert_eq!(
+            told().listed(Kind::ConfigMap, &list(8, Vec::new())),
+            Vec::<String>::new(),
+            "deleted since"
+        );
+        assert_eq!(told().listed(Kind::ConfigMap, &list(5, Vec::new())).len(), 1, "lost");
+        assert_eq!(told().listed(Kind::ConfigMap, &list(4, vec![version(3)])).len(), 2, "history went back");
+    }
+}

@@ -1,0 +1,40 @@
+//! At most one (STS-3, SAFE-1): one identity of a StatefulSet is one set of processes at any time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::simulate::world::{World, node_name};
+
+/// How often it is looked what runs.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Looks for ever what runs.
+pub(crate) async fn watch_identities(world: Arc<World>) {
+    loop {
+        look(&world);
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Whether each identity runs once at most, now.
+pub(super) fn look(world: &World) {
+    let mut seen: BTreeMap<(String, String), (usize, String)> = BTreeMap::new();
+    for (node, (namespace, name, uid)) in world.running() {
+        let identity = (namespace, name);
+        if !identity.1.starts_with("db-") {
+            continue;
+        }
+        if let Some((first, other)) = seen.get(&identity) {
+            let what = format!(
+                "{}/{} runs twice: {other} on {}, {uid} on {}",
+                identity.0,
+                identity.1,
+                node_name(*first),
+                node_name(node)
+            );
+            world.trace.violation("at most one identity", what);
+        }
+        seen.insert(identity, (node, uid));
+    }
+}

@@ -1,0 +1,23 @@
+//! The rules that every history must keep, checked on what clients and watchers were told.
+
+mod end;
+mod history;
+mod identity;
+mod observer;
+mod registers;
+mod rollouts;
+
+pub(super) use end::{unfinished, unowned};
+pub(super) use history::History;
+pub(super) use identity::watch_identities;
+pub(super) use observer::observe;
+pub(super) use registers::Registers;
+pub(super) use rollouts::Rollouts;
+
+/// What checkers remember of one simulation.
+#[derive(Default)]
+pub(super) struct Checks {
+    pub(super) history: History,
+    pub(super) registers: Registers,
+    pub(super) rollouts: Rollouts,
+}

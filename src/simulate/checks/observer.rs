@@ -1,0 +1,197 @@
+//! A watcher of everything that matters: it is told what is durable, in the order of all writes, and has the checkers look.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use rand::Rng;
+
+use super::{Checks, identity};
+use crate::simulate::plan::{NAMESPACES, QUOTA_PODS};
+use crate::simulate::world::{Plane, World, node_name};
+use api::{Change, ChangeKind, Snapshot, Visibility, Watcher};
+use base::chance;
+use object::pod::is_terminal;
+use object::{Kind, Object, Revision};
+
+/// What is watched.
+const WATCHED: [Kind; 9] = [
+    Kind::Namespace,
+    Kind::Node,
+    Kind::Deployment,
+    Kind::ReplicaSet,
+    Kind::StatefulSet,
+    Kind::Job,
+    Kind::PodDisruptionBudget,
+    Kind::ConfigMap,
+    Kind::Pod,
+];
+/// How long a watcher waits before it looks at another control plane.
+const AGAIN: Duration = Duration::from_millis(100);
+/// One look in so many is followed by a new connection, and as many by a bookmark.
+const SELDOM: u32 = 20;
+
+/// Watches for ever, each control plane in turn.
+pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>, calm: bool) {
+    let mut changes = world.changes();
+    let mut former: Option<Followed> = None;
+    let mut met: Option<Arc<Plane>> = None;
+    loop {
+        changes.borrow_and_update();
+        if let Some(plane) = world.plane() {
+            let newest = checks.history.newest();
+            let is_new = !met.as_ref().is_some_and(|met| Arc::ptr_eq(met, &plane));
+            met = Some(plane.clone());
+            if is_new && plane.begun < newest {
+                let what =
+                    format!("a control plane starts at revision {}, after {newest} was told", plane.begun);
+                world.trace.violation("durability", what);
+            }
+            tokio::select! {
+                biased;
+                _ = changes.changed() => {}
+                () = follow(&world, &checks, &plane, calm, &mut former) => {}
+            }
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// How far each kind was followed: what a client would resume from.
+type Followed = Vec<(Kind, Revision)>;
+
+async fn follow(world: &World, checks: &Checks, plane: &Plane, calm: bool, former: &mut Option<Followed>) {
+    // Nothing is awaited between the lists: all kinds are listed at one revision.
+    let revision = plane.api.revision();
+    let (mut watchers, mut lists): (Vec<(Kind, Watcher)>, Vec<(Kind, Snapshot)>) = Default::default();
+    let resumed = former.take();
+    for kind in WATCHED {
+        let at = resumed.iter().flatten().find(|(of, _)| *of == kind).map(|(_, at)| *at);
+        // A revision that is newer than everything there is was told by a control plane that has lost it.
+        let known = at.filter(|at| *at <= revision);
+        if let Some(at) = known.filter(|at| plane.api.watch(kind, *at, Visibility::Durable).take().is_ok()) {
+            watchers.push((kind, plane.api.watch(kind, at, Visibility::Durable)));
+        } else {
+            lists.push((kind, plane.api.list(kind, None)));
+            watchers.push((kind, plane.api.watch(kind, revision, Visibility::Durable)));
+        }
+    }
+    if plane.api.durable(revision).await.is_err() {
+        return;
+    }
+    for (kind, list) in &lists {
+        for wrong in checks.history.listed(*kind, list) {
+            world.trace.violation("watch guarantees", wrong);
+        }
+    }
+    for object in lists.iter().flat_map(|(_, list)| &list.objects) {
+        checks.rollouts.changed(object, &checks.history, false);
+    }
+    let mut newest = checks.history.newest();
+    loop {
+        // An error says that the control plane is gone.
+        if plane.api.durable(newest.next()).await.is_err() {
+            *former = Some(watchers.iter().map(|(kind, _)| (*kind, checks.history.newest())).collect());
+            return;
+        }
+        let mut all: Vec<Change> = Vec::new();
+        for (_, watcher) in &mut watchers {
+            match take_all(watcher) {
+                Some(changes) => all.extend(changes),
+                // Its history is gone: list again.
+                None => return,
+            }
+        }
+        all.sort_by_key(|change| change.revision);
+        for change in &all {
+            newest = newest.max(change.revision);
+            look(world, checks, change, calm);
+        }
+        newest = newest.max(durable_now(plane, newest));
+        // Rarely, so that histories differ; both must change nothing.
+        for (kind, watcher) in &mut watchers {
+            match chance::rng().random_range(0..SELDOM * 9) {
+                0 => {
+                    if let Some(bookmark) = watcher.bookmark() {
+                        checks.history.bookmarked(*kind, bookmark);
+                        *watcher = plane.api.watch(*kind, bookmark, Visibility::Durable);
+                    }
+                }
+                1 => {
+                    if let Some(bookmark) = watcher.bookmark() {
+                        checks.history.bookmarked(*kind, bookmark);
+                    }
+                }
+                _ => {}
+            }
+        }
+        // Not every write: those of a moment are taken together.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Writes of kinds that are not watched move on what is durable, too.
+fn durable_now(plane: &Plane, newest: Revision) -> Revision {
+    let mut watcher = plane.api.watch(Kind::Event, newest, Visibility::Durable);
+    let taken = take_all(&mut watcher).unwrap_or_default();
+    taken.last().map_or(newest, |change| change.revision)
+}
+
+/// Everything that there is to be told; none when history is gone.
+fn take_all(watcher: &mut Watcher) -> Option<Vec<Change>> {
+    let mut all = Vec::new();
+    loop {
+        let changes = watcher.take().ok()?;
+        if changes.is_empty() {
+            return Some(all);
+        }
+        all.extend(changes);
+    }
+}
+
+fn look(world: &World, checks: &Checks, change: &Change, calm: bool) {
+    let object = &change.object;
+    let (kind, key) = (object.kind(), object.key());
+    world.trace.note(format!("{} {:?} {} {key}", change.revision, change.kind, kind.info().name));
+    if let Some(wrong) = checks.history.changed(change) {
+        world.trace.violation("watch guarantees", wrong);
+    }
+    if kind == Kind::Deployment && change.kind == ChangeKind::Deleted {
+        checks.rollouts.deleted(&key);
+        return;
+    }
+    for wrong in checks.rollouts.changed(object, &checks.history, calm) {
+        world.trace.violation("rollout bounds", wrong);
+    }
+    if kind == Kind::Pod {
+        match change.kind {
+            ChangeKind::Added => quota(world, checks),
+            ChangeKind::Deleted => completed(world, object),
+            ChangeKind::Modified => {}
+        }
+        identity::look(world);
+    }
+}
+
+/// Quotas (POL-1): what is there fits.
+fn quota(world: &World, checks: &Checks) {
+    let counts = |object: &Arc<Object>| {
+        object.namespace() == NAMESPACES[1]
+            && object.meta().deletion_timestamp.is_none()
+            && object.get::<Pod>().is_some_and(|pod| !is_terminal(pod))
+    };
+    let pods = checks.history.objects(Kind::Pod).iter().filter(|pod| counts(pod)).count();
+    if pods > QUOTA_PODS {
+        world.trace.violation("quotas", format!("{pods} pods, and the quota allows {QUOTA_PODS}"));
+    }
+}
+
+/// Deletion rights (SAFE-1): a pod's object goes after its processes.
+fn completed(world: &World, object: &Arc<Object>) {
+    for (node, (_, name, uid)) in world.running() {
+        if uid == object.uid() {
+            let what = format!("{name} was removed while it runs on {}", node_name(node));
+            world.trace.violation("deletion rights", what);
+        }
+    }
+}

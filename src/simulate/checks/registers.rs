@@ -1,0 +1,125 @@
+//! Linearizable objects (API-3): each object is a register that is read and compared-and-swapped by its version.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
+
+use object::{Key, Object, Revision};
+
+/// What clients were told of their registers.
+#[derive(Default)]
+pub(crate) struct Registers(Mutex<BTreeMap<Key, Register>>);
+
+#[derive(Default)]
+struct Register {
+    /// The newest version that somebody was told of.
+    floor: Revision,
+    /// Versions that a write was told to have followed.
+    followed: BTreeSet<Revision>,
+    /// Somebody has asked for its deletion since the floor.
+    may_be_gone: bool,
+    /// What each version holds.
+    contents: BTreeMap<Revision, String>,
+}
+
+fn content(object: &Object) -> String {
+    let data = object.get::<ConfigMap>().and_then(|map| map.data.as_ref());
+    format!("{} {}", object.uid(), data.and_then(|data| data.get("count")).map_or("", String::as_str))
+}
+
+impl Registers {
+    /// The newest version that somebody was told of: who begins to read now must see it or a later one.
+    pub(crate) fn floor(&self, key: &Key) -> Revision {
+        self.0.lock().get(key).map(|register| register.floor).unwrap_or_default()
+    }
+
+    /// A client was told what a register holds, having begun when the floor was this; what is wrong with that.
+    pub(crate) fn read(&self, key: &Key, floor: Revision, read: Option<&Object>) -> Option<String> {
+        let mut registers = self.0.lock();
+        let register = registers.entry(key.clone()).or_default();
+        let Some(read) = read else {
+            let lost = floor > Revision(0) && !register.may_be_gone;
+            return lost.then(|| {
+                format!("{key} is not there, though revision {floor} was told and nobody deleted it")
+            });
+        };
+        let revision = read.revision();
+        if revision < floor {
+            return Some(format!("{key} was read at revision {revision}, after {floor} was told"));
+        }
+        register.floor = register.floor.max(revision);
+        register.same_as_before(key, read)
+    }
+
+    /// A client was told that its write on top of `expected` was made; what is wrong with that.
+    pub(crate) fn written(&self, key: &Key, expected: Revision, written: &Object) -> Option<String> {
+        let mut registers = self.0.lock();
+        let register = registers.entry(key.clone()).or_default();
+        let revision = written.revision();
+        register.may_be_gone &= revision < register.floor;
+        register.floor = register.floor.max(revision);
+        if revision <= expected {
+            return Some(format!("{key} was written at revision {revision} on top of {expected}"));
+        }
+        if expected > Revision(0) && !register.followed.insert(expected) {
+            return Some(format!("{key}: two writes were made on top of revision {expected}"));
+        }
+        register.same_as_before(key, written)
+    }
+
+    /// Somebody asks for a deletion: from now on the register may be gone.
+    pub(crate) fn deletes(&self, key: &Key) {
+        self.0.lock().entry(key.clone()).or_default().may_be_gone = true;
+    }
+
+    /// Somebody was told that it is gone.
+    pub(crate) fn deleted(&self, key: &Key) {
+        self.deletes(key);
+    }
+}
+
+impl Register {
+    fn same_as_before(&mut self, key: &Key, object: &Object) -> Option<String> {
+        let (revision, holds) = (object.revision(), content(object));
+        let before = self.contents.entry(revision).or_insert_with(|| holds.clone());
+        (*before != holds).then(|| format!("{key} at revision {revision} is {before:?}, and {holds:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(revision: u64, count: &str) -> Object {
+        let mut map = ConfigMap::default();
+        map.metadata.resource_version = Some(revision.to_string());
+        map.metadata.uid = Some("uid".into());
+        map.data = Some([("count".to_string(), count.to_string())].into());
+        Object::new(map)
+    }
+
+    /// FAULT-3, API-3: each way in which a history is not linearizable is told.
+    #[test]
+    fn histories_that_no_register_has_are_told_fault_3() {
+        let key = Key::new("n", "r");
+        let fresh = || {
+            let registers = Registers::default();
+            assert_eq!(registers.written(&key, Revision(0), &version(5, "1")), None);
+            assert_eq!(registers.written(&key, Revision(5), &version(9, "2")), None);
+            registers
+        };
+        let registers = fresh();
+        assert_eq!(registers.read(&key, Revision(9), Some(&version(9, "2"))), None);
+        assert_eq!(registers.read(&key, Revision(5), Some(&version(5, "1"))), None, "it had begun before");
+        assert!(registers.read(&key, Revision(9), Some(&version(5, "1"))).is_some(), "stale");
+        assert!(registers.read(&key, Revision(9), Some(&version(9, "3"))).is_some(), "another content");
+        assert!(registers.read(&key, Revision(9), None).is_some(), "lost");
+        assert!(registers.written(&key, Revision(5), &version(10, "2")).is_some(), "a lost update");
+        let registers = fresh();
+        registers.deletes(&key);
+        assert_eq!(registers.read(&key, Revision(9), None), None);
+        assert_eq!(registers.written(&key, Revision(0), &version(12, "1")), None);
+        assert!(registers.read(&key, Revision(12), None).is_some(), "the new one was not deleted");
+    }
+}

@@ -1,0 +1,195 @@
+//! Rollout bounds (DEP-2), and controllers that make more than they were asked for (SAFE-6).
+//!
+//! More than the bounds allow is wrong at any time. Too few is wrong only where nothing but the rollout takes pods away:
+//! from when a Deployment was complete until somebody scales it or something goes wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+
+use super::History;
+use crate::simulate::plan::Bounds;
+use object::owner::controller_of;
+use object::pod::{is_ready, is_terminal};
+use object::{Key, Kind, Object, Uid};
+
+/// What is remembered of Deployments.
+#[derive(Default)]
+pub(crate) struct Rollouts(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    wanted: BTreeMap<Key, Wanted>,
+    /// Deployments that were complete, and which nothing has disturbed since.
+    steady: BTreeSet<Key>,
+    /// The most replicas that each ReplicaSet was ever told to have.
+    most: BTreeMap<Uid, i64>,
+    /// Each controller runs twice: both may make what is missing.
+    twins: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// The most that was ever asked for: old ReplicaSets may still be as large.
+    most: i64,
+    now: i64,
+    bounds: Bounds,
+}
+
+impl Bounds {
+    /// `maxSurge` and `maxUnavailable`.
+    pub(crate) fn numbers(self) -> (i64, i64) {
+        match self {
+            Self::Surge => (1, 0),
+            Self::Unavailable => (0, 1),
+        }
+    }
+}
+
+impl Rollouts {
+    /// Somebody asks for a Deployment of this size.
+    pub(crate) fn wanted(&self, key: &Key, replicas: i64, bounds: Bounds) {
+        let mut state = self.0.lock();
+        let wanted =
+            state.wanted.entry(key.clone()).or_insert(Wanted { most: replicas, now: replicas, bounds });
+        wanted.most = wanted.most.max(replicas);
+        if wanted.now != replicas {
+            wanted.now = replicas;
+            state.steady.remove(key);
+        }
+    }
+
+    /// Somebody asks for this size of a Deployment that may be there.
+    pub(crate) fn scaled(&self, key: &Key, replicas: i64) {
+        let bounds = self.0.lock().wanted.get(key).map(|wanted| wanted.bounds);
+        if let Some(bounds) = bounds {
+            self.wanted(key, replicas, bounds);
+        }
+    }
+
+    /// Somebody deletes it.
+    pub(crate) fn deleted(&self, key: &Key) {
+        self.0.lock().steady.remove(key);
+    }
+
+    /// From now on each controller runs twice, or once.
+    pub(crate) fn twins(&self, run: bool) {
+        self.0.lock().twins = run;
+    }
+
+    /// Something else than rollouts takes pods away.
+    pub(crate) fn disturbed(&self) {
+        self.0.lock().steady.clear();
+    }
+
+    /// An object has changed; what is wrong now. `calm`: nothing goes wrong in this simulation.
+    pub(crate) fn changed(&self, object: &Arc<Object>, history: &History, calm: bool) -> Vec<String> {
+        let mut wrong = Vec::new();
+        match object.kind() {
+            Kind::Deployment => self.deployment_changed(object),
+            Kind::ReplicaSet => {
+                let size = object.get::<ReplicaSet>().and_then(|set| set.spec.replicas).unwrap_or(1);
+                let mut state = self.0.lock();
+                let most = state.most.entry(object.uid().into()).or_default();
+                *most = (*most).max(i64::from(size));
+                drop(state);
+                wrong.extend(self.too_large(object, history));
+            }
+            Kind::Pod => {
+                wrong.extend(self.too_many(object, history));
+                if calm {
+                    wrong.extend(self.too_few(object, history));
+                }
+            }
+            _ => {}
+        }
+        wrong
+    }
+
+    fn deployment_changed(&self, object: &Arc<Object>) {
+        let Some(deployment) = object.get::<Deployment>() else { return };
+        let mut state = self.0.lock();
+        let key = object.key();
+        let is_going = deployment.metadata.deletion_timestamp.is_some();
+        if is_complete(deployment) && !is_going {
+            state.steady.insert(key);
+        } else if is_going || deployment.metadata.generation == Some(1) {
+            // Of the first generation it is another of the same name.
+            state.steady.remove(&key);
+        }
+    }
+
+    /// The sizes of a Deployment's ReplicaSets together.
+    fn too_large(&self, object: &Arc<Object>, history: &History) -> Option<String> {
+        let owner = controller_of(object.meta())?;
+        let key = Key::new(object.namespace(), owner.name.as_str());
+        let wanted = *self.0.lock().wanted.get(&key)?;
+        let of_owner = history.objects(Kind::ReplicaSet).into_iter().filter(|set| {
+            controller_of(set.meta()).is_some_and(|o| o.uid == owner.uid)
+                && set.meta().deletion_timestamp.is_none()
+        });
+        let sizes = of_owner
+            .map(|set| i64::from(set.get::<ReplicaSet>().and_then(|set| set.spec.replicas).unwrap_or(1)));
+        let (total, surge) = (sizes.sum::<i64>(), wanted.bounds.numbers().0);
+        (total > wanted.most + surge).then(|| {
+            format!("the ReplicaSets of {key} have {total} replicas: {} were asked for at most, and maxSurge is {surge}", wanted.most)
+        })
+    }
+
+    /// The pods of a ReplicaSet.
+    fn too_many(&self, object: &Arc<Object>, history: &History) -> Option<String> {
+        let owner = controller_of(object.meta()).filter(|owner| owner.kind == "ReplicaSet")?;
+        let count = history.objects(Kind::Pod).iter().filter(|pod| is_active_of(pod, &owner.uid)).count();
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let mut state = self.0.lock();
+        let twins = state.twins;
+        let most = state.most.get_mut(owner.uid.as_str())?;
+        if twins {
+            *most = count.max(*most);
+        }
+        let most = *most;
+        (count > most).then(|| {
+            format!(
+                "ReplicaSet {}/{} has {count} pods and never wanted more than {most}",
+                object.namespace(),
+                owner.name
+            )
+        })
+    }
+
+    fn too_few(&self, object: &Arc<Object>, history: &History) -> Option<String> {
+        let app = object.meta().labels.as_ref()?.get("app")?;
+        let key = Key::new(object.namespace(), app.as_str());
+        let state = self.0.lock();
+        let wanted = *state.wanted.get(&key).filter(|_| state.steady.contains(&key))?;
+        drop(state);
+        let serves = |pod: &Arc<Object>| {
+            pod.namespace() == object.namespace()
+                && pod.meta().labels.as_ref().and_then(|labels| labels.get("app")) == Some(app)
+                && pod.meta().deletion_timestamp.is_none()
+                && pod.get::<Pod>().is_some_and(is_ready)
+        };
+        let serving = i64::try_from(history.objects(Kind::Pod).iter().filter(|pod| serves(pod)).count());
+        let (serving, least) = (serving.unwrap_or(i64::MAX), wanted.now - wanted.bounds.numbers().1);
+        (serving < least).then(|| format!("{serving} pods of {key} serve, and at least {least} should"))
+    }
+}
+
+fn is_active_of(pod: &Arc<Object>, owner: &str) -> bool {
+    pod.meta().deletion_timestamp.is_none()
+        && controller_of(pod.meta()).is_some_and(|o| o.uid == owner)
+        && pod.get::<Pod>().is_some_and(|pod| !is_terminal(pod))
+}
+
+/// Whether it is what its spec asks for.
+pub(super) fn is_complete(deployment: &Deployment) -> bool {
+    let wanted = deployment.spec.replicas.unwrap_or(1);
+    let Some(status) = &deployment.status else { return false };
+    status.observed_generation == deployment.metadata.generation
+        && [status.replicas, status.updated_replicas, status.available_replicas]
+            .iter()
+            .all(|count| count.unwrap_or(0) == wanted)
+}

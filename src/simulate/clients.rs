@@ -1,0 +1,354 @@
+//! Whoever uses the cluster: operations through the API, each by somebody of its own, and what they were told.
+//!
+//! A client is told of a write once it is durable, as over HTTP. What is not answered when the control plane dies may have
+//! been done or not, and is not asked again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ResourceQuota};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use serde_json::{Value, json};
+
+use super::checks::Checks;
+use super::plan::{Bounds, NAMESPACES, Operation, QUOTA_PODS};
+use super::world::{Plane, World, node_name};
+use api::{Api, ApiError, DeleteOptions, Part, Propagation, WriteOptions};
+use object::pod::{Phase, is_ready, node_name as node_of, phase};
+use object::{Key, Kind, Object, Revision, Shared, Typed};
+
+/// After this long a client gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a pod may take to end.
+const GRACE_SECONDS: i64 = 10;
+/// How long it stays on a node that is not heard of.
+const TOLERATED_SECONDS: i64 = 20;
+
+/// Makes what clients find: their namespaces, and the quota of one. Tried until the API takes it.
+pub(super) async fn prepare(world: &World) {
+    loop {
+        if let Some(plane) = world.plane()
+            && let Ok(revision) = make_namespaces(&plane.api)
+            && plane.api.durable(revision).await.is_ok()
+        {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn make_namespaces(api: &Api) -> Result<Revision, ApiError> {
+    for name in NAMESPACES {
+        ensure(api, typed::<Namespace>(json!({"metadata": {"name": name}})))?;
+    }
+    let quota = json!({"metadata": {"name": "quota", "namespace": NAMESPACES[1]},
+        "spec": {"hard": {"pods": QUOTA_PODS.to_string()}}});
+    ensure(api, typed::<ResourceQuota>(quota))?;
+    Ok(api.revision())
+}
+
+fn ensure<T: Typed>(api: &Api, value: T) -> Result<(), ApiError> {
+    match api.create_as(value) {
+        Err(error) if !error.is_already_exists() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("the simulator's own objects have their kinds' fields")
+}
+
+/// Does an operation, and tells the checkers what came of it.
+pub(super) async fn operate(world: Arc<World>, checks: Arc<Checks>, operation: Operation) {
+    let Some(plane) = world.plane() else {
+        world.trace.note(format!("{operation:?}: nobody answers"));
+        return;
+    };
+    let client = Client {
+        world: &world,
+        checks: &checks,
+        api: plane.api.acting_as("simulated-client"),
+        plane: &plane,
+    };
+    let outcome = client.operate(&operation).await;
+    world.trace.note(match outcome {
+        Ok(said) => format!("{operation:?}: {said}"),
+        Err(said) => format!("{operation:?}: not done: {said}"),
+    });
+}
+
+struct Client<'w> {
+    world: &'w World,
+    checks: &'w Checks,
+    plane: &'w Plane,
+    api: Api,
+}
+
+type Said = Result<String, String>;
+
+fn refused(error: ApiError) -> String {
+    error.to_string()
+}
+
+impl Client<'_> {
+    async fn operate(&self, operation: &Operation) -> Said {
+        let in_namespace = |namespace: usize, name: String| Key::new(NAMESPACES[namespace], name);
+        match operation {
+            Operation::Deployment { namespace, name, replicas, version, bounds } => {
+                let key = in_namespace(*namespace, format!("web-{name}"));
+                let wanted: Deployment = typed(deployment(&key, *replicas, *version, *bounds));
+                self.checks.rollouts.wanted(&key, i64::from(*replicas), *bounds);
+                self.apply(&key, wanted, |wanted, there: &mut Deployment| there.spec = wanted.spec.clone())
+                    .await
+            }
+            Operation::Scale { namespace, name, replicas } => {
+                let key = in_namespace(*namespace, format!("web-{name}"));
+                self.checks.rollouts.scaled(&key, i64::from(*replicas));
+                let options = WriteOptions::default();
+                let replicas = i32::from(*replicas);
+                let scaled = self.api.change_scale(Kind::Deployment, &key, &options, |mut scale| {
+                    scale.spec.get_or_insert_default().replicas = Some(replicas);
+                    Ok(scale)
+                });
+                scaled.map_err(refused)?;
+                self.answered(self.api.revision()).await
+            }
+            Operation::DeleteDeployment { namespace, name, foreground } => {
+                let how = if *foreground { Propagation::Foreground } else { Propagation::Background };
+                let key = in_namespace(*namespace, format!("web-{name}"));
+                self.checks.rollouts.deleted(&key);
+                self.delete(Kind::Deployment, &key, Some(how)).await
+            }
+            Operation::StatefulSet { namespace, replicas, version } => {
+                let key = in_namespace(*namespace, "db".into());
+                let wanted: StatefulSet = typed(stateful_set(&key, *replicas, *version));
+                self.apply(&key, wanted, |wanted, there: &mut StatefulSet| {
+                    there.spec.replicas = wanted.spec.replicas;
+                    there.spec.template = wanted.spec.template.clone();
+                })
+                .await
+            }
+            Operation::DeleteStatefulSet { namespace } => {
+                self.delete(Kind::StatefulSet, &in_namespace(*namespace, "db".into()), None).await
+            }
+            Operation::Job { namespace, name, completions, seconds } => {
+                let key = in_namespace(*namespace, format!("job-{name}"));
+                self.create(typed::<Job>(job(&key, *completions, *seconds))).await
+            }
+            Operation::DeleteJob { namespace, name } => {
+                self.delete(Kind::Job, &in_namespace(*namespace, format!("job-{name}")), None).await
+            }
+            Operation::Budget { namespace, name } => {
+                let key = in_namespace(*namespace, format!("web-{name}"));
+                let budget = json!({"metadata": {"name": key.name, "namespace": key.namespace},
+                    "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": key.name}}}});
+                self.create(typed::<PodDisruptionBudget>(budget)).await
+            }
+            Operation::Pod { name } => {
+                let mut pod = template("bare", 0, "app:v1");
+                pod["metadata"]["name"] = json!(format!("bare-{name}"));
+                pod["metadata"]["namespace"] = json!(NAMESPACES[1]);
+                let created = self.create(typed::<Pod>(pod)).await;
+                if matches!(&created, Err(said) if said.contains("already exists")) {
+                    return self.delete(Kind::Pod, &in_namespace(1, format!("bare-{name}")), None).await;
+                }
+                created
+            }
+            Operation::Drain { node } => self.drain(*node).await,
+            Operation::Uncordon { node } => self.cordon(*node, false).await,
+            Operation::CompareAndSwap { register, thinks } => self.compare_and_swap(*register, *thinks).await,
+            Operation::Read { register } => {
+                let read = self.read(*register).await?;
+                Ok(read.map_or("nothing".into(), |read| read.revision().to_string()))
+            }
+            Operation::DeleteRegister { register } => {
+                let key = register_key(*register);
+                self.checks.registers.deletes(&key);
+                let said = self.delete(Kind::ConfigMap, &key, None).await?;
+                self.checks.registers.deleted(&key);
+                Ok(said)
+            }
+            Operation::ExitContainer { pod } => {
+                Ok(self.world.exit_some(usize::from(*pod)).unwrap_or_else(|| "nothing runs".into()))
+            }
+        }
+    }
+
+    /// Waits until what was written, or read, is durable: only then somebody outside may know.
+    async fn answered(&self, revision: Revision) -> Said {
+        match tokio::time::timeout(PATIENCE, self.plane.api.durable(revision)).await {
+            Ok(Ok(())) => Ok(format!("at revision {revision}")),
+            Ok(Err(error)) => Err(format!("not known: {error}")),
+            Err(_) => Err("not known: it takes too long".into()),
+        }
+    }
+
+    async fn create<T: Typed>(&self, value: T) -> Said {
+        let created = self.api.create_as(value).map_err(refused)?;
+        self.answered(created.object().revision()).await
+    }
+
+    async fn apply<T: Typed + Clone>(&self, key: &Key, wanted: T, edit: impl Fn(&T, &mut T)) -> Said {
+        let created = match self.api.create_as(wanted.clone()) {
+            Err(error) if error.is_already_exists() => self.api.modify::<T>(key, |there| {
+                edit(&wanted, there);
+                Ok(())
+            }),
+            other => other,
+        };
+        self.answered(created.map_err(refused)?.object().revision()).await
+    }
+
+    async fn delete(&self, kind: Kind, key: &Key, propagation: Option<Propagation>) -> Said {
+        let options = DeleteOptions { propagation, ..DeleteOptions::default() };
+        self.api.delete(kind, key, &options).map_err(refused)?;
+        self.answered(self.api.revision()).await
+    }
+
+    async fn cordon(&self, node: usize, closed: bool) -> Said {
+        let written = self.api.modify::<Node>(&Key::new("", node_name(node)), |node| {
+            node.spec.get_or_insert_default().unschedulable = closed.then_some(true);
+            Ok(())
+        });
+        self.answered(written.map_err(refused)?.object().revision()).await
+    }
+
+    async fn drain(&self, node: usize) -> Said {
+        self.cordon(node, true).await?;
+        let name = node_name(node);
+        let (mut evicted, mut refusals) = (0, 0);
+        for pod in self.api.list_as::<Pod>(None).iter().filter(|pod| node_of(pod) == Some(&name)) {
+            self.checks.rollouts.disturbed();
+            let forbidden = self.budget_that_forbids(pod);
+            let outcome = self.api.evict(&pod.key(), &DeleteOptions::default());
+            match outcome {
+                Ok(()) => evicted += 1,
+                Err(_) => refusals += 1,
+            }
+            if let (Some(budget), Ok(())) = (forbidden, outcome) {
+                let what = format!("{} was evicted though {budget} allows no disruption", pod.key());
+                self.world.trace.violation("budgets", what);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(format!("{evicted} evicted, {refusals} refused"))
+    }
+
+    /// The budget that allows no disruption of this pod, by what is stored at this moment.
+    fn budget_that_forbids(&self, pod: &Shared<Pod>) -> Option<Key> {
+        let pod = self.api.get_as::<Pod>(&pod.key()).ok()?;
+        let going = pod.metadata.deletion_timestamp.is_some();
+        if going || phase(&pod) != Phase::Running || !is_ready(&pod) {
+            return None;
+        }
+        let app = pod.metadata.labels.as_ref()?.get("app")?;
+        let budget = self.api.get_as::<PodDisruptionBudget>(&Key::new(pod.namespace(), app.as_str())).ok()?;
+        let allowed = budget.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or(0);
+        (allowed <= 0).then(|| budget.key())
+    }
+
+    /// What a client reads once it is durable; nothing is read of what a crash takes.
+    async fn read(&self, register: u8) -> Result<Option<Shared<ConfigMap>>, String> {
+        let key = register_key(register);
+        let floor = self.checks.registers.floor(&key);
+        let read = match self.api.get_as::<ConfigMap>(&key) {
+            Ok(read) => Some(read),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(refused(error)),
+        };
+        let shown = read.as_ref().map_or_else(|| self.api.revision(), |read| read.object().revision());
+        self.answered(shown).await?;
+        if let Some(wrong) =
+            self.checks.registers.read(&key, floor, read.as_ref().map(|read| &**read.object()))
+        {
+            self.world.trace.violation("linearizable objects", wrong);
+        }
+        Ok(read)
+    }
+
+    async fn compare_and_swap(&self, register: u8, thinks: Duration) -> Said {
+        let key = register_key(register);
+        let before = self.read(register).await?;
+        tokio::time::sleep(thinks).await;
+        let (expected, written) = match &before {
+            None => {
+                let new = json!({"metadata": {"name": key.name, "namespace": key.namespace},
+                    "data": {"count": "1"}});
+                (Revision(0), self.api.create_as(typed::<ConfigMap>(new)).map(|new| new.object().clone()))
+            }
+            Some(before) => {
+                let mut next = ConfigMap::clone(before);
+                let data = next.data.get_or_insert_default();
+                let count: u64 = data.get("count").and_then(|count| count.parse().ok()).unwrap_or(0);
+                data.insert("count".into(), (count + 1).to_string());
+                let (next, options) = (Object::new(next), WriteOptions::default());
+                (before.object().revision(), self.api.update(&next, Part::Main, &options))
+            }
+        };
+        let written = written.map_err(refused)?;
+        let said = self.answered(written.revision()).await?;
+        if let Some(wrong) = self.checks.registers.written(&key, expected, &written) {
+            self.world.trace.violation("linearizable objects", wrong);
+        }
+        Ok(said)
+    }
+}
+
+fn register_key(register: u8) -> Key {
+    Key::new(NAMESPACES[0], format!("register-{register}"))
+}
+
+fn template(app: &str, version: u8, image: &str) -> Value {
+    json!({"metadata": {"labels": {"app": app}, "annotations": {"version": version.to_string()}},
+        "spec": {"terminationGracePeriodSeconds": GRACE_SECONDS, "tolerations": tolerations(),
+            "containers": [{"name": "app", "image": image, "resources": {"requests": {"cpu": "100m"}}}]}})
+}
+
+/// Pods leave a node that is not heard of sooner than after the usual five minutes.
+fn tolerations() -> Value {
+    let of = |key: &str| {
+        json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": TOLERATED_SECONDS})
+    };
+    json!([of("not-ready"), of("unreachable")])
+}
+
+fn deployment(key: &Key, replicas: u8, version: u8, bounds: Bounds) -> Value {
+    let (surge, unavailable) = bounds.numbers();
+    json!({"metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": key.name}},
+            "strategy": {"type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}},
+            "template": template(&key.name, version, &format!("app:v{version}"))}})
+}
+
+fn stateful_set(key: &Key, replicas: u8, version: u8) -> Value {
+    json!({"metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"replicas": replicas, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+            "template": template("db", version, &format!("db:v{version}"))}})
+}
+
+fn job(key: &Key, completions: u8, seconds: u8) -> Value {
+    let mut template = template(&key.name, 0, &format!("ends:{seconds}"));
+    template["spec"]["restartPolicy"] = json!("Never");
+    json!({"metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"completions": completions, "parallelism": 1, "backoffLimit": 20, "template": template}})
+}
+
+/// After the last fault: nodes are open again, and pods of nobody's go.
+pub(super) fn tidy(api: &Api) {
+    for node in api.list_as::<Node>(None) {
+        // The next look tries again what fails.
+        let _ = api.modify::<Node>(&node.key(), |node| {
+            node.spec.get_or_insert_default().unschedulable = None;
+            Ok(())
+        });
+    }
+    for pod in api.list_as::<Pod>(Some(NAMESPACES[1])) {
+        if pod.name().starts_with("bare-") && pod.metadata.deletion_timestamp.is_none() {
+            let _ = api.delete(Kind::Pod, &pod.key(), &DeleteOptions::default());
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Makes go wrong what the plan says, and puts it right again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::checks::Checks;
+use super::plan::{Fault, NODES, StaleKind};
+use super::world::World;
+use object::Kind;
+
+impl StaleKind {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Pod => Kind::Pod,
+            Self::ReplicaSet => Kind::ReplicaSet,
+            Self::Deployment => Kind::Deployment,
+            Self::StatefulSet => Kind::StatefulSet,
+            Self::Node => Kind::Node,
+        }
+    }
+}
+
+/// How often it is looked whether the last write was made before a crash.
+const LOOK: Duration = Duration::from_millis(5);
+/// A crash comes after this long though nobody writes.
+const LATEST_CRASH: Duration = Duration::from_secs(10);
+
+/// How much later it is told at most what two controllers did at once.
+const AFTER_TWINS: Duration = Duration::from_mins(1);
+
+/// Lets a fault happen, and ends it when its time is over.
+pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault) {
+    checks.rollouts.disturbed();
+    world.trace.note(format!("FAULT {fault:?}"));
+    match fault {
+        Fault::Crash { writes, down, keeps_what_is_under_way } => {
+            let Some(plane) = world.plane() else { return };
+            plane.store.faults().fail_after(Some(writes));
+            let mut waited = Duration::ZERO;
+            while plane.store.faults().writes_left() != Some(0) && waited < LATEST_CRASH {
+                tokio::time::sleep(LOOK).await;
+                waited += LOOK;
+            }
+            if !world.plane().is_some_and(|current| Arc::ptr_eq(&current, &plane)) {
+                return;
+            }
+            world.crash(keeps_what_is_under_way).await;
+            tokio::time::sleep(down).await;
+            if world.plane().is_none()
+                && let Err(error) = world.start().await
+            {
+                world.trace.violation("restart", error);
+            }
+        }
+        Fault::RefuseWrites { after, lasts } => {
+            let Some(plane) = world.plane() else { return };
+            plane.store.faults().fail_after(Some(after));
+            tokio::time::sleep(lasts).await;
+            // A control plane that has crashed meanwhile stays dead.
+            if world.plane().is_some_and(|current| Arc::ptr_eq(&current, &plane)) {
+                plane.store.faults().fail_after(None);
+            }
+        }
+        Fault::StaleView { kind, lasts, forgets } => {
+            let Some(plane) = world.plane() else { return };
+            plane.store.hold_views(Some(kind.kind()));
+            tokio::time::sleep(lasts).await;
+            if forgets {
+                plane.api.compact(plane.api.revision());
+            }
+            plane.store.hold_views(None);
+        }
+        Fault::Stall { lasts } => {
+            world.disk.stall(true);
+            tokio::time::sleep(lasts).await;
+            world.disk.stall(false);
+        }
+        Fault::PowerOff { node, lasts } => {
+            if world.power_off(node).await {
+                tokio::time::sleep(lasts).await;
+                world.power_on(node).await;
+            }
+        }
+        Fault::Partition { node, lasts } => {
+            if world.cut_off(node).await {
+                tokio::time::sleep(lasts).await;
+                world.heal(node).await;
+            }
+        }
+        Fault::Hang { node, lasts } => {
+            world.hang(node, true).await;
+            tokio::time::sleep(lasts).await;
+            world.hang(node, false).await;
+        }
+        Fault::Twins { lasts } => {
+            checks.rollouts.twins(true);
+            world.twins(true);
+            tokio::time::sleep(lasts).await;
+            world.twins(false);
+            // What they did may be told a little later.
+            tokio::time::sleep(AFTER_TWINS).await;
+            checks.rollouts.twins(false);
+        }
+        Fault::ClockStep { seconds, lasts } => {
+            world.clock.set_skew_millis(seconds.saturating_mul(1000));
+            tokio::time::sleep(lasts).await;
+            world.clock.set_skew_millis(0);
+        }
+    }
+    checks.rollouts.disturbed();
+}
+
+/// Everything is as it should be from now on, whatever faults are under way.
+pub(super) async fn heal_all(world: &World) {
+    world.clock.set_skew_millis(0);
+    world.disk.stall(false);
+    for node in 0..NODES {
+        world.power_on(node).await;
+        world.heal(node).await;
+        world.hang(node, false).await;
+    }
+    if let Some(plane) = world.plane() {
+        plane.store.faults().fail_after(None);
+        plane.store.hold_views(None);
+        world.twins(false);
+    } else if let Err(error) = world.start().await {
+        world.trace.violation("restart", error);
+    }
+}

@@ -1,0 +1,196 @@
+//! The simulator (FAULT-3): the whole control plane in one thread under virtual time, with every source of chance from one
+//! seed, so that what goes wrong once goes wrong again.
+//!
+//! `plan` draws what happens, `world` is what it happens to, `clients` and `faults` do it, `checks` look at what was told,
+//! `trace` writes it down, `campaign` runs many seeds and makes a failing plan smaller.
+//!
+//! A simulation is the whole life of its process: `std`'s hash maps and tokio take their chance once a process and a thread
+//! (`src/entropy.rs`), so the same seed runs the same only in a new one.
+
+mod campaign;
+mod checks;
+mod clients;
+mod faults;
+mod plan;
+mod trace;
+mod world;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+pub(crate) use campaign::{Campaign, run as run_campaign};
+use checks::Checks;
+use plan::{Plan, Step};
+use trace::Violation;
+use world::World;
+
+/// How long after the last fault everything must have ended.
+const PATIENCE: Duration = Duration::from_mins(30);
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_secs(10);
+/// How many lines of a trace are shown before a violation.
+const SHOWN: usize = 40;
+
+/// One simulation.
+#[derive(Clone, Debug)]
+pub(crate) struct Simulation {
+    /// All chance follows from it.
+    pub(crate) seed: u64,
+    /// How long operations and faults go on; what follows until everything has ended comes on top.
+    pub(crate) lasts: Duration,
+    /// Steps of the plan that are left out, by number.
+    pub(crate) without: BTreeSet<usize>,
+}
+
+/// What came of a simulation.
+pub(crate) struct Outcome {
+    violations: Vec<Violation>,
+    /// The whole trace.
+    pub(crate) trace: String,
+    digest: String,
+    steps: usize,
+    faults: usize,
+    simulated: Duration,
+    revision: u64,
+}
+
+impl Simulation {
+    /// Runs it. All chance of the process follows from the seed from here on.
+    pub(crate) fn run(&self) -> std::io::Result<Outcome> {
+        base::chance::seed(self.seed);
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+        Ok(runtime.block_on(self.simulate()))
+    }
+
+    async fn simulate(&self) -> Outcome {
+        let begun = Instant::now();
+        let mut plan = Plan::draw(self.seed, self.lasts);
+        let mut number = 0;
+        plan.steps.retain(|_| {
+            number += 1;
+            !self.without.contains(&(number - 1))
+        });
+        let (world, checks) = (Arc::new(World::new()), Arc::new(Checks::default()));
+        if let Err(error) = world.start().await {
+            world.trace.violation("start", error);
+        }
+        clients::prepare(&world).await;
+        let mut running = tokio::task::JoinSet::new();
+        let watching = [
+            tokio::spawn(checks::observe(world.clone(), checks.clone(), plan.is_calm)),
+            tokio::spawn(checks::watch_identities(world.clone())),
+        ];
+        for (at, step) in &plan.steps {
+            tokio::time::sleep_until(begun + *at).await;
+            let (world, checks) = (world.clone(), checks.clone());
+            match step.clone() {
+                Step::Operation(operation) => {
+                    running.spawn(clients::operate(world, checks, operation));
+                }
+                Step::Fault(fault) => {
+                    running.spawn(faults::inject(world, checks, fault));
+                }
+            }
+            while running.try_join_next().is_some() {}
+        }
+        running.shutdown().await;
+        world.trace.note("the last fault is over");
+        faults::heal_all(&world).await;
+        self.end(&world, &checks).await;
+        for watching in watching {
+            watching.abort();
+        }
+        let revision = world.plane().map_or(0, |plane| plane.store.revision().0);
+        let outcome = Outcome {
+            violations: world.trace.violations(),
+            trace: world.trace.text(),
+            digest: world.trace.digest(),
+            steps: plan.steps.len(),
+            faults: plan.faults(),
+            simulated: begun.elapsed(),
+            revision,
+        };
+        world.crash(false).await;
+        outcome
+    }
+
+    /// Waits until everything has ended, and looks at what is left.
+    async fn end(&self, world: &World, checks: &Checks) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut left;
+        loop {
+            let Some(plane) = world.plane() else { return };
+            clients::tidy(&plane.api);
+            tokio::time::sleep(LOOK).await;
+            left = checks::unfinished(&plane.api);
+            if left.is_empty() {
+                left = checks::unowned(&plane.api);
+            }
+            if left.is_empty() || Instant::now() >= deadline {
+                break;
+            }
+        }
+        for what in left {
+            world.trace.violation("everything ends", what);
+        }
+        // What the watcher believes in the end is what there is.
+        let Some(plane) = world.plane() else { return };
+        if plane.api.durable(plane.api.revision()).await.is_err() {
+            world.trace.violation("durability", "the last writes do not become durable");
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for kind in
+            [object::Kind::Pod, object::Kind::ReplicaSet, object::Kind::Deployment, object::Kind::ConfigMap]
+        {
+            let told: Vec<_> = checks.history.objects(kind).iter().map(|o| (o.key(), o.revision())).collect();
+            let there: Vec<_> =
+                plane.api.list(kind, None).objects.iter().map(|o| (o.key(), o.revision())).collect();
+            if told != there {
+                let what =
+                    format!("a watcher of {} believes in {told:?}, and there is {there:?}", kind.info().name);
+                world.trace.violation("watch guarantees", what);
+            }
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether a rule was broken.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.violations.is_empty()
+    }
+
+    /// One line for whoever counts.
+    pub(crate) fn summary(&self, seed: u64) -> String {
+        let minutes = self.simulated.as_secs() / 60;
+        format!(
+            "seed {seed}: {} violations, {} steps, {} faults, {minutes} minutes, {} writes, trace {}",
+            self.violations.len(),
+            self.steps,
+            self.faults,
+            self.revision,
+            self.digest
+        )
+    }
+
+    /// What was found, with the lines of the trace that lead to the first.
+    pub(crate) fn report(&self) -> String {
+        let mut text = String::new();
+        if let Some(first) = self.violations.first() {
+            let line = usize::try_from(first.line).unwrap_or(usize::MAX);
+            let lines: Vec<&str> = self.trace.lines().take(line).collect();
+            for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+        for violation in &self.violations {
+            let _ = writeln!(text, "VIOLATION of {}: {}", violation.rule, violation.what);
+        }
+        text
+    }
+}

@@ -1,0 +1,242 @@
+//! What happens in a simulation, drawn from its seed before it begins: operations of clients and faults, each with its
+//! time and everything that chance decides of it. So a failing plan can be made smaller by leaving steps out.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+/// The nodes of a simulation, by number.
+pub(super) const NODES: usize = 4;
+/// The namespaces that clients work in; the second has a quota.
+pub(super) const NAMESPACES: [&str; 2] = ["open", "quota"];
+/// How many pods the quota allows.
+pub(super) const QUOTA_PODS: usize = 8;
+/// How many ConfigMaps clients fight over.
+const REGISTERS: u8 = 3;
+
+/// What somebody who uses the cluster does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// Makes a Deployment, or changes its replicas and its template.
+    Deployment { namespace: usize, name: u8, replicas: u8, version: u8, bounds: Bounds },
+    /// Scales it through the subresource.
+    Scale { namespace: usize, name: u8, replicas: u8 },
+    /// Deletes it, in the foreground or in the background.
+    DeleteDeployment { namespace: usize, name: u8, foreground: bool },
+    /// Makes a StatefulSet, or changes its replicas and its template.
+    StatefulSet { namespace: usize, replicas: u8, version: u8 },
+    /// Deletes it.
+    DeleteStatefulSet { namespace: usize },
+    /// Makes a Job.
+    Job { namespace: usize, name: u8, completions: u8, seconds: u8 },
+    /// Deletes it.
+    DeleteJob { namespace: usize, name: u8 },
+    /// Makes a budget for a Deployment of which one pod at a time may be missing.
+    Budget { namespace: usize, name: u8 },
+    /// Makes a pod of its own, which the quota may refuse.
+    Pod { name: u8 },
+    /// Marks a node as closed and evicts its pods.
+    Drain { node: usize },
+    /// Opens a node again.
+    Uncordon { node: usize },
+    /// Reads a ConfigMap, thinks, and writes it if nobody else has.
+    CompareAndSwap { register: u8, thinks: Duration },
+    /// Reads it.
+    Read { register: u8 },
+    /// Deletes it.
+    DeleteRegister { register: u8 },
+    /// A container of some pod fails.
+    ExitContainer { pod: u16 },
+}
+
+/// How far a rollout may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bounds {
+    /// One more, none fewer.
+    Surge,
+    /// None more, one fewer.
+    Unavailable,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The control plane dies after so many more writes, and starts again.
+    Crash { writes: u64, down: Duration, keeps_what_is_under_way: bool },
+    /// Writes are refused after so many, for a while: controllers stop between two of theirs.
+    RefuseWrites { after: u64, lasts: Duration },
+    /// The caches of a kind stand still for a while; then history may be gone, so that they miss what was in between.
+    StaleView { kind: StaleKind, lasts: Duration, forgets: bool },
+    /// The disk takes nothing for a while.
+    Stall { lasts: Duration },
+    /// A node loses power with all that runs on it.
+    PowerOff { node: usize, lasts: Duration },
+    /// A node's kubelet is not heard of; its pods go on.
+    Partition { node: usize, lasts: Duration },
+    /// A node's runtime does not answer.
+    Hang { node: usize, lasts: Duration },
+    /// Each controller runs twice for a while.
+    Twins { lasts: Duration },
+    /// The wall clock is wrong by so many seconds for a while.
+    ClockStep { seconds: i64, lasts: Duration },
+}
+
+/// Whose caches are stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StaleKind {
+    Pod,
+    ReplicaSet,
+    Deployment,
+    StatefulSet,
+    Node,
+}
+
+/// One line of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Operation(Operation),
+    Fault(Fault),
+}
+
+/// What is to happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// In the order of their times since the beginning.
+    pub(super) steps: Vec<(Duration, Step)>,
+    /// No fault is planned: rollouts and budgets are held to the letter.
+    pub(super) is_calm: bool,
+}
+
+impl Plan {
+    /// The plan of a seed for so much time. Every fourth seed has no faults.
+    pub(super) fn draw(seed: u64, lasts: Duration) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed ^ 0x706f_6469_756d);
+        let is_calm = seed % 4 == 3;
+        let end = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX).max(1);
+        // Seeds differ in how much happens, too: bursts find other mistakes than a long calm.
+        let every = random.random_range(500..8_000);
+        let faults_every = random.random_range(10_000..80_000);
+        let mut steps = Vec::new();
+        let mut at = 0;
+        while at < end {
+            steps.push((Duration::from_millis(at), Step::Operation(operation(&mut random))));
+            at += random.random_range(0..every * 2);
+        }
+        let mut at = random.random_range(5_000..faults_every);
+        while at < end && !is_calm {
+            steps.push((Duration::from_millis(at), Step::Fault(fault(&mut random))));
+            at += random.random_range(1_000..faults_every * 2);
+        }
+        steps.sort_by_key(|(at, _)| *at);
+        Self { steps, is_calm }
+    }
+
+    /// How many of the steps are faults.
+    pub(super) fn faults(&self) -> usize {
+        self.steps.iter().filter(|(_, step)| matches!(step, Step::Fault(_))).count()
+    }
+}
+
+fn seconds(random: &mut SmallRng, most: u64) -> Duration {
+    Duration::from_millis(random.random_range(0..most * 1000))
+}
+
+fn operation(random: &mut SmallRng) -> Operation {
+    let namespace = random.random_range(0..NAMESPACES.len());
+    let quota = namespace == 1;
+    // What is wanted in the namespace with the quota fits.
+    let name = if quota { 0 } else { random.random_range(0..3) };
+    let most = if quota { 3 } else { 6 };
+    let register = random.random_range(0..REGISTERS);
+    match random.random_range(0..100) {
+        0..18 => Operation::Deployment {
+            namespace,
+            name,
+            replicas: random.random_range(1..=most),
+            version: random.random_range(0..4),
+            bounds: if quota || name == 1 { Bounds::Unavailable } else { Bounds::Surge },
+        },
+        18..26 => Operation::Scale { namespace, name, replicas: random.random_range(0..=most) },
+        26..29 => Operation::DeleteDeployment { namespace, name, foreground: random.random() },
+        29..38 => Operation::StatefulSet {
+            namespace,
+            replicas: random.random_range(1..=if quota { 2 } else { 4 }),
+            version: random.random_range(0..3),
+        },
+        38..40 => Operation::DeleteStatefulSet { namespace },
+        40..47 => Operation::Job {
+            namespace,
+            name: random.random_range(0..3),
+            completions: random.random_range(1..=3),
+            seconds: random.random_range(1..40),
+        },
+        47..50 => Operation::DeleteJob { namespace, name: random.random_range(0..3) },
+        50..55 => Operation::Budget { namespace, name },
+        55..63 => Operation::Pod { name: random.random_range(0..12) },
+        63..67 => Operation::Drain { node: random.random_range(0..NODES) },
+        67..73 => Operation::Uncordon { node: random.random_range(0..NODES) },
+        73..87 => Operation::CompareAndSwap {
+            register,
+            thinks: Duration::from_millis(random.random_range(0..3_000)),
+        },
+        87..94 => Operation::Read { register },
+        94..96 => Operation::DeleteRegister { register },
+        _ => Operation::ExitContainer { pod: random.random() },
+    }
+}
+
+fn fault(random: &mut SmallRng) -> Fault {
+    let node = random.random_range(0..NODES);
+    match random.random_range(0..100) {
+        0..22 => Fault::Crash {
+            writes: random.random_range(0..30),
+            down: seconds(random, 20),
+            keeps_what_is_under_way: random.random(),
+        },
+        22..36 => Fault::RefuseWrites { after: random.random_range(0..12), lasts: seconds(random, 5) },
+        36..50 => Fault::StaleView {
+            kind: [
+                StaleKind::Pod,
+                StaleKind::ReplicaSet,
+                StaleKind::Deployment,
+                StaleKind::StatefulSet,
+                StaleKind::Node,
+            ][random.random_range(0..5)],
+            lasts: seconds(random, 40),
+            forgets: random.random(),
+        },
+        50..56 => Fault::Stall { lasts: seconds(random, 20) },
+        56..66 => Fault::PowerOff { node, lasts: seconds(random, 300) },
+        66..80 => Fault::Partition { node, lasts: seconds(random, 400) },
+        80..85 => Fault::Hang { node, lasts: seconds(random, 200) },
+        85..92 => Fault::Twins { lasts: seconds(random, 120) },
+        _ => Fault::ClockStep { seconds: random.random_range(-400..400), lasts: seconds(random, 120) },
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operation(operation) => write!(f, "{operation:?}"),
+            Self::Fault(fault) => write!(f, "FAULT {fault:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_follows_from_its_seed_fault_3() {
+        let hour = Duration::from_hours(1);
+        assert_eq!(Plan::draw(1, hour), Plan::draw(1, hour));
+        assert_ne!(Plan::draw(1, hour), Plan::draw(2, hour));
+        assert!(Plan::draw(3, hour).faults() == 0 && Plan::draw(3, hour).is_calm);
+        let of_many: Vec<Plan> = (0..40).map(|seed| Plan::draw(seed, hour)).collect();
+        assert!(of_many.iter().all(|plan| plan.steps.is_sorted_by_key(|(at, _)| *at)));
+        assert!(of_many.iter().map(Plan::faults).sum::<usize>() > 100);
+    }
+}

@@ -1,0 +1,334 @@
+//! The simulated world: a disk, nodes with what runs on them, and a control plane that comes and goes.
+//!
+//! The control plane is the one that `podium` runs: store, API, controllers, scheduler, kubelets. What outlives its crashes
+//! is what outlives them in earnest: the disk, and the processes of nodes, here hollow ones.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::plan::NODES;
+use super::trace::Trace;
+use crate::cluster::{bootstrap, hollow_addresses, hollow_capacity, start_housekeeping};
+use api::{Api, ApiConfig};
+use base::clock::Clock;
+use base::task::Tasks;
+use controllers::{Controllers, Settings};
+use kubelet::images::Catalogue;
+use kubelet::pressure::EvictionConfig;
+use kubelet::runtime::hollow::{Course, Director, HollowConfig, HollowRuntime};
+use kubelet::{Kubelet, Kubelets, NodeConfig};
+use object::Revision;
+use object::low_ports::LowPorts;
+use object::well_known::label;
+use reconcile::Caches;
+use scheduler::{Scheduler, SchedulerConfig};
+use store::{SimulatedDisk, Store};
+
+/// When simulations begin.
+const EPOCH: &str = "2026-11-21T00:00:00Z";
+/// How long a container takes to start.
+const START: Duration = Duration::from_millis(300);
+/// How long a container takes to end when it is asked to.
+const STOP: Duration = Duration::from_secs(2);
+/// Where the API is said to be.
+const API_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1)), 6443);
+const API_SERVICE: Ipv4Addr = Ipv4Addr::new(127, 32, 0, 1);
+
+/// A world that is simulated.
+pub(super) struct World {
+    pub(super) clock: Clock,
+    pub(super) trace: Trace,
+    pub(super) disk: SimulatedDisk,
+    nodes: Mutex<Vec<Machine>>,
+    plane: Mutex<Option<Arc<Plane>>>,
+    /// How often a control plane has started or ended.
+    changes: watch::Sender<u64>,
+}
+
+/// A machine with a node on it.
+struct Machine {
+    runtime: Arc<HollowRuntime>,
+    has_power: bool,
+    is_cut_off: bool,
+    hangs: bool,
+}
+
+/// A control plane that runs.
+pub(super) struct Plane {
+    pub(super) store: Store,
+    pub(super) api: Api,
+    /// What was on the disk when it started.
+    pub(super) begun: Revision,
+    tasks: Tasks,
+    kubelets: Kubelets,
+    nodes: Mutex<BTreeMap<usize, Kubelet>>,
+    twins: Mutex<Option<(Tasks, Controllers)>>,
+    _controllers: Controllers,
+    _scheduler: Scheduler,
+}
+
+/// The name of a node.
+pub(super) fn node_name(node: usize) -> String {
+    format!("node-{node}")
+}
+
+fn settings() -> Settings {
+    Settings { root_certificate: "simulated".into(), ..Settings::default() }
+}
+
+impl World {
+    /// Machines with power, an empty disk, no control plane.
+    pub(super) fn new() -> Self {
+        let clock = Clock::starting_at(EPOCH.parse().expect("it is a time"));
+        let nodes = (0..NODES).map(|node| Machine::new(node, &clock)).collect();
+        Self {
+            clock,
+            trace: Trace::new(),
+            disk: SimulatedDisk::new(),
+            nodes: Mutex::new(nodes),
+            plane: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// The control plane, if one runs.
+    pub(super) fn plane(&self) -> Option<Arc<Plane>> {
+        self.plane.lock().clone()
+    }
+
+    /// Wakes when a control plane starts or ends.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Starts a control plane from what is on the disk.
+    pub(super) async fn start(&self) -> Result<(), String> {
+        let store = self.disk.open().map_err(|error| error.to_string())?;
+        let begun = store.revision();
+        let config = ApiConfig {
+            // Their tokens and certificates are nothing to what is checked here, and half of all writes.
+            disabled_admission: vec!["ServiceAccount".into()],
+            ..ApiConfig::default()
+        };
+        let api = Api::new(store.clone(), self.clock.clone(), config);
+        bootstrap(&api, API_ADDRESS, API_SERVICE).map_err(|error| format!("{error:?}"))?;
+        let tasks = Tasks::new();
+        start_housekeeping(&api, &tasks);
+        let caches = Caches::new(&api, &tasks);
+        let scheduler = Scheduler::new(&api.acting_as("kube-scheduler"), &caches, SchedulerConfig::default());
+        scheduler.run(&tasks);
+        let controllers =
+            Controllers::start(&api.acting_as("kube-controller-manager"), &caches, &tasks, settings());
+        let kubelets = Kubelets::new(&api.acting_as("kubelet"), &caches, &tasks);
+        let plane = Arc::new(Plane {
+            store,
+            api,
+            begun,
+            tasks,
+            kubelets,
+            nodes: Mutex::default(),
+            twins: Mutex::default(),
+            _controllers: controllers,
+            _scheduler: scheduler,
+        });
+        *self.plane.lock() = Some(plane.clone());
+        self.changes.send_modify(|changes| *changes += 1);
+        self.trace.note(format!("control plane starts at revision {begun}"));
+        for node in 0..NODES {
+            self.connect(node).await;
+        }
+        Ok(())
+    }
+
+    /// The control plane dies: nothing of it writes any more.
+    pub(super) async fn crash(&self, keeps_what_is_under_way: bool) {
+        let Some(plane) = self.plane.lock().take() else { return };
+        plane.store.faults().fail_after(Some(0));
+        self.disk.crash(keeps_what_is_under_way);
+        self.trace.note(format!("control plane crashes at revision {}", plane.store.revision()));
+        self.changes.send_modify(|changes| *changes += 1);
+        if let Some((twins, _)) = plane.twins.lock().take() {
+            twins.cancel();
+        }
+        let kubelets = std::mem::take(&mut *plane.nodes.lock());
+        plane.tasks.stop().await;
+        drop(kubelets);
+        plane.api.let_go();
+    }
+
+    /// Starts the kubelet of a node, if the node has power and is not cut off.
+    async fn connect(&self, node: usize) {
+        let Some(plane) = self.plane() else { return };
+        let runtime = {
+            let machine = &self.nodes.lock()[node];
+            if !machine.has_power || machine.is_cut_off || machine.hangs {
+                return;
+            }
+            machine.runtime.clone()
+        };
+        if plane.nodes.lock().contains_key(&node) {
+            return;
+        }
+        loop {
+            match plane.kubelets.start_node(node_config(node), runtime.clone()).await {
+                Ok(kubelet) => {
+                    plane.nodes.lock().insert(node, kubelet);
+                    return;
+                }
+                // The API refuses writes, or the control plane has ended: a kubelet tries again.
+                Err(error) => {
+                    self.trace.note(format!("{} does not start: {error}", node_name(node)));
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    let is_current = self.plane().is_some_and(|current| Arc::ptr_eq(&current, &plane));
+                    if !is_current {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn disconnect(&self, node: usize) {
+        let kubelet = self.plane().and_then(|plane| plane.nodes.lock().remove(&node));
+        if let Some(kubelet) = kubelet {
+            kubelet.detach().await;
+        }
+    }
+
+    /// A node loses power, with all that runs there; false when it has none already.
+    pub(super) async fn power_off(&self, node: usize) -> bool {
+        {
+            let machine = &mut self.nodes.lock()[node];
+            if !machine.has_power {
+                return false;
+            }
+            machine.has_power = false;
+            machine.runtime = Machine::new(node, &self.clock).runtime;
+        }
+        self.disconnect(node).await;
+        true
+    }
+
+    /// Power is back.
+    pub(super) async fn power_on(&self, node: usize) {
+        self.nodes.lock()[node].has_power = true;
+        self.connect(node).await;
+    }
+
+    /// A node's kubelet is not heard of; what runs there goes on. False when it is cut off already.
+    pub(super) async fn cut_off(&self, node: usize) -> bool {
+        if std::mem::replace(&mut self.nodes.lock()[node].is_cut_off, true) {
+            return false;
+        }
+        self.disconnect(node).await;
+        true
+    }
+
+    /// It is heard of again.
+    pub(super) async fn heal(&self, node: usize) {
+        self.nodes.lock()[node].is_cut_off = false;
+        self.connect(node).await;
+    }
+
+    /// A node's runtime answers, or does not.
+    pub(super) async fn hang(&self, node: usize, hangs: bool) {
+        {
+            let machine = &mut self.nodes.lock()[node];
+            machine.hangs = hangs;
+            machine.runtime.faults().set_answering(!hangs);
+        }
+        self.connect(node).await;
+    }
+
+    /// What runs: for each node the pods that have running containers, as namespace, name, uid.
+    pub(super) fn running(&self) -> Vec<(usize, (String, String, String))> {
+        let nodes = self.nodes.lock();
+        let powered = nodes.iter().enumerate().filter(|(_, machine)| machine.has_power);
+        powered
+            .flat_map(|(node, machine)| {
+                machine.runtime.running_pods().into_iter().map(move |pod| (node, pod))
+            })
+            .collect()
+    }
+
+    /// The containers of a running pod fail; the number chooses which.
+    pub(super) fn exit_some(&self, number: usize) -> Option<String> {
+        let running = self.running();
+        let (node, (_, name, uid)) = running.get(number.checked_rem(running.len())?)?;
+        let runtime = self.nodes.lock()[*node].runtime.clone();
+        runtime.exit_containers(uid, None, 1);
+        Some(name.clone())
+    }
+
+    /// Each controller runs twice, or once.
+    pub(super) fn twins(&self, run: bool) {
+        let Some(plane) = self.plane() else { return };
+        let before = plane.twins.lock().take();
+        if let Some((twins, _)) = before {
+            twins.cancel();
+        }
+        if run {
+            let tasks = Tasks::new();
+            let caches = Caches::new(&plane.api, &tasks);
+            let api = plane.api.acting_as("kube-controller-manager");
+            let controllers = Controllers::start(&api, &caches, &tasks, settings());
+            *plane.twins.lock() = Some((tasks, controllers));
+        }
+    }
+}
+
+impl Machine {
+    fn new(node: usize, clock: &Clock) -> Self {
+        let config = HollowConfig {
+            start_delay: START,
+            stop_time: STOP,
+            seed: u64::try_from(node).unwrap_or_default(),
+            ..HollowConfig::default()
+        };
+        let clock = clock.clone();
+        let catalogue = Arc::new(Catalogue::new(Vec::new(), "simulated"));
+        let runtime = HollowRuntime::new(config, catalogue, Arc::new(move || clock.now()));
+        let runtime = Arc::new(runtime.directed_by(director()));
+        Self { runtime, has_power: true, is_cut_off: false, hangs: false }
+    }
+}
+
+/// Containers whose image is `ends:SECONDS` end after so long.
+fn director() -> Director {
+    Arc::new(|_, container| {
+        let seconds = container.image.strip_prefix("ends:").and_then(|seconds| seconds.parse().ok());
+        seconds.map_or(Course::AsConfigured, |seconds| Course::Ends {
+            after: Duration::from_secs(seconds),
+            exit_code: 0,
+        })
+    })
+}
+
+fn node_config(node: usize) -> NodeConfig {
+    let name = node_name(node);
+    let (ip, pod_range) = hollow_addresses(node);
+    NodeConfig {
+        labels: BTreeMap::from([(label::HOSTNAME.to_owned(), name.clone())]),
+        name,
+        zone: Some(format!("zone-{}", node % 2)),
+        region: None,
+        taints: Vec::new(),
+        ip: ip.into(),
+        pod_range,
+        ipv6: None,
+        capacity: hollow_capacity(),
+        pods_dir: "/nonexistent/podium-simulate".into(),
+        hollow: true,
+        static_pods: Vec::new(),
+        eviction: EvictionConfig::default(),
+        low_ports: LowPorts::default(),
+        network_note: None,
+        dns: None,
+        domain: "cluster.local".into(),
+    }
+}

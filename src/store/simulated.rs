@@ -1,0 +1,270 @@
+//! A disk that is simulated (FAULT-3): what was synced outlives the store, what was only written may be lost.
+//!
+//! It takes the place of the disk thread and of the database beneath: a task commits in groups as the thread does, a sync
+//! takes virtual time, and [`SimulatedDisk::crash`] ends the store in between. A group is in the database whole or not at
+//! all, since that is what the database makes of a torn end of its journal.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rand::Rng;
+use tokio::sync::{Notify, mpsc, watch};
+
+use super::database::{decode, record_key};
+use super::disk::{Disk, DiskState, GROUP};
+use super::faults::Faults;
+use super::state::State;
+use super::watch::Signals;
+use super::{Change, ChangeKind, Inner, Store, StoreError};
+use base::broken::Mistake;
+use base::chance;
+use object::{Kind, Revision};
+
+/// How long a sync takes at most while the disk is well.
+const SLOWEST_SYNC: Duration = Duration::from_millis(20);
+/// How many revisions back the state is after a crash that makes the mistake.
+const REVISIONS_REUSED: u64 = 5;
+
+/// The disk of a simulated machine; cheap to clone.
+#[derive(Clone, Default)]
+pub struct SimulatedDisk(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    medium: Mutex<Medium>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Medium {
+    records: BTreeMap<String, Vec<u8>>,
+    revision: Revision,
+    /// What is being synced.
+    in_flight: Vec<Record>,
+    /// The last group that was synced, and what its records were before.
+    undo: Vec<Record>,
+    stalled: bool,
+    /// Which store writes here: those before it have crashed.
+    generation: u64,
+}
+
+/// A record to be written; without a value it is removed.
+type Record = (Revision, String, Option<Vec<u8>>);
+
+impl Medium {
+    fn write(&mut self, records: Vec<Record>) {
+        self.undo.clear();
+        for (revision, key, value) in records {
+            let before = match value {
+                Some(value) => self.records.insert(key.clone(), value),
+                None => self.records.remove(&key),
+            };
+            self.undo.push((self.revision, key, before));
+            self.revision = revision;
+        }
+    }
+}
+
+impl SimulatedDisk {
+    /// An empty disk.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The state that is on the disk. Must be called within a runtime: the task that writes belongs to it.
+    pub fn open(&self) -> Result<Store, StoreError> {
+        let mut medium = self.0.medium.lock();
+        let damaged = |reason: String| StoreError::Damaged(reason);
+        let mut objects = Vec::with_capacity(medium.records.len());
+        for (key, value) in &medium.records {
+            objects.push((decode(key.as_bytes(), value).map_err(damaged)?, value.len()));
+        }
+        let mut revision = medium.revision;
+        if Mistake::ReuseRevision.is_made() {
+            revision = Revision(revision.0.saturating_sub(REVISIONS_REUSED));
+        }
+        medium.generation += 1;
+        let (signals, faults) = (Signals::default(), Faults::default());
+        let (queue, writes) = mpsc::unbounded_channel();
+        let (publish, state) = watch::channel(DiskState { durable: revision, ..DiskState::default() });
+        let writer = Writer {
+            disk: self.0.clone(),
+            generation: medium.generation,
+            writes,
+            publish,
+            signals: signals.clone(),
+        };
+        tokio::spawn(writer.run());
+        let disk = Some(Disk::simulated(queue, state, faults.disk().clone()));
+        let state = parking_lot::RwLock::new(State::restore(revision, objects));
+        Ok(Store { inner: Arc::new(Inner { state, signals, disk, faults }) })
+    }
+
+    /// The machine loses power: what is not synced is lost, but for the group that is under way, which may have reached
+    /// the disk though nobody was told. The store that was open writes nothing any more.
+    pub fn crash(&self, keeps_what_is_under_way: bool) {
+        let mut medium = self.0.medium.lock();
+        medium.generation += 1;
+        medium.stalled = false;
+        let in_flight = std::mem::take(&mut medium.in_flight);
+        if keeps_what_is_under_way {
+            medium.write(in_flight);
+        }
+        if Mistake::LoseSyncedWrite.is_made() {
+            for (revision, key, before) in std::mem::take(&mut medium.undo).into_iter().rev() {
+                match before {
+                    Some(before) => medium.records.insert(key, before),
+                    None => medium.records.remove(&key),
+                };
+                medium.revision = revision;
+            }
+        }
+        drop(medium);
+        self.0.changed.notify_waiters();
+    }
+
+    /// From now on no sync ends, or all that wait do.
+    pub fn stall(&self, stalled: bool) {
+        self.0.medium.lock().stalled = stalled;
+        self.0.changed.notify_waiters();
+    }
+}
+
+/// In the place of the disk thread.
+struct Writer {
+    disk: Arc<Shared>,
+    generation: u64,
+    writes: mpsc::UnboundedReceiver<Change>,
+    publish: watch::Sender<DiskState>,
+    signals: Signals,
+}
+
+impl Writer {
+    async fn run(mut self) {
+        while let Some(first) = self.writes.recv().await {
+            let mut group = vec![first];
+            while group.len() < GROUP
+                && let Ok(next) = self.writes.try_recv()
+            {
+                group.push(next);
+            }
+            if Mistake::AcknowledgeBeforeSync.is_made() {
+                self.acknowledge(&group);
+            }
+            if !self.sync(&group).await {
+                return;
+            }
+            self.acknowledge(&group);
+        }
+    }
+
+    /// False when the machine has crashed meanwhile.
+    async fn sync(&self, group: &[Change]) -> bool {
+        {
+            let mut medium = self.disk.medium.lock();
+            if medium.generation != self.generation {
+                return false;
+            }
+            medium.in_flight = group.iter().map(record).collect();
+        }
+        let slowest = u64::try_from(SLOWEST_SYNC.as_micros()).unwrap_or(u64::MAX);
+        tokio::time::sleep(Duration::from_micros(chance::rng().random_range(200..=slowest))).await;
+        loop {
+            let changed = self.disk.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let mut medium = self.disk.medium.lock();
+                if medium.generation != self.generation {
+                    return false;
+                }
+                if !medium.stalled {
+                    let records = std::mem::take(&mut medium.in_flight);
+                    medium.write(records);
+                    return true;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    fn acknowledge(&self, group: &[Change]) {
+        let Some(last) = group.last().map(|change| change.revision) else { return };
+        self.publish.send_modify(|state| state.durable = last);
+        let mut kinds: Vec<Kind> = group.iter().map(|change| change.object.kind()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        for kind in kinds {
+            self.signals.made_durable(kind);
+        }
+    }
+}
+
+fn record(change: &Change) -> Record {
+    let key = record_key(change.object.kind(), &change.object.key());
+    let value = (change.kind != ChangeKind::Deleted).then(|| {
+        let mut text = Vec::new();
+        change.object.write_json(&mut text);
+        text
+    });
+    (change.revision, key, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use object::{Key, Object};
+
+    fn config_map(name: &str) -> Object {
+        let mut object = Object::new(ConfigMap::default());
+        object.meta_mut().name = Some(name.into());
+        object
+    }
+
+    /// FAULT-3, SAFE-2: what was acknowledged is there after a crash; of the rest a whole group or nothing.
+    #[tokio::test(start_paused = true)]
+    async fn a_crash_takes_what_was_not_synced_fault_3() {
+        for keeps in [false, true] {
+            let disk = SimulatedDisk::new();
+            let store = disk.open().unwrap();
+            let kept = store.create(config_map("kept")).unwrap();
+            store.durable(kept.revision()).await.unwrap();
+            disk.stall(true);
+            let first = store.create(config_map("under-way")).unwrap();
+            let waited = tokio::time::timeout(Duration::from_mins(1), store.durable(first.revision())).await;
+            assert!(waited.is_err(), "a disk that stalls acknowledges nothing");
+            store.create(config_map("queued")).unwrap();
+            disk.crash(keeps);
+            store.create(config_map("after")).unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+
+            let again = disk.open().unwrap();
+            let there = |name: &str| again.get(Kind::ConfigMap, &Key::new("", name)).is_some();
+            assert!(there("kept"));
+            assert_eq!(there("under-way"), keeps);
+            assert!(!there("queued") && !there("after"));
+            assert_eq!(again.revision(), Revision(if keeps { 2 } else { 1 }));
+            assert!(store.durable(Revision(99)).await.is_err(), "the store that crashed says so");
+        }
+    }
+
+    /// FAULT-1: watchers that are held back see nothing new, and then everything.
+    #[tokio::test(start_paused = true)]
+    async fn a_view_that_is_held_back_catches_up_fault_1() {
+        let store = SimulatedDisk::new().open().unwrap();
+        let mut watcher = store.watch(Kind::ConfigMap, Revision(0), crate::Visibility::Applied);
+        store.create(config_map("a")).unwrap();
+        store.hold_views(Some(Kind::ConfigMap));
+        store.create(config_map("b")).unwrap();
+        assert_eq!(watcher.next().await.unwrap().len(), 1);
+        let waiting = tokio::spawn(async move { watcher.next().await.map(|changes| changes.len()) });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!waiting.is_finished());
+        store.hold_views(None);
+        assert_eq!(waiting.await.unwrap().unwrap(), 1);
+    }
+}

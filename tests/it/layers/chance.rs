@@ -1,0 +1,57 @@
+//! FAULT-3: what the simulator runs takes chance from `base::chance` alone, or the same seed would not run the same.
+
+use super::files_with;
+
+/// What runs in a simulation.
+const SIMULATED: [&str; 8] =
+    ["base/", "object/", "store/", "api/", "reconcile/", "controllers/", "scheduler/", "simulate/"];
+
+/// Those that draw by lot for nobody but the machine: keys of one process that no object shows.
+const KEYS: [&str; 2] = ["api/managed_fields/digest.rs", "reconcile/correlator.rs"];
+
+fn simulated(pattern: &str) -> Vec<String> {
+    let of_ours = |file: &String| {
+        SIMULATED.iter().any(|layer| file.starts_with(layer))
+            || file.starts_with("kubelet/") && !file.starts_with("kubelet/runtime/process/")
+    };
+    let tests = |file: &String| file.contains("/tests/") || file.ends_with("tests.rs");
+    let mut files: Vec<_> =
+        files_with(pattern).into_iter().filter(|file| of_ours(file) && !tests(file)).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn chance_is_drawn_in_one_place_fault_3() {
+    let drawing =
+        simulated(r"\brand::(rng|random|thread_rng)\b|OsRng|from_os_rng|from_entropy|Uuid::new_v|fastrand::");
+    assert_eq!(drawing, ["base/chance.rs"]);
+}
+
+/// The keys of maps come from the C library, which `src/entropy.rs` stands for; other uses would be chance of their own.
+#[test]
+fn keys_of_hashes_are_shown_to_nobody_fault_3() {
+    assert_eq!(simulated(r"\bRandomState\b"), KEYS);
+}
+
+/// Threads run when the machine likes. A new one in what the simulator runs must be one that no simulation starts, or
+/// one that is waited for at once.
+#[test]
+fn what_is_simulated_starts_no_threads_fault_3() {
+    let known = [
+        "api/audit/log.rs",                      // no simulation has an audit log
+        "api/cel/program.rs",                    // waited for at once
+        "api/http/profile.rs",                   // nobody asks over HTTP
+        "api/webhook_client/caller.rs",          // no simulation has webhooks
+        "controllers/volume/provisioner/mod.rs", // no simulation has a directory of volumes
+        "kubelet/eviction/disk.rs",              // hollow nodes have no disk
+        "kubelet/logs.rs",                       // nor logs
+        "kubelet/volumes/mod.rs",                // nor volumes
+        "simulate/campaign.rs",                  // runs simulations, each in a process of its own
+        "store/disk.rs",                         // in its place is store/simulated.rs
+    ];
+    let starting = simulated(r"spawn_blocking|thread::(Builder|spawn|scope)\b");
+    let in_tests = ["api/admission/configurations.rs", "store/watch.rs"];
+    let starting: Vec<_> = starting.iter().filter(|file| !in_tests.contains(&file.as_str())).collect();
+    assert_eq!(starting, known);
+}

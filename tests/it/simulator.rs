@@ -1,0 +1,82 @@
+//! The simulator (FAULT-3), through its command.
+
+use std::process::{Command, Output, Stdio};
+
+fn simulate(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.arg("simulate").args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Each seed is run twice, some with faults and one without, and is the same to the byte.
+#[test]
+fn the_same_seed_runs_the_same_and_nothing_is_found_fault_3() {
+    let output = simulate(&["--seed", "1", "--seeds", "4", "--for", "2m", "--meta"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let said = text(&output);
+    assert_eq!(said.lines().filter(|line| line.contains(": 0 violations")).count(), 4, "{said}");
+    assert!(said.lines().any(|line| !line.contains(" 0 faults")), "{said}");
+}
+
+/// A failing seed is told with the fewest steps that were found to do, its trace and the rule.
+#[test]
+fn a_failing_seed_is_made_smaller_fault_3() {
+    let output = simulate(&["--break", "remove-before-stop", "--seed", "1", "--for", "1m"]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let steps = said.split("fails with these steps alone:").nth(1).expect(&said);
+    let left = steps.lines().filter(|line| line.starts_with("  ") && line.contains(" { ")).count();
+    assert!(steps.contains("VIOLATION of deletion rights:") && left > 0, "{said}");
+}
+
+#[test]
+fn an_unknown_mistake_is_refused_fault_3() {
+    let output = simulate(&["--break", "nothing"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("no mistake \"nothing\""), "{}", text(&output));
+    let list = simulate(&["--break", "list"]);
+    assert!(list.status.success() && text(&list).lines().count() >= 12, "{}", text(&list));
+}
+
+/// Each mistake is found by the rule that it breaks, within so many seeds.
+macro_rules! mistakes_are_found {
+    ($($test:ident: $name:literal by $rule:literal;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                let output = simulate(&["--break", $name, "--seeds", "32", "--for", "4m", "--no-shrink"]);
+                let said = text(&output);
+                assert_eq!(output.status.code(), Some(1), "{said}");
+                assert!(said.contains(concat!("VIOLATION of ", $rule, ":")), "{said}");
+            }
+        )*
+
+        #[test]
+        fn every_mistake_has_its_test_fault_3() {
+            let list = simulate(&["--break", "list"]);
+            assert_eq!(text(&list).lines().collect::<Vec<_>>(), [$($name),*]);
+        }
+    };
+}
+
+mistakes_are_found! {
+    a_forced_deletion_is_found_fault_3: "force-delete" by "deletion rights";
+    a_removal_before_the_stop_is_found_fault_3: "remove-before-stop" by "deletion rights";
+    an_early_acknowledgement_is_found_fault_3: "acknowledge-before-sync" by "durability";
+    a_lost_write_is_found_fault_3: "lose-synced-write" by "durability";
+    a_reused_revision_is_found_fault_3: "reuse-revision" by "durability";
+    a_dropped_event_is_found_fault_3: "drop-watch-event" by "watch guarantees";
+    a_repeated_event_is_found_fault_3: "repeat-watch-event" by "watch guarantees";
+    a_bookmark_ahead_is_found_fault_3: "bookmark-ahead" by "watch guarantees";
+    a_lost_update_is_found_fault_3: "lost-update" by "linearizable objects";
+    a_forgotten_expectation_is_found_fault_3: "forget-expectation" by "rollout bounds";
+    a_forgotten_retry_is_found_fault_3: "forget-retry" by "everything ends";
+    an_ignored_budget_is_found_fault_3: "ignore-budget" by "budgets";
+    an_ignored_quota_is_found_fault_3: "ignore-quota" by "quotas";
+    an_ignored_surge_is_found_fault_3: "ignore-surge" by "rollout bounds";
+    ignored_unavailability_is_found_fault_3: "ignore-unavailable" by "rollout bounds";
+    kept_orphans_are_found_fault_3: "keep-orphans" by "everything ends";
+}
