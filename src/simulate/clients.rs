@@ -88,7 +88,7 @@ struct Client<'w> {
 
 type Said = Result<String, String>;
 
-fn refused(error: ApiError) -> String {
+fn refused(error: &ApiError) -> String {
     error.to_string()
 }
 
@@ -112,7 +112,7 @@ impl Client<'_> {
                     scale.spec.get_or_insert_default().replicas = Some(replicas);
                     Ok(scale)
                 });
-                scaled.map_err(refused)?;
+                scaled.map_err(|error| refused(&error))?;
                 self.answered(self.api.revision()).await
             }
             Operation::DeleteDeployment { namespace, name, foreground } => {
@@ -186,7 +186,7 @@ impl Client<'_> {
     }
 
     async fn create<T: Typed>(&self, value: T) -> Said {
-        let created = self.api.create_as(value).map_err(refused)?;
+        let created = self.api.create_as(value).map_err(|error| refused(&error))?;
         self.answered(created.object().revision()).await
     }
 
@@ -198,12 +198,12 @@ impl Client<'_> {
             }),
             other => other,
         };
-        self.answered(created.map_err(refused)?.object().revision()).await
+        self.answered(created.map_err(|error| refused(&error))?.object().revision()).await
     }
 
     async fn delete(&self, kind: Kind, key: &Key, propagation: Option<Propagation>) -> Said {
         let options = DeleteOptions { propagation, ..DeleteOptions::default() };
-        self.api.delete(kind, key, &options).map_err(refused)?;
+        self.api.delete(kind, key, &options).map_err(|error| refused(&error))?;
         self.answered(self.api.revision()).await
     }
 
@@ -212,7 +212,7 @@ impl Client<'_> {
             node.spec.get_or_insert_default().unschedulable = closed.then_some(true);
             Ok(())
         });
-        self.answered(written.map_err(refused)?.object().revision()).await
+        self.answered(written.map_err(|error| refused(&error))?.object().revision()).await
     }
 
     async fn drain(&self, node: usize) -> Said {
@@ -256,7 +256,7 @@ impl Client<'_> {
         let read = match self.api.get_as::<ConfigMap>(&key) {
             Ok(read) => Some(read),
             Err(error) if error.is_not_found() => None,
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(refused(&error)),
         };
         let shown = read.as_ref().map_or_else(|| self.api.revision(), |read| read.object().revision());
         self.answered(shown).await?;
@@ -287,7 +287,7 @@ impl Client<'_> {
                 (before.object().revision(), self.api.update(&next, Part::Main, &options))
             }
         };
-        let written = written.map_err(refused)?;
+        let written = written.map_err(|error| refused(&error))?;
         let said = self.answered(written.revision()).await?;
         if let Some(wrong) = self.checks.registers.written(&key, expected, &written) {
             self.world.trace.violation("linearizable objects", wrong);

@@ -36,7 +36,7 @@ const START: Duration = Duration::from_millis(300);
 /// How long a container takes to end when it is asked to.
 const STOP: Duration = Duration::from_secs(2);
 /// Where the API is said to be.
-const API_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1)), 6443);
+const API_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
 const API_SERVICE: Ipv4Addr = Ipv4Addr::new(127, 32, 0, 1);
 
 /// A world that is simulated.

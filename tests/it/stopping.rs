@@ -98,6 +98,25 @@ fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
 }
 
 /// The oldest process that hosts a node: what it forks is a copy of it for a moment.
+/// When a process began, in the kernel's own count; none when there is none.
+fn started(pid: i32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat.rsplit(')').next()?.split_whitespace().nth(19)?.to_owned())
+}
+
+/// The children of a process, with when they began.
+fn children(of: Pid) -> BTreeMap<i32, String> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_child = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent =
+            stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<i32>().ok());
+        parent == Some(of.as_raw_nonzero().get())
+    };
+    pids.filter(is_child).filter_map(|pid| Some((pid, started(pid)?))).collect()
+}
+
 fn host_pid(home: &Home, node: &str) -> Pid {
     let state = home.data_dir().canonicalize().unwrap().join("nodes").join(node);
     let needle = format!("node-host\0--state\0{}\0", state.display());
@@ -125,10 +144,16 @@ fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10(
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     instance.kubectl(&["wait", "--for=condition=Ready", "pod/never", "--timeout=60s"]);
     let before = processes(&mark);
+    let host = host_pid(&home, "node-1");
+    let children = children(host);
+    assert!(children.len() >= 4, "pid 1 of each pod at least: {children:?}");
 
-    rustix::process::kill_process(host_pid(&home, "node-1"), Signal::KILL).unwrap();
+    rustix::process::kill_process(host, Signal::KILL).unwrap();
     wait_for("every process of the node to be gone", || {
         processes(&mark).keys().all(|pid| !before.contains_key(pid)).then_some(())
+    });
+    wait_for("every child of the node's host to be gone", || {
+        children.iter().all(|(pid, since)| started(*pid).as_ref() != Some(since)).then_some(())
     });
     wait_for("the deployment's pods to run again", || {
         (processes(&mark).len() == 6 && restarts(&instance) == "1 1 1").then_some(())

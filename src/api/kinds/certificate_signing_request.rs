@@ -9,7 +9,7 @@ use k8s_openapi::api::certificates::v1::{
 use serde_json::json;
 
 use super::columns::Column;
-use super::resource::Resource;
+use super::resource::{Resource, SelectableField, selectable, text};
 use crate::certificates::parsed;
 use crate::validate::{FieldErrors, Path, Shown, names};
 use base::quote::quote;
@@ -62,6 +62,8 @@ impl Resource for CertificateSigningRequest {
         }),
         Column::text("Condition", "Where the request stands.", |request, _| json!(condition(request))),
     ];
+    const SELECTABLE: &'static [SelectableField<Self>] =
+        &[selectable("spec.signerName", |request| text(Some(&request.spec.signer_name)))];
 
     fn apply_defaults(&mut self) {
         for condition in self.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten()) {

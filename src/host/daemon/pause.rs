@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::Pid;
-use rustix::thread::{CapabilitySet, CapabilitySets};
+use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
 use super::{child, os, signals};
 
@@ -55,6 +55,8 @@ extern "C" fn become_it(birth: *mut c_void) -> c_int {
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
+    // Nor would it keep what it is told here to die with, were it to get back what root gets by executing anything.
+    let _ = rustix::thread::set_capabilities_secure_bits(CapabilitiesSecureBits::NO_ROOT);
     let _ = rustix::thread::set_capabilities(None, none);
     let argv = [c"pause".as_ptr(), std::ptr::null()];
     birth.error = Some(os::exec_bare(birth.program.as_fd(), &argv));

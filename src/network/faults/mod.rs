@@ -2,7 +2,7 @@
 //!
 //! Between two sides, each a node, pods or addresses, packets are cut off, lost, slowed down, refused or delayed, by rules of
 //! the kernel (`crate::rules`) and, where time is to pass, by boxes at the end of detours ([`boxes`]). [`sides`] and
-//! [`plan`] decide purely. Objects are the only state: whoever dies, the next one finds them and goes on; the time that a
+//! [`mod@plan`] decide purely. Objects are the only state: whoever dies, the next one finds them and goes on; the time that a
 //! fault has is counted from its status.
 //!
 //! A fault ends when its object goes or its time is over. While no control plane is there rules stay in force and times

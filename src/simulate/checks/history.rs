@@ -53,13 +53,12 @@ impl History {
                     object.revision(),
                     known.revision()
                 )),
-                Some(_) => {}
                 None if nothing_since => wrong.push(format!(
                     "{} {key} is not listed, though it was told at revision {}",
                     known.kind().info().name,
                     known.revision()
                 )),
-                None => {}
+                _ => {}
             }
         }
         state.objects.retain(|(of, _), _| *of != kind);

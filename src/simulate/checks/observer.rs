@@ -63,7 +63,7 @@ type Followed = Vec<(Kind, Revision)>;
 async fn follow(world: &World, checks: &Checks, plane: &Plane, calm: bool, former: &mut Option<Followed>) {
     // Nothing is awaited between the lists: all kinds are listed at one revision.
     let revision = plane.api.revision();
-    let (mut watchers, mut lists): (Vec<(Kind, Watcher)>, Vec<(Kind, Snapshot)>) = Default::default();
+    let (mut watchers, mut lists) = (Vec::<(Kind, Watcher)>::new(), Vec::<(Kind, Snapshot)>::new());
     let resumed = former.take();
     for kind in WATCHED {
         let at = resumed.iter().flatten().find(|(of, _)| *of == kind).map(|(_, at)| *at);

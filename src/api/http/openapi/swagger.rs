@@ -103,6 +103,13 @@ fn schema(value: Value) -> Value {
             }
             entries.shift_remove("nullable");
             let turn = |(name, value): (String, Value)| match value {
+                // What is in here are names of fields, and any word may be one.
+                Value::Object(fields) if name == "properties" => {
+                    let turned = fields.into_iter().map(|(field, value)| (field, schema(value)));
+                    (name, Value::Object(turned.collect()))
+                }
+                // And these are no schemas.
+                value if matches!(name.as_str(), "default" | "enum" | "example") => (name, value),
                 Value::String(text) if name == "$ref" => {
                     (name, Value::String(text.replace(super::reference::REFERENCE, "#/definitions/")))
                 }
@@ -112,5 +119,25 @@ fn schema(value: Value) -> Value {
         }
         Value::Array(elements) => Value::Array(elements.into_iter().map(schema).collect()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_may_have_the_name_of_a_part_of_schemas_api_14() {
+        let given = json!({"type": "object", "properties": {
+            "oneOf": {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/X"}], "default": {}}},
+            "allOf": {"oneOf": [{"type": "integer"}, {"type": "string"}]},
+            "properties": {"type": "object", "nullable": true},
+            "nullable": {"type": "boolean", "default": {"oneOf": 1}}}});
+        let expected = json!({"type": "object", "properties": {
+            "oneOf": {"type": "array", "items": {"$ref": "#/definitions/X"}},
+            "allOf": {"type": "string"},
+            "properties": {"type": "object"},
+            "nullable": {"type": "boolean", "default": {"oneOf": 1}}}});
+        assert_eq!(schema(given), expected);
     }
 }
