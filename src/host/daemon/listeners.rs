@@ -68,9 +68,12 @@ impl Host {
             tables.into_iter().flat_map(|table| listening(&table.unwrap_or_default())).collect::<Vec<_>>()
         };
         let found = if has_own_network {
-            // All that is in there is the pod's.
+            // All that is in there is the pod's. What a container begins with may be a process of ours, which is where we are.
+            let network = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
+            let own = network("self");
             roots
                 .iter()
+                .filter(|pid| network(&pid.to_string()) != own)
                 .map(|pid| tables(&pid.to_string()))
                 .find(|found| !found.is_empty())
                 .unwrap_or_default()

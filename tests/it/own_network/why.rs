@@ -52,11 +52,20 @@ fn a_connection_is_walked_step_by_step_net_8() {
         let cluster = Cluster::start(user, "");
         let data_dir = cluster.home.data_dir();
         let asks = |arguments: &[&str]| asked(&data_dir, arguments);
-        let pods = [idle("client", "node-1"), web("web-1", "node-2", ""), running("local", "node-2", LOCAL)];
+        // Where a pod of the node's own network listens is nothing to the others'.
+        let of_node = running("of-node", "node-2", "[python3, -m, http.server, '8088']")
+            .replace("nodeName: node-2", "nodeName: node-2\n  hostNetwork: true");
+        let pods = [
+            idle("client", "node-1"),
+            web("web-1", "node-2", ""),
+            running("local", "node-2", LOCAL),
+            of_node,
+        ];
         cluster.apply(&[&pods.concat(), SERVICES].concat());
-        for pod in ["client", "web-1", "local"] {
+        for pod in ["client", "web-1", "local", "of-node"] {
             cluster.ready(pod);
         }
+        wait_for("the node's own", || (asks(&["client", "172.20.0.2:8088"]).0 == 0).then_some(()));
         wait_for("the service", || (asks(&["client", "web"]).0 == 0).then_some(()));
         let (code, said) = asks(&["client", "http://web:8080/index.html"]);
         assert_eq!(code, 0, "{said}");
