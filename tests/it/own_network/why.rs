@@ -65,7 +65,8 @@ fn a_connection_is_walked_step_by_step_net_8() {
         for pod in ["client", "web-1", "local", "of-node"] {
             cluster.ready(pod);
         }
-        wait_for("the node's own", || (asks(&["client", "172.20.0.2:8088"]).0 == 0).then_some(()));
+        let node = "curl -s -m 3 -o /dev/null -w '%{http_code}' http://172.20.0.2:8088/";
+        wait_for("the node's own", || (cluster.shell("client", node) == "200").then_some(()));
         wait_for("the service", || (asks(&["client", "web"]).0 == 0).then_some(()));
         let (code, said) = asks(&["client", "http://web:8080/index.html"]);
         assert_eq!(code, 0, "{said}");
