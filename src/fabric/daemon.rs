@@ -269,6 +269,10 @@ pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
     ] {
         sysctl::set(name, value)?;
     }
+    // Who asks where nobody serves for a moment (the DNS of a control plane that is down) hears of it each time: silence
+    // takes programs seconds, and they take it for an answer.
+    sysctl::set_if_there("ipv4/icmp_ratelimit", "0")?;
+    sysctl::set_if_there("ipv6/icmp/ratelimit", "0")?;
     sysctl::set_if_there("ipv6/conf/all/disable_ipv6", "0")?;
     sysctl::set_if_there("ipv6/conf/default/disable_ipv6", "0")?;
     sysctl::set_if_there("ipv6/conf/all/forwarding", "1")?;
