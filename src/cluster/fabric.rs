@@ -59,6 +59,8 @@ pub(super) struct ClusterFabric {
     connection: Mutex<Arc<Fabric>>,
     /// For a process that comes after one that died, while this one lives.
     held: Held,
+    /// Whether it has been stopped: held while a process is started or stopped, so that none is started afterwards.
+    stopped: Mutex<bool>,
     /// Sockets of the control plane's leaf that nobody has used yet.
     ready: Mutex<Vec<OwnedFd>>,
 }
@@ -82,7 +84,7 @@ impl ClusterFabric {
             control_plane: connection.leaf_namespace(CONTROL_PLANE)?,
         };
         let connection = Mutex::new(Arc::new(connection));
-        Ok(Self { config, connection, held, ready: Mutex::default() })
+        Ok(Self { config, connection, held, stopped: Mutex::new(false), ready: Mutex::default() })
     }
 
     /// The control plane's own address inside.
@@ -220,15 +222,19 @@ impl ClusterFabric {
         });
     }
 
-    /// Ends the process; with the nodes' hosts and this process gone, nothing of the network is left.
+    /// Ends the process, and has none started anew; with the nodes' hosts and this process gone, nothing of the network
+    /// is left.
     pub(super) fn stop(&self) {
+        let mut stopped = self.stopped.lock();
+        *stopped = true;
         if let Err(error) = self.connection().shut_down() {
             tracing::debug!(%error, "the fabric's process");
         }
     }
 
     fn find_or_start(&self) -> Result<(), FabricError> {
-        if self.connection().namespaces().is_ok() {
+        let stopped = self.stopped.lock();
+        if *stopped || self.connection().namespaces().is_ok() {
             return Ok(());
         }
         let connection = self.config.find_or_start(Some(&self.held.namespaces))?;

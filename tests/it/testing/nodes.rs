@@ -79,17 +79,20 @@ async fn processes_run_on_ask_and_end_with_the_cluster_api_20() {
     }
     let error = cluster.pod("default", "server").fail(1).await.unwrap_err().to_string();
     assert!(error.contains("only"), "{error}");
-    assert_ne!(processes_with(&own), 0);
+    assert_ne!(processes_with(&own), [""; 0]);
     drop(cluster);
-    assert_eq!(processes_with(&own), 0);
+    assert_eq!(processes_with(&own), [""; 0]);
     assert!(!directory.exists());
 }
 
-/// How many processes have this in their command line.
-fn processes_with(text: &str) -> usize {
-    let commands = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+/// The command lines of the processes that have this in it, with what they are doing.
+fn processes_with(text: &str) -> Vec<String> {
+    let running = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         entry.file_name().to_str()?.parse::<u32>().ok()?;
-        std::fs::read(entry.path().join("cmdline")).ok()
+        let command = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        let stat = || std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        command.contains(text).then(|| format!("{command}: {}", stat()))
     });
-    commands.filter(|command| String::from_utf8_lossy(command).contains(text)).count()
+    running.collect()
 }
