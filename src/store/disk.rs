@@ -23,7 +23,7 @@ use super::watch::Signals;
 use super::{Change, StoreError};
 use object::{Kind, Revision};
 
-/// Writes made durable together at most.
+/// Writes made durable together at most, but for those that may not be parted.
 pub(super) const GROUP: usize = 4096;
 /// How long to wait before a group that the disk refused is tried again.
 const RETRY: Duration = Duration::from_millis(500);
@@ -39,12 +39,15 @@ pub(super) struct DiskState {
     pub(super) stuck: bool,
 }
 
+/// Writes that become durable together or not at all: one, or all of [`Store::rewrite`](super::Store::rewrite).
+pub(super) type Together = Vec<Change>;
+
 /// Who takes writes.
 enum Queue {
     /// The disk thread.
-    Thread(mpsc::Sender<Change>),
+    Thread(mpsc::Sender<Together>),
     /// The task of a simulated disk.
-    Simulated(UnboundedSender<Change>),
+    Simulated(UnboundedSender<Together>),
 }
 
 /// The disk thread's handle.
@@ -91,7 +94,7 @@ impl Disk {
 
     /// A disk whose writes a task takes, which publishes how far it is.
     pub(super) fn simulated(
-        queue: UnboundedSender<Change>,
+        queue: UnboundedSender<Together>,
         state: watch::Receiver<DiskState>,
         faults: DiskFaults,
     ) -> Self {
@@ -99,12 +102,12 @@ impl Disk {
         Self { queue, state, thread: Mutex::default(), faults }
     }
 
-    /// Hands over the next write. Called under the state's lock, in the order of revisions.
-    pub(super) fn submit(&self, change: Change) {
+    /// Hands over the next writes. Called under the state's lock, in the order of revisions.
+    pub(super) fn submit(&self, together: Together) {
         // Fails only when the thread panicked; then nothing becomes durable and `durable` says so.
         match self.queue.lock().as_ref() {
-            Some(Queue::Thread(queue)) => drop(queue.send(change)),
-            Some(Queue::Simulated(queue)) => drop(queue.send(change)),
+            Some(Queue::Thread(queue)) => drop(queue.send(together)),
+            Some(Queue::Simulated(queue)) => drop(queue.send(together)),
             None => {}
         }
     }
@@ -150,7 +153,7 @@ struct Writer {
     /// None after a failure: the database has to be opened anew.
     opened: Option<Database>,
     directory: PathBuf,
-    writes: mpsc::Receiver<Change>,
+    writes: mpsc::Receiver<Together>,
     publish: watch::Sender<DiskState>,
     signals: Signals,
     reserve: Reserve,
@@ -164,11 +167,11 @@ impl Writer {
     /// Until the store is closed.
     fn run(mut self) {
         while let Some(first) = self.next() {
-            let mut group = vec![first];
+            let mut group = first;
             while group.len() < GROUP
                 && let Ok(next) = self.writes.try_recv()
             {
-                group.push(next);
+                group.extend(next);
             }
             while let Err(error) = self.try_commit(&group) {
                 // First, so that no more come while these are given their room.
@@ -179,7 +182,7 @@ impl Writer {
                 self.publish.send_if_modified(|state| !std::mem::replace(&mut state.stuck, true));
                 match self.writes.recv_timeout(RETRY) {
                     // Applied before the refusal was known: it belongs to the same group.
-                    Ok(change) => group.push(change),
+                    Ok(next) => group.extend(next),
                     Err(mpsc::RecvTimeoutError::Timeout) => {}
                     // A closing store does not wait for a disk that may never come back.
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,
@@ -190,10 +193,10 @@ impl Writer {
     }
 
     /// The next write; meanwhile a disk that was full is looked after.
-    fn next(&mut self) -> Option<Change> {
+    fn next(&mut self) -> Option<Together> {
         while self.publish.borrow().refusing.is_some() {
             match self.writes.recv_timeout(RETRY) {
-                Ok(change) => return Some(change),
+                Ok(together) => return Some(together),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return None,
                 Err(mpsc::RecvTimeoutError::Timeout) if self.reserve.take() => {
                     tracing::info!("the data directory has room again: writes go on");

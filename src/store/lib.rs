@@ -14,6 +14,7 @@
 //!
 //! Architecture Invariant: the store knows nothing of Kubernetes' rules; it keeps versions and their order.
 
+pub mod archive;
 mod checkpoint;
 mod database;
 mod disk;
@@ -81,6 +82,15 @@ pub struct Snapshot {
     pub objects: Vec<Arc<Object>>,
 }
 
+/// One of several writes that are made together.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rewrite {
+    /// The object is stored, whether there is one of its key or not.
+    Set(Box<Object>),
+    /// The object is removed, if there is one.
+    Remove(Kind, Key),
+}
+
 /// A cheap handle to the state.
 #[derive(Clone)]
 pub struct Store {
@@ -137,6 +147,11 @@ impl Store {
         self.inner.state.read().list(kind, namespace)
     }
 
+    /// Every object there is, as they are together at one revision.
+    pub fn whole(&self) -> Snapshot {
+        self.inner.state.read().whole()
+    }
+
     /// How many objects of a kind there are.
     pub fn count(&self, kind: Kind) -> usize {
         self.inner.state.read().count(kind)
@@ -176,23 +191,64 @@ impl Store {
         self.write(last.kind(), |state| state.remove_as(last, expected))
     }
 
+    /// Makes the writes that `plan` wants of everything there is: nobody else writes in between, nobody sees some of
+    /// them without the others at a later revision, and a crash leaves all of them or none. Returns what they did, in
+    /// their order.
+    ///
+    /// Everybody else waits meanwhile: it is for what changes a cluster as a whole.
+    pub fn rewrite(&self, plan: impl FnOnce(Snapshot) -> Vec<Rewrite>) -> Result<Vec<Change>, WriteError> {
+        self.admit()?;
+        let disk = self.inner.disk.as_ref();
+        let changes: Vec<Change> = {
+            let mut state = self.inner.state.write();
+            let planned = plan(state.whole());
+            let changes = planned.into_iter().filter_map(|write| match write {
+                Rewrite::Set(object) => {
+                    let bytes = object.size();
+                    Some(state.set(*object, bytes))
+                }
+                Rewrite::Remove(kind, key) => {
+                    let there = state.get(kind, &key)?;
+                    state.remove(kind, &key, there.revision()).ok()
+                }
+            });
+            let changes: Vec<Change> = changes.collect();
+            if let Some(disk) = disk.filter(|_| !changes.is_empty()) {
+                disk.submit(changes.clone());
+            }
+            changes
+        };
+        let mut kinds: Vec<Kind> = changes.iter().map(|change| change.object.kind()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        for kind in kinds {
+            self.inner.signals.written(kind, disk.is_none());
+        }
+        Ok(changes)
+    }
+
+    /// Refuses writes where the disk does, or where a fault wants it.
+    fn admit(&self) -> Result<(), WriteError> {
+        if let Some(reason) = self.inner.disk.as_ref().and_then(Disk::refusal) {
+            return Err(WriteError::Disk(reason));
+        }
+        self.inner.faults.admit().map_err(WriteError::Disk)
+    }
+
     fn write(
         &self,
         kind: Kind,
         apply: impl FnOnce(&mut State) -> Result<Change, WriteError>,
     ) -> Result<Arc<Object>, WriteError> {
+        self.admit()?;
         let disk = self.inner.disk.as_ref();
-        if let Some(reason) = disk.and_then(Disk::refusal) {
-            return Err(WriteError::Disk(reason));
-        }
-        self.inner.faults.admit().map_err(WriteError::Disk)?;
         let object = {
             let mut state = self.inner.state.write();
             let change = apply(&mut state)?;
             let object = change.object.clone();
             // Under the lock, so that the disk sees writes in the order of their revisions.
             if let Some(disk) = disk {
-                disk.submit(change);
+                disk.submit(vec![change]);
             }
             object
         };

@@ -13,7 +13,7 @@ use rand::Rng;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::database::{decode, record_key};
-use super::disk::{Disk, DiskState, GROUP};
+use super::disk::{Disk, DiskState, GROUP, Together};
 use super::faults::Faults;
 use super::state::State;
 use super::watch::Signals;
@@ -136,7 +136,7 @@ impl SimulatedDisk {
 struct Writer {
     disk: Arc<Shared>,
     generation: u64,
-    writes: mpsc::UnboundedReceiver<Change>,
+    writes: mpsc::UnboundedReceiver<Together>,
     publish: watch::Sender<DiskState>,
     signals: Signals,
 }
@@ -144,11 +144,11 @@ struct Writer {
 impl Writer {
     async fn run(mut self) {
         while let Some(first) = self.writes.recv().await {
-            let mut group = vec![first];
+            let mut group = first;
             while group.len() < GROUP
                 && let Ok(next) = self.writes.try_recv()
             {
-                group.push(next);
+                group.extend(next);
             }
             if Mistake::AcknowledgeBeforeSync.is_made() {
                 self.acknowledge(&group);
@@ -217,6 +217,7 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
+    use crate::Rewrite;
     use object::{Key, Object};
 
     fn config_map(name: &str) -> Object {
@@ -249,6 +250,43 @@ mod tests {
             assert!(!there("queued") && !there("after"));
             assert_eq!(again.revision(), Revision(if keeps { 2 } else { 1 }));
             assert!(store.durable(Revision(99)).await.is_err(), "the store that crashed says so");
+        }
+    }
+
+    /// SAFE-8: what is written together is there together after a crash, or not at all.
+    #[tokio::test(start_paused = true)]
+    async fn a_crash_never_parts_what_was_written_together_safe_8() {
+        for keeps in [false, true] {
+            let disk = SimulatedDisk::new();
+            let store = disk.open().unwrap();
+            for name in ["kept", "gone"] {
+                store.create(config_map(name)).unwrap();
+            }
+            store.durable(Revision(2)).await.unwrap();
+            disk.stall(true);
+            let changes = store
+                .rewrite(|now| {
+                    assert_eq!((now.revision, now.objects.len()), (Revision(2), 2));
+                    let made = (0..2 * GROUP).map(|n| config_map(&n.to_string()));
+                    let mut writes: Vec<Rewrite> = made.map(|map| Rewrite::Set(Box::new(map))).collect();
+                    writes.push(Rewrite::Set(Box::new(config_map("kept"))));
+                    let gone = |name| Rewrite::Remove(Kind::ConfigMap, Key::new("", name));
+                    writes.extend([gone("gone"), gone("never-was")]);
+                    writes
+                })
+                .unwrap();
+            assert_eq!(changes.len(), 2 * GROUP + 2);
+            let kinds: Vec<ChangeKind> = changes[2 * GROUP..].iter().map(|change| change.kind).collect();
+            assert_eq!(kinds, [ChangeKind::Modified, ChangeKind::Deleted]);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            disk.crash(keeps);
+            let again = disk.open().unwrap();
+            let objects = if keeps { 2 * GROUP + 1 } else { 2 };
+            let revision = if keeps { 2 * GROUP + 4 } else { 2 };
+            assert_eq!(
+                (again.count(Kind::ConfigMap), again.revision()),
+                (objects, Revision(revision as u64))
+            );
         }
     }
 

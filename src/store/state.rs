@@ -106,6 +106,19 @@ impl State {
         Snapshot { revision: self.revision, objects }
     }
 
+    /// Every object there is, kind by kind.
+    pub(super) fn whole(&self) -> Snapshot {
+        let all = self.kinds.iter().flat_map(|of_kind| of_kind.objects.values());
+        Snapshot { revision: self.revision, objects: all.map(|stored| stored.object.clone()).collect() }
+    }
+
+    /// Stores an object of so many bytes, whether there is one of its key or not.
+    pub(super) fn set(&mut self, object: Object, bytes: usize) -> Change {
+        let previous = self.get(object.kind(), &object.key());
+        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        self.put(object, bytes, kind, previous)
+    }
+
     /// Stores a new object of so many bytes.
     pub(super) fn create(&mut self, object: Object, bytes: usize) -> Result<Change, WriteError> {
         if self.of(object.kind()).is_some_and(|of_kind| of_kind.objects.contains(&object.key())) {

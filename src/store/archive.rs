@@ -1,0 +1,237 @@
+//! A whole state in a file: every object at one revision, written once and read back as it was.
+//!
+//! Lines of JSON: a header, a line for each object, and an end that counts and digests them, so that a file that was
+//! cut off or changed is told from a whole one. Objects keep the keys of their records in the database, by which custom
+//! kinds join again where their definitions are not known yet.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::database::{decode, record_key};
+use object::{Object, Revision};
+
+/// What the header says first.
+const FORMAT: &str = "podium-snapshot/1";
+/// No object is larger: what the API takes is far below.
+const LONGEST_LINE: usize = 64 << 20;
+
+/// A file of a state could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The operating system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no such file, or not as it was written.
+    #[error("line {line}: {reason}")]
+    Damaged {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header<A> {
+    format: String,
+    revision: u64,
+    about: A,
+}
+
+#[derive(Serialize, Deserialize)]
+struct End {
+    objects: usize,
+    sha256: String,
+}
+
+/// Counts and digests what goes through.
+struct Sealed<W> {
+    to: W,
+    digest: Sha256,
+    bytes: u64,
+}
+
+impl<W: Write> Sealed<W> {
+    fn line(&mut self, text: &[u8]) -> io::Result<()> {
+        for part in [text, b"\n"] {
+            self.digest.update(part);
+            self.to.write_all(part)?;
+            self.bytes += part.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Writes objects as they were together at a revision, and whatever `about` says of them; returns how many bytes that
+/// took.
+pub fn write(
+    to: impl Write,
+    revision: Revision,
+    about: &impl Serialize,
+    objects: &[Arc<Object>],
+) -> io::Result<u64> {
+    let mut out = Sealed { to, digest: Sha256::new(), bytes: 0 };
+    let header = Header { format: FORMAT.to_owned(), revision: revision.0, about };
+    out.line(&serde_json::to_vec(&header)?)?;
+    let mut line = Vec::new();
+    for object in objects {
+        line.clear();
+        serde_json::to_writer(&mut line, &record_key(object.kind(), &object.key()))?;
+        line.push(b' ');
+        object.write_json(&mut line);
+        out.line(&line)?;
+    }
+    let end = End { objects: objects.len(), sha256: hex(&out.digest.clone().finalize()) };
+    out.line(&serde_json::to_vec(&end)?)?;
+    out.to.flush()?;
+    Ok(out.bytes)
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub struct Archive<A> {
+    /// Of the whole state.
+    pub revision: Revision,
+    /// What was said of it.
+    pub about: A,
+    /// In the order in which they were written.
+    pub objects: Vec<Object>,
+}
+
+/// Reads a file to its end.
+pub fn read<A: for<'de> Deserialize<'de>>(from: impl BufRead) -> Result<Archive<A>, ArchiveError> {
+    let mut lines = Lines { from, number: 0, digest: Sha256::new() };
+    let header: Header<A> = header(&mut lines)?;
+    let mut objects = Vec::new();
+    loop {
+        let sealed = lines.digest.clone();
+        let Some(line) = lines.next()? else {
+            return Err(lines.damaged("the file ends before its end: it was cut off"));
+        };
+        if line.first() != Some(&b'"') {
+            let end: End = serde_json::from_slice(&line).map_err(|error| lines.damaged(error))?;
+            if end.objects != objects.len() || end.sha256 != hex(&sealed.finalize()) {
+                return Err(lines.damaged("what is before it is not as it was written"));
+            }
+            return Ok(Archive { revision: Revision(header.revision), about: header.about, objects });
+        }
+        let mut parts = serde_json::Deserializer::from_slice(&line).into_iter::<String>();
+        let key = parts.next().and_then(Result::ok).ok_or_else(|| lines.damaged("it begins with no key"))?;
+        let text = &line[parts.byte_offset()..];
+        objects.push(decode(key.as_bytes(), text).map_err(|reason| lines.damaged(reason))?);
+    }
+}
+
+/// Reads what is said of a file's objects, and not them.
+pub fn read_about<A: for<'de> Deserialize<'de>>(from: impl BufRead) -> Result<(Revision, A), ArchiveError> {
+    let mut lines = Lines { from, number: 0, digest: Sha256::new() };
+    let header: Header<A> = header(&mut lines)?;
+    Ok((Revision(header.revision), header.about))
+}
+
+fn header<A: for<'de> Deserialize<'de>, R: BufRead>(lines: &mut Lines<R>) -> Result<Header<A>, ArchiveError> {
+    let line = lines.next()?.unwrap_or_default();
+    match serde_json::from_slice::<Header<A>>(&line) {
+        Ok(header) if header.format == FORMAT => Ok(header),
+        Ok(header) => Err(lines.damaged(format!("it is of the format {:?}, not {FORMAT}", header.format))),
+        Err(_) => Err(lines.damaged("this is no snapshot")),
+    }
+}
+
+struct Lines<R> {
+    from: R,
+    number: usize,
+    digest: Sha256,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The next line without its end; none where the file ends, or where a line does not end.
+    fn next(&mut self) -> Result<Option<Vec<u8>>, ArchiveError> {
+        self.number += 1;
+        let mut line = Vec::new();
+        let most = LONGEST_LINE as u64;
+        io::Read::take(&mut self.from, most).read_until(b'\n', &mut line)?;
+        self.digest.update(&line);
+        match line.pop() {
+            Some(b'\n') => Ok(Some(line)),
+            Some(_) if line.len() + 1 == LONGEST_LINE => Err(self.damaged("it is too long")),
+            _ => Ok(None),
+        }
+    }
+
+    fn damaged(&self, reason: impl ToString) -> ArchiveError {
+        ArchiveError::Damaged { line: self.number, reason: reason.to_string() }
+    }
+}
+
+fn hex(digest: &[u8]) -> String {
+    use std::fmt::Write as _;
+    digest.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    use super::*;
+    use object::{Kind, Scope};
+
+    fn objects() -> Vec<Arc<Object>> {
+        let mut map = Object::new(ConfigMap::default());
+        map.meta_mut().name = Some("a".into());
+        map.meta_mut().namespace = Some("n\u{2028}".into());
+        map.meta_mut().uid = Some("u".into());
+        map.meta_mut().resource_version = Some("7".into());
+        let widgets = Kind::custom("archive.example.com", "widgets", "Widget", Scope::Cluster).unwrap();
+        let value = json!({"apiVersion": "archive.example.com/v1", "kind": "Widget",
+            "metadata": {"name": "w", "resourceVersion": "9"}, "spec": {"text": "a\nb"}});
+        [map, Object::from_value(widgets, value).unwrap()].map(Arc::new).into()
+    }
+
+    fn written() -> Vec<u8> {
+        let mut file = Vec::new();
+        let bytes = write(&mut file, Revision(12), &json!({"name": "first"}), &objects()).unwrap();
+        assert_eq!(bytes, file.len() as u64);
+        file
+    }
+
+    #[test]
+    fn a_state_is_read_as_it_was_written_safe_8() {
+        let file = written();
+        let archive: Archive<serde_json::Value> = read(file.as_slice()).unwrap();
+        assert_eq!((archive.revision, &archive.about), (Revision(12), &json!({"name": "first"})));
+        let wanted = objects();
+        let wanted: Vec<&Object> = wanted.iter().map(|object| &**object).collect();
+        assert_eq!(archive.objects.iter().collect::<Vec<_>>(), wanted);
+        let (revision, about) = read_about::<serde_json::Value>(file.as_slice()).unwrap();
+        assert_eq!((revision, about), (Revision(12), json!({"name": "first"})));
+    }
+
+    /// Whatever is missing of a file, or differs in it, it is not taken for a state.
+    #[test]
+    fn a_file_that_was_cut_or_changed_is_refused_safe_8() {
+        let file = written();
+        for length in 0..file.len() {
+            let cut = read::<serde_json::Value>(&file[..length]);
+            assert!(matches!(cut, Err(ArchiveError::Damaged { .. })), "{length}");
+        }
+        for place in 0..file.len() - 1 {
+            let mut changed = file.clone();
+            changed[place] ^= 1;
+            // Of the end only what it counts and digests is judged.
+            if let Ok(archive) = read::<serde_json::Value>(changed.as_slice()) {
+                panic!("{place}: {archive:?}");
+            }
+        }
+        let other = r#"{"format":"podium-snapshot/2","revision":1,"about":{}}"#.to_owned() + "\n";
+        let error = read::<serde_json::Value>(other.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, "line 1: it is of the format \"podium-snapshot/2\", not podium-snapshot/1");
+    }
+}
