@@ -46,7 +46,7 @@ impl Deleted {
 
 /// What is to be done about a deletion request.
 #[derive(Debug, PartialEq)]
-enum Step {
+pub(super) enum Step {
     Remove,
     Mark(Box<Object>),
     Nothing,
@@ -172,7 +172,7 @@ fn check_preconditions(current: &Object, options: &DeleteOptions) -> Result<(), 
     Ok(())
 }
 
-fn next_step(current: &Object, options: &DeleteOptions, now: Timestamp) -> Step {
+pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestamp) -> Step {
     let mut next = current.clone();
     apply_propagation(&mut next, options.propagation);
     let grace = grace_seconds(current, options);

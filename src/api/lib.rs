@@ -35,6 +35,7 @@ pub mod patch;
 mod pattern;
 mod quota;
 mod remarks;
+mod rewrite;
 mod room;
 mod rules;
 pub mod schema;
@@ -63,7 +64,7 @@ use object::config::{Limits, Timings};
 use object::{Key, Kind, Object, Revision, Shared, Typed};
 pub(crate) use options::Apply;
 pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
-pub use store::{Change, ChangeKind, Expired, Snapshot, Visibility, Watcher};
+pub use store::{Change, ChangeKind, Expired, Rewrite, Snapshot, Visibility, Watcher};
 use store::{Store, StoreError};
 
 /// What the API needs to know of its cluster.

@@ -64,6 +64,11 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: Box<super::fault::FaultCommand>,
     },
+    /// The whole cluster kept in a file, brought back from it, or begun anew elsewhere.
+    Snapshot {
+        #[command(subcommand)]
+        command: super::snapshot::SnapshotCommand,
+    },
     /// The control plane under virtual time with faults, all from a seed; checks what clients were told.
     Simulate(super::simulate::SimulateRequest),
     /// Images: list them, load an archive, remove a loaded one.

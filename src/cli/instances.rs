@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::flags::InstanceArgs;
-use super::output::say;
+use super::output::{say, say_table};
 use crate::cluster::{default_data_dir, running_instance};
 use host::running::{RunningHost, process, running_hosts, wait_for_end};
 
@@ -20,12 +20,7 @@ pub(super) fn list() {
     }
     let mut rows = vec![["NODE", "PID", "PODS", "AGE", "CLAIMED BY", "DATA DIRECTORY"].map(str::to_owned)];
     rows.extend(hosts.iter().map(row));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..6).map(width).collect();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}   "));
-        say(cells.collect::<String>().trim_end());
-    }
+    say_table(&rows);
 }
 
 fn row(host: &RunningHost) -> [String; 6] {

@@ -14,6 +14,7 @@ mod serve;
 mod shell;
 mod signals;
 mod simulate;
+mod snapshot;
 mod up;
 mod why;
 
@@ -53,6 +54,7 @@ pub fn main() -> ExitCode {
         Some(Command::Shell(request)) => shell::run(&request),
         Some(Command::WhyNotConnected(request)) => return why::run(&request),
         Some(Command::Fault { command }) => fault::run(*command),
+        Some(Command::Snapshot { command }) => snapshot::run(command),
         Some(Command::Simulate(request)) => return simulate::run(&request),
         Some(Command::Image { command }) => image::run(command),
         Some(Command::Bench { suites, minutes }) => bench::run(&suites, minutes),

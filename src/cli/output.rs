@@ -13,6 +13,24 @@ pub(super) fn say(line: &str) {
     let _ = writeln!(out, "{}", printable(line)).and_then(|()| out.flush());
 }
 
+/// Prints rows with their cells below each other.
+pub(super) fn say_table<const N: usize>(rows: &[[String; N]]) {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; N] = std::array::from_fn(width);
+    for row in rows {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}   "));
+        say(cells.collect::<String>().trim_end());
+    }
+}
+
+/// What the server says, without how it is wrapped.
+pub(super) fn said(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow::Error::msg(status.message.clone()),
+        other => other.into(),
+    }
+}
+
 /// Prints a line on standard error.
 pub(super) fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", printable(line));

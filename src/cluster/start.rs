@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::actors::Actors;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::{DataDir, write_private};
@@ -21,6 +22,7 @@ use super::error::StartError;
 use super::fabric::ClusterFabric;
 use super::fixed_services::API_OFFSET;
 use super::place::Place;
+use super::snapshots::{self, Means};
 use super::{bootstrap, client, housekeeping, kubeconfig};
 use api::audit::AuditLog;
 use api::certificates::{FrontProxy, TlsError};
@@ -60,7 +62,6 @@ pub(crate) struct Cluster {
     kubelets: super::nodes::Nodes,
     audit: Option<AuditLog>,
     fabric: Option<Arc<ClusterFabric>>,
-    _running: super::actors::Actors,
     // Held until the very end.
     _addresses: Arc<AddressPlan>,
     _data_dir: DataDir,
@@ -161,10 +162,15 @@ impl Cluster {
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
-        let running = {
+        let control_loops = {
             let balancers = addresses.balancers().filter(|_| !config.is_disabled("proxy"));
-            super::actors::start(&api, &caches, &actors, &config, &authority, balancers, data_dir.path())?
+            Actors::new(&api, &caches, &actors, &config, &authority, balancers, data_dir.path())?
         };
+        let control_loops = Arc::new(control_loops);
+        snapshots::take_over(&api, &data_dir)?;
+        if !snapshots::is_under_way(&api) {
+            control_loops.go_on().await;
+        }
         if config.serves_ingresses() {
             super::network::start_ingress(&api, &caches, &actors, &config, &addresses, fabric.as_ref());
         }
@@ -181,6 +187,13 @@ impl Cluster {
             NetworkEntry::new(fabric.nodes(), config.file.network.mtu, &addresses, dns).write(&data_dir)?;
             fabric.keep(&actors);
         }
+        let v6 = addresses.v6().map(|v6| v6.services.into());
+        let means = Means {
+            actors: control_loops,
+            data_dir: data_dir.path().to_path_buf(),
+            services: std::iter::once(addresses.services().into()).chain(v6).collect(),
+        };
+        snapshots::start(&api, &caches, &actors, means);
         begun.stays();
         Ok(Self {
             api,
@@ -193,7 +206,6 @@ impl Cluster {
             kubelets,
             audit,
             fabric,
-            _running: running,
             _addresses: addresses,
             _data_dir: data_dir,
         })

@@ -48,4 +48,4 @@ mod volume_directory;
 pub use balancer_pool::BalancerPool;
 pub use context::Settings;
 pub use registry::Controllers;
-pub use volume_directory::VolumeDirectory;
+pub use volume_directory::{VolumeDirectory, remove as remove_tree};

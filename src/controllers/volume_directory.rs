@@ -61,7 +61,7 @@ impl fmt::Debug for VolumeDirectory {
 
 /// Removes a tree with all that is in it; gone already is fine. Directories that their owner may not change are
 /// opened first.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

@@ -7,12 +7,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta, Time};
-use k8s_openapi::{ClusterResourceScope, ListableResource, Metadata, Resource};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use super::own_kind::{own_kind, text};
 use super::time::read_go_duration;
 
 /// The condition that says whether a fault is in force.
@@ -29,18 +28,12 @@ pub const DIRECTIONS: &[&str] = &["Both", "OneWay"];
 /// How a fault refuses: by a reset and where that is none by ICMP, or by ICMP alone.
 pub const REFUSALS: &[&str] = &["Prohibited", "Reset", "Unreachable"];
 
-/// Something that is broken on purpose.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub struct Fault {
-    /// Standard object metadata.
-    #[serde(default)]
-    pub metadata: ObjectMeta,
-    /// What is broken; it cannot be changed.
-    #[serde(default)]
-    pub spec: FaultSpec,
-    /// What has become of it.
-    #[serde(default)]
-    pub status: Option<FaultStatus>,
+own_kind! {
+    /// Something that is broken on purpose.
+    Fault "Fault" "faults" "FaultList",
+    "Fault is something that is broken on purpose, for as long as the object is there or for a time.",
+    FaultSpec: "What is broken; it cannot be changed.",
+    FaultStatus: "What has become of it.",
 }
 
 /// What is broken.
@@ -211,70 +204,6 @@ impl fmt::Display for FaultPeer {
             Self { cidr: Some(cidr), .. } => f.write_str(cidr),
             _ => f.write_str("?"),
         }
-    }
-}
-
-impl Resource for Fault {
-    const API_VERSION: &'static str = "podium.dev/v1alpha1";
-    const GROUP: &'static str = "podium.dev";
-    const KIND: &'static str = "Fault";
-    const VERSION: &'static str = "v1alpha1";
-    const URL_PATH_SEGMENT: &'static str = "faults";
-    type Scope = ClusterResourceScope;
-}
-
-impl ListableResource for Fault {
-    const LIST_KIND: &'static str = "FaultList";
-}
-
-impl Metadata for Fault {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
-impl Serialize for Fault {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut state = serializer.serialize_struct(Self::KIND, 4 + usize::from(self.status.is_some()))?;
-        state.serialize_field("apiVersion", Self::API_VERSION)?;
-        state.serialize_field("kind", Self::KIND)?;
-        state.serialize_field("metadata", &self.metadata)?;
-        state.serialize_field("spec", &self.spec)?;
-        if let Some(status) = &self.status {
-            state.serialize_field("status", status)?;
-        }
-        state.end()
-    }
-}
-
-/// A field of text.
-fn text(description: &str) -> Schema {
-    json_schema!({"description": description, "type": "string"})
-}
-
-impl JsonSchema for Fault {
-    fn schema_name() -> Cow<'static, str> {
-        "io.k8s.api.podium.v1alpha1.Fault".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "Fault is something that is broken on purpose, for as long as the object is there or for a time.",
-            "type": "object",
-            "properties": {
-                "apiVersion": text("The versioned schema of this representation of an object."),
-                "kind": text("The REST resource this object represents."),
-                "metadata": generator.subschema_for::<ObjectMeta>(),
-                "spec": generator.subschema_for::<FaultSpec>(),
-                "status": generator.subschema_for::<FaultStatus>(),
-            },
-        })
     }
 }
 

@@ -234,6 +234,12 @@ kinds! { $
     /// Something that is broken on purpose, for as long as it is there.
     Fault(fault::Fault) = "podium.dev", "v1alpha1", "faults", "fault",
         short [], categories [], Cluster, Generations, subresources [Status];
+    /// The whole cluster as it was at one moment.
+    ClusterSnapshot(cluster_snapshot::ClusterSnapshot) = "podium.dev", "v1alpha1", "clustersnapshots", "clustersnapshot",
+        short [], categories [], Cluster, Generations, subresources [Status];
+    /// The whole cluster brought back from a snapshot.
+    ClusterRestore(cluster_snapshot::ClusterRestore) = "podium.dev", "v1alpha1", "clusterrestores", "clusterrestore",
+        short [], categories [], Cluster, Generations, subresources [Status];
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
         short ["no"], categories [], Cluster, SpecStatus, subresources [Status, Proxy];

@@ -6,6 +6,7 @@
 mod kind;
 
 mod any;
+pub mod cluster_snapshot;
 pub mod completion_indexes;
 pub mod conditions;
 pub mod config;
@@ -24,6 +25,7 @@ pub mod names;
 pub mod node;
 pub mod node_selector;
 mod numbers;
+mod own_kind;
 pub mod owner;
 pub mod percent;
 pub mod pod;

@@ -48,7 +48,7 @@ struct Handlers {
 
 /// A handler's place in a cache; the handler goes with it.
 #[must_use = "the handler goes with its subscription"]
-pub(super) struct Subscription {
+pub struct Subscription {
     slot: Arc<Slot>,
     number: u64,
 }
@@ -92,10 +92,24 @@ impl Caches {
     }
 
     /// As [`Caches::on_any_change`], until the subscription is dropped.
-    pub(super) fn watch(&self, kind: Kind, handler: Handler) -> Subscription {
+    pub fn watch(&self, kind: Kind, handler: impl Fn(&Change) + Send + Sync + 'static) -> Subscription {
+        self.subscribe(kind, Arc::new(handler))
+    }
+
+    pub(super) fn subscribe(&self, kind: Kind, handler: Handler) -> Subscription {
         let slot = self.slot(kind);
         let number = slot.subscribe(handler);
         Subscription { slot, number }
+    }
+
+    /// Whether the cache of a kind is as new as this change of it.
+    pub fn shows(&self, change: &Change) -> bool {
+        let slot = self.slot(change.object.kind());
+        let index = slot.index.read();
+        match index.objects.get(&change.object.key()) {
+            Some(there) => there.revision() >= change.revision,
+            None => change.kind == ChangeKind::Deleted,
+        }
     }
 
     /// Waits until the first list of a kind is in.

@@ -84,7 +84,7 @@ impl<R: Reconciler> Controller<R> {
         kind: Kind,
         handler: fn(&R, &Change) -> Q,
     ) -> Self {
-        let subscription = self.caches.watch(kind, self.handle(handler));
+        let subscription = self.caches.subscribe(kind, self.handle(handler));
         self.subscriptions.push(subscription);
         self.reads_kind(kind)
     }
@@ -96,7 +96,7 @@ impl<R: Reconciler> Controller<R> {
         handler: fn(&R, &Change) -> Q,
     ) -> Self {
         let (caches, handle) = (self.caches.clone(), self.handle(handler));
-        let subscribe = move |kind: Kind| is_watched(kind).then(|| caches.watch(kind, handle.clone()));
+        let subscribe = move |kind: Kind| is_watched(kind).then(|| caches.subscribe(kind, handle.clone()));
         for kind in self.caches.api().kinds().all() {
             if let Some(subscription) = subscribe(kind) {
                 self.subscriptions.push(subscription);

@@ -7,6 +7,7 @@ mod allocator;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
@@ -290,8 +291,13 @@ impl Api {
     /// Marks what is held by services and others that were there before this start as taken.
     pub(super) fn take_existing_addresses(&self) {
         let held = [Kind::Service, Kind::IPAddress].map(|kind| self.list(kind, None).objects);
-        for object in held.into_iter().flatten() {
-            let held = Allocation::by(&object);
+        self.hold_addresses(held.iter().flatten());
+    }
+
+    /// Marks what these objects hold as taken.
+    pub(super) fn hold_addresses<'a>(&self, objects: impl IntoIterator<Item = &'a Arc<Object>>) {
+        for object in objects {
+            let held = Allocation::by(object);
             for address in held.addresses {
                 self.inner.addresses.take(address);
             }

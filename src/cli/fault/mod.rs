@@ -10,7 +10,7 @@ use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
 
 use super::apply::client_of;
 use super::flags::InstanceArgs;
-use super::output::{note, say};
+use super::output::{note, said, say, say_table};
 use super::runtime::runtime;
 use object::conditions;
 use object::fault::{ACTIVE, Fault, FaultLatency, FaultLoss, FaultRate, FaultRefuse, FaultSpec};
@@ -162,14 +162,6 @@ fn with_faults(instance: &InstanceArgs, work: impl AsyncFnOnce(Api<Fault>) -> Re
     runtime()?.block_on(async { work(Api::all(client_of(instance).await?)).await })
 }
 
-/// What the server says, without how it is wrapped.
-fn said(error: kube::Error) -> anyhow::Error {
-    match error {
-        kube::Error::Api(status) => anyhow::Error::msg(status.message.clone()),
-        other => other.into(),
-    }
-}
-
 /// Begins a fault and waits until it is in force.
 async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Result<()> {
     let generate_name = name.is_none().then(|| format!("{}-", spec.type_.to_lowercase()));
@@ -249,16 +241,7 @@ async fn list(faults: &Api<Fault>) -> Result<()> {
     }
     let mut rows = vec![["NAME", "TYPE", "FROM", "TO", "DURATION", "STATE"].map(str::to_owned)];
     rows.extend(all.items.iter().map(row));
-    let mut widths = [0; 6];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    for row in &rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        say(cells.collect::<Vec<_>>().join("   ").trim_end());
-    }
+    say_table(&rows);
     Ok(())
 }
 

@@ -110,6 +110,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
     |source| DataDirError::Io { path, source }
 }
 
+/// Who a cluster is: its keys, and certificates of them.
+const IDENTITY: [&str; 5] = ["ca.crt", "ca.key", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
 /// A shorter token could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
@@ -210,6 +212,16 @@ impl DataDir {
         ownership::read_private(&self.path.join(name))
     }
 
+    /// Takes over who another data directory's cluster is: what it signs is signed by this one too.
+    pub(crate) fn take_identity(&self, of: &Path) -> Result<(), DataDirError> {
+        for name in IDENTITY {
+            if let Some(text) = ownership::read_private(&of.join(name))? {
+                self.write(name, &text)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A small file's content.
     pub(super) fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.path.join(name)).ok()
@@ -234,7 +246,7 @@ impl DataDir {
 }
 
 /// Writes a file only its owner can read, whole or not at all.
-pub(super) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
     put_private(path, text, File::sync_all)
 }
 

@@ -23,12 +23,16 @@ const LOGS: &str = "logs";
 const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
 /// What we make in a data directory, besides the mark and the lock.
-const OUR_FILES: [&str; 15] = [
+const OUR_FILES: [&str; 21] = [
     "token",
     "ca.crt",
     "ca.key",
     "sa.key",
+    "front-proxy-ca.crt",
+    "front-proxy-ca.key",
     "kubeconfig",
+    "network",
+    "fabric",
     "slot",
     "state",
     "state.reserve",
@@ -38,6 +42,8 @@ const OUR_FILES: [&str; 15] = [
     "state.opening.old",
     "nodes",
     "volumes",
+    "snapshots",
+    "restore-at-start",
     LOGS,
 ];
 

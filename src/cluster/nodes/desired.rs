@@ -10,7 +10,7 @@ use object::owner::is_terminating;
 use object::quantity::ResourceList;
 
 /// A Node object that carries this asks this control plane to run it: `process` or `hollow`.
-pub(super) const ASKED: &str = "podium.dev/node";
+pub(in crate::cluster) const ASKED: &str = "podium.dev/node";
 /// What the Node object's `status.capacity` said when its node was started for the first time.
 pub(super) const CAPACITY: &str = "podium.dev/capacity";
 

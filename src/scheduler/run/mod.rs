@@ -108,15 +108,21 @@ impl Scheduler {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Schedules in a task of `tasks` until that stops.
+    /// Schedules in a task of `tasks` until that stops; then it may run again.
     pub fn run(&self, tasks: &Tasks) {
-        for kind in WATCHED {
+        // What an earlier run has left: what became of it since, nobody has heard.
+        drop(self.inner.pending_changes.take());
+        let subscriptions = WATCHED.map(|kind| {
             let inner = self.inner.clone();
-            self.inner.caches.on_any_change(kind, move |change| inner.pending_changes.put(change.clone()));
-        }
+            self.inner.caches.watch(kind, move |change| inner.pending_changes.put(change.clone()))
+        });
         self.inner.api.set_scheduling_verdicts(self.inner.clone());
         let inner = self.inner.clone();
-        tasks.spawn_restarting("scheduler", move || schedule_forever(inner.clone()));
+        tasks.spawn_restarting("scheduler", move || {
+            // They go with the task.
+            let _ = &subscriptions;
+            schedule_forever(inner.clone())
+        });
     }
 
     /// The last attempt at a pod that has no node: what every filter said of every node, and what would help.

@@ -6,6 +6,7 @@ mod ends;
 mod faults;
 mod nodes;
 mod pods;
+mod snapshots;
 mod time;
 
 use k8s_openapi::api::core::v1::Pod;

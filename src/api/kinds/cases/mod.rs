@@ -2,6 +2,7 @@
 
 mod batch;
 mod cluster;
+mod cluster_snapshots;
 mod config;
 mod container;
 mod daemon_set;

@@ -1,0 +1,238 @@
+//! `podium snapshot`: the whole cluster kept, brought back, and begun anew elsewhere (SAFE-8).
+//!
+//! Saving, restoring and deleting ask the API of the instance that runs; where none runs, a restore is left for its next
+//! start. Lists and forks read the files, whether it runs or not.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use kube::Api;
+use kube::api::{DeleteParams, ObjectMeta, PostParams};
+
+use super::apply::client_of;
+use super::flags::InstanceArgs;
+use super::output::{said, say, say_table};
+use super::runtime::runtime;
+use crate::cluster::snapshots::{Files, restore_at_start};
+use crate::cluster::{DataDir, default_data_dir, running_instance};
+use object::cluster_snapshot::{
+    COMPLETE, ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, READY, RestorePhase,
+};
+use object::conditions;
+
+/// How often it is looked how far it is.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a snapshot may take; claims are copied within it.
+const TO_SAVE: Duration = Duration::from_mins(10);
+/// How long a restore may take beyond the time that pods have to end.
+const TO_RESTORE: Duration = Duration::from_mins(30);
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SnapshotCommand {
+    /// Keep the whole cluster as it is now.
+    Save {
+        #[command(flatten)]
+        named: Named,
+        /// Keep what is in the directories of claims too.
+        #[arg(long)]
+        claims: bool,
+    },
+    /// What is kept.
+    List {
+        #[command(flatten)]
+        instance: InstanceArgs,
+    },
+    /// Bring the whole cluster back: every pod ends, and workloads start anew. What is there before is kept as
+    /// before-NAME.
+    Restore {
+        #[command(flatten)]
+        named: Named,
+        /// Bring back what claims held too.
+        #[arg(long)]
+        claims: bool,
+        /// How many seconds pods get to end [default: what they say themselves].
+        #[arg(long, value_name = "SECONDS")]
+        grace_period: Option<i64>,
+    },
+    /// Make a data directory of a snapshot, for a second cluster.
+    Fork {
+        #[command(flatten)]
+        named: Named,
+        /// The new data directory.
+        #[arg(value_name = "DIR")]
+        to: PathBuf,
+    },
+    /// Remove a snapshot.
+    Delete {
+        #[command(flatten)]
+        named: Named,
+    },
+}
+
+/// A snapshot of an instance.
+#[derive(Debug, Args)]
+pub(super) struct Named {
+    #[command(flatten)]
+    instance: InstanceArgs,
+    /// The snapshot.
+    name: String,
+}
+
+pub(super) fn run(command: SnapshotCommand) -> Result<()> {
+    match command {
+        SnapshotCommand::Save { named, claims } => runtime()?.block_on(save(&named, claims)),
+        SnapshotCommand::List { instance } => list(&data_dir(&instance)?),
+        SnapshotCommand::Restore { named, claims, grace_period } => restore(&named, claims, grace_period),
+        SnapshotCommand::Fork { named, to } => fork(&named, &to),
+        SnapshotCommand::Delete { named } => runtime()?.block_on(delete(&named)),
+    }
+}
+
+fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
+    let given = match &instance.data_dir {
+        Some(directory) => directory.clone(),
+        None => default_data_dir()?,
+    };
+    given.canonicalize().with_context(|| format!("{}: there is no cluster", given.display()))
+}
+
+async fn save(named: &Named, claims: bool) -> Result<()> {
+    let snapshots: Api<ClusterSnapshot> = Api::all(client_of(&named.instance).await?);
+    let metadata = ObjectMeta { name: Some(named.name.clone()), ..ObjectMeta::default() };
+    let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
+    let snapshot = ClusterSnapshot { metadata, spec, status: None };
+    snapshots.create(&PostParams::default(), &snapshot).await.map_err(said)?;
+    let told = async {
+        loop {
+            let snapshot = snapshots.get(&named.name).await.map_err(said)?;
+            let conditions = snapshot.status.as_ref().and_then(|status| status.conditions.as_ref());
+            if let Some(ready) = conditions::get(conditions, READY) {
+                return anyhow::Ok((ready.status == "True", ready.message.clone()));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    match tokio::time::timeout(TO_SAVE, told).await.context("it was not saved within 10 minutes")?? {
+        (true, message) => say(&format!("snapshot {} saved: {message}", named.name)),
+        (false, message) => bail!("snapshot {} was not saved: {message}", named.name),
+    }
+    Ok(())
+}
+
+fn list(data_dir: &Path) -> Result<()> {
+    let files = Files::of(data_dir);
+    let names = files.names();
+    if names.is_empty() {
+        say("Nothing is kept.");
+        return Ok(());
+    }
+    let mut rows = vec![["NAME", "TAKEN", "REVISION", "OBJECTS", "BYTES", "CLAIMS"].map(str::to_owned)];
+    for name in names {
+        rows.push(match files.about(&name) {
+            Ok((revision, about, bytes)) => [
+                name,
+                about.taken_at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+                revision.to_string(),
+                about.objects.to_string(),
+                bytes.to_string(),
+                about.claims.len().to_string(),
+            ],
+            Err(error) => {
+                [name, error.to_string(), String::new(), String::new(), String::new(), String::new()]
+            }
+        });
+    }
+    say_table(&rows);
+    Ok(())
+}
+
+fn restore(named: &Named, claims: bool, grace_period: Option<i64>) -> Result<()> {
+    let data_dir = data_dir(&named.instance)?;
+    let spec = ClusterRestoreSpec {
+        snapshot: named.name.clone(),
+        claims: claims.then_some(true),
+        grace_period_seconds: grace_period,
+    };
+    if running_instance(&data_dir).is_some() {
+        return runtime()?.block_on(restore_now(named, spec));
+    }
+    // It is to be known now whether there is such a one.
+    let (_, about, _) = Files::of(&data_dir).about(&named.name)?;
+    restore_at_start(&data_dir, &spec, false)?;
+    say(&format!(
+        "no podium runs on {}: its next start brings back {} objects of {}",
+        data_dir.display(),
+        about.objects,
+        about.taken_at.strftime("%Y-%m-%d %H:%M:%S")
+    ));
+    Ok(())
+}
+
+async fn restore_now(named: &Named, spec: ClusterRestoreSpec) -> Result<()> {
+    let restores: Api<ClusterRestore> = Api::all(client_of(&named.instance).await?);
+    let prefix: String = named.name.chars().take(200).collect();
+    let metadata = ObjectMeta { generate_name: Some(format!("{prefix}-")), ..ObjectMeta::default() };
+    let restore = ClusterRestore { metadata, spec, status: None };
+    let made = restores.create(&PostParams::default(), &restore).await.map_err(said)?;
+    let name = made.metadata.name.unwrap_or_default();
+    let mut told = String::new();
+    let mut done = async || {
+        loop {
+            let restore = restores.get(&name).await.map_err(said)?;
+            let conditions = restore.status.as_ref().and_then(|status| status.conditions.as_ref());
+            let message = conditions::get(conditions, COMPLETE).map(|complete| complete.message.clone());
+            match (restore.phase(), message) {
+                (RestorePhase::Completed, message) => {
+                    let before = restore.status.and_then(|status| status.before);
+                    return anyhow::Ok((message.unwrap_or_default(), before));
+                }
+                (RestorePhase::Failed, message) => bail!(message.unwrap_or_default()),
+                (_, Some(message)) if message != told => {
+                    say(&message);
+                    told = message;
+                }
+                _ => {}
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let (message, before) = tokio::time::timeout(TO_RESTORE, done())
+        .await
+        .context("the restore is not done within 30 minutes")??;
+    say(&format!("snapshot {} restored: {message}", named.name));
+    if let Some(before) = before {
+        say(&format!("what was there before is kept as {before}"));
+    }
+    Ok(())
+}
+
+fn fork(named: &Named, to: &Path) -> Result<()> {
+    let data_dir = data_dir(&named.instance)?;
+    let files = Files::of(&data_dir);
+    let (_, about, _) = files.about(&named.name)?;
+    if to.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+        bail!("{} is not empty: a fork has a data directory of its own", to.display());
+    }
+    let forked = DataDir::open(to, false)?;
+    forked.take_identity(&data_dir)?;
+    files.copy_to(&named.name, &Files::of(forked.path()))?;
+    let claims = Some(!about.claims.is_empty()).filter(|has| *has);
+    let spec = ClusterRestoreSpec { snapshot: named.name.clone(), claims, grace_period_seconds: None };
+    restore_at_start(forked.path(), &spec, true)?;
+    say(&format!(
+        "{} holds {} objects; start it with: podium --data-dir {}",
+        to.display(),
+        about.objects,
+        to.display()
+    ));
+    Ok(())
+}
+
+async fn delete(named: &Named) -> Result<()> {
+    let snapshots: Api<ClusterSnapshot> = Api::all(client_of(&named.instance).await?);
+    snapshots.delete(&named.name, &DeleteParams::default()).await.map_err(said)?;
+    say(&format!("snapshot {} deleted", named.name));
+    Ok(())
+}

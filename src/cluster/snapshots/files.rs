@@ -1,0 +1,464 @@
+//! The files of snapshots: `snapshots/NAME.json` below the data directory, and beside it `snapshots/NAME.claims/VOLUME` where
+//! what claims hold is kept too.
+//!
+//! A file is there whole or not at all. What was begun and not finished has a name of its own (`.NAME…`), and goes with
+//! the next start. Nothing outside is touched, whatever a name says.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use jiff::Timestamp;
+use object::{Object, Revision};
+use serde::{Deserialize, Serialize};
+use store::archive::{self, Archive, ArchiveError};
+
+/// No more snapshots than these, by hand or by restores.
+const MOST: usize = 100;
+/// Nor more bytes of objects together.
+const MOST_BYTES: u64 = 8 << 30;
+/// Trees of claims are no deeper.
+const DEEPEST: usize = 200;
+/// So much of a disk stays free when claims are copied.
+const FREE_BYTES: u64 = 64 << 20;
+
+/// What a snapshot's file says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct About {
+    /// When the cluster was so.
+    pub(crate) taken_at: Timestamp,
+    /// How many objects there are.
+    pub(crate) objects: usize,
+    /// Where services had their addresses.
+    pub(super) services: Vec<IpNet>,
+    /// The data directory.
+    pub(super) data_dir: PathBuf,
+    /// The volumes of claims whose content is beside the file.
+    pub(crate) claims: Vec<String>,
+    /// The version of Podium that wrote it.
+    pub(super) podium: String,
+}
+
+/// A snapshot's file cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SnapshotError {
+    /// The operating system refuses.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// What was touched.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// It is not as it was written.
+    #[error("{}: {source}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ArchiveError,
+    },
+    /// There are enough.
+    #[error("there are {MOST} snapshots: delete one first")]
+    TooMany,
+    /// They take enough.
+    #[error("snapshots would take more than {MOST_BYTES} bytes together: delete one first")]
+    TooLarge,
+    /// Claims hold more than there is room for.
+    #[error("the claims hold {wanted} bytes, and the disk has {free} free")]
+    NoRoom {
+        /// In bytes.
+        wanted: u64,
+        /// In bytes.
+        free: u64,
+    },
+    /// A name that leads elsewhere.
+    #[error("{0:?} is no name of a file")]
+    Name(String),
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
+    let path = path.to_path_buf();
+    |source| SnapshotError::Io { path, source }
+}
+
+/// Where the snapshots of a data directory are.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    root: PathBuf,
+    volumes: PathBuf,
+}
+
+impl Files {
+    /// Those of this data directory.
+    pub(crate) fn of(data_dir: &Path) -> Self {
+        Self { root: data_dir.join("snapshots"), volumes: data_dir.join("volumes") }
+    }
+
+    /// The file of a name.
+    pub(crate) fn path(&self, name: &str) -> Result<PathBuf, SnapshotError> {
+        self.below(name, ".json")
+    }
+
+    /// The claims of a name.
+    pub(crate) fn claims(&self, name: &str) -> Result<PathBuf, SnapshotError> {
+        self.below(name, ".claims")
+    }
+
+    fn below(&self, name: &str, suffix: &str) -> Result<PathBuf, SnapshotError> {
+        if is_step(name) && !name.starts_with('.') {
+            Ok(self.root.join(format!("{name}{suffix}")))
+        } else {
+            Err(SnapshotError::Name(name.to_owned()))
+        }
+    }
+
+    /// The directory of a volume.
+    pub(super) fn volume(&self, name: &str) -> Option<PathBuf> {
+        is_step(name).then(|| self.volumes.join(name))
+    }
+
+    /// The names of all there are, in their order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let named = entries.filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?.strip_suffix(".json")?.to_owned();
+            (!name.starts_with('.')).then_some(name)
+        });
+        let mut names: Vec<String> = named.collect();
+        names.sort();
+        names
+    }
+
+    /// Removes what was begun and not finished.
+    pub(super) fn tidy(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with('.')
+                && let Err(error) = remove(&entry.path())
+            {
+                tracing::warn!("{} could not be removed: {error}", entry.path().display());
+            }
+        }
+    }
+
+    /// Writes a snapshot, with what its claims hold; returns how many bytes the objects take. One of this name that is
+    /// there is replaced.
+    pub(super) fn write(
+        &self,
+        name: &str,
+        revision: Revision,
+        about: &About,
+        objects: &[Arc<Object>],
+    ) -> Result<u64, SnapshotError> {
+        let path = self.path(name)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(at(&self.root))?;
+        let names = self.names();
+        if names.len() >= MOST && !names.iter().any(|one| one == name) {
+            return Err(SnapshotError::TooMany);
+        }
+        let size = |name: &String| self.path(name).ok().and_then(|path| path.metadata().ok());
+        let used: u64 = names.iter().filter_map(size).map(|about| about.len()).sum();
+        if used > MOST_BYTES {
+            return Err(SnapshotError::TooLarge);
+        }
+        self.write_claims(name, &about.claims)?;
+        let part = self.root.join(format!(".{name}.json"));
+        let write = || -> io::Result<u64> {
+            let mut options = OpenOptions::new();
+            let file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+            let mut file = BufWriter::with_capacity(1 << 20, file);
+            let bytes = archive::write(&mut file, revision, about, objects)?;
+            file.into_inner()?.sync_all()?;
+            fs::rename(&part, &path)?;
+            File::open(&self.root)?.sync_all()?;
+            Ok(bytes)
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&part);
+            at(&path)(error)
+        })
+    }
+
+    /// Copies what volumes hold; the file that names them is written afterwards.
+    fn write_claims(&self, name: &str, volumes: &[String]) -> Result<(), SnapshotError> {
+        let path = self.claims(name)?;
+        let part = self.root.join(format!(".{name}.claims"));
+        for old in [&path, &part] {
+            remove(old).map_err(at(old))?;
+        }
+        if volumes.is_empty() {
+            return Ok(());
+        }
+        let all: Vec<(String, PathBuf)> =
+            volumes.iter().filter_map(|name| Some((name.clone(), self.volume(name)?))).collect();
+        let wanted: u64 = all.iter().map(|(_, volume)| bytes_in(volume, 0)).sum();
+        let free = free_bytes(&self.root).map_err(at(&self.root))?;
+        if wanted.saturating_add(FREE_BYTES) > free {
+            return Err(SnapshotError::NoRoom { wanted, free });
+        }
+        let copy = || -> io::Result<()> {
+            DirBuilder::new().mode(0o700).create(&part)?;
+            for (name, volume) in &all {
+                copy_tree(volume, &part.join(name), 0)?;
+            }
+            fs::rename(&part, &path)
+        };
+        copy().map_err(|error| {
+            let _ = remove(&part);
+            at(&path)(error)
+        })
+    }
+
+    /// Reads a snapshot.
+    pub(super) fn read(&self, name: &str) -> Result<Archive<About>, SnapshotError> {
+        let path = self.path(name)?;
+        let file = File::open(&path).map_err(at(&path))?;
+        archive::read(BufReader::with_capacity(1 << 20, file)).map_err(|source| damaged(&path, source))
+    }
+
+    /// Reads what a snapshot says of itself, and how many bytes it takes.
+    pub(crate) fn about(&self, name: &str) -> Result<(Revision, About, u64), SnapshotError> {
+        let path = self.path(name)?;
+        let file = File::open(&path).map_err(at(&path))?;
+        let bytes = file.metadata().map_err(at(&path))?.len();
+        let read = archive::read_about(BufReader::new(file));
+        let (revision, about) = read.map_err(|source| damaged(&path, source))?;
+        Ok((revision, about, bytes))
+    }
+
+    /// Removes a snapshot and its claims; one that is not there is fine.
+    pub(super) fn remove(&self, name: &str) -> Result<(), SnapshotError> {
+        let (path, claims) = (self.path(name)?, self.claims(name)?);
+        // First what makes it a snapshot.
+        for path in [path, claims] {
+            remove(&path).map_err(at(&path))?;
+        }
+        Ok(())
+    }
+
+    /// Puts what a snapshot keeps of a volume in the place of what its directory holds.
+    pub(super) fn restore_claim(&self, name: &str, volume: &str) -> Result<(), SnapshotError> {
+        let saved = self.claims(name)?.join(volume);
+        let path = self.volume(volume).ok_or_else(|| SnapshotError::Name(volume.to_owned()))?;
+        let part = self.root.join(format!(".{volume}.volume"));
+        let old = self.root.join(format!(".{volume}.old"));
+        for left in [&part, &old] {
+            remove(left).map_err(at(left))?;
+        }
+        if !saved.is_dir() {
+            // It held nothing then, not even a directory.
+            return Ok(());
+        }
+        let wanted = bytes_in(&saved, 0);
+        let free = free_bytes(&self.root).map_err(at(&self.root))?;
+        if wanted.saturating_add(FREE_BYTES) > free {
+            return Err(SnapshotError::NoRoom { wanted, free });
+        }
+        let put = || -> io::Result<()> {
+            copy_tree(&saved, &part, 0)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(&self.volumes)?;
+            match fs::rename(&path, &old) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            fs::rename(&part, &path).inspect_err(|_| {
+                // What was there is better than nothing.
+                let _ = fs::rename(&old, &path);
+            })
+        };
+        put().map_err(at(&path))?;
+        remove(&old).map_err(at(&old))
+    }
+
+    /// Copies a snapshot into another data directory.
+    pub(crate) fn copy_to(&self, name: &str, other: &Self) -> Result<(), SnapshotError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&other.root).map_err(at(&other.root))?;
+        let (from, to) = (self.claims(name)?, other.claims(name)?);
+        if from.exists() {
+            copy_tree(&from, &to, 0).map_err(at(&to))?;
+        }
+        let (from, to) = (self.path(name)?, other.path(name)?);
+        fs::copy(&from, &to).map(drop).map_err(at(&to))
+    }
+}
+
+fn damaged(path: &Path, source: ArchiveError) -> SnapshotError {
+    match source {
+        ArchiveError::Io(source) => at(path)(source),
+        source => SnapshotError::Damaged { path: path.to_path_buf(), source },
+    }
+}
+
+/// Whether a name is one step down, and no more.
+fn is_step(name: &str) -> bool {
+    let mut steps = Path::new(name).components();
+    matches!((steps.next(), steps.next()), (Some(Component::Normal(step)), None) if step == name)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = match path.symlink_metadata() {
+        Ok(about) if about.is_dir() => controllers::remove_tree(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn free_bytes(path: &Path) -> io::Result<u64> {
+    let about = rustix::fs::statvfs(path)?;
+    Ok(about.f_bavail.saturating_mul(about.f_frsize))
+}
+
+/// How many bytes the files of a tree take on the disk.
+fn bytes_in(path: &Path, depth: usize) -> u64 {
+    let Ok(about) = path.symlink_metadata() else { return 0 };
+    if !about.is_dir() || depth > DEEPEST {
+        return about.blocks().saturating_mul(512);
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| bytes_in(&entry.path(), depth + 1)).fold(0, u64::saturating_add)
+}
+
+/// Copies a tree: directories, files and links, with their modes, and their owners where that is ours to do. The file system
+/// shares what it can. Sockets, pipes and devices are left out: they are of processes that end.
+fn copy_tree(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+    if depth > DEEPEST {
+        return Err(io::Error::other(format!("{} is more than {DEEPEST} directories deep", from.display())));
+    }
+    let about = match from.symlink_metadata() {
+        // It went while it was copied; a volume that is not there holds nothing.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        about => about?,
+    };
+    let kind = about.file_type();
+    if kind.is_symlink() {
+        std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
+    } else if kind.is_dir() {
+        DirBuilder::new().mode(0o700).create(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            copy_tree(&entry.path(), &to.join(entry.file_name()), depth + 1)?;
+        }
+    } else if kind.is_file() {
+        match fs::copy(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            copied => copied?,
+        };
+    } else if kind.is_socket() || kind.is_fifo() || kind.is_block_device() || kind.is_char_device() {
+        return Ok(());
+    }
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::lchown(to, Some(about.uid()), Some(about.gid()))?;
+    }
+    if !kind.is_symlink() {
+        fs::set_permissions(to, fs::Permissions::from_mode(about.mode() & 0o7777))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn about(claims: &[&str]) -> About {
+        About {
+            taken_at: Timestamp::UNIX_EPOCH,
+            objects: 1,
+            services: vec!["10.96.0.0/12".parse().unwrap()],
+            data_dir: "/data".into(),
+            claims: claims.iter().map(|name| (*name).to_owned()).collect(),
+            podium: "0".into(),
+        }
+    }
+
+    fn objects() -> Vec<Arc<Object>> {
+        let mut map = Object::new(ConfigMap::default());
+        map.meta_mut().name = Some("a".into());
+        vec![Arc::new(map)]
+    }
+
+    #[test]
+    fn a_snapshot_is_written_listed_read_and_removed_safe_8() {
+        let data = tempfile::tempdir().unwrap();
+        let files = Files::of(data.path());
+        assert_eq!(files.names(), [""; 0]);
+        let bytes = files.write("first", Revision(7), &about(&[]), &objects()).unwrap();
+        let path = files.path("first").unwrap();
+        assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o600);
+        assert_eq!(files.about("first").unwrap(), (Revision(7), about(&[]), bytes));
+        fs::write(files.root.join(".cut.json"), "x").unwrap();
+        assert_eq!(files.names(), ["first"]);
+        files.tidy();
+        assert!(!files.root.join(".cut.json").exists());
+        let read = files.read("first").unwrap();
+        assert_eq!((read.revision, read.objects.len()), (Revision(7), 1));
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        let error = files.read("first").unwrap_err().to_string();
+        assert!(error.contains("first.json: line 2: "), "{error}");
+        files.remove("first").unwrap();
+        files.remove("first").unwrap();
+        assert_eq!(files.names(), [""; 0]);
+        for name in ["", ".", "..", "../x", "a/b", ".hidden", "/etc"] {
+            assert!(matches!(files.path(name), Err(SnapshotError::Name(_))), "{name}");
+        }
+    }
+
+    #[test]
+    fn there_are_only_so_many_snapshots_safe_8() {
+        let data = tempfile::tempdir().unwrap();
+        let files = Files::of(data.path());
+        for n in 0..MOST {
+            files.write(&format!("s{n}"), Revision(1), &about(&[]), &[]).unwrap();
+        }
+        let refused = files.write("more", Revision(1), &about(&[]), &[]).unwrap_err();
+        assert!(matches!(refused, SnapshotError::TooMany), "{refused}");
+        files.write("s0", Revision(2), &about(&[]), &[]).unwrap();
+    }
+
+    #[test]
+    fn claims_come_back_as_they_were_and_nothing_else_is_touched_safe_8() {
+        let data = tempfile::tempdir().unwrap();
+        let files = Files::of(data.path());
+        let volume = files.volume("pvc-1").unwrap();
+        fs::create_dir_all(volume.join("deep/er")).unwrap();
+        fs::write(volume.join("deep/er/file"), "then").unwrap();
+        fs::set_permissions(volume.join("deep"), fs::Permissions::from_mode(0o2750)).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", volume.join("link")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            volume.join("pipe"),
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        )
+        .unwrap();
+        files.write("first", Revision(7), &about(&["pvc-1", "pvc-never-made"]), &objects()).unwrap();
+        fs::write(volume.join("deep/er/file"), "now").unwrap();
+        fs::write(volume.join("more"), "now").unwrap();
+        files.restore_claim("first", "pvc-1").unwrap();
+        assert_eq!(fs::read_to_string(volume.join("deep/er/file")).unwrap(), "then");
+        assert_eq!(volume.join("deep").metadata().unwrap().mode() & 0o7777, 0o2750);
+        assert_eq!(fs::read_link(volume.join("link")).unwrap(), Path::new("/etc/passwd"));
+        assert!(!volume.join("more").exists() && !volume.join("pipe").exists());
+        // Again, and into another data directory.
+        files.restore_claim("first", "pvc-1").unwrap();
+        files.restore_claim("first", "pvc-never-made").unwrap();
+        let other = tempfile::tempdir().unwrap();
+        files.copy_to("first", &Files::of(other.path())).unwrap();
+        let other = Files::of(other.path());
+        other.restore_claim("first", "pvc-1").unwrap();
+        assert_eq!(fs::read_to_string(other.volume("pvc-1").unwrap().join("deep/er/file")).unwrap(), "then");
+        assert_eq!(other.read("first").unwrap().objects.len(), 1);
+        assert!(files.restore_claim("first", "../x").is_err());
+    }
+}

@@ -1,0 +1,398 @@
+//! Snapshots of the whole cluster, and restores from them (SAFE-8): what ClusterSnapshot and ClusterRestore objects ask for.
+//!
+//! A snapshot is a file of the data directory (`files`), written from the state as it was at one revision, while
+//! everything goes on. Its object holds the file: with the one the other goes. A file without an object, as a fork's data
+//! directory has, gets one at the start.
+//!
+//! A restore (`restore`) stops the controllers and the scheduler, ends every pod, and when their nodes have said that
+//! none runs any more it writes the state of then over that of now, in one write (`plan` decides it). Its object says how
+//! far it is: whoever dies, the next one goes on from there.
+
+mod files;
+mod plan;
+mod restore;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Api, ApiError, Snapshot};
+use base::task::Tasks;
+use ipnet::IpNet;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use object::cluster_snapshot::{
+    ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, ClusterSnapshotStatus, READY,
+    SNAPSHOT_FINALIZER,
+};
+use object::conditions::{self, ConditionStatus};
+use object::owner::is_terminating;
+use object::{Kind, Object, Shared};
+use reconcile::{Caches, Recorder, ignore_not_found};
+use tokio::sync::Notify;
+
+use super::actors::Actors;
+use super::data_dir::{DataDir, DataDirError, write_private};
+pub(crate) use files::{About, Files, SnapshotError};
+
+/// How soon what failed is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
+/// How long it is waited for the disk, before it is said that it does not answer.
+const DISK: Duration = Duration::from_secs(30);
+/// What is to be restored at the next start, beside the snapshots.
+const AT_START: &str = "restore-at-start";
+/// A restore for which no snapshot is taken of what is there before: a fork's first.
+const OF_NOTHING: &str = "podium.dev/of-nothing";
+
+/// What is needed beside the API.
+pub(super) struct Means {
+    pub(super) actors: Arc<Actors>,
+    pub(super) data_dir: PathBuf,
+    /// Where services have their addresses.
+    pub(super) services: Vec<IpNet>,
+}
+
+/// Whether the cluster was being restored when it was stopped: nothing may make pods before that goes on.
+pub(super) fn is_under_way(api: &Api) -> bool {
+    use object::cluster_snapshot::RestorePhase::Ending;
+    api.list_as::<ClusterRestore>(None).iter().any(|restore| restore.phase() == Ending)
+}
+
+/// Has the next start of a data directory restore a snapshot. `first`: there is no cluster yet.
+pub(crate) fn restore_at_start(
+    data_dir: &std::path::Path,
+    spec: &ClusterRestoreSpec,
+    first: bool,
+) -> Result<(), DataDirError> {
+    let text = serde_json::json!({"spec": spec, "first": first}).to_string();
+    write_private(&data_dir.join(AT_START), &text)
+}
+
+/// Makes the object of a restore that was asked for while nothing ran, and of every file that has none.
+pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
+    let api = api.acting_as("podium-snapshots");
+    let files = Files::of(data_dir.path());
+    files.tidy();
+    for name in files.names() {
+        if api.get(Kind::ClusterSnapshot, &object::Key::new("", name.as_str())).is_ok() {
+            continue;
+        }
+        let metadata = ObjectMeta {
+            name: Some(name.clone()),
+            finalizers: Some(vec![SNAPSHOT_FINALIZER.to_owned()]),
+            ..ObjectMeta::default()
+        };
+        let claims = files.about(&name).is_ok_and(|(_, about, _)| !about.claims.is_empty());
+        let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
+        if let Err(error) = api.create_as(ClusterSnapshot { metadata, spec, status: None }) {
+            tracing::warn!("the snapshot {name} cannot be shown: {error}");
+        }
+    }
+    let path = data_dir.path().join(AT_START);
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
+    let asked: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    match serde_json::from_value::<ClusterRestoreSpec>(asked["spec"].clone()) {
+        Ok(spec) => {
+            let annotation = (OF_NOTHING.to_owned(), "true".to_owned());
+            let metadata = ObjectMeta {
+                generate_name: Some("at-start-".to_owned()),
+                annotations: (asked["first"] == true).then(|| [annotation].into()),
+                ..ObjectMeta::default()
+            };
+            api.create_as(ClusterRestore { metadata, spec, status: None })?;
+        }
+        Err(error) => tracing::error!("{}: no restore: {error}", path.display()),
+    }
+    if let Err(error) = std::fs::remove_file(&path) {
+        tracing::error!("{}: {error}", path.display());
+    }
+    Ok(())
+}
+
+/// Takes snapshots and restores them until `tasks` end.
+pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, means: Means) {
+    let changed = Arc::new(Notify::new());
+    for kind in [Kind::ClusterSnapshot, Kind::ClusterRestore] {
+        let changed = changed.clone();
+        caches.on_any_change(kind, move |_| changed.notify_one());
+    }
+    let api = api.acting_as("podium-snapshots");
+    let keeper = Keeper {
+        recorder: Recorder::new(&api, "podium-snapshots"),
+        files: Files::of(&means.data_dir),
+        api,
+        caches: caches.clone(),
+        means: Arc::new(means),
+        changed,
+    };
+    tasks.spawn_restarting("snapshots", move || keeper.clone().run());
+}
+
+/// The controller.
+#[derive(Clone)]
+struct Keeper {
+    api: Api,
+    caches: Caches,
+    recorder: Recorder,
+    files: Files,
+    means: Arc<Means>,
+    changed: Arc<Notify>,
+}
+
+/// Something is not as it should be.
+#[derive(Debug)]
+enum Trouble {
+    /// It will not be: a reason and a message.
+    Final(&'static str, String),
+    /// It may be later.
+    Later(String),
+}
+
+impl From<ApiError> for Trouble {
+    fn from(error: ApiError) -> Self {
+        Self::Later(error.to_string())
+    }
+}
+
+impl From<SnapshotError> for Trouble {
+    fn from(error: SnapshotError) -> Self {
+        match error {
+            SnapshotError::Damaged { .. } => Self::Final("Damaged", error.to_string()),
+            SnapshotError::Name(_) => Self::Final("NoSuchName", error.to_string()),
+            SnapshotError::Io { .. }
+            | SnapshotError::TooMany
+            | SnapshotError::TooLarge
+            | SnapshotError::NoRoom { .. } => Self::Later(error.to_string()),
+        }
+    }
+}
+
+impl Keeper {
+    async fn run(self) {
+        tokio::join!(self.caches.synced(Kind::ClusterSnapshot), self.caches.synced(Kind::ClusterRestore));
+        loop {
+            let is_behind = self.sync().await;
+            let again = async {
+                if is_behind {
+                    tokio::time::sleep(AGAIN).await;
+                } else {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = again => {}
+            }
+        }
+    }
+
+    /// Does what there is to do; whether something has to be tried again.
+    async fn sync(&self) -> bool {
+        let mut is_behind = false;
+        for snapshot in self.api.list_as::<ClusterSnapshot>(None) {
+            if let Err(trouble) = self.mind(&snapshot).await {
+                is_behind |= self.say_failed(&snapshot, trouble);
+            }
+        }
+        let mut restores = self.api.list_as::<ClusterRestore>(None);
+        restores.retain(|restore| !restore.is_over());
+        // The one that is under way first, then in the order in which they were asked for.
+        restores.sort_by_key(|restore| (restore.status.is_none(), restore.revision()));
+        if let Some(restore) = restores.first() {
+            is_behind |= self.restore(restore).await;
+            // There may be another one.
+            self.changed.notify_one();
+        } else {
+            self.means.actors.go_on().await;
+        }
+        is_behind
+    }
+
+    /// Takes a snapshot that has not been taken, and removes the file of one that is to go.
+    async fn mind(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), Trouble> {
+        let held = snapshot.metadata.finalizers.iter().flatten().any(|one| one == SNAPSHOT_FINALIZER);
+        if is_terminating(&snapshot.metadata) {
+            if held {
+                let (files, name) = (self.files.clone(), snapshot.name().to_owned());
+                blocking(move || files.remove(&name)).await??;
+                self.let_go(snapshot)?;
+            }
+            return Ok(());
+        }
+        if is_ready(snapshot) {
+            return Ok(());
+        }
+        if !held {
+            self.hold(snapshot)?;
+        }
+        // A file that is there is whole: the object has not heard of it.
+        let (files, name) = (self.files.clone(), snapshot.name().to_owned());
+        if self.files.path(&name)?.exists() {
+            let (revision, about, bytes) = blocking(move || files.about(&name)).await??;
+            return Ok(self.say_saved(snapshot, revision, &about, bytes)?);
+        }
+        self.take(snapshot).await
+    }
+
+    /// Writes the state of now into the file of a snapshot.
+    async fn take(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), Trouble> {
+        let (api, files, name) = (self.api.clone(), self.files.clone(), snapshot.name().to_owned());
+        let (means, has_claims) = (self.means.clone(), snapshot.has_claims());
+        let whole = api.whole();
+        // What could be lost by a crash was never so.
+        match tokio::time::timeout(DISK, api.durable(whole.revision)).await {
+            Ok(durable) => durable.map_err(|error| Trouble::Later(error.to_string()))?,
+            Err(_) => return Err(Trouble::Later("the data directory does not answer".to_owned())),
+        }
+        let written = blocking(move || {
+            let Snapshot { revision, mut objects } = whole;
+            objects.retain(|object| !is_ours(object.kind()));
+            let claims = if has_claims { volumes(&objects, &files) } else { Vec::new() };
+            let about = About {
+                taken_at: api.clock().now(),
+                objects: objects.len(),
+                services: means.services.clone(),
+                data_dir: means.data_dir.clone(),
+                claims,
+                podium: env!("CARGO_PKG_VERSION").to_owned(),
+            };
+            let bytes = files.write(&name, revision, &about, &objects)?;
+            Ok::<_, SnapshotError>((revision, about, bytes))
+        });
+        let (revision, about, bytes) = written.await??;
+        Ok(self.say_saved(snapshot, revision, &about, bytes)?)
+    }
+
+    fn hold(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), ApiError> {
+        let uid = snapshot.uid();
+        let changed = self.api.modify::<ClusterSnapshot>(&snapshot.key(), |snapshot| {
+            if snapshot.metadata.uid.as_deref() == Some(uid) {
+                let finalizers = snapshot.metadata.finalizers.get_or_insert_default();
+                if !finalizers.iter().any(|one| one == SNAPSHOT_FINALIZER) {
+                    finalizers.push(SNAPSHOT_FINALIZER.to_owned());
+                }
+            }
+            Ok(())
+        });
+        changed.map(drop)
+    }
+
+    fn let_go(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), ApiError> {
+        let uid = snapshot.uid();
+        ignore_not_found(self.api.modify::<ClusterSnapshot>(&snapshot.key(), |snapshot| {
+            if snapshot.metadata.uid.as_deref() == Some(uid) {
+                let finalizers = snapshot.metadata.finalizers.take().unwrap_or_default();
+                let others: Vec<String> =
+                    finalizers.into_iter().filter(|one| one != SNAPSHOT_FINALIZER).collect();
+                snapshot.metadata.finalizers = Some(others).filter(|others| !others.is_empty());
+            }
+            Ok(())
+        }))
+    }
+
+    fn say_saved(
+        &self,
+        snapshot: &Shared<ClusterSnapshot>,
+        revision: object::Revision,
+        about: &About,
+        bytes: u64,
+    ) -> Result<(), ApiError> {
+        let number = |number: u64| i64::try_from(number).ok();
+        let message = match about.claims.len() {
+            0 => format!("{} objects at revision {revision}", about.objects),
+            claims => {
+                format!("{} objects at revision {revision}, and what {claims} claims hold", about.objects)
+            }
+        };
+        let status = ClusterSnapshotStatus {
+            taken_at: Some(Time(about.taken_at)),
+            revision: number(revision.0),
+            objects: i64::try_from(about.objects).ok(),
+            bytes: number(bytes),
+            claims: i64::try_from(about.claims.len()).ok().filter(|_| snapshot.has_claims()),
+            conditions: None,
+        };
+        self.recorder.normal(snapshot.object(), "SnapshotSaved", message.clone());
+        self.write_status(snapshot, status, (ConditionStatus::True, "Saved", &message))
+    }
+
+    /// Says why a snapshot is none; whether it is to be tried again.
+    fn say_failed(&self, snapshot: &Shared<ClusterSnapshot>, trouble: Trouble) -> bool {
+        let (reason, message, again) = match trouble {
+            Trouble::Final(reason, message) => (reason, message, false),
+            Trouble::Later(message) => ("SaveFailed", message, true),
+        };
+        let status = snapshot.status.clone().unwrap_or_default();
+        let said = conditions::get(status.conditions.as_ref(), READY).map(|ready| ready.message.clone());
+        if said.as_deref() != Some(message.as_str()) {
+            self.recorder.warning(snapshot.object(), "SnapshotFailed", message.clone());
+            let written = self.write_status(snapshot, status, (ConditionStatus::False, reason, &message));
+            if let Err(error) = written {
+                tracing::warn!("the status of snapshot {} was not written: {error}", snapshot.name());
+            }
+        }
+        again
+    }
+
+    fn write_status(
+        &self,
+        snapshot: &Shared<ClusterSnapshot>,
+        status: ClusterSnapshotStatus,
+        (ready, reason, message): (ConditionStatus, &str, &str),
+    ) -> Result<(), ApiError> {
+        let now = self.api.clock().now();
+        ignore_not_found(self.api.modify_status::<ClusterSnapshot>(&snapshot.key(), |fresh| {
+            if fresh.metadata.uid == snapshot.metadata.uid {
+                let before = fresh.status.take().and_then(|status| status.conditions).unwrap_or_default();
+                let mut status = ClusterSnapshotStatus { conditions: Some(before), ..status.clone() };
+                set_condition(&mut status.conditions, READY, ready, (reason, message), now);
+                fresh.status = Some(status);
+            }
+            Ok(())
+        }))
+    }
+}
+
+fn set_condition(
+    all: &mut Option<Vec<Condition>>,
+    type_: &str,
+    status: ConditionStatus,
+    (reason, message): (&str, &str),
+    now: Timestamp,
+) {
+    conditions::set(
+        all.get_or_insert_default(),
+        Condition {
+            type_: type_.to_owned(),
+            status: status.into(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            observed_generation: None,
+            last_transition_time: Time(now),
+        },
+    );
+}
+
+fn is_ready(snapshot: &ClusterSnapshot) -> bool {
+    let all = snapshot.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions::get(all, READY).is_some_and(|ready| ready.status == "True")
+}
+
+/// Snapshots know nothing of snapshots.
+fn is_ours(kind: Kind) -> bool {
+    matches!(kind, Kind::ClusterSnapshot | Kind::ClusterRestore)
+}
+
+/// The volumes of claims that have a directory of ours.
+fn volumes(objects: &[Arc<Object>], files: &Files) -> Vec<String> {
+    let mut names = plan::volumes_of_claims(objects.iter().map(|object| &**object));
+    names.retain(|name| files.volume(name).is_some_and(|path| path.is_dir()));
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Waits for work that blocks.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Trouble::Later(error.to_string()))
+}

@@ -1,0 +1,296 @@
+//! What is to be written so that the cluster is as a snapshot has it, decided purely (SAFE-8).
+//!
+//! Everything comes back as it was, but for what is of this machine and of this moment: nodes, leases, the services of the
+//! control plane, faults, snapshots and restores stay as they are now. Pods start anew: whoever made them makes them
+//! again, those that nobody made are made here, without a node. What follows from pods (endpoints, attachments of
+//! volumes) is made again too.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use api::Rewrite;
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::{
+    Endpoints, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus, Service,
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::IPAddress;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use object::owner::{controller_of, is_terminating};
+use object::pod::{is_mirror, is_terminal};
+use object::well_known::label;
+use object::{Key, Kind, Object};
+
+/// What is the control plane's own: it is written at each start.
+const FIXED: [(Kind, &str, &str); 9] = [
+    (Kind::Service, "default", "kubernetes"),
+    (Kind::Endpoints, "default", "kubernetes"),
+    (Kind::EndpointSlice, "default", "kubernetes"),
+    (Kind::Service, "kube-system", "kube-dns"),
+    (Kind::Endpoints, "kube-system", "kube-dns"),
+    (Kind::EndpointSlice, "kube-system", "kube-dns"),
+    (Kind::ConfigMap, "kube-system", "extension-apiserver-authentication"),
+    (Kind::ConfigMap, "kube-public", "cluster-info"),
+    (Kind::ServiceCIDR, "", "kubernetes"),
+];
+
+/// What is of this moment, whatever a snapshot says.
+const OF_NOW: [Kind; 5] =
+    [Kind::Lease, Kind::CSINode, Kind::Fault, Kind::ClusterSnapshot, Kind::ClusterRestore];
+
+/// What is made again from pods and nodes.
+const MADE_AGAIN: [Kind; 1] = [Kind::VolumeAttachment];
+
+/// What differs between the cluster that a snapshot is of and this one.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    /// Where services have their addresses, by family: then and now.
+    pub(super) services: Vec<(IpNet, IpNet)>,
+    /// The data directory, then and now.
+    pub(super) data_dir: (PathBuf, PathBuf),
+}
+
+/// What is to be written, and what there is to say of it.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) writes: Vec<Rewrite>,
+    /// Pods that nobody makes again, as their names are taken by others that have not ended.
+    pub(super) left_out: Vec<Key>,
+    /// Volumes that the snapshot does not know: they stay, and what they hold.
+    pub(super) kept_volumes: Vec<String>,
+}
+
+/// What is to be written over what there is `now`, so that it is what there was `then`. `uid` makes uids.
+pub(super) fn plan(
+    now: &[Arc<Object>],
+    then: Vec<Object>,
+    places: &Places,
+    moment: &Time,
+    mut uid: impl FnMut() -> String,
+) -> Plan {
+    let there: HashMap<(Kind, Key), &Arc<Object>> =
+        now.iter().map(|object| ((object.kind(), object.key()), object)).collect();
+    let selecting: HashSet<Key> = (then.iter())
+        .filter(|object| object.get::<Service>().is_some_and(selects))
+        .map(Object::key)
+        .collect();
+    let mut plan = Plan::default();
+    let mut wanted: HashSet<(Kind, Key)> = HashSet::new();
+    for object in then {
+        if stays_as_it_is(&object) || is_made_again(&object, &selecting) {
+            continue;
+        }
+        let id = (object.kind(), object.key());
+        let current = there.get(&id).copied();
+        if object.kind() == Kind::Pod && current.is_some_and(|pod| !has_ended(pod)) {
+            if !is_made_by_another(&object) {
+                plan.left_out.push(id.1);
+            }
+            continue;
+        }
+        let Some(object) = come_back(object, current, places, moment, &mut uid) else { continue };
+        wanted.insert(id);
+        if current.is_some_and(|current| same(current, &object)) {
+            continue;
+        }
+        // Another of its name goes, and it comes: nobody is to take it for a newer version of that one.
+        if let Some(other) = current.filter(|current| current.uid() != object.uid()) {
+            plan.writes.push(Rewrite::Remove(other.kind(), other.key()));
+        }
+        plan.writes.push(Rewrite::Set(Box::new(object)));
+    }
+    for object in now {
+        let id = (object.kind(), object.key());
+        if wanted.contains(&id) || stays_as_it_is(object) {
+            continue;
+        }
+        match object.kind() {
+            Kind::Node => {}
+            // It has not ended: only its node may take it away.
+            Kind::Pod if !has_ended(object) => {}
+            Kind::PersistentVolume => {
+                plan.kept_volumes.push(object.name().to_owned());
+                plan.writes.extend(retained(object));
+            }
+            kind => plan.writes.push(Rewrite::Remove(kind, id.1)),
+        }
+    }
+    plan
+}
+
+/// Whether it is as it is now, whatever a snapshot says.
+fn stays_as_it_is(object: &Object) -> bool {
+    let is_fixed = FIXED.iter().any(|(kind, namespace, name)| {
+        (*kind, *namespace, *name) == (object.kind(), object.namespace(), object.name())
+    });
+    let is_users = object.get::<Service>().is_some_and(selects);
+    (is_fixed && !is_users) || OF_NOW.contains(&object.kind()) || object.get::<Pod>().is_some_and(is_mirror)
+}
+
+/// Whether somebody makes it again from what comes back.
+fn is_made_again(object: &Object, selecting: &HashSet<Key>) -> bool {
+    if object.get::<EndpointSlice>().is_some() {
+        let labels = object.meta().labels.as_ref();
+        let manager = labels.and_then(|labels| labels.get(label::ENDPOINT_SLICE_MANAGED_BY));
+        return manager.is_some_and(|manager| manager.ends_with("-controller.k8s.io"));
+    }
+    if object.get::<Endpoints>().is_some() {
+        return selecting.contains(&object.key());
+    }
+    if let Some(address) = object.get::<IPAddress>() {
+        return address.spec.parent_ref.resource == "services";
+    }
+    MADE_AGAIN.contains(&object.kind()) || is_made_by_another(object)
+}
+
+/// Whether it is a pod that ran, which its controller makes again, or that was about to end.
+fn is_made_by_another(object: &Object) -> bool {
+    object.get::<Pod>().is_some_and(|pod| {
+        is_terminating(&pod.metadata) || (!is_terminal(pod) && controller_of(&pod.metadata).is_some())
+    })
+}
+
+fn has_ended(object: &Object) -> bool {
+    object.get::<Pod>().is_none_or(is_terminal)
+}
+
+fn selects(service: &Service) -> bool {
+    let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    selector.is_some_and(|selector| !selector.is_empty())
+}
+
+/// What an object of a snapshot is here and now; none for one that cannot be here.
+fn come_back(
+    mut object: Object,
+    current: Option<&Arc<Object>>,
+    places: &Places,
+    moment: &Time,
+    uid: &mut impl FnMut() -> String,
+) -> Option<Object> {
+    match object.kind() {
+        Kind::Node => return node(&object, current),
+        Kind::Pod => {
+            if !has_ended(&object) {
+                start_anew(&mut object, moment, uid());
+            }
+        }
+        Kind::Service => move_addresses(&mut object, &places.services),
+        Kind::PersistentVolume => {
+            if let Some(volume) = object.get_mut::<PersistentVolume>() {
+                move_directory(volume, &places.data_dir);
+            }
+        }
+        // Whom it was reserved for is no more, and what it was given may be another's.
+        Kind::ResourceClaim => object.clear_status(),
+        _ => {}
+    }
+    Some(object)
+}
+
+/// A node is of this machine: of a snapshot it has what users say of it. One that an object had asked for comes back.
+fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
+    let before = then.get::<Node>()?;
+    let Some(current) = current else {
+        let is_asked_for = before
+            .metadata
+            .annotations
+            .as_ref()
+            .is_some_and(|all| all.contains_key(crate::cluster::nodes::ASKED));
+        let mut object = then.clone();
+        object.clear_status();
+        object.get_mut::<Node>()?.spec.get_or_insert_default().pod_cidr = None;
+        object.get_mut::<Node>()?.spec.get_or_insert_default().pod_cidrs = None;
+        return is_asked_for.then_some(object);
+    };
+    let mut object = Object::clone(current);
+    let node = object.get_mut::<Node>()?;
+    node.metadata.labels.clone_from(&before.metadata.labels);
+    let spec = node.spec.get_or_insert_default();
+    let (now, then) = (spec.taints.take(), before.spec.as_ref());
+    // How the node is now is said by taints too.
+    let of_state = |key: &str| key.starts_with("node.kubernetes.io/");
+    let kept = now.into_iter().flatten().filter(|taint| of_state(&taint.key));
+    let own = then.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let taints: Vec<_> = kept.chain(own.filter(|taint| !of_state(&taint.key)).cloned()).collect();
+    spec.taints = Some(taints).filter(|taints| !taints.is_empty());
+    spec.unschedulable = then.and_then(|spec| spec.unschedulable);
+    Some(object)
+}
+
+/// A pod that nobody makes again is a new one: nothing of it runs.
+fn start_anew(object: &mut Object, moment: &Time, uid: String) {
+    if let Some(pod) = object.get_mut::<Pod>() {
+        let qos_class = pod.status.take().and_then(|status| status.qos_class);
+        pod.status = Some(PodStatus { phase: Some("Pending".to_owned()), qos_class, ..PodStatus::default() });
+        if let Some(spec) = &mut pod.spec {
+            spec.node_name = None;
+            spec.ephemeral_containers = None;
+        }
+    }
+    let meta = object.meta_mut();
+    meta.uid = Some(uid);
+    meta.creation_timestamp = Some(moment.clone());
+}
+
+/// A service keeps its place in the range of services, wherever that is now.
+fn move_addresses(object: &mut Object, ranges: &[(IpNet, IpNet)]) {
+    let Some(spec) = object.get_mut::<Service>().and_then(|service| service.spec.as_mut()) else { return };
+    let texts = spec.cluster_ip.iter_mut().chain(spec.cluster_ips.iter_mut().flatten());
+    for text in texts {
+        let moved = text.parse().ok().and_then(|ip| ranges.iter().find_map(|range| moved(ip, *range)));
+        if let Some(moved) = moved {
+            *text = moved.to_string();
+        }
+    }
+}
+
+/// The address at the same place of another range, if it is in the first and the other has this place.
+fn moved(ip: IpAddr, (then, now): (IpNet, IpNet)) -> Option<IpAddr> {
+    let at = match (ip, then, now) {
+        (IpAddr::V4(ip), IpNet::V4(then), IpNet::V4(now)) if then.contains(&ip) => {
+            let offset = u32::from(ip) - u32::from(then.network());
+            IpAddr::V4(u32::from(now.network()).checked_add(offset)?.into())
+        }
+        (IpAddr::V6(ip), IpNet::V6(then), IpNet::V6(now)) if then.contains(&ip) => {
+            let offset = u128::from(ip) - u128::from(then.network());
+            IpAddr::V6(u128::from(now.network()).checked_add(offset)?.into())
+        }
+        _ => return None,
+    };
+    now.contains(&at).then_some(at)
+}
+
+/// A volume below the data directory is below this one.
+fn move_directory(volume: &mut PersistentVolume, (then, now): &(PathBuf, PathBuf)) {
+    let Some(host) = volume.spec.as_mut().and_then(|spec| spec.host_path.as_mut()) else { return };
+    if let Ok(below) = Path::new(&host.path).strip_prefix(then) {
+        host.path = now.join(below).display().to_string();
+    }
+}
+
+/// A volume that a snapshot does not know loses its claim, and keeps what it holds.
+fn retained(current: &Arc<Object>) -> Option<Rewrite> {
+    let mut object = Object::clone(current);
+    let spec = object.get_mut::<PersistentVolume>()?.spec.get_or_insert_default();
+    spec.persistent_volume_reclaim_policy = Some("Retain".to_owned());
+    (!same(current, &object)).then(|| Rewrite::Set(Box::new(object)))
+}
+
+/// Whether two versions differ in nothing but their revision.
+fn same(one: &Object, other: &Object) -> bool {
+    let mut one = one.clone();
+    one.meta_mut().resource_version.clone_from(&other.meta().resource_version);
+    one == *other
+}
+
+/// The volumes of claims that a snapshot may hold the content of, by the volumes' names.
+pub(super) fn volumes_of_claims<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Vec<String> {
+    let claims = objects.into_iter().filter_map(|object| object.get::<PersistentVolumeClaim>());
+    claims.filter_map(|claim| claim.spec.as_ref()?.volume_name.clone()).collect()
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

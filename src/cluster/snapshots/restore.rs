@@ -1,0 +1,338 @@
+//! Brings the whole cluster back to what a snapshot holds.
+//!
+//! Nothing changes before the snapshot was read to its end and one was taken of what is there now. From then on the object
+//! says [`RestorePhase::Ending`]: no controller and no scheduler works, pods are asked to end, and their nodes say when they
+//! have. A pod whose node does not answer is not waited for beyond its time: it stays as it is, and holds its name. Then
+//! what claims held takes its place, and the state is written, with the end of the restore in the same write.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Api, ApiError, Change, Rewrite};
+use base::chance;
+use ipnet::IpNet;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kubelet::volumes::user_of;
+use object::cluster_snapshot::{
+    COMPLETE, ClusterRestore, ClusterRestoreStatus, ClusterSnapshot, ClusterSnapshotSpec, RestorePhase,
+};
+use object::conditions::{self, ConditionStatus};
+use object::pod::is_mirror;
+use object::{Key, Kind, Object, Shared};
+use reconcile::ignore_not_found;
+use store::archive::Archive;
+
+use super::plan::{Places, Plan, plan};
+use super::{About, DISK, Keeper, Means, OF_NOTHING, Trouble, blocking, is_ready, set_condition};
+
+/// How long it is waited for a node beyond what its pods may take to end.
+const BEYOND_GRACE: Duration = Duration::from_secs(30);
+/// How often it is looked whether pods have ended.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long it is waited for the caches to show what was written.
+const CACHES: Duration = Duration::from_secs(30);
+
+impl Keeper {
+    /// Goes on with a restore until it is over, or as far as that is possible now; whether it is to be tried again.
+    pub(super) async fn restore(&self, restore: &Shared<ClusterRestore>) -> bool {
+        let mut again = false;
+        match self.prepare(restore).await {
+            Ok(archive) => {
+                // What has begun ends: a cluster without controllers is worse than one as it was before.
+                if let Err(trouble) = self.carry_out(restore, archive).await {
+                    self.fail(restore, trouble);
+                }
+            }
+            Err(Trouble::Later(message)) if restore.phase() == RestorePhase::Pending => {
+                self.say_waiting(restore, &message);
+                again = true;
+            }
+            Err(trouble) => self.fail(restore, trouble),
+        }
+        self.means.actors.go_on().await;
+        again
+    }
+
+    /// Reads the snapshot, and takes one of what is there now.
+    async fn prepare(&self, restore: &Shared<ClusterRestore>) -> Result<Archive<About>, Trouble> {
+        let name = restore.spec.snapshot.clone();
+        let missing = || {
+            Trouble::Final("NoSuchSnapshot", format!("there is no snapshot {name:?} that can be restored"))
+        };
+        let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()));
+        if !snapshot.is_ok_and(|snapshot| is_ready(&snapshot)) {
+            return Err(missing());
+        }
+        let (files, of) = (self.files.clone(), name.clone());
+        let archive = blocking(move || files.read(&of)).await??;
+        let is_first = restore.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(OF_NOTHING));
+        if restore.phase() == RestorePhase::Pending {
+            let before = if is_first { None } else { Some(self.take_before(restore).await?) };
+            let now = self.api.clock().now();
+            self.write_restore(restore, |status| {
+                status.phase = RestorePhase::Ending;
+                status.started_at = Some(Time(now));
+                status.before.clone_from(&before);
+                let message = "every pod was asked to end";
+                set_condition(
+                    &mut status.conditions,
+                    COMPLETE,
+                    ConditionStatus::False,
+                    ("PodsEnd", message),
+                    now,
+                );
+            })?;
+            let message = format!("Every pod ends; the cluster comes back as snapshot {name} has it");
+            self.recorder.normal(restore.object(), "RestoreStarted", message);
+        }
+        Ok(archive)
+    }
+
+    /// A snapshot of what is there, so that a restore can be undone.
+    async fn take_before(&self, restore: &Shared<ClusterRestore>) -> Result<String, Trouble> {
+        let name: String = format!("before-{}", restore.name()).chars().take(253).collect();
+        let name = name.trim_end_matches(['.', '-']).to_owned();
+        let made = ClusterSnapshot {
+            metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
+            spec: ClusterSnapshotSpec { claims: restore.spec.claims },
+            status: None,
+        };
+        match self.api.create_as(made) {
+            Ok(_) => {}
+            // Of the try before this one.
+            Err(error) if error.is_already_exists() => {}
+            Err(error) => return Err(error.into()),
+        }
+        let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()))?;
+        self.mind(&snapshot).await?;
+        Ok(name)
+    }
+
+    async fn carry_out(
+        &self,
+        restore: &Shared<ClusterRestore>,
+        archive: Archive<About>,
+    ) -> Result<(), Trouble> {
+        self.means.actors.pause().await;
+        self.end_pods(restore.spec.grace_period_seconds).await?;
+        let mut notes = Vec::new();
+        if restore.spec.claims == Some(true) {
+            self.restore_claims(&restore.spec.snapshot, &archive.about, &mut notes).await?;
+        }
+        let changes = self.write_state(restore, archive, notes).await?;
+        self.wait_for_caches(&changes).await;
+        Ok(())
+    }
+
+    /// Asks every pod to end and waits until their nodes say that they have.
+    async fn end_pods(&self, grace: Option<i64>) -> Result<(), Trouble> {
+        let mut patience: Option<Timestamp> = None;
+        loop {
+            let now = self.api.clock().steady();
+            // Pods that come while it is waited end too.
+            let changes = self.api.rewrite(|all| {
+                let ends = all
+                    .objects
+                    .iter()
+                    .filter(|object| object.get::<Pod>().is_some_and(|pod| !is_mirror(pod)));
+                ends.filter_map(|pod| self.api.end_of(pod, grace)).collect()
+            })?;
+            let left = self.api.list_as::<Pod>(None);
+            let left: Vec<_> = left.iter().filter(|pod| !is_mirror(pod)).collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            if patience.is_none() || !changes.is_empty() {
+                let grace = left.iter().filter_map(|pod| pod.metadata.deletion_grace_period_seconds).max();
+                let grace = Duration::from_secs(grace.unwrap_or(0).unsigned_abs());
+                patience = Some(base::clock::saturating_after(now, grace.saturating_add(BEYOND_GRACE)));
+            }
+            if patience.is_some_and(|until| until <= now) {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Puts what claims held in its place, but where a process may still use it.
+    async fn restore_claims(
+        &self,
+        name: &str,
+        about: &About,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Trouble> {
+        let (files, nodes) = (self.files.clone(), self.means.data_dir.join("nodes"));
+        let (name, claims) = (name.to_owned(), about.claims.clone());
+        let used = blocking(move || {
+            let mut used = BTreeSet::new();
+            for volume in claims {
+                if files.volume(&volume).is_some_and(|path| user_of(&nodes, &path).is_some()) {
+                    used.insert(volume);
+                } else {
+                    files.restore_claim(&name, &volume)?;
+                }
+            }
+            Ok::<_, super::SnapshotError>(used)
+        });
+        let used = used.await??;
+        if !used.is_empty() {
+            let names = used.into_iter().collect::<Vec<_>>().join(", ");
+            notes.push(format!("volumes that pods still use hold what they held: {names}"));
+        }
+        Ok(())
+    }
+
+    /// Writes the state of then over that of now, and that the restore is done.
+    async fn write_state(
+        &self,
+        restore: &Shared<ClusterRestore>,
+        archive: Archive<About>,
+        notes: Vec<String>,
+    ) -> Result<Vec<Change>, Trouble> {
+        let (api, means, of) = (self.api.clone(), self.means.clone(), restore.clone());
+        let changes = blocking(move || rewrite(&api, &means, &of, archive, notes)).await??;
+        let Some(changes) = changes else {
+            return Err(Trouble::Final("Deleted", "the restore was deleted".to_owned()));
+        };
+        if let Some(last) = changes.last() {
+            // Whoever reads it waits for the disk too.
+            let durable = tokio::time::timeout(DISK, self.api.durable(last.revision)).await;
+            if !matches!(durable, Ok(Ok(()))) {
+                tracing::warn!("the disk has not taken the restored state yet");
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Controllers that start with what was before would make what is there.
+    async fn wait_for_caches(&self, changes: &[Change]) {
+        let last_of_kinds: std::collections::HashMap<Kind, &Change> =
+            changes.iter().map(|change| (change.object.kind(), change)).collect();
+        let shown = async {
+            while !last_of_kinds.values().all(|change| self.caches.shows(change)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(CACHES, shown).await.is_err() {
+            tracing::warn!("caches do not show what was restored");
+        }
+    }
+
+    fn say_waiting(&self, restore: &Shared<ClusterRestore>, message: &str) {
+        let now = self.api.clock().now();
+        let said = |status: &ClusterRestoreStatus| {
+            conditions::get(status.conditions.as_ref(), COMPLETE).is_some_and(|one| one.message == message)
+        };
+        if restore.status.as_ref().is_some_and(said) {
+            return;
+        }
+        let written = self.write_restore(restore, |status| {
+            set_condition(
+                &mut status.conditions,
+                COMPLETE,
+                ConditionStatus::False,
+                ("Waiting", message),
+                now,
+            );
+        });
+        if let Err(error) = written {
+            tracing::warn!("the status of restore {} was not written: {error}", restore.name());
+        }
+    }
+
+    fn fail(&self, restore: &Shared<ClusterRestore>, trouble: Trouble) {
+        let (reason, message) = match trouble {
+            Trouble::Final(reason, message) => (reason, message),
+            Trouble::Later(message) => ("RestoreFailed", message),
+        };
+        let message = message.as_str();
+        let now = self.api.clock().now();
+        self.recorder.warning(restore.object(), "RestoreFailed", message);
+        let written = self.write_restore(restore, |status| {
+            status.phase = RestorePhase::Failed;
+            status.completed_at = Some(Time(now));
+            set_condition(&mut status.conditions, COMPLETE, ConditionStatus::False, (reason, message), now);
+        });
+        if let Err(error) = written {
+            tracing::warn!("the status of restore {} was not written: {error}", restore.name());
+        }
+    }
+
+    fn write_restore(
+        &self,
+        restore: &Shared<ClusterRestore>,
+        change: impl Fn(&mut ClusterRestoreStatus),
+    ) -> Result<(), ApiError> {
+        ignore_not_found(self.api.modify_status::<ClusterRestore>(&restore.key(), |fresh| {
+            if fresh.metadata.uid == restore.metadata.uid {
+                change(fresh.status.get_or_insert_default());
+            }
+            Ok(())
+        }))
+    }
+}
+
+/// Writes the state of then, all of it at once; nothing where the restore is no more.
+fn rewrite(
+    api: &Api,
+    means: &Means,
+    restore: &Shared<ClusterRestore>,
+    archive: Archive<About>,
+    notes: Vec<String>,
+) -> Result<Option<Vec<Change>>, ApiError> {
+    let then = &archive.about;
+    let ranges: Vec<(IpNet, IpNet)> = (then.services.iter())
+        .filter_map(|then| {
+            let is_v4 = |net: &IpNet| matches!(net, IpNet::V4(_));
+            means.services.iter().find(|now| is_v4(now) == is_v4(then)).map(|now| (*then, *now))
+        })
+        .collect();
+    let places = Places { services: ranges, data_dir: (then.data_dir.clone(), means.data_dir.clone()) };
+    let moment = api.clock().time();
+    let mut is_there = false;
+    let changes = api.rewrite(|now| {
+        let current = now
+            .objects
+            .iter()
+            .find(|object| object.kind() == Kind::ClusterRestore && object.uid() == restore.uid());
+        let Some(current) = current else { return Vec::new() };
+        is_there = true;
+        let planned = plan(&now.objects, archive.objects, &places, &moment, chance::uuid);
+        let mut writes = Vec::with_capacity(planned.writes.len() + 1);
+        let done = completed(current, &archive.about, &planned, notes, &moment);
+        writes.extend(planned.writes);
+        writes.extend(done.map(|object| Rewrite::Set(Box::new(object))));
+        writes
+    })?;
+    Ok(is_there.then_some(changes))
+}
+
+/// The restore that is done.
+fn completed(
+    current: &Arc<Object>,
+    about: &About,
+    planned: &Plan,
+    mut notes: Vec<String>,
+    moment: &Time,
+) -> Option<Object> {
+    notes.insert(0, format!("the cluster is as it was at {}", about.taken_at));
+    if !planned.left_out.is_empty() {
+        let names: Vec<String> = planned.left_out.iter().map(ToString::to_string).collect();
+        notes.push(format!("pods whose names are taken by others that have not ended: {}", names.join(", ")));
+    }
+    if !planned.kept_volumes.is_empty() {
+        let names = planned.kept_volumes.join(", ");
+        notes.push(format!("volumes that the snapshot does not know are retained: {names}"));
+    }
+    let mut object = Object::clone(current);
+    let status = object.get_mut::<ClusterRestore>()?.status.get_or_insert_default();
+    status.phase = RestorePhase::Completed;
+    status.completed_at = Some(moment.clone());
+    let mut message = notes.join("; ");
+    message.truncate(message.floor_char_boundary(4096));
+    set_condition(&mut status.conditions, COMPLETE, ConditionStatus::True, ("Restored", &message), moment.0);
+    Some(object)
+}
