@@ -66,6 +66,9 @@
 //! **Storage** is directories below the data directory: `controllers::volume` binds claims and makes and removes
 //! the directories, the scheduler's `VolumeBinding` decides when, the kubelet links a pod to them.
 //!
+//! **Snapshots** of the whole cluster and restores are objects too; `cluster::snapshots` takes them, and while it restores no
+//! controller works.
+//!
 //! **Nodes** are those that flags, config file and Node objects with an annotation ask for; `cluster::nodes` starts
 //! and ends them while the cluster runs.
 //!

@@ -83,7 +83,10 @@ pub(super) struct Named {
 pub(super) fn run(command: SnapshotCommand) -> Result<()> {
     match command {
         SnapshotCommand::Save { named, claims } => runtime()?.block_on(save(&named, claims)),
-        SnapshotCommand::List { instance } => list(&data_dir(&instance)?),
+        SnapshotCommand::List { instance } => {
+            list(&data_dir(&instance)?);
+            Ok(())
+        }
         SnapshotCommand::Restore { named, claims, grace_period } => restore(&named, claims, grace_period),
         SnapshotCommand::Fork { named, to } => fork(&named, &to),
         SnapshotCommand::Delete { named } => runtime()?.block_on(delete(&named)),
@@ -121,12 +124,11 @@ async fn save(named: &Named, claims: bool) -> Result<()> {
     Ok(())
 }
 
-fn list(data_dir: &Path) -> Result<()> {
+fn list(data_dir: &Path) {
     let files = Files::of(data_dir);
     let names = files.names();
     if names.is_empty() {
-        say("Nothing is kept.");
-        return Ok(());
+        return say("Nothing is kept.");
     }
     let mut rows = vec![["NAME", "TAKEN", "REVISION", "OBJECTS", "BYTES", "CLAIMS"].map(str::to_owned)];
     for name in names {
@@ -145,7 +147,6 @@ fn list(data_dir: &Path) -> Result<()> {
         });
     }
     say_table(&rows);
-    Ok(())
 }
 
 fn restore(named: &Named, claims: bool, grace_period: Option<i64>) -> Result<()> {

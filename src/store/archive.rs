@@ -162,8 +162,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    fn damaged(&self, reason: impl ToString) -> ArchiveError {
-        ArchiveError::Damaged { line: self.number, reason: reason.to_string() }
+    fn damaged(&self, reason: impl std::fmt::Display) -> ArchiveError {
+        ArchiveError::Damaged { line: self.number, reason: format!("{reason}") }
     }
 }
 

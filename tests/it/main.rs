@@ -42,6 +42,7 @@ mod scheduling;
 mod server_side_apply;
 mod services;
 mod simulator;
+mod snapshots;
 mod spec;
 mod stopping;
 mod streams;

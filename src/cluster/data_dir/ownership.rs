@@ -23,7 +23,7 @@ const LOGS: &str = "logs";
 const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
 /// What we make in a data directory, besides the mark and the lock.
-const OUR_FILES: [&str; 21] = [
+const OUR_FILES: [&str; 22] = [
     "token",
     "ca.crt",
     "ca.key",
@@ -32,6 +32,7 @@ const OUR_FILES: [&str; 21] = [
     "front-proxy-ca.key",
     "kubeconfig",
     "network",
+    "network-ipv6",
     "fabric",
     "slot",
     "state",

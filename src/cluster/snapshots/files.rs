@@ -76,6 +76,9 @@ pub(crate) enum SnapshotError {
         /// In bytes.
         free: u64,
     },
+    /// There is none of this name.
+    #[error("there is no snapshot {0:?}")]
+    Missing(String),
     /// A name that leads elsewhere.
     #[error("{0:?} is no name of a file")]
     Name(String),
@@ -213,17 +216,26 @@ impl Files {
         })
     }
 
+    fn open(&self, name: &str) -> Result<(PathBuf, File), SnapshotError> {
+        let path = self.path(name)?;
+        match File::open(&path) {
+            Ok(file) => Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(SnapshotError::Missing(name.to_owned()))
+            }
+            Err(error) => Err(at(&path)(error)),
+        }
+    }
+
     /// Reads a snapshot.
     pub(super) fn read(&self, name: &str) -> Result<Archive<About>, SnapshotError> {
-        let path = self.path(name)?;
-        let file = File::open(&path).map_err(at(&path))?;
+        let (path, file) = self.open(name)?;
         archive::read(BufReader::with_capacity(1 << 20, file)).map_err(|source| damaged(&path, source))
     }
 
     /// Reads what a snapshot says of itself, and how many bytes it takes.
     pub(crate) fn about(&self, name: &str) -> Result<(Revision, About, u64), SnapshotError> {
-        let path = self.path(name)?;
-        let file = File::open(&path).map_err(at(&path))?;
+        let (path, file) = self.open(name)?;
         let bytes = file.metadata().map_err(at(&path))?.len();
         let read = archive::read_about(BufReader::new(file));
         let (revision, about) = read.map_err(|source| damaged(&path, source))?;
@@ -289,7 +301,7 @@ impl Files {
 fn damaged(path: &Path, source: ArchiveError) -> SnapshotError {
     match source {
         ArchiveError::Io(source) => at(path)(source),
-        source => SnapshotError::Damaged { path: path.to_path_buf(), source },
+        source @ ArchiveError::Damaged { .. } => SnapshotError::Damaged { path: path.to_path_buf(), source },
     }
 }
 

@@ -158,6 +158,7 @@ impl From<SnapshotError> for Trouble {
     fn from(error: SnapshotError) -> Self {
         match error {
             SnapshotError::Damaged { .. } => Self::Final("Damaged", error.to_string()),
+            SnapshotError::Missing(_) => Self::Final("NoSuchSnapshot", error.to_string()),
             SnapshotError::Name(_) => Self::Final("NoSuchName", error.to_string()),
             SnapshotError::Io { .. }
             | SnapshotError::TooMany
@@ -313,7 +314,7 @@ impl Keeper {
             conditions: None,
         };
         self.recorder.normal(snapshot.object(), "SnapshotSaved", message.clone());
-        self.write_status(snapshot, status, (ConditionStatus::True, "Saved", &message))
+        self.write_status(snapshot, &status, (ConditionStatus::True, "Saved", &message))
     }
 
     /// Says why a snapshot is none; whether it is to be tried again.
@@ -326,7 +327,7 @@ impl Keeper {
         let said = conditions::get(status.conditions.as_ref(), READY).map(|ready| ready.message.clone());
         if said.as_deref() != Some(message.as_str()) {
             self.recorder.warning(snapshot.object(), "SnapshotFailed", message.clone());
-            let written = self.write_status(snapshot, status, (ConditionStatus::False, reason, &message));
+            let written = self.write_status(snapshot, &status, (ConditionStatus::False, reason, &message));
             if let Err(error) = written {
                 tracing::warn!("the status of snapshot {} was not written: {error}", snapshot.name());
             }
@@ -337,7 +338,7 @@ impl Keeper {
     fn write_status(
         &self,
         snapshot: &Shared<ClusterSnapshot>,
-        status: ClusterSnapshotStatus,
+        status: &ClusterSnapshotStatus,
         (ready, reason, message): (ConditionStatus, &str, &str),
     ) -> Result<(), ApiError> {
         let now = self.api.clock().now();

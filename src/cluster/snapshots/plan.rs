@@ -36,9 +36,9 @@ const FIXED: [(Kind, &str, &str); 9] = [
     (Kind::ServiceCIDR, "", "kubernetes"),
 ];
 
-/// What is of this moment, whatever a snapshot says.
-const OF_NOW: [Kind; 5] =
-    [Kind::Lease, Kind::CSINode, Kind::Fault, Kind::ClusterSnapshot, Kind::ClusterRestore];
+/// What is of this moment, whatever a snapshot says. What has happened since has happened.
+const OF_NOW: [Kind; 6] =
+    [Kind::Event, Kind::Lease, Kind::CSINode, Kind::Fault, Kind::ClusterSnapshot, Kind::ClusterRestore];
 
 /// What is made again from pods and nodes.
 const MADE_AGAIN: [Kind; 1] = [Kind::VolumeAttachment];
@@ -171,11 +171,7 @@ fn come_back(
 ) -> Option<Object> {
     match object.kind() {
         Kind::Node => return node(&object, current),
-        Kind::Pod => {
-            if !has_ended(&object) {
-                start_anew(&mut object, moment, uid());
-            }
-        }
+        Kind::Pod if !has_ended(&object) => start_anew(&mut object, moment, uid()),
         Kind::Service => move_addresses(&mut object, &places.services),
         Kind::PersistentVolume => {
             if let Some(volume) = object.get_mut::<PersistentVolume>() {

@@ -58,7 +58,9 @@ fn what_was_then_is_again_and_what_came_since_goes_safe_8() {
 
 #[test]
 fn what_is_of_this_machine_stays_safe_8() {
-    for kind in [Kind::Lease, Kind::CSINode, Kind::Fault, Kind::ClusterSnapshot, Kind::ClusterRestore] {
+    for kind in
+        [Kind::Event, Kind::Lease, Kind::CSINode, Kind::Fault, Kind::ClusterSnapshot, Kind::ClusterRestore]
+    {
         let one = |uid| named(kind, uid, &json!({}));
         assert_eq!(written(vec![one("1")], vec![]), [""; 0], "{kind}");
         assert_eq!(written(vec![one("1")], vec![one("2")]), [""; 0], "{kind}");

@@ -122,7 +122,10 @@ impl Keeper {
         if restore.spec.claims == Some(true) {
             self.restore_claims(&restore.spec.snapshot, &archive.about, &mut notes).await?;
         }
+        let taken_at = archive.about.taken_at;
         let changes = self.write_state(restore, archive, notes).await?;
+        let message = format!("The cluster is as it was at {taken_at}; controllers go on");
+        self.recorder.normal(restore.object(), "RestoreCompleted", message);
         self.wait_for_caches(&changes).await;
         Ok(())
     }

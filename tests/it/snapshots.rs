@@ -1,0 +1,140 @@
+//! `podium snapshot` on real processes: claims, a crash in the middle, a cluster that does not run, a fork (SAFE-8).
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::instance::{Home, Instance, wait_for};
+use crate::needs::needs;
+
+const CLUSTER: &str = r#"
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 1
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      terminationGracePeriodSeconds: 2
+      containers:
+      - name: c
+        image: busybox
+        # It does not care to be asked.
+        command: [sh, -c, 'echo began >> /data/log; trap "" TERM; while :; do sleep 0.1; done']
+        volumeMounts: [{name: data, mountPath: /data}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+"#;
+
+/// Runs `podium snapshot`; what it printed, if it went well.
+fn snapshot(data_dir: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.arg("snapshot").args(arguments).arg("--data-dir").arg(data_dir);
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+fn started(data_dir: &Path) -> Instance {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
+    Home::start_command(&mut command, &data_dir.join("kubeconfig"))
+}
+
+fn uid_of_db(instance: &Instance) -> Option<String> {
+    let pod = instance.kubectl_output(&["get", "pod", "db-0", "-o", "json"]);
+    let pod: Value = serde_json::from_slice(&pod.stdout).ok()?;
+    let runs = pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null();
+    runs.then(|| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
+}
+
+/// What the claim's file says: a line for each start of its pod.
+fn log(data_dir: &Path) -> String {
+    let volumes = std::fs::read_dir(data_dir.join("volumes")).unwrap().flatten();
+    volumes.map(|volume| std::fs::read_to_string(volume.path().join("log")).unwrap_or_default()).collect()
+}
+
+fn runs_anew(instance: &Instance, before: &str) -> String {
+    wait_for("the pod runs anew", || uid_of_db(instance).filter(|uid| uid != before))
+}
+
+#[test]
+fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let data = home.data_dir();
+    let manifest = home.path("cluster.yaml");
+    std::fs::write(&manifest, CLUSTER).unwrap();
+    let instance = started(&data);
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    let first = wait_for("the pod runs", || uid_of_db(&instance));
+    wait_for("it has written", || (log(&data) == "began\n").then_some(()));
+    let said = snapshot(&data, &["save", "good", "--claims"]).unwrap();
+    assert!(said.starts_with("snapshot good saved: ") && said.contains("what 1 claims hold"), "{said}");
+    assert!(snapshot(&data, &["save", "good"]).unwrap_err().contains("already exists"));
+
+    // The data is spoilt, and more.
+    instance.kubectl(&["exec", "db-0", "--", "sh", "-c", "echo spoilt > /data/log; touch /data/more"]);
+    instance.kubectl(&["delete", "service", "web"]);
+    let said = snapshot(&data, &["restore", "good", "--claims", "--grace-period", "1"]).unwrap();
+    assert!(said.contains("snapshot good restored: the cluster is as it was at "), "{said}");
+    let second = runs_anew(&instance, &first);
+    wait_for("it has written again", || (log(&data) == "began\nbegan\n").then_some(()));
+    instance.kubectl(&["get", "service", "web"]);
+    let refused = snapshot(&data, &["restore", "never"]).unwrap_err();
+    assert!(refused.contains("there is no snapshot \"never\""), "{refused}");
+
+    // Whoever dies in the middle, the next one goes on: the pod ends no earlier than it may.
+    let restore = r#"{"apiVersion": "podium.dev/v1alpha1", "kind": "ClusterRestore", "metadata": {"name": "cut"},
+        "spec": {"snapshot": "good", "gracePeriodSeconds": 6}}"#;
+    let file = home.path("restore.json");
+    std::fs::write(&file, restore).unwrap();
+    instance.kubectl(&["create", "configmap", "since"]);
+    instance.kubectl(&["create", "-f", file.to_str().unwrap()]);
+    let phase = |instance: &Instance| {
+        instance.kubectl(&["get", "clusterrestore", "cut", "-o", "jsonpath={.status.phase}"])
+    };
+    wait_for("pods are to end", || (phase(&instance) == "Ending").then_some(()));
+    instance.crash();
+    let instance = started(&data);
+    wait_for("the restore is done", || (phase(&instance) == "Completed").then_some(()));
+    let third = runs_anew(&instance, &second);
+    assert!(!instance.kubectl_output(&["get", "configmap", "since"]).status.success());
+    instance.kubectl(&["get", "clustersnapshot", "before-cut"]);
+
+    // A second cluster beside the first.
+    let other = home.path("other");
+    let said = snapshot(&data, &["fork", "good", other.to_str().unwrap()]).unwrap();
+    assert!(said.contains("start it with: podium --data-dir "), "{said}");
+    let refused = snapshot(&data, &["fork", "good", other.to_str().unwrap()]).unwrap_err();
+    assert!(refused.contains("is not empty"), "{refused}");
+    let fork = started(&other);
+    runs_anew(&fork, "");
+    wait_for("the fork's claim is its own", || (log(&other) == "began\nbegan\n").then_some(()));
+    assert_eq!(uid_of_db(&instance), Some(third.clone()), "the first is as it was");
+    fork.stop();
+
+    // Where none runs the next start does it.
+    instance.kubectl(&["delete", "statefulset", "db", "--cascade=orphan"]);
+    instance.stop();
+    let said = snapshot(&data, &["restore", "good"]).unwrap();
+    assert!(said.contains("its next start brings back"), "{said}");
+    assert!(snapshot(&data, &["list"]).unwrap().contains("before-cut"));
+    let instance = started(&data);
+    runs_anew(&instance, &third);
+    instance.kubectl(&["get", "statefulset", "db"]);
+    snapshot(&data, &["delete", "good"]).unwrap();
+    wait_for("its file is gone", || (!data.join("snapshots/good.json").exists()).then_some(()));
+    assert!(!data.join("snapshots/good.claims").exists());
+    instance.stop();
+}
