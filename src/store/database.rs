@@ -36,6 +36,9 @@ pub(super) struct Content {
     pub(super) unreadable: Vec<String>,
 }
 
+/// Records with their keys, or why no more can be read.
+pub(super) struct Records(pub(super) Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>> + Send>);
+
 /// A database does not open.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -103,6 +106,15 @@ impl Database {
             }
         }
         content
+    }
+
+    /// Everything as it is at this moment, whatever is written while it is read.
+    pub(super) fn records(&self) -> Records {
+        let records = self.objects.iter().map(|record| {
+            let (key, value) = record.into_inner().map_err(|error| explained(&error))?;
+            Ok((key.to_vec(), value.to_vec()))
+        });
+        Records(Box::new(records))
     }
 
     /// Writes a group and syncs it; the same group again after a failure is harmless.

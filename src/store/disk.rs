@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::checkpoint::{Checkpoint, Record};
-use super::database::{Database, Failure};
+use super::database::{Database, Failure, Records};
 use super::faults::{DiskFault, DiskFaults};
 use super::open::Open;
 use super::reserve::Reserve;
@@ -42,12 +42,20 @@ pub(super) struct DiskState {
 /// Writes that become durable together or not at all: one, or all of [`Store::rewrite`](super::Store::rewrite).
 pub(super) type Together = Vec<Change>;
 
-/// Who takes writes.
+/// What the disk thread is to do.
+pub(super) enum Order {
+    /// Make these durable.
+    Write(Together),
+    /// Give what is on the disk when all before this is durable.
+    Read(oneshot::Sender<Records>),
+}
+
+/// Who takes orders.
 enum Queue {
     /// The disk thread.
-    Thread(mpsc::Sender<Together>),
+    Thread(mpsc::Sender<Order>),
     /// The task of a simulated disk.
-    Simulated(UnboundedSender<Together>),
+    Simulated(UnboundedSender<Order>),
 }
 
 /// The disk thread's handle.
@@ -62,7 +70,7 @@ pub(super) struct Disk {
 impl Disk {
     /// Starts the thread for a database that was read; returns the state it holds.
     pub(super) fn start(open: Open, directory: &Path, signals: Signals, faults: DiskFaults) -> (Self, State) {
-        let (queue, writes) = mpsc::channel();
+        let (queue, orders) = mpsc::channel();
         let Open { database, state: content, record, checkpoint } = open;
         let durable = checkpoint.revision;
         let (publish, state) = watch::channel(DiskState { durable, ..DiskState::default() });
@@ -76,7 +84,7 @@ impl Disk {
                 Writer {
                     opened,
                     directory,
-                    writes,
+                    orders,
                     publish,
                     signals,
                     reserve,
@@ -94,7 +102,7 @@ impl Disk {
 
     /// A disk whose writes a task takes, which publishes how far it is.
     pub(super) fn simulated(
-        queue: UnboundedSender<Together>,
+        queue: UnboundedSender<Order>,
         state: watch::Receiver<DiskState>,
         faults: DiskFaults,
     ) -> Self {
@@ -104,10 +112,21 @@ impl Disk {
 
     /// Hands over the next writes. Called under the state's lock, in the order of revisions.
     pub(super) fn submit(&self, together: Together) {
+        self.order(Order::Write(together));
+    }
+
+    /// Asks for what is on the disk when all that was handed over is durable. Called under the state's lock too.
+    pub(super) fn read(&self) -> oneshot::Receiver<Records> {
+        let (answer, records) = oneshot::channel();
+        self.order(Order::Read(answer));
+        records
+    }
+
+    fn order(&self, order: Order) {
         // Fails only when the thread panicked; then nothing becomes durable and `durable` says so.
         match self.queue.lock().as_ref() {
-            Some(Queue::Thread(queue)) => drop(queue.send(together)),
-            Some(Queue::Simulated(queue)) => drop(queue.send(together)),
+            Some(Queue::Thread(queue)) => drop(queue.send(order)),
+            Some(Queue::Simulated(queue)) => drop(queue.send(order)),
             None => {}
         }
     }
@@ -153,7 +172,7 @@ struct Writer {
     /// None after a failure: the database has to be opened anew.
     opened: Option<Database>,
     directory: PathBuf,
-    writes: mpsc::Receiver<Together>,
+    orders: mpsc::Receiver<Order>,
     publish: watch::Sender<DiskState>,
     signals: Signals,
     reserve: Reserve,
@@ -166,37 +185,66 @@ struct Writer {
 impl Writer {
     /// Until the store is closed.
     fn run(mut self) {
-        while let Some(first) = self.next() {
-            let mut group = first;
-            while group.len() < GROUP
-                && let Ok(next) = self.writes.try_recv()
-            {
-                group.extend(next);
-            }
-            while let Err(error) = self.try_commit(&group) {
-                // First, so that no more come while these are given their room.
-                self.refuse(error);
-                if self.reserve.give_up() {
-                    continue;
+        let mut next = self.next();
+        while let Some(order) = next.take() {
+            match order {
+                Order::Write(first) => {
+                    let (group, then) = self.gather(first);
+                    if !self.write(group) {
+                        return;
+                    }
+                    next = then;
                 }
-                self.publish.send_if_modified(|state| !std::mem::replace(&mut state.stuck, true));
-                match self.writes.recv_timeout(RETRY) {
-                    // Applied before the refusal was known: it belongs to the same group.
-                    Ok(next) => group.extend(next),
-                    Err(mpsc::RecvTimeoutError::Timeout) => {}
-                    // A closing store does not wait for a disk that may never come back.
-                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                Order::Read(answer) => {
+                    // Nobody hears of it where the database is to be opened anew.
+                    if let Some(database) = &self.opened {
+                        drop(answer.send(database.records()));
+                    }
                 }
             }
-            self.committed(&group);
+            next = next.or_else(|| self.next());
         }
     }
 
-    /// The next write; meanwhile a disk that was full is looked after.
-    fn next(&mut self) -> Option<Together> {
+    /// What has queued up to be written, and what comes after it.
+    fn gather(&self, mut group: Together) -> (Together, Option<Order>) {
+        while group.len() < GROUP {
+            match self.orders.try_recv() {
+                Ok(Order::Write(more)) => group.extend(more),
+                Ok(other) => return (group, Some(other)),
+                Err(_) => break,
+            }
+        }
+        (group, None)
+    }
+
+    /// Makes a group durable, however long that takes; false when the store is closed meanwhile.
+    fn write(&mut self, mut group: Together) -> bool {
+        while let Err(error) = self.try_commit(&group) {
+            // First, so that no more come while these are given their room.
+            self.refuse(error);
+            if self.reserve.give_up() {
+                continue;
+            }
+            self.publish.send_if_modified(|state| !std::mem::replace(&mut state.stuck, true));
+            match self.orders.recv_timeout(RETRY) {
+                // Applied before the refusal was known: it belongs to the same group.
+                Ok(Order::Write(more)) => group.extend(more),
+                // A disk that does not take what is written is not read.
+                Ok(Order::Read(_)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
+                // A closing store does not wait for a disk that may never come back.
+                Err(mpsc::RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+        self.committed(&group);
+        true
+    }
+
+    /// The next order; meanwhile a disk that was full is looked after.
+    fn next(&mut self) -> Option<Order> {
         while self.publish.borrow().refusing.is_some() {
-            match self.writes.recv_timeout(RETRY) {
-                Ok(together) => return Some(together),
+            match self.orders.recv_timeout(RETRY) {
+                Ok(order) => return Some(order),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return None,
                 Err(mpsc::RecvTimeoutError::Timeout) if self.reserve.take() => {
                     tracing::info!("the data directory has room again: writes go on");
@@ -205,7 +253,7 @@ impl Writer {
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
         }
-        self.writes.recv().ok()
+        self.orders.recv().ok()
     }
 
     fn refuse(&self, error: String) {
@@ -238,6 +286,9 @@ impl Writer {
     }
 
     fn commit(&mut self, group: &[Change]) -> Result<(), String> {
+        if self.faults.forgets() {
+            return Ok(());
+        }
         // After a failed sync the database refuses all further writes: open it anew.
         let current = match self.opened.take() {
             Some(current) => current,

@@ -70,6 +70,8 @@ pub enum DiskFault {
     Hang,
     /// A write fails as on a full disk.
     Fail,
+    /// A write is told to have been made, and was not: a disk that lies.
+    Forget,
 }
 
 /// Shared with the disk's thread.
@@ -83,6 +85,11 @@ impl DiskFaults {
         let mut fault = fault.lock();
         changed.wait_while(&mut fault, |fault| *fault == DiskFault::Hang);
         if *fault == DiskFault::Fail { Err("No space left on device".into()) } else { Ok(()) }
+    }
+
+    /// Whether a group of writes is to be lost in silence.
+    pub(crate) fn forgets(&self) -> bool {
+        *self.0.0.lock() == DiskFault::Forget
     }
 
     pub(crate) fn set(&self, fault: DiskFault) {

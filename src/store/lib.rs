@@ -19,6 +19,7 @@ mod checkpoint;
 mod database;
 mod disk;
 pub mod faults;
+mod inspect;
 mod open;
 mod original;
 mod reserve;
@@ -34,6 +35,7 @@ use parking_lot::RwLock;
 
 use disk::Disk;
 use faults::Faults;
+pub use inspect::Inspection;
 use object::{Key, Kind, Object, Revision};
 pub use open::Loss;
 pub use simulated::SimulatedDisk;

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use rand::Rng;
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::database::{decode, record_key};
-use super::disk::{Disk, DiskState, GROUP, Together};
+use super::database::{Records, decode, record_key};
+use super::disk::{Disk, DiskState, GROUP, Order, Together};
 use super::faults::Faults;
 use super::state::State;
 use super::watch::Signals;
@@ -54,6 +54,13 @@ struct Medium {
 type Record = (Revision, String, Option<Vec<u8>>);
 
 impl Medium {
+    /// Everything as it is now.
+    fn records(&self) -> Records {
+        let records: Vec<_> =
+            self.records.iter().map(|(key, value)| Ok((key.clone().into_bytes(), value.clone()))).collect();
+        Records(Box::new(records.into_iter()))
+    }
+
     fn write(&mut self, records: Vec<Record>) {
         self.undo.clear();
         for (revision, key, value) in records {
@@ -87,12 +94,12 @@ impl SimulatedDisk {
         }
         medium.generation += 1;
         let (signals, faults) = (Signals::default(), Faults::default());
-        let (queue, writes) = mpsc::unbounded_channel();
+        let (queue, orders) = mpsc::unbounded_channel();
         let (publish, state) = watch::channel(DiskState { durable: revision, ..DiskState::default() });
         let writer = Writer {
             disk: self.0.clone(),
             generation: medium.generation,
-            writes,
+            orders,
             publish,
             signals: signals.clone(),
         };
@@ -136,20 +143,31 @@ impl SimulatedDisk {
 struct Writer {
     disk: Arc<Shared>,
     generation: u64,
-    writes: mpsc::UnboundedReceiver<Together>,
+    orders: mpsc::UnboundedReceiver<Order>,
     publish: watch::Sender<DiskState>,
     signals: Signals,
 }
 
 impl Writer {
     async fn run(mut self) {
-        while let Some(first) = self.writes.recv().await {
-            let mut group = first;
-            while group.len() < GROUP
-                && let Ok(next) = self.writes.try_recv()
-            {
-                group.extend(next);
-            }
+        let mut next = None;
+        loop {
+            let order = match next.take() {
+                Some(order) => Some(order),
+                None => self.orders.recv().await,
+            };
+            let group = match order {
+                None => return,
+                Some(Order::Read(answer)) => {
+                    drop(answer.send(self.disk.medium.lock().records()));
+                    continue;
+                }
+                Some(Order::Write(first)) => {
+                    let (group, then) = self.gather(first);
+                    next = then;
+                    group
+                }
+            };
             if Mistake::AcknowledgeBeforeSync.is_made() {
                 self.acknowledge(&group);
             }
@@ -158,6 +176,18 @@ impl Writer {
             }
             self.acknowledge(&group);
         }
+    }
+
+    /// What has queued up to be written, and what comes after it.
+    fn gather(&mut self, mut group: Together) -> (Together, Option<Order>) {
+        while group.len() < GROUP {
+            match self.orders.try_recv() {
+                Ok(Order::Write(more)) => group.extend(more),
+                Ok(other) => return (group, Some(other)),
+                Err(_) => break,
+            }
+        }
+        (group, None)
     }
 
     /// False when the machine has crashed meanwhile.
