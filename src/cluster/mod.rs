@@ -22,6 +22,7 @@ mod network;
 mod node_settings;
 mod nodes;
 mod place;
+mod self_check;
 pub(crate) mod snapshots;
 mod start;
 mod static_pods;

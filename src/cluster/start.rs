@@ -23,7 +23,7 @@ use super::fabric::ClusterFabric;
 use super::fixed_services::API_OFFSET;
 use super::place::Place;
 use super::snapshots::{self, Means};
-use super::{bootstrap, client, housekeeping, kubeconfig};
+use super::{bootstrap, client, housekeeping, kubeconfig, self_check};
 use api::audit::AuditLog;
 use api::certificates::{FrontProxy, TlsError};
 use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
@@ -194,6 +194,7 @@ impl Cluster {
             services: std::iter::once(addresses.services().into()).chain(v6).collect(),
         };
         snapshots::start(&api, &caches, &actors, means);
+        self_check::start(&api, &store, &caches, &actors);
         begun.stays();
         Ok(Self {
             api,

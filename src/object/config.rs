@@ -99,6 +99,8 @@ timings! {
     metrics_resolution = Seconds::new(5);
     /// How often a node looks whether its machine is short of something, and its pods over their limits.
     eviction_check = Seconds::new(10);
+    /// How often the state in memory is compared with the disk, and caches with the state.
+    self_check = Seconds::new(300);
     /// How often a node looks for changed manifests of static pods.
     static_pod_check = Seconds::new(1);
     /// No heartbeat for this long makes a node's Ready condition Unknown.

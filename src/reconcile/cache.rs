@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use api::Api;
 use api::{Change, ChangeKind, Visibility};
 use base::task::Tasks;
 use object::owner::controller_of;
 use object::pod::node_name;
-use object::{Key, KeyMap, Kind, Object, Shared, Typed};
+use object::{Key, KeyMap, Kind, Object, Revision, Shared, Typed};
 
 /// What is called with every change of a kind.
 pub(super) type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
@@ -37,6 +37,21 @@ struct Slot {
     // Held while an event is applied and handed on, so that a new handler sees each object exactly once.
     handlers: Mutex<Handlers>,
     synced: watch::Sender<bool>,
+    /// Somebody wants it listed anew.
+    relist: Notify,
+}
+
+/// An object that a cache has otherwise than the store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Difference {
+    /// Of which kind it is.
+    pub kind: Kind,
+    /// Which it is.
+    pub key: Key,
+    /// The version in the cache, if it is there.
+    pub cached: Option<Revision>,
+    /// The version in the store, if it is there.
+    pub stored: Option<Revision>,
 }
 
 #[derive(Default)]
@@ -120,6 +135,39 @@ impl Caches {
         let _ = synced.wait_for(|done| *done).await;
     }
 
+    /// What caches have otherwise than the store at this moment. A cache is a little behind whenever something is written:
+    /// what stays the same for longer than that is wrong.
+    pub fn differences(&self) -> Vec<Difference> {
+        let slots: Vec<Arc<Slot>> = self.inner.slots.lock().values().cloned().collect();
+        let mut all = Vec::new();
+        for slot in slots.iter().filter(|slot| *slot.synced.borrow()) {
+            let stored = self.inner.api.list(slot.kind, None).objects;
+            let index = slot.index.read();
+            let mut cached: HashMap<Key, Revision> =
+                index.objects.values().map(|object| (object.key(), object.revision())).collect();
+            drop(index);
+            let mut found = |key, cached: Option<Revision>, stored| {
+                all.push(Difference { kind: slot.kind, key, cached, stored });
+            };
+            for object in stored {
+                let there = cached.remove(&object.key());
+                if there != Some(object.revision()) {
+                    found(object.key(), there, Some(object.revision()));
+                }
+            }
+            for (key, revision) in cached {
+                found(key, Some(revision), None);
+            }
+        }
+        all.sort();
+        all
+    }
+
+    /// Has a kind's cache listed anew.
+    pub fn relist(&self, kind: Kind) {
+        self.slot(kind).relist.notify_one();
+    }
+
     /// Every object of a kind.
     pub fn objects(&self, kind: Kind) -> Vec<Arc<Object>> {
         self.slot(kind).index.read().objects.values().cloned().collect()
@@ -135,6 +183,7 @@ impl Caches {
                     index: RwLock::default(),
                     handlers: Mutex::default(),
                     synced: watch::Sender::new(false),
+                    relist: Notify::new(),
                 });
                 let (api, follower) = (self.inner.api.clone(), slot.clone());
                 self.inner.tasks.spawn_restarting("cache", move || follow(api.clone(), follower.clone()));
@@ -151,7 +200,12 @@ async fn follow(api: Api, slot: Arc<Slot>) {
         let mut watcher = api.watch(slot.kind, snapshot.revision, Visibility::Applied);
         slot.replace_all(snapshot.objects);
         slot.synced.send_replace(true);
-        while let Ok(changes) = watcher.next().await {
+        loop {
+            let changes = tokio::select! {
+                changes = watcher.next() => changes,
+                () = slot.relist.notified() => break,
+            };
+            let Ok(changes) = changes else { break };
             for change in &changes {
                 slot.apply(change);
             }

@@ -15,7 +15,7 @@ mod runner;
 mod update_expectations;
 
 pub use api::{Change, ChangeKind};
-pub use cache::{Cache, Caches, Subscription};
+pub use cache::{Cache, Caches, Difference, Subscription};
 pub use controller::{Controller, Requests, controller_key, controllers_of};
 pub use correlator::EventType;
 pub use disrupt::{Disruption, disrupt};

@@ -36,8 +36,11 @@ pub(super) struct Content {
     pub(super) unreadable: Vec<String>,
 }
 
-/// Records with their keys, or why no more can be read.
-pub(super) struct Records(pub(super) Box<dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>> + Send>);
+/// A record with its key, or why no more can be read.
+pub(super) type Record = Result<(Vec<u8>, Vec<u8>), String>;
+
+/// What is on the disk.
+pub(super) struct Records(pub(super) Box<dyn Iterator<Item = Record> + Send>);
 
 /// A database does not open.
 #[derive(Debug)]

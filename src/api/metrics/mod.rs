@@ -13,6 +13,7 @@ mod family;
 mod flow_control;
 mod process;
 mod request;
+mod self_check;
 
 use std::collections::HashSet;
 
@@ -29,6 +30,7 @@ pub(crate) use self::family::{About, Once};
 pub(crate) use self::flow_control::FlowMetrics;
 pub(crate) use self::process::process;
 pub(crate) use self::request::{RequestLabels, RequestMetrics, answered_only};
+pub use self::self_check::SelfCheckMetrics;
 use crate::Api;
 use object::{Kind, Object};
 
@@ -45,6 +47,7 @@ pub struct Metrics {
     pub(crate) flows: FlowMetrics,
     work_queues: actors::WorkQueues,
     scheduler: SchedulerMetrics,
+    self_checks: SelfCheckMetrics,
 }
 
 impl Default for Metrics {
@@ -58,6 +61,7 @@ impl Default for Metrics {
             flows: FlowMetrics::new(&families),
             work_queues: actors::WorkQueues::new(&families),
             scheduler: SchedulerMetrics::new(&families),
+            self_checks: SelfCheckMetrics::new(&families),
             registry: families.0,
         }
     }
@@ -67,6 +71,11 @@ impl Metrics {
     /// What the work queue of this name tells.
     pub fn work_queue(&self, name: &str) -> WorkQueueMetrics {
         self.work_queues.named(name)
+    }
+
+    /// What checks of the cluster's state tell.
+    pub fn self_checks(&self) -> &SelfCheckMetrics {
+        &self.self_checks
     }
 
     /// What the scheduler tells.

@@ -1,0 +1,262 @@
+//! The cluster looks after itself (SAFE-9): every few minutes the state in memory is compared with what the disk has, and
+//! the caches of the control loops with the state.
+//!
+//! What differs is told: in the log, by an event and the condition `podium.dev/StateDiffers` of the namespace `kube-system`,
+//! and as `podium_state_differing_objects` in `/metrics`. A cache that is wrong is listed anew; what the disk has lost is not
+//! written again behind anybody's back.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api::{Api, ApiError};
+use base::task::Tasks;
+use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
+use object::conditions::{self, ConditionStatus};
+use object::{Key, Kind};
+use reconcile::{Caches, Difference, Recorder};
+use store::{Inspection, Store};
+
+/// The condition of the namespace `kube-system` that is there while something differs.
+const CONDITION: &str = "podium.dev/StateDiffers";
+/// How long it is waited for the disk.
+const DISK: Duration = Duration::from_mins(1);
+/// A cache that has been otherwise for so long, without a change, is wrong: they are behind by milliseconds.
+const BEHIND: Duration = Duration::from_secs(10);
+
+/// What a check found.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    disk: Inspection,
+    caches: Vec<Difference>,
+}
+
+pub(super) fn start(api: &Api, store: &Store, caches: &Caches, tasks: &Tasks) {
+    let api = api.acting_as("podium-self-check");
+    let (store, caches) = (store.clone(), caches.clone());
+    tasks.spawn_restarting("self-check", move || run(api.clone(), store.clone(), caches.clone()));
+}
+
+async fn run(api: Api, store: Store, caches: Caches) {
+    let recorder = Recorder::new(&api, "podium-self-check");
+    loop {
+        api.clock().sleep(api.timings().self_check.0).await;
+        let found = check(&api, &store, &caches).await;
+        let kinds: BTreeSet<Kind> = found.caches.iter().map(|difference| difference.kind).collect();
+        for kind in kinds {
+            caches.relist(kind);
+        }
+        if let Err(error) = tell(&api, &recorder, &found) {
+            tracing::warn!("what a check of the state found was not written: {error}");
+        }
+    }
+}
+
+async fn check(api: &Api, store: &Store, caches: &Caches) -> Found {
+    // A disk that does not answer is told of by those that wait for it.
+    let disk = match tokio::time::timeout(DISK, store.inspect()).await {
+        Ok(Ok(inspection)) => inspection.unwrap_or_default(),
+        Ok(Err(_)) | Err(_) => Inspection::default(),
+    };
+    let mut wrong = caches.differences();
+    if !wrong.is_empty() {
+        api.clock().sleep(BEHIND).await;
+        let again: BTreeSet<Difference> = caches.differences().into_iter().collect();
+        wrong.retain(|difference| again.contains(difference));
+    }
+    api.metrics().self_checks().checked(disk.differing, wrong.len());
+    Found { disk, caches: wrong }
+}
+
+impl Found {
+    /// What there is to say, if there is anything.
+    fn message(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if self.disk.differing > 0 {
+            parts.push(format!(
+                "{} of {} objects differ between memory and the data directory: {}",
+                self.disk.differing,
+                self.disk.objects,
+                self.disk.differences.join("; ")
+            ));
+        }
+        if !self.caches.is_empty() {
+            let shown = self.caches.iter().take(5).map(|difference| {
+                let version = |revision: Option<object::Revision>| {
+                    revision.map_or_else(|| "missing".to_owned(), |revision| format!("at {revision}"))
+                };
+                format!(
+                    "{} {} is {} in the cache and {} in the state",
+                    difference.kind,
+                    difference.key,
+                    version(difference.cached),
+                    version(difference.stored)
+                )
+            });
+            let shown = shown.collect::<Vec<_>>().join("; ");
+            parts.push(format!("{} objects differ between caches and the state: {shown}", self.caches.len()));
+        }
+        (!parts.is_empty()).then(|| parts.join(". "))
+    }
+}
+
+/// Says what was found, and takes back what was said before where nothing differs any more.
+fn tell(api: &Api, recorder: &Recorder, found: &Found) -> Result<(), ApiError> {
+    let key = Key::new("", "kube-system");
+    let message = found.message();
+    let namespace = api.get_as::<Namespace>(&key)?;
+    let all = |namespace: &Namespace| {
+        namespace.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default()
+    };
+    let said = all(&namespace).into_iter().find(|condition| condition.type_ == CONDITION);
+    if said.as_ref().and_then(|condition| condition.message.as_ref()) == message.as_ref() {
+        return Ok(());
+    }
+    match &message {
+        Some(message) => {
+            tracing::error!("the state differs from itself: {message}");
+            recorder.warning(namespace.object(), "StateDiffers", message.as_str());
+        }
+        None => recorder.normal(
+            namespace.object(),
+            "StateAgrees",
+            "The state does not differ from itself any more",
+        ),
+    }
+    let now = api.clock().time();
+    let written = api.modify_status::<Namespace>(&key, |namespace| {
+        let mut conditions = all(namespace);
+        conditions.retain(|condition| message.is_some() || condition.type_ != CONDITION);
+        if let Some(message) = &message {
+            let condition = NamespaceCondition {
+                type_: CONDITION.to_owned(),
+                status: ConditionStatus::True.into(),
+                reason: Some("Different".to_owned()),
+                message: Some(message.clone()),
+                last_transition_time: Some(now.clone()),
+            };
+            conditions::set(&mut conditions, condition);
+        }
+        namespace.status.get_or_insert_default().conditions =
+            Some(conditions).filter(|conditions| !conditions.is_empty());
+        Ok(())
+    });
+    written.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::api::core::v1::{ConfigMap, Event};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::*;
+    use api::ApiConfig;
+    use base::clock::Clock;
+    use object::Shared;
+    use object::config::Timings;
+    use store::faults::DiskFault;
+
+    struct Checked {
+        api: Api,
+        store: Store,
+        tasks: Tasks,
+    }
+
+    async fn cluster(store: Store) -> Checked {
+        let clock = Clock::starting_at("2026-11-24T00:00:00Z".parse().unwrap());
+        let config = ApiConfig { timings: Timings::default(), ..ApiConfig::default() };
+        let api = Api::new(store.clone(), clock, config);
+        let metadata = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+        for name in ["default", "kube-system"] {
+            api.create_as(Namespace { metadata: metadata(name), ..Namespace::default() }).unwrap();
+        }
+        let tasks = Tasks::new();
+        let caches = Caches::new(&api, &tasks);
+        caches.synced(Kind::ConfigMap).await;
+        start(&api, &store, &caches, &tasks);
+        Checked { api, store, tasks }
+    }
+
+    impl Checked {
+        async fn wait(&self, minutes: u64) {
+            self.api.clock().sleep(Duration::from_secs(60 * minutes + 20)).await;
+        }
+
+        fn write(&self, text: &str) {
+            let metadata = ObjectMeta {
+                name: Some("map".into()),
+                namespace: Some("default".into()),
+                ..ObjectMeta::default()
+            };
+            let data = Some(BTreeMap::from([("k".to_owned(), text.to_owned())]));
+            let map = ConfigMap { metadata, data, ..ConfigMap::default() };
+            match self.api.get_as::<ConfigMap>(&Key::new("default", "map")) {
+                Ok(_) => {
+                    let changed = self.api.modify::<ConfigMap>(&Key::new("default", "map"), |fresh| {
+                        fresh.data.clone_from(&map.data);
+                        Ok(())
+                    });
+                    drop(changed.unwrap());
+                }
+                Err(_) => drop(self.api.create_as(map).unwrap()),
+            }
+        }
+
+        fn said(&self) -> Option<String> {
+            let namespace = self.api.get_as::<Namespace>(&Key::new("", "kube-system")).unwrap();
+            let conditions =
+                namespace.status.clone().and_then(|status| status.conditions).unwrap_or_default();
+            let condition = conditions.into_iter().find(|condition| condition.type_ == CONDITION)?;
+            assert_eq!(condition.status, "True");
+            condition.message
+        }
+
+        fn reasons(&self) -> Vec<String> {
+            let mut events = self.api.list_as::<Event>(None);
+            events.sort_by_key(Shared::revision);
+            events.iter().filter_map(|event| event.reason.clone()).collect()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cache_that_is_behind_for_long_is_told_of_and_listed_anew_safe_9() {
+        let cluster = cluster(Store::ephemeral()).await;
+        cluster.write("1");
+        cluster.wait(5).await;
+        assert_eq!(cluster.said(), None);
+        cluster.store.hold_views(Some(Kind::ConfigMap));
+        cluster.write("2");
+        cluster.wait(5).await;
+        let said = cluster.said().unwrap();
+        let wanted = "1 objects differ between caches and the state: ConfigMap default/map is at ";
+        assert!(said.starts_with(wanted), "{said}");
+        // Listed anew it is right, though its watch still hears nothing.
+        cluster.wait(5).await;
+        assert_eq!(cluster.said(), None);
+        assert_eq!(cluster.reasons(), ["StateDiffers", "StateAgrees"]);
+        cluster.tasks.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_lies_is_told_of_safe_9() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let cluster = cluster(store.clone()).await;
+        let caches = Caches::new(&cluster.api, &cluster.tasks);
+        let recorder = Recorder::new(&cluster.api, "test");
+        assert_eq!(check(&cluster.api, &store, &caches).await.message(), None);
+        store.faults().set_disk(DiskFault::Forget);
+        cluster.write("1");
+        store.durable(store.revision()).await.unwrap();
+        store.faults().set_disk(DiskFault::None);
+        let found = check(&cluster.api, &store, &caches).await;
+        let message = found.message().unwrap();
+        let wanted = "1 of 3 objects differ between memory and the data directory: configmaps.v1 default map is in memory \
+                      and not on the disk";
+        assert_eq!(message, wanted);
+        tell(&cluster.api, &recorder, &found).unwrap();
+        assert_eq!(cluster.said().as_deref(), Some(wanted));
+        cluster.tasks.stop().await;
+    }
+}
