@@ -1,13 +1,101 @@
-//! Lists of the past: the state at a revision that the watch history still reaches back to.
+//! Lists of the past: the state at a revision that the watch history still reaches back to, and what happened since.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::{Api, ApiError};
 use object::{Key, Kind, Object, Revision};
 use store::{Change, Expired, Snapshot, Visibility};
 
+/// Seconds in which something was written, of which it is known when they were: more than watch history lasts.
+const MOST_MOMENTS: usize = 20_000;
+
+/// A history holds no more bytes of objects than these, but for one that is larger.
+const MOST_BYTES: usize = 16 << 20;
+
+/// When revisions were written, to the second.
+#[derive(Default)]
+pub(super) struct Moments {
+    /// The last second that was noted.
+    last: AtomicI64,
+    /// Each the first revision that was seen in its second.
+    noted: Mutex<VecDeque<(Revision, Timestamp)>>,
+}
+
+impl Moments {
+    /// A revision was written now.
+    pub(super) fn note(&self, revision: Revision, now: Timestamp) {
+        if self.last.swap(now.as_second(), Ordering::Relaxed) == now.as_second() {
+            return;
+        }
+        let mut noted = self.noted.lock();
+        // Two that write at once come in any order.
+        if noted.back().is_none_or(|(last, _)| *last < revision) {
+            noted.push_back((revision, now));
+        }
+        if noted.len() > MOST_MOMENTS {
+            noted.pop_front();
+        }
+    }
+
+    /// When a revision was written, or a second later; none where nobody knows any more.
+    fn of(&self, revision: Revision) -> Option<Timestamp> {
+        let noted = self.noted.lock();
+        let after = noted.partition_point(|(first, _)| *first <= revision);
+        after.checked_sub(1).and_then(|at| noted.get(at)).map(|(_, moment)| *moment)
+    }
+}
+
+/// What happened to the objects of a kind.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// Of the whole state: history ends here.
+    pub(crate) revision: Revision,
+    /// It knows every change after this one.
+    pub(crate) after: Revision,
+    /// The newest of the changes, oldest first, and when they were.
+    pub(crate) changes: VecDeque<(Change, Option<Timestamp>)>,
+    /// How many older ones there are.
+    pub(crate) older: usize,
+}
+
 impl Api {
+    /// What happened to the objects of a kind, or to those of a namespace, or to one, as far back as watch history
+    /// reaches: at most so many changes, the newest, and [`MOST_BYTES`] of objects.
+    pub(crate) fn history(&self, kind: Kind, is_wanted: impl Fn(&Object) -> bool, most: usize) -> History {
+        let revision = self.revision();
+        let mut after = Revision(0);
+        loop {
+            let all = match self.changes_between(kind, after, revision) {
+                Ok(all) => all,
+                Err(expired) => {
+                    // It may have moved on meanwhile.
+                    after = expired.oldest().max(Revision(after.0 + 1));
+                    continue;
+                }
+            };
+            let mut changes: VecDeque<_> =
+                all.into_iter().filter(|change| is_wanted(&change.object)).collect();
+            let mut bytes = 0;
+            let fits = |change: &&Change| {
+                bytes += change.object.size();
+                bytes <= MOST_BYTES || bytes == change.object.size()
+            };
+            let newest = changes.iter().rev().take(most).take_while(fits).count();
+            let older = changes.len() - newest;
+            changes.drain(..older);
+            let timed = |change: Change| {
+                let moment = self.inner.moments.of(change.revision);
+                (change, moment)
+            };
+            return History { revision, after, changes: changes.into_iter().map(timed).collect(), older };
+        }
+    }
+
     /// All objects of a kind, or of one namespace, as they were together at `revision`; an error once history no
     /// longer reaches back to it.
     pub(crate) fn list_at(
@@ -59,6 +147,25 @@ mod tests {
     use crate::{ApiConfig, DeleteOptions};
     use base::clock::Clock;
     use store::Store;
+
+    /// SAFE-10: a history of large objects is cut where it would fill the memory; the newest is told in any case.
+    #[tokio::test(start_paused = true)]
+    async fn a_history_holds_so_many_bytes_and_no_more_safe_8_safe_10() {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let namespace = json!({"metadata": {"name": "a"}});
+        api.create_as::<k8s_openapi::api::core::v1::Namespace>(serde_json::from_value(namespace).unwrap())
+            .unwrap();
+        for n in 0..20 {
+            let map = json!({"metadata": {"namespace": "a", "name": format!("m{n}")}, "data": {"k": "x".repeat(1_000_000)}});
+            api.create_as::<ConfigMap>(serde_json::from_value(map).unwrap()).unwrap();
+        }
+        let history = api.history(Kind::ConfigMap, |_| true, 500);
+        assert_eq!((history.changes.len(), history.older), (16, 4));
+        assert_eq!(history.changes[15].0.object.name(), "m19");
+        let limited = api.history(Kind::ConfigMap, |object| object.name() == "m3", 500);
+        assert_eq!((limited.changes.len(), limited.older), (1, 0));
+    }
 
     /// API-FOUND 19: any revision but the newest was answered 410.
     #[tokio::test(start_paused = true)]

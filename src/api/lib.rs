@@ -146,6 +146,7 @@ struct Inner {
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
+    moments: history::Moments,
 }
 
 impl Api {
@@ -185,6 +186,7 @@ impl Api {
             converted: conversion::Cache::default(),
             usage: RwLock::default(),
             verdicts: RwLock::default(),
+            moments: history::Moments::default(),
         };
         let api = Self { inner: Arc::new(inner), manager: API_SERVER };
         api.take_existing_addresses();
@@ -227,6 +229,7 @@ impl Api {
     /// An object was written, or is gone: what follows from definitions, API services and configurations of admission does so from
     /// now on.
     fn object_stored(&self, object: &Object) {
+        self.inner.moments.note(object.revision(), self.inner.clock.now());
         self.definition_stored(object);
         self.api_service_stored(object);
         self.inner.webhooks.object_stored(object);

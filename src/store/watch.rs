@@ -49,6 +49,13 @@ pub struct Expired {
     pub(crate) oldest: Revision,
 }
 
+impl Expired {
+    /// The oldest revision that history still follows.
+    pub fn oldest(&self) -> Revision {
+        self.oldest
+    }
+}
+
 /// Which changes a watcher may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {

@@ -150,6 +150,7 @@ fn labels(request: &Request, query: &Query, target: Option<&Target>) -> RequestL
             false,
         ),
         Some(Target::Metrics(target)) => answered(target.plural(), target.is_collection()),
+        Some(Target::History(target)) => answered("history", target.name.is_none()),
         Some(Target::Verdicts(target)) => answered(verdicts::PLURAL, target.is_collection()),
     }
 }

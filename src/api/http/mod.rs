@@ -22,6 +22,7 @@ mod encoding;
 #[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
 pub mod fuzz;
 mod health;
+mod history;
 mod impersonate;
 mod intercept;
 mod kubelet_metrics;
@@ -299,7 +300,9 @@ impl Server {
             return Ok(None);
         }
         let seats = match target {
-            Target::Resource(target) => target.seats(self.api(), request.method(), &wanted.query),
+            Target::Resource(target) | Target::History(target) => {
+                target.seats(self.api(), request.method(), &wanted.query)
+            }
             _ => 1,
         };
         let info = RequestInfo::of(request.method(), request.uri().path(), &wanted.query)?;
@@ -342,7 +345,7 @@ impl Server {
         }
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
-            Target::Review(_) | Target::Bindings { .. } => Some(Offer::Plain),
+            Target::Review(_) | Target::Bindings { .. } | Target::History(_) => Some(Offer::Plain),
             Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects(Messages::Metadata)),
             Target::Document | Target::Aggregated(_) => None,
         };
@@ -373,6 +376,10 @@ impl Server {
             },
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
+            Target::History(target) => {
+                let answer = history::answer(self, &target, request.method(), wanted);
+                shown::once_durable(self, answer).await
+            }
             Target::Document if profile::is_path(request.uri().path()) => {
                 let (head, _) = request.into_parts();
                 Box::pin(profile::answer(self, &head.method, head.uri.path(), &wanted.query)).await

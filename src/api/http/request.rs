@@ -2,6 +2,7 @@
 
 use http::Method;
 
+use super::history;
 use super::metrics::{self, MetricsTarget};
 use super::negotiate::{Messages, Offer};
 use super::protobuf::has_form;
@@ -28,6 +29,8 @@ pub(super) enum Target {
     Metrics(MetricsTarget),
     /// Why pods wait for a node.
     Verdicts(VerdictTarget),
+    /// What happened to objects of a kind.
+    History(ResourceTarget),
     /// Discovery, schemas, version.
     Document,
     /// What another server serves.
@@ -113,11 +116,13 @@ impl Target {
             .decode_utf8()
             .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?;
         let parts: Vec<&str> = decoded.split('/').filter(|part| !part.is_empty()).collect();
-        let (group, version, rest) = match parts.as_slice() {
-            ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
-            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
-            _ => return Ok(Self::Document),
-        };
+        if let Some(inner) = history::of_path(&parts) {
+            return match split(inner).map(|(group, version, rest)| resource(kinds, group, version, rest)) {
+                Some(Ok(target)) if target.subresource.is_none() => Ok(Self::History(target)),
+                _ => Err(ApiError::NoSuchResource),
+            };
+        }
+        let Some((group, version, rest)) = split(&parts) else { return Ok(Self::Document) };
         if let Some(review) = review(group, version, rest) {
             return Ok(Self::Review(review));
         }
@@ -136,6 +141,15 @@ impl Target {
             (_, _, ["watch", rest @ ..]) => watched(kinds, group, version, rest).map(Self::Resource),
             _ => resource(kinds, group, version, rest).map(Self::Resource),
         }
+    }
+}
+
+/// Group, version, and what comes after them; none of a path that ends before.
+pub(super) fn split<'a>(parts: &'a [&'a str]) -> Option<(&'a str, &'a str, &'a [&'a str])> {
+    match parts {
+        ["api", version, rest @ ..] if !rest.is_empty() => Some(("", version, rest)),
+        ["apis", group, version, rest @ ..] if !rest.is_empty() => Some((group, version, rest)),
+        _ => None,
     }
 }
 
@@ -237,6 +251,27 @@ mod tests {
             ("/apis", None),
         ] {
             assert_eq!(resource(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_history_is_of_what_the_rest_of_its_path_names_safe_8() {
+        let history = |path: &str| match Target::parse(&Kinds::default(), path) {
+            Ok(Target::History(t)) => Some((t.kind(), t.namespace, t.name)),
+            _ => None,
+        };
+        let text = |t: &str| Some(t.to_string());
+        for (path, expected) in [
+            ("api/v1/pods", Some((Kind::Pod, None, None))),
+            ("apis/apps/v1/namespaces/a/deployments/d", Some((Kind::Deployment, text("a"), text("d")))),
+            ("api/v1/namespaces/a/pods/b/log", None),
+            ("api/v1/watch/pods", None),
+            ("apis/podium.dev/v1alpha1/history/api/v1/pods", None),
+            ("apis/metrics.k8s.io/v1beta1/nodes", None),
+            ("apis", None),
+            ("", None),
+        ] {
+            assert_eq!(history(&format!("/apis/podium.dev/v1alpha1/history/{path}")), expected, "{path}");
         }
     }
 

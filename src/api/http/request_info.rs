@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use http::Method;
 
+use super::history;
 use super::query::Query;
+use super::request::split;
 use crate::ApiError;
 use crate::audit::{self, SESSIONS};
 use crate::authorization::{Attributes, On, ResourceAttributes};
@@ -60,13 +62,13 @@ impl RequestInfo {
             .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?
             .into_owned();
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let (group, version, rest) = match parts.as_slice() {
-            ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
-            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
-            _ => {
-                let verb = method.as_str().to_ascii_lowercase().into();
-                return Ok(Self { verb, path, resource: None });
-            }
+        // Who may read objects may read their past; the query narrows nothing there.
+        let past = history::of_path(&parts);
+        let nothing = Query::default();
+        let (parts, query) = past.map_or((parts.as_slice(), query), |inner| (inner, &nothing));
+        let Some((group, version, rest)) = split(parts) else {
+            let verb = method.as_str().to_ascii_lowercase().into();
+            return Ok(Self { verb, path, resource: None });
         };
         let (watched, rest) = match rest {
             ["watch", rest @ ..] if !rest.is_empty() => (true, rest),

@@ -6,6 +6,7 @@ mod dry_runs;
 mod dual_stack;
 mod fair_queueing;
 mod forwarded;
+mod histories;
 mod messages;
 mod metrics;
 mod old_versions;
