@@ -64,6 +64,17 @@ fn log(data_dir: &Path) -> String {
     volumes.map(|volume| std::fs::read_to_string(volume.path().join("log")).unwrap_or_default()).collect()
 }
 
+/// Waits until the claim says this: whoever fails tells what it says.
+fn says(data_dir: &Path, wanted: &str, what: &str) {
+    let mut last = String::new();
+    let look = || {
+        last = log(data_dir);
+        (last == wanted).then_some(())
+    };
+    let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| wait_for(what, look)));
+    assert!(waited.is_ok(), "{what}: {wanted:?} was wanted, and it says {last:?}");
+}
+
 fn runs_anew(instance: &Instance, before: &str) -> String {
     wait_for("the pod runs anew", || uid_of_db(instance).filter(|uid| uid != before))
 }
@@ -78,7 +89,7 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     let instance = started(&data);
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     let first = wait_for("the pod runs", || uid_of_db(&instance));
-    wait_for("it has written", || (log(&data) == "began\n").then_some(()));
+    says(&data, "began\n", "it has written");
     let said = snapshot(&data, &["save", "good", "--claims"]).unwrap();
     assert!(said.starts_with("snapshot good saved: ") && said.contains("what 1 claims hold"), "{said}");
     assert!(snapshot(&data, &["save", "good"]).unwrap_err().contains("already exists"));
@@ -89,7 +100,7 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     let said = snapshot(&data, &["restore", "good", "--claims", "--grace-period", "1"]).unwrap();
     assert!(said.contains("snapshot good restored: the cluster is as it was at "), "{said}");
     let second = runs_anew(&instance, &first);
-    wait_for("it has written again", || (log(&data) == "began\nbegan\n").then_some(()));
+    says(&data, "began\nbegan\n", &format!("it has written again ({said})"));
     instance.kubectl(&["get", "service", "web"]);
     let refused = snapshot(&data, &["restore", "never"]).unwrap_err();
     assert!(refused.contains("there is no snapshot \"never\""), "{refused}");
@@ -120,7 +131,7 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     assert!(refused.contains("is not empty"), "{refused}");
     let fork = started(&other);
     runs_anew(&fork, "");
-    wait_for("the fork's claim is its own", || (log(&other) == "began\nbegan\n").then_some(()));
+    says(&other, "began\nbegan\n", "the fork's claim is its own");
     assert_eq!(uid_of_db(&instance), Some(third.clone()), "the first is as it was");
     fork.stop();
 
@@ -134,7 +145,7 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     runs_anew(&instance, &third);
     instance.kubectl(&["get", "statefulset", "db"]);
     snapshot(&data, &["delete", "good"]).unwrap();
-    wait_for("its file is gone", || (!data.join("snapshots/good.json").exists()).then_some(()));
-    assert!(!data.join("snapshots/good.claims").exists());
+    let is_gone = |name: &str| !data.join("snapshots").join(name).exists();
+    wait_for("its files are gone", || (is_gone("good.json") && is_gone("good.claims")).then_some(()));
     instance.stop();
 }

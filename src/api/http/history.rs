@@ -19,22 +19,8 @@ use base::clock::time;
 use object::Object;
 use store::ChangeKind;
 
-/// What comes after the version in the path.
-const HISTORY: &str = "history";
 /// An answer holds no more changes, whatever is asked for.
 const MOST: usize = 500;
-
-/// The parts of the path whose history a path names.
-pub(super) fn of_path<'a>(parts: &'a [&'a str]) -> Option<&'a [&'a str]> {
-    match parts {
-        ["apis", group, version, word, inner @ ..]
-            if (*group, *version, *word) == (GROUP, VERSION, HISTORY) && !inner.is_empty() =>
-        {
-            Some(inner)
-        }
-        _ => None,
-    }
-}
 
 /// Answers with what happened.
 pub(super) fn answer(

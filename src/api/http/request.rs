@@ -2,7 +2,6 @@
 
 use http::Method;
 
-use super::history;
 use super::metrics::{self, MetricsTarget};
 use super::negotiate::{Messages, Offer};
 use super::protobuf::has_form;
@@ -116,7 +115,7 @@ impl Target {
             .decode_utf8()
             .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?;
         let parts: Vec<&str> = decoded.split('/').filter(|part| !part.is_empty()).collect();
-        if let Some(inner) = history::of_path(&parts) {
+        if let Some(inner) = past_of(&parts) {
             return match split(inner).map(|(group, version, rest)| resource(kinds, group, version, rest)) {
                 Some(Ok(target)) if target.subresource.is_none() => Ok(Self::History(target)),
                 _ => Err(ApiError::NoSuchResource),
@@ -141,6 +140,18 @@ impl Target {
             (_, _, ["watch", rest @ ..]) => watched(kinds, group, version, rest).map(Self::Resource),
             _ => resource(kinds, group, version, rest).map(Self::Resource),
         }
+    }
+}
+
+/// The parts of the path whose history a path asks for.
+pub(super) fn past_of<'a>(parts: &'a [&'a str]) -> Option<&'a [&'a str]> {
+    match parts {
+        ["apis", group, version, "history", inner @ ..]
+            if (*group, *version) == (verdicts::GROUP, verdicts::VERSION) && !inner.is_empty() =>
+        {
+            Some(inner)
+        }
+        _ => None,
     }
 }
 

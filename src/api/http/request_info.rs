@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use http::Method;
 
-use super::history;
 use super::query::Query;
-use super::request::split;
+use super::request::{past_of, split};
 use crate::ApiError;
 use crate::audit::{self, SESSIONS};
 use crate::authorization::{Attributes, On, ResourceAttributes};
@@ -63,7 +62,7 @@ impl RequestInfo {
             .into_owned();
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         // Who may read objects may read their past; the query narrows nothing there.
-        let past = history::of_path(&parts);
+        let past = past_of(&parts);
         let nothing = Query::default();
         let (parts, query) = past.map_or((parts.as_slice(), query), |inner| (inner, &nothing));
         let Some((group, version, rest)) = split(parts) else {

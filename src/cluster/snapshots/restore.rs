@@ -167,25 +167,41 @@ impl Keeper {
         about: &About,
         notes: &mut Vec<String>,
     ) -> Result<(), Trouble> {
-        let (files, nodes) = (self.files.clone(), self.means.data_dir.join("nodes"));
-        let (name, claims) = (name.to_owned(), about.claims.clone());
-        let used = blocking(move || {
-            let mut used = BTreeSet::new();
-            for volume in claims {
-                if files.volume(&volume).is_some_and(|path| user_of(&nodes, &path).is_some()) {
-                    used.insert(volume);
-                } else {
-                    files.restore_claim(&name, &volume)?;
-                }
-            }
-            Ok::<_, super::SnapshotError>(used)
+        let used = self.wait_for_users(&about.claims).await?;
+        let (files, name, claims) = (self.files.clone(), name.to_owned(), about.claims.clone());
+        let in_use = used.clone();
+        let restored = blocking(move || {
+            let mut free = claims.iter().filter(|volume| !in_use.contains(*volume));
+            free.try_for_each(|volume| files.restore_claim(&name, volume))
         });
-        let used = used.await??;
+        restored.await??;
         if !used.is_empty() {
             let names = used.into_iter().collect::<Vec<_>>().join(", ");
             notes.push(format!("volumes that pods still use hold what they held: {names}"));
         }
         Ok(())
+    }
+
+    /// Waits until no pod uses these volumes any more: a pod is gone a moment before what was mounted for it. Returns those
+    /// that are still used when that takes too long.
+    async fn wait_for_users(&self, volumes: &[String]) -> Result<BTreeSet<String>, Trouble> {
+        let patience = base::clock::saturating_after(self.api.clock().steady(), BEYOND_GRACE);
+        let mut left: BTreeSet<String> = volumes.iter().cloned().collect();
+        loop {
+            let (files, nodes) = (self.files.clone(), self.means.data_dir.join("nodes"));
+            let look = move || {
+                let is_used = |volume: &String| {
+                    files.volume(volume).is_some_and(|path| user_of(&nodes, &path).is_some())
+                };
+                left.retain(is_used);
+                left
+            };
+            left = blocking(look).await?;
+            if left.is_empty() || patience <= self.api.clock().steady() {
+                return Ok(left);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Writes the state of then over that of now, and that the restore is done.
