@@ -71,6 +71,8 @@ pub(super) enum Command {
     },
     /// The control plane under virtual time with faults, all from a seed; checks what clients were told.
     Simulate(super::simulate::SimulateRequest),
+    /// An instance of its own on real processes, killed, frozen and cut again and again; checks that nothing ran twice and nothing was lost.
+    Torture(super::torture::TortureRequest),
     /// Images: list them, load an archive, remove a loaded one.
     Image {
         #[command(subcommand)]

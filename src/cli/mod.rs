@@ -15,6 +15,7 @@ mod shell;
 mod signals;
 mod simulate;
 mod snapshot;
+mod torture;
 mod up;
 mod why;
 
@@ -56,6 +57,11 @@ pub fn main() -> ExitCode {
         Some(Command::Fault { command }) => fault::run(*command),
         Some(Command::Snapshot { command }) => snapshot::run(command),
         Some(Command::Simulate(request)) => return simulate::run(&request),
+        Some(Command::Torture(request)) => match torture::run(&request) {
+            Ok(true) => Ok(()),
+            Ok(false) => return ExitCode::from(FAILED),
+            Err(error) => Err(error),
+        },
         Some(Command::Image { command }) => image::run(command),
         Some(Command::Bench { suites, minutes }) => bench::run(&suites, minutes),
         Some(Command::Completions { shell }) => {
@@ -96,6 +102,7 @@ fn hidden_program() -> Option<ExitCode> {
         Some("node-host") => Some(host::node_host_main(rest.into_iter().skip(1))),
         Some("network-trial") => Some(crate::cluster::network_trial_main()),
         Some("fabric") => Some(fabric::fabric_main(rest.into_iter().skip(1))),
+        Some(torture::PROGRAM) => Some(torture::hold_main(rest.into_iter().skip(1))),
         Some("bench-traffic") => Some(bench::traffic_main(rest.into_iter().skip(1))),
         Some("image-program") => Some(image_program_main(rest.into_iter().skip(1))),
         _ if is_image_program(&called) => {

@@ -104,7 +104,7 @@ fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
 }
 
 /// `90s`, `20m`, `1h`, at most a week.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     const MOST: u64 = 7 * 24 * 3600;
     let refused = || "a time above 0 such as 90s, 20m or 1h, at most a week".to_owned();
     let (number, seconds) = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]

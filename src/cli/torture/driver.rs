@@ -1,0 +1,453 @@
+//! Does to the cluster what the plan says, and undoes it in time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use rustix::process::Signal;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::clients::Clients;
+use super::findings::Findings;
+use super::instance::{self, Instance};
+use super::place::Place;
+use super::plan::{Fault, NetworkFault, Set};
+use super::processes::{Process, Processes};
+use super::workload::{self, DEPLOYMENT};
+
+/// How long one request may take.
+const REQUEST: Duration = Duration::from_secs(5);
+
+/// What puts a fault right again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Undo {
+    Start,
+    Thaw(Process),
+    Heal(String),
+    Uncordon(String),
+}
+
+/// The tortured cluster.
+pub(super) struct Driver {
+    pub(super) place: Place,
+    pub(super) processes: Processes,
+    pub(super) findings: Findings,
+    pub(super) sets: Vec<Set>,
+    pub(super) counts: BTreeMap<&'static str, usize>,
+    pub(super) starts: usize,
+    instance: Option<Instance>,
+    client: watch::Sender<Option<Client>>,
+    undos: Vec<(Instant, Undo)>,
+    number: usize,
+}
+
+/// The node of a number.
+fn node_name(node: usize) -> String {
+    format!("node-{}", node + 1)
+}
+
+async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
+    Ok(timeout(REQUEST, request).await.context("no answer")??)
+}
+
+/// Waits for something while frozen processes are thawed in time, which it may wait for.
+async fn while_thawing<T>(undos: &mut Vec<(Instant, Undo)>, wait: impl Future<Output = T>) -> Result<T> {
+    let mut wait = std::pin::pin!(wait);
+    loop {
+        let next = undos.iter().filter(|(_, undo)| matches!(undo, Undo::Thaw(_))).map(|(at, _)| *at).min();
+        let due = async {
+            match next {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            done = &mut wait => return Ok(done),
+            () = due => thaw(undos, Instant::now())?,
+        }
+    }
+}
+
+/// Thaws those whose time has come.
+fn thaw(undos: &mut Vec<(Instant, Undo)>, now: Instant) -> Result<()> {
+    for (at, undo) in std::mem::take(undos) {
+        match undo {
+            Undo::Thaw(process) if at <= now => {
+                process.signal(Signal::CONT)?;
+            }
+            _ => undos.push((at, undo)),
+        }
+    }
+    Ok(())
+}
+
+impl Driver {
+    pub(super) fn new(place: Place, findings: Findings, sets: Vec<Set>) -> Self {
+        Self {
+            processes: place.processes(),
+            place,
+            findings,
+            sets,
+            counts: BTreeMap::new(),
+            starts: 0,
+            instance: None,
+            client: watch::Sender::new(None),
+            undos: Vec::new(),
+            number: 0,
+        }
+    }
+
+    /// Where clients get their client from: none while there is no control plane.
+    pub(super) fn clients(&self) -> watch::Receiver<Option<Client>> {
+        self.client.subscribe()
+    }
+
+    pub(super) fn client(&self) -> Result<Client> {
+        self.client.borrow().clone().context("there is no control plane")
+    }
+
+    /// Starts a control plane; where clients have been told anything it must still be so.
+    pub(super) async fn start(&mut self, clients: Option<&Clients>) -> Result<()> {
+        self.undos.retain(|(_, undo)| *undo != Undo::Start);
+        if self.instance.is_some() {
+            return Ok(());
+        }
+        self.starts += 1;
+        let begun = Instant::now();
+        let instance = self.instance.insert(Instance::spawn(&self.place)?);
+        if let Err(error) = while_thawing(&mut self.undos, instance.ready()).await? {
+            bail!("start {}: {error:#}", self.starts);
+        }
+        let client = instance::client(&self.place.data()).await?;
+        self.findings.tell(&format!("  ready after {:.1} s", begun.elapsed().as_secs_f64()));
+        self.client.send_replace(Some(client.clone()));
+        if let Some(clients) = clients
+            && let Err(error) = clients.check(client).await
+        {
+            self.findings.tell(&format!("  what was acknowledged could not be looked at: {error:#}"));
+        }
+        Ok(())
+    }
+
+    /// Makes what shall run.
+    pub(super) async fn make_workload(&self) -> Result<()> {
+        let client = self.client()?;
+        for set in &self.sets {
+            create::<StatefulSet>(&client, workload::stateful_set(set, &self.place)?).await?;
+        }
+        create::<Deployment>(&client, workload::deployment()).await
+    }
+
+    /// Something that ended by itself is a violation.
+    pub(super) fn look_after_the_instance(&mut self) -> Result<()> {
+        if let Some(instance) = &mut self.instance
+            && let Some(status) = instance.ended()?
+        {
+            self.instance = None;
+            self.client.send_replace(None);
+            self.findings.violation("SAFE-2", &format!("the control plane ended by itself with {status}"));
+            self.later(Duration::ZERO, Undo::Start);
+        }
+        Ok(())
+    }
+
+    fn later(&mut self, after: Duration, undo: Undo) {
+        self.undos.push((Instant::now() + after, undo));
+    }
+
+    /// When the next thing has to be put right.
+    pub(super) fn next_undo(&self) -> Option<Instant> {
+        self.undos.iter().map(|(at, _)| *at).min()
+    }
+
+    /// Puts right what is due; everything, if faults are over.
+    pub(super) async fn put_right(&mut self, clients: &Clients, all: bool) -> Result<()> {
+        let now = Instant::now();
+        if all {
+            for (at, _) in &mut self.undos {
+                *at = (*at).min(now);
+            }
+        }
+        thaw(&mut self.undos, now)?;
+        let (due, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.undos).into_iter().partition(|(at, _)| *at <= now);
+        self.undos = rest;
+        for (_, undo) in due {
+            let done = match &undo {
+                Undo::Start => return self.start(Some(clients)).await,
+                Undo::Thaw(process) => process.signal(Signal::CONT).map(drop),
+                Undo::Heal(name) => self.heal(name).await,
+                Undo::Uncordon(node) => self.cordon(node, false).await,
+            };
+            if let Err(error) = done {
+                // Nobody answers now: again a little later, for ever.
+                tracing::debug!("{undo:?}: {error:#}");
+                self.later(Duration::from_millis(500), undo);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something is still to be put right.
+    pub(super) fn is_broken(&self) -> bool {
+        !self.undos.is_empty() || self.instance.is_none()
+    }
+
+    /// One fault, told and counted; what cannot be done now is not.
+    pub(super) async fn inflict(&mut self, fault: Fault) -> Result<()> {
+        match self.try_fault(fault).await {
+            Ok(Some(what)) => {
+                *self.counts.entry(fault.kind()).or_default() += 1;
+                self.findings.tell(&format!("{}{what}", fault.kind()));
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(error) => {
+                // Requests fail while faults last.
+                self.findings.tell(&format!("{}: not done: {error:#}", fault.kind()));
+                Ok(())
+            }
+        }
+    }
+
+    /// What was done, in words that follow the fault's kind; none when there is nobody to do it to.
+    async fn try_fault(&mut self, fault: Fault) -> Result<Option<String>> {
+        let said = match fault {
+            Fault::KillControlPlane { down } => {
+                let Some(said) = self.kill_control_plane(down).await? else { return Ok(None) };
+                said
+            }
+            Fault::KillStarting { after } => {
+                if self.kill_control_plane(Duration::ZERO).await?.is_none() {
+                    return Ok(None);
+                }
+                self.starts += 1;
+                let instance = Instance::spawn(&self.place)?;
+                tokio::time::sleep(after).await;
+                instance.kill().await?;
+                format!(", {} ms after its start", after.as_millis())
+            }
+            Fault::Restart => {
+                let Some(instance) = self.instance.take() else { return Ok(None) };
+                self.client.send_replace(None);
+                // What is stopped must be able to end.
+                instance.process().signal(Signal::CONT)?;
+                let begun = Instant::now();
+                if let Err(error) = while_thawing(&mut self.undos, instance.stop()).await? {
+                    self.findings.violation("SAFE-7", &format!("a restart: {error:#}"));
+                }
+                self.later(Duration::ZERO, Undo::Start);
+                format!(", stopped after {:.1} s", begun.elapsed().as_secs_f64())
+            }
+            Fault::FreezeControlPlane { lasts } => {
+                let Some(process) = self.instance.as_ref().map(Instance::process) else { return Ok(None) };
+                self.freeze(process, lasts)?
+            }
+            Fault::KillNetwork => {
+                let found = self.processes.network();
+                if found.is_empty() {
+                    return Ok(None);
+                }
+                kill(&found)?
+            }
+            Fault::KillHost { node } => {
+                let Some(process) = self.processes.host(&node_name(node)) else { return Ok(None) };
+                format!(" of {}{}", node_name(node), kill(&[process])?)
+            }
+            Fault::FreezeHost { node, lasts } => {
+                let Some(process) = self.processes.host(&node_name(node)) else { return Ok(None) };
+                format!(" of {}{}", node_name(node), self.freeze(process, lasts)?)
+            }
+            Fault::KillBoth { node, down } => {
+                let host = self.processes.host(&node_name(node));
+                let Some(said) = self.kill_control_plane(down).await? else { return Ok(None) };
+                let host = host.map(|host| kill(&[host])).transpose()?.unwrap_or_default();
+                format!("{said}, {}{host}", node_name(node))
+            }
+            Fault::KillAll { down } => {
+                let mut found = self.processes.hosts();
+                found.extend(self.processes.network());
+                let Some(said) = self.kill_control_plane(down).await? else { return Ok(None) };
+                format!("{said}{}", kill(&found)?)
+            }
+            Fault::KillContainer { which } => {
+                let found = self.processes.holders();
+                let Some(process) = found.get(which % found.len().max(1)) else { return Ok(None) };
+                kill(&[*process])?
+            }
+            _ if self.instance.is_none() => return Ok(None),
+            Fault::Network { of, from, to, lasts } => self.network(of, from, to, lasts).await?,
+            Fault::Scale { which, replicas } => self.scale(which, replicas).await?,
+            Fault::Rollout { which } => self.rollout(which).await?,
+            Fault::DeletePod { which } => {
+                let pods: Api<Pod> = Api::default_namespaced(self.client()?);
+                let found = answer(pods.list(&ListParams::default())).await?.items;
+                let Some(pod) = found.get(which % found.len().max(1)) else { return Ok(None) };
+                answer(pods.delete(&pod.name_any(), &DeleteParams::default())).await?;
+                format!(" {}", pod.name_any())
+            }
+            Fault::Drain { node, lasts } => self.drain(&node_name(node), lasts).await?,
+            Fault::Job => {
+                self.number += 1;
+                create::<Job>(&self.client()?, workload::job(self.number)).await?;
+                format!(" job-{}", self.number)
+            }
+        };
+        Ok(Some(said))
+    }
+
+    async fn kill_control_plane(&mut self, down: Duration) -> Result<Option<String>> {
+        let Some(instance) = self.instance.take() else { return Ok(None) };
+        self.client.send_replace(None);
+        let pid = instance.process().pid;
+        instance.kill().await?;
+        self.later(down, Undo::Start);
+        Ok(Some(format!(" (pid {pid}), another in {} ms", down.as_millis())))
+    }
+
+    fn freeze(&mut self, process: Process, lasts: Duration) -> Result<String> {
+        process.signal(Signal::STOP)?;
+        self.later(lasts, Undo::Thaw(process));
+        Ok(format!(" (pid {}) for {} ms", process.pid, lasts.as_millis()))
+    }
+
+    async fn network(&mut self, of: NetworkFault, from: usize, to: usize, lasts: Duration) -> Result<String> {
+        self.number += 1;
+        let (name, from, to) = (format!("fault-{}", self.number), node_name(from), node_name(to));
+        let mut spec = json!({"from": {"node": from}, "to": {"node": to}});
+        match of {
+            NetworkFault::Partition => spec["type"] = json!("Partition"),
+            NetworkFault::Latency => {
+                spec["type"] = json!("Latency");
+                spec["latency"] = json!({"delay": "200ms", "jitter": "100ms"});
+            }
+            NetworkFault::Loss => {
+                spec["type"] = json!("Loss");
+                spec["loss"] = json!({"perMille": 300});
+            }
+        }
+        let fault = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "Fault",
+            "metadata": {"name": name}, "spec": spec});
+        let request =
+            http::Request::post("/apis/podium.dev/v1alpha1/faults").body(serde_json::to_vec(&fault)?)?;
+        answer(self.client()?.request::<Value>(request)).await?;
+        self.later(lasts, Undo::Heal(name));
+        Ok(format!(" between {from} and {to} for {} ms", lasts.as_millis()))
+    }
+
+    async fn heal(&self, name: &str) -> Result<()> {
+        let path = format!("/apis/podium.dev/v1alpha1/faults/{name}");
+        let request = http::Request::delete(path).body(Vec::new())?;
+        match answer(self.client()?.request::<Value>(request)).await {
+            Err(error) if is_not_found(&error) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// The name of what is changed: a StatefulSet, or none for the Deployment.
+    fn chosen(&self, which: usize) -> Option<&str> {
+        self.sets.get(which % (self.sets.len() + 1)).map(|set| set.name.as_str())
+    }
+
+    async fn change(&self, set: Option<&str>, change: Value) -> Result<()> {
+        let (client, params) = (self.client()?, PatchParams::default());
+        match set {
+            Some(name) => {
+                let api: Api<StatefulSet> = Api::default_namespaced(client);
+                answer(api.patch(name, &params, &Patch::Strategic(change))).await.map(drop)
+            }
+            None => {
+                let api: Api<Deployment> = Api::default_namespaced(client);
+                answer(api.patch(DEPLOYMENT, &params, &Patch::Strategic(change))).await.map(drop)
+            }
+        }
+    }
+
+    async fn scale(&self, which: usize, replicas: u8) -> Result<String> {
+        let set = self.chosen(which);
+        self.change(set, json!({"spec": {"replicas": replicas}})).await?;
+        Ok(format!(" {} to {replicas}", set.unwrap_or(DEPLOYMENT)))
+    }
+
+    async fn rollout(&mut self, which: usize) -> Result<String> {
+        self.number += 1;
+        let annotations = json!({"torture": self.number.to_string()});
+        let set = self.chosen(which);
+        self.change(set, json!({"spec": {"template": {"metadata": {"annotations": annotations}}}})).await?;
+        Ok(format!(" of {}", set.unwrap_or(DEPLOYMENT)))
+    }
+
+    async fn cordon(&self, node: &str, closed: bool) -> Result<()> {
+        let nodes: Api<Node> = Api::all(self.client()?);
+        let change = Patch::Merge(json!({"spec": {"unschedulable": closed}}));
+        answer(nodes.patch(node, &PatchParams::default(), &change)).await.map(drop)
+    }
+
+    async fn drain(&mut self, node: &str, lasts: Duration) -> Result<String> {
+        self.later(lasts, Undo::Uncordon(node.to_owned()));
+        self.cordon(node, true).await?;
+        let pods: Api<Pod> = Api::default_namespaced(self.client()?);
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let found = answer(pods.list(&on_node)).await?.items;
+        for pod in &found {
+            answer(pods.evict(&pod.name_any(), &kube::api::EvictParams::default())).await?;
+        }
+        Ok(format!(" {node} of {} pods for {} ms", found.len(), lasts.as_millis()))
+    }
+
+    /// Asks the control plane to end, which must leave nothing.
+    pub(super) async fn stop(&mut self) -> Result<()> {
+        self.client.send_replace(None);
+        match self.instance.take() {
+            Some(instance) => instance.stop().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Ends all of it, however it stands: for a torture that cannot go on.
+    pub(super) async fn abandon(&mut self) {
+        thaw(&mut self.undos, Instant::now() + Duration::from_hours(1)).unwrap_or_default();
+        if let Err(error) = self.stop().await {
+            self.findings.tell(&format!("{error:#}"));
+        }
+        for process in self.processes.all() {
+            if let Err(error) = process.signal(Signal::KILL) {
+                self.findings.tell(&format!("pid {}: {error:#}", process.pid));
+            }
+        }
+    }
+}
+
+/// kill -9.
+fn kill(processes: &[Process]) -> Result<String> {
+    let mut said = Vec::new();
+    for process in processes {
+        process.signal(Signal::KILL)?;
+        said.push(process.pid.to_string());
+    }
+    Ok(format!(" (pid {})", said.join(", ")))
+}
+
+fn is_not_found(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
+}
+
+async fn create<K>(client: &Client, object: Value) -> Result<()>
+where
+    K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + serde::Serialize
+        + DeserializeOwned,
+{
+    let api: Api<K> = Api::default_namespaced(client.clone());
+    answer(api.create(&PostParams::default(), &serde_json::from_value(object)?)).await.map(drop)
+}

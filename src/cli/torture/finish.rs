@@ -1,0 +1,201 @@
+//! What must be so at the end: everything as it is asked for, each identity held once, and nothing left after the stop.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+use rustix::fs::{FlockOperation, flock};
+use tokio::time::{Instant, timeout};
+
+use super::findings::Findings;
+use super::place::Place;
+use super::processes::{Process, inside, namespaces};
+use super::verify::verify;
+use crate::cluster::running_instance;
+
+/// How long everything may take to become as it is asked for once faults are over.
+const SETTLED: Duration = Duration::from_mins(2);
+/// How long processes may take to go after the one that has stopped them.
+const GONE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(100);
+const REQUEST: Duration = Duration::from_secs(5);
+
+async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
+    Ok(timeout(REQUEST, request).await.context("no answer")??)
+}
+
+/// Waits until everything is as it is asked for; the answer is what is not.
+pub(super) async fn settled(client: &Client) -> Result<Duration, String> {
+    let begun = Instant::now();
+    loop {
+        let missing = match unfinished(client).await {
+            Ok(None) => return Ok(begun.elapsed()),
+            Ok(Some(missing)) => missing,
+            Err(error) => format!("{error:#}"),
+        };
+        if begun.elapsed() > SETTLED {
+            return Err(missing);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// What is not as it is asked for.
+async fn unfinished(client: &Client) -> Result<Option<String>> {
+    let all = ListParams::default();
+    for node in answer(Api::<Node>::all(client.clone()).list(&all)).await? {
+        let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let ready = conditions.filter(|one| one.type_ == "Ready").any(|one| one.status == "True");
+        let open = node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true);
+        if !ready || !open {
+            return Ok(Some(format!("{} is not ready and open", node.name_any())));
+        }
+    }
+    let pods = answer(Api::<Pod>::default_namespaced(client.clone()).list(&all)).await?.items;
+    if let Some(pod) = pods.iter().find(|pod| pod.metadata.deletion_timestamp.is_some()) {
+        return Ok(Some(format!("pod {} is terminating", pod.name_any())));
+    }
+    for set in answer(Api::<StatefulSet>::default_namespaced(client.clone()).list(&all)).await? {
+        let wanted = set.spec.replicas.unwrap_or(1);
+        let is = set.status.as_ref().is_some_and(|status| {
+            status.observed_generation == set.metadata.generation
+                && status.replicas == wanted
+                && [status.ready_replicas, status.updated_replicas]
+                    .iter()
+                    .all(|count| count.unwrap_or(0) == wanted)
+        });
+        if !is {
+            return Ok(Some(format!("statefulset {} of {wanted} is {:?}", set.name_any(), set.status)));
+        }
+    }
+    for one in answer(Api::<Deployment>::default_namespaced(client.clone()).list(&all)).await? {
+        let wanted = one.spec.replicas.unwrap_or(1);
+        let is = one.status.as_ref().is_some_and(|status| {
+            status.observed_generation == one.metadata.generation
+                && [status.replicas, status.ready_replicas, status.updated_replicas]
+                    .iter()
+                    .all(|count| count.unwrap_or(0) == wanted)
+        });
+        if !is {
+            return Ok(Some(format!("deployment {} of {wanted} is {:?}", one.name_any(), one.status)));
+        }
+    }
+    for job in answer(Api::<Job>::default_namespaced(client.clone()).list(&all)).await? {
+        if job.status.as_ref().and_then(|status| status.succeeded) != Some(2) {
+            return Ok(Some(format!("job {} is {:?}", job.name_any(), job.status)));
+        }
+    }
+    Ok(None)
+}
+
+/// Each identity that is wanted is held, and no other one.
+pub(super) async fn identities(client: &Client, place: &Place, findings: &Findings) -> Result<()> {
+    let (sets, all): (Api<StatefulSet>, _) = (Api::default_namespaced(client.clone()), ListParams::default());
+    let wanted: BTreeSet<String> = answer(sets.list(&all))
+        .await?
+        .iter()
+        .flat_map(|set| {
+            let replicas = set.spec.replicas.unwrap_or(1);
+            (0..replicas).map(|number| format!("{}-{number}", set.name_any())).collect::<Vec<_>>()
+        })
+        .collect();
+    for entry in fs::read_dir(place.witness())?.flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != "lock") {
+            continue;
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let lock = fs::File::open(&path)?;
+        let held = flock(&lock, FlockOperation::NonBlockingLockShared).is_err();
+        findings.checked(1);
+        if held != wanted.contains(&name) {
+            let (is, should) = if held { ("is held", "is not asked for") } else { ("is not held", "runs") };
+            findings.violation("SAFE-1", &format!("{name} {is}, and its pod {should}"));
+        }
+    }
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let system = answer(namespaces.get("kube-system")).await?;
+    let mut conditions = system.status.into_iter().flat_map(|status| status.conditions.unwrap_or_default());
+    if let Some(differs) =
+        conditions.find(|one| one.type_ == "podium.dev/StateDiffers" && one.status == "True")
+    {
+        let what = format!("memory and disk differ: {}", differs.message.unwrap_or_default());
+        findings.violation("SAFE-2", &what);
+    }
+    Ok(())
+}
+
+/// What a running instance has, that must be gone with it.
+pub(super) struct Traces {
+    processes: BTreeSet<Process>,
+    namespaces: BTreeSet<std::path::PathBuf>,
+}
+
+impl Traces {
+    pub(super) fn of(place: &Place) -> Self {
+        let processes = place.processes().all();
+        Self { namespaces: namespaces(&processes), processes }
+    }
+
+    /// After the stop: no process, no namespace, no mount, and a data directory that anybody may take.
+    pub(super) async fn are_gone(&self, place: &Place, findings: &Findings) -> Result<()> {
+        let begun = Instant::now();
+        let left = loop {
+            let left = self.left(place);
+            if left.is_empty() || begun.elapsed() > GONE {
+                break left;
+            }
+            tokio::time::sleep(LOOK).await;
+        };
+        for one in left {
+            findings.violation("SAFE-7", &one);
+        }
+        let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+        let directory = place.directory().display().to_string();
+        for mount in mounts.lines().filter(|mount| mount.contains(&directory)) {
+            findings.violation("SAFE-7", &format!("a mount is left: {mount}"));
+        }
+        if let Some(pid) = running_instance(&place.data()) {
+            findings.violation("SAFE-7", &format!("pid {pid} has the data directory"));
+        }
+        findings.checked(self.processes.len() + self.namespaces.len() + 2);
+        Ok(())
+    }
+
+    fn left(&self, place: &Place) -> Vec<String> {
+        let known = self.processes.iter().filter(|process| process.is_alive()).copied();
+        let processes: BTreeSet<Process> = known.chain(place.processes().all()).collect();
+        let process = |one: &Process| {
+            let line = fs::read(format!("/proc/{}/cmdline", one.pid)).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            format!("a process is left: pid {} {}", one.pid, line.trim())
+        };
+        let of_namespace = |pid: u32| format!("pid {pid} is in a network namespace of the instance");
+        processes.iter().map(process).chain(inside(&self.namespaces).into_iter().map(of_namespace)).collect()
+    }
+}
+
+/// Reads what all holders wrote; the answer is how many there were, and lines.
+pub(super) fn logs(place: &Place, findings: &Findings) -> Result<(usize, usize, usize)> {
+    let mut sum = (0, 0, 0);
+    for entry in fs::read_dir(place.witness())?.flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != "log") {
+            continue;
+        }
+        let verdict = verify(&String::from_utf8_lossy(&fs::read(&path)?));
+        let identity = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for violation in &verdict.violations {
+            findings.violation("SAFE-1", &format!("{identity}: {violation} ({})", path.display()));
+        }
+        findings.checked(verdict.records);
+        sum = (sum.0 + 1, sum.1 + verdict.runs, sum.2 + verdict.torn);
+    }
+    Ok(sum)
+}

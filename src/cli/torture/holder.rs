@@ -1,0 +1,174 @@
+//! The program in the torture's pods: it holds an identity, and tells so in a log.
+//!
+//! `podium torture-hold DIR IDENTITY UID [VOLUME]` takes a lock for the identity, which the kernel gives back when the last
+//! of its processes is dead and not before, and appends to the identity's log. A child of it, in a session of its own and
+//! deaf to SIGTERM, has the lock as well: a container's end is the end of all its processes.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{FlockOperation, flock};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::record::{Record, What};
+use base::clock::Clock;
+
+/// The subcommand.
+pub(crate) const PROGRAM: &str = "torture-hold";
+/// The first argument of the child.
+const KEEP: &str = "--keep";
+/// How often a holder tells that it is there.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// The log of an identity.
+pub(super) fn log_of(directory: &Path, identity: &str) -> PathBuf {
+    directory.join(format!("{identity}.log"))
+}
+
+/// The program.
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        [KEEP, ..] => keep(),
+        [directory, identity, uid] => hold(Path::new(directory), identity, uid, None),
+        [directory, identity, uid, volume] => {
+            hold(Path::new(directory), identity, uid, Some(Path::new(volume)))
+        }
+        _ => Err(anyhow::anyhow!("DIRECTORY IDENTITY UID [VOLUME]")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{PROGRAM}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(program: impl Future<Output = Result<()>>) -> Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
+}
+
+/// The child: has the lock as its standard input, and stays until it is killed.
+fn keep() -> Result<()> {
+    // It leads a session already where the parent's pid is its own there.
+    let _ = rustix::process::setsid();
+    run(async {
+        let _deaf = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
+            .map(signal)
+            .into_iter()
+            .collect::<io::Result<Vec<_>>>()?;
+        std::future::pending().await
+    })
+}
+
+/// The log of one process.
+struct Witness {
+    log: File,
+    run: u64,
+    uid: String,
+}
+
+impl Witness {
+    fn open(directory: &Path, identity: &str, uid: &str) -> Result<Self> {
+        let path = log_of(directory, identity);
+        let mut log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .read(true)
+            .open(&path)
+            .with_context(|| path.display().to_string())?;
+        // Somebody who was killed may have left half a line.
+        let mut last = [b'\n'];
+        if log.seek(SeekFrom::End(-1)).is_ok() {
+            log.read_exact(&mut last)?;
+        }
+        if last != [b'\n'] {
+            log.write_all(b"\n")?;
+        }
+        Ok(Self { log, run: base::chance::random::<u32>().into(), uid: uid.to_owned() })
+    }
+
+    /// One line in one write; what must not be lost is on the disk afterwards.
+    fn tell(&mut self, what: What, kept: Option<usize>, other: Option<String>) -> Result<()> {
+        let now = clock_gettime(ClockId::Boottime);
+        let at = u64::try_from(now.tv_sec)? * 1_000_000_000 + u64::try_from(now.tv_nsec)?;
+        let wall = Clock::machine().now().as_millisecond();
+        let pid = std::process::id();
+        let record = Record { run: self.run, at, wall, pid, uid: self.uid.clone(), what, kept, other };
+        let mut line = serde_json::to_vec(&record)?;
+        line.push(b'\n');
+        self.log.write_all(&line)?;
+        if what != What::Alive {
+            self.log.sync_data()?;
+        }
+        Ok(())
+    }
+}
+
+fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> Result<()> {
+    let path = directory.join(format!("{identity}.lock"));
+    let mut options = OpenOptions::new();
+    let mut lock = options
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&path)
+        .with_context(|| path.display().to_string())?;
+    let mut witness = Witness::open(directory, identity, uid)?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let mut other = String::new();
+        lock.read_to_string(&mut other)?;
+        witness.tell(What::Clash, None, Some(other))?;
+        bail!("{identity} is held by somebody else");
+    }
+    lock.set_len(0)?;
+    lock.write_all(format!("pod {uid}, pid {} of its own", std::process::id()).as_bytes())?;
+    let kept = volume.map(count).transpose()?;
+    witness.tell(What::Begin, kept, None)?;
+    run(async {
+        let mut ends = signal(SignalKind::terminate())?;
+        let program = std::env::args_os().next().context("a program has a name")?;
+        // Nobody waits for it: it does not end before the container does.
+        #[expect(clippy::zombie_processes, reason = "it is killed with the container")]
+        Command::new(program)
+            .args([PROGRAM, KEEP])
+            .arg(directory)
+            .arg(identity)
+            .stdin(Stdio::from(lock.try_clone()?))
+            .spawn()
+            .context("the child")?;
+        let mut ticks = tokio::time::interval(EVERY);
+        loop {
+            tokio::select! {
+                _ = ends.recv() => return witness.tell(What::End, None, None),
+                _ = ticks.tick() => witness.tell(What::Alive, None, None)?,
+            }
+        }
+    })
+}
+
+/// How many have begun on this volume before, and one more.
+fn count(volume: &Path) -> Result<usize> {
+    let path = volume.join("beginnings");
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .create(true)
+        .append(true)
+        .read(true)
+        .open(&path)
+        .with_context(|| path.display().to_string())?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    file.write_all(b"one\n")?;
+    file.sync_data()?;
+    Ok(text.lines().count())
+}

@@ -1,0 +1,134 @@
+//! The torture's own `podium serve`, started over and over on one data directory.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustix::process::Signal;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::place::Place;
+use super::plan::NODES;
+use super::processes::Process;
+
+/// How long a start may take, on a machine that has other things to do.
+const START: Duration = Duration::from_mins(1);
+/// How long an orderly end may take.
+const END: Duration = Duration::from_mins(1);
+/// How long one request may take.
+const REQUEST: Duration = Duration::from_secs(5);
+
+/// Short, so that in a minute much happens.
+pub(super) const CONFIG: &str = "\
+timings:
+  containerBackOffInitial: 0.2
+  containerBackOffMax: 2
+  jobBackOffInitial: 0.2
+  jobBackOffMax: 2
+  nodeLeaseRenew: 1
+  nodeMonitorGrace: 4
+  nodeStartupGrace: 10
+  plegRelistThreshold: 4
+  runtimeRequestTimeout: 10
+  runtimeStatusTimeout: 3
+  cleanupBackOffInitial: 0.1
+  cleanupBackOffMax: 2
+  defaultToleration: 2
+  reconcileBackOffMax: 5
+  schedulerBackOffInitial: 0.1
+  schedulerBackOffMax: 2
+  schedulerFlush: 10
+  selfCheck: 5
+  unclaimedHost: 600
+nodeLifecycle: {nodeEvictionRate: 10, secondaryNodeEvictionRate: 1}
+ingress: {enabled: false}
+";
+
+/// A process of it.
+pub(super) struct Instance {
+    child: Child,
+    process: Process,
+}
+
+impl Instance {
+    /// Starts one; it is not ready yet.
+    pub(super) fn spawn(place: &Place) -> Result<Self> {
+        let log = OpenOptions::new().create(true).append(true).open(place.log("serve.log"))?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--nodes", &NODES.to_string(), "--data-dir"])
+            .arg(place.data())
+            .arg("--config")
+            .arg(place.config())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            // A terminal's SIGINT is for the torture, which ends it in its turn.
+            .process_group(0);
+        let child = command.spawn().context("podium serve")?;
+        let process = child.id().and_then(Process::of).context("podium serve ended at once")?;
+        Ok(Self { child, process })
+    }
+
+    /// Waits until it is ready.
+    pub(super) async fn ready(&mut self) -> Result<()> {
+        let stdout = self.child.stdout.take().context("a process becomes ready once")?;
+        let mut line = String::new();
+        let mut stdout = BufReader::new(stdout);
+        match timeout(START, stdout.read_line(&mut line)).await {
+            Ok(read) => read?,
+            Err(_) => bail!("podium serve is not ready after {} s", START.as_secs()),
+        };
+        if !line.starts_with("ready ") {
+            bail!("podium serve did not become ready: {line:?}");
+        }
+        Ok(())
+    }
+
+    pub(super) fn process(&self) -> Process {
+        self.process
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// kill -9, and its end.
+    pub(super) async fn kill(mut self) -> Result<()> {
+        self.child.start_kill()?;
+        self.child.wait().await?;
+        Ok(())
+    }
+
+    /// SIGTERM, and its end.
+    pub(super) async fn stop(mut self) -> Result<()> {
+        self.process.signal(Signal::TERM)?;
+        let status = match timeout(END, self.child.wait()).await {
+            Ok(status) => status?,
+            Err(_) => {
+                self.process.signal(Signal::KILL)?;
+                self.child.wait().await?;
+                bail!("podium serve has not ended {} s after SIGTERM; it was killed", END.as_secs());
+            }
+        };
+        if !status.success() {
+            bail!("podium serve ended with {status} after SIGTERM");
+        }
+        Ok(())
+    }
+}
+
+/// A client over HTTPS, as anybody's; it does not try again by itself.
+pub(super) async fn client(data: &Path) -> Result<kube::Client> {
+    let kubeconfig = Kubeconfig::read_from(data.join("kubeconfig"))?;
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(REQUEST);
+    Ok(kube::Client::try_from(config)?)
+}

@@ -1,0 +1,198 @@
+//! `podium torture`: an instance of its own on real processes, broken again and again, and what was promised looked at
+//! (FAULT-3). Exit code 0: nothing was found; 1: a rule was broken; 2: usage.
+//!
+//! Architecture Invariant: no process is signalled but those of the torture's own directory, and each only while it is the
+//! one that was found.
+
+mod clients;
+mod driver;
+mod findings;
+mod finish;
+mod holder;
+mod instance;
+mod mistake;
+mod place;
+mod plan;
+mod processes;
+mod record;
+mod verify;
+mod workload;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+pub(crate) use holder::{PROGRAM, main as hold_main};
+
+use super::output::say;
+use super::simulate::duration;
+use clients::Clients;
+use driver::Driver;
+use findings::Findings;
+use finish::Traces;
+use mistake::Mistake;
+use place::Place;
+use plan::Plan;
+
+/// What is to be tortured.
+#[derive(Debug, Args)]
+pub(super) struct TortureRequest {
+    /// How long faults go on, once everything runs: 90s, 20m, 1h.
+    #[arg(long = "for", default_value = "60s", value_parser = duration)]
+    lasts: Duration,
+    /// What the workload and the faults are drawn from [default: by chance].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// An empty directory for everything [default: one for temporary files, removed when nothing was found].
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Make a mistake that must be found.
+    #[arg(long = "break", value_name = "NAME", hide = true)]
+    mistake: Option<Mistake>,
+}
+
+/// Tortures; false when a rule was broken.
+pub(super) fn run(request: &TortureRequest) -> Result<bool> {
+    let runtime = super::runtime::runtime()?;
+    let outcome = runtime.block_on(torture(request));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    outcome
+}
+
+async fn torture(request: &TortureRequest) -> Result<bool> {
+    let place = Place::new(request.data_dir.as_deref())?;
+    let seed = request.seed.unwrap_or_else(|| base::chance::random::<u32>().into());
+    let (mut plan, findings) = (Plan::new(seed), Findings::new());
+    let mut driver = Driver::new(place.clone(), findings.clone(), plan.sets());
+    let sets: Vec<String> = driver.sets.iter().map(ToString::to_string).collect();
+    say(&format!("seed {seed}, {} in {}", sets.join(", "), place.directory().display()));
+    let done = torture_cluster(request, &mut plan, &mut driver).await;
+    driver.abandon().await;
+    let done = done.and_then(|said| Ok((said, finish::logs(&place, &findings)?)));
+    if let Err(error) = &done {
+        findings.violation("FAULT-3", &format!("the torture cannot go on: {error:#}"));
+    }
+    let (said, (identities, holders, torn)) = done.unwrap_or_default();
+    let faults: usize = driver.counts.values().sum();
+    let kinds: Vec<String> = driver.counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    say(&format!("{faults} faults: {}", kinds.join(", ")));
+    say(&format!(
+        "{} starts; {identities} identities, held {holders} times, {torn} torn lines",
+        driver.starts
+    ));
+    if !said.is_empty() {
+        say(&said);
+    }
+    let violations = findings.violations();
+    say(&format!("seed {seed}: {} checks, {violations} violations", findings.checks()));
+    if violations == 0 {
+        place.remove()?;
+    } else {
+        say(&format!("kept: {}", place.directory().display()));
+    }
+    Ok(violations == 0)
+}
+
+/// Signals that ask to end.
+struct Ends(Signal, Signal);
+
+impl Ends {
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
+        }
+    }
+}
+
+/// From the first start to the last stop: what clients did.
+async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut Driver) -> Result<String> {
+    let mut ends = Ends(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let findings = driver.findings.clone();
+    driver.start(None).await?;
+    driver.make_workload().await?;
+    let begun = async {
+        let client = driver.client()?;
+        finish::settled(&client).await.map_err(|missing| anyhow!("the workload does not begin: {missing}"))
+    };
+    let begun = tokio::select! {
+        begun = begun => begun?,
+        () = ends.asked() => return Ok("ended before it began".into()),
+    };
+    findings.tell(&format!("everything runs after {:.1} s", begun.as_secs_f64()));
+    let clients = Clients::start(&driver.clients(), &findings);
+    let end = Instant::now() + request.lasts;
+    let asked = rounds(plan, driver, &clients, end, &mut ends).await?;
+    findings.tell(if asked { "asked to end: faults are over" } else { "faults are over" });
+    if let Some(mistake) = request.mistake {
+        mistake.make(&driver.place, &clients)?;
+    }
+    let right = put_all_right(driver, &clients);
+    tokio::select! {
+        right = right => right?,
+        () = ends.asked() => return Ok("asked twice to end: what was to be looked at at the end was not".into()),
+    }
+    let client = driver.client()?;
+    let settled = tokio::select! {
+        settled = finish::settled(&client) => settled,
+        () = ends.asked() => return Ok("asked twice to end: what was to be looked at at the end was not".into()),
+    };
+    match settled {
+        Ok(after) => findings.tell(&format!("everything is as asked for after {:.1} s", after.as_secs_f64())),
+        Err(missing) => findings.violation("SAFE-3", &format!("not as asked for: {missing}")),
+    }
+    finish::identities(&client, &driver.place, &findings).await?;
+    let said = clients.end(client).await.context("clients")?;
+    let traces = Traces::of(&driver.place);
+    if let Err(error) = driver.stop().await {
+        findings.violation("SAFE-7", &format!("{error:#}"));
+    }
+    traces.are_gone(&driver.place, &findings).await?;
+    findings.tell("stopped");
+    Ok(said)
+}
+
+/// Faults until the end, or until somebody asks for it: whether somebody did.
+async fn rounds(
+    plan: &mut Plan,
+    driver: &mut Driver,
+    clients: &Clients,
+    end: Instant,
+    ends: &mut Ends,
+) -> Result<bool> {
+    let mut next = Instant::now() + plan.pause();
+    while Instant::now() < end {
+        let now = Instant::now();
+        driver.look_after_the_instance()?;
+        if driver.next_undo().is_some_and(|at| at <= now) {
+            driver.put_right(clients, false).await?;
+        } else if next <= now {
+            driver.inflict(plan.fault()).await?;
+            next = Instant::now() + plan.pause();
+        } else {
+            let wake = driver.next_undo().map_or(next, |at| at.min(next)).min(end);
+            tokio::select! {
+                () = tokio::time::sleep_until(wake) => {}
+                () = ends.asked() => return Ok(true),
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Until nothing is broken any more.
+async fn put_all_right(driver: &mut Driver, clients: &Clients) -> Result<()> {
+    driver.look_after_the_instance()?;
+    if driver.client().is_err() {
+        driver.start(Some(clients)).await?;
+    }
+    while driver.is_broken() {
+        driver.put_right(clients, true).await?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}

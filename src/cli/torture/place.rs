@@ -1,0 +1,102 @@
+//! The directory of one torture: the instance's data, what holders and clients wrote, and logs.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::processes::Processes;
+
+/// The directory.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    directory: PathBuf,
+    made: bool,
+}
+
+impl Place {
+    /// A directory of its own, or one that was named, which must be empty.
+    pub(super) fn new(named: Option<&Path>) -> Result<Self> {
+        let (directory, made) = match named {
+            Some(directory) => (directory.to_path_buf(), false),
+            None => {
+                let name = format!("podium-torture-{:08x}", base::chance::random::<u32>());
+                (std::env::temp_dir().join(name), true)
+            }
+        };
+        match fs::DirBuilder::new().mode(0o700).create(&directory) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && !made => {
+                let mut entries =
+                    fs::read_dir(&directory).with_context(|| directory.display().to_string())?;
+                if entries.next().is_some() {
+                    bail!("{} is not empty: the torture wants a directory of its own", directory.display());
+                }
+            }
+            Err(error) => return Err(error).with_context(|| directory.display().to_string()),
+        }
+        // As the processes name it.
+        let place = Self { directory: directory.canonicalize()?, made };
+        for part in [place.witness(), place.log("")] {
+            fs::create_dir(&part).with_context(|| part.display().to_string())?;
+        }
+        fs::write(place.config(), super::instance::CONFIG)?;
+        Ok(place)
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The instance's data directory.
+    pub(super) fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// Where holders have their locks and logs.
+    pub(super) fn witness(&self) -> PathBuf {
+        self.directory.join("identities")
+    }
+
+    pub(super) fn config(&self) -> PathBuf {
+        self.directory.join("config.yaml")
+    }
+
+    pub(super) fn log(&self, name: &str) -> PathBuf {
+        self.directory.join("logs").join(name)
+    }
+
+    pub(super) fn processes(&self) -> Processes {
+        Processes { data: self.data(), witness: self.witness() }
+    }
+
+    /// Removes what the torture made.
+    pub(super) fn remove(&self) -> Result<()> {
+        if self.made {
+            return Ok(fs::remove_dir_all(&self.directory)?);
+        }
+        for entry in fs::read_dir(&self.directory)?.flatten() {
+            let path = entry.path();
+            if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_empty_directory_is_taken_fault_3() {
+        let directory = std::env::temp_dir().join(format!("torture-place-{:x}", std::process::id()));
+        let place = Place::new(Some(&directory)).unwrap();
+        assert!(place.witness().is_dir() && place.config().is_file());
+        assert!(Place::new(Some(&directory)).unwrap_err().to_string().contains("is not empty"));
+        place.remove().unwrap();
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "what was there before stays");
+        fs::remove_dir(&directory).unwrap();
+    }
+}

@@ -1,0 +1,189 @@
+//! What is done to the cluster, drawn from the seed. The machine decides when processes run, so the same seed does the same
+//! things and not at the same moments.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+/// Nodes of the instance.
+pub(super) const NODES: usize = 3;
+
+/// What goes wrong, or is asked for. Numbers choose among what is there at that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// kill -9 of the control plane, and another after a while.
+    KillControlPlane { down: Duration },
+    /// kill -9 of one that has just been started.
+    KillStarting { after: Duration },
+    /// SIGTERM, until it has ended with all its pods, and another.
+    Restart,
+    /// SIGSTOP of the control plane.
+    FreezeControlPlane { lasts: Duration },
+    /// kill -9 of the network's process.
+    KillNetwork,
+    /// kill -9 of a node's host.
+    KillHost { node: usize },
+    /// SIGSTOP of a node's host.
+    FreezeHost { node: usize, lasts: Duration },
+    /// kill -9 of the control plane and a node's host together.
+    KillBoth { node: usize, down: Duration },
+    /// kill -9 of everything that is no container.
+    KillAll { down: Duration },
+    /// kill -9 of a container's process.
+    KillContainer { which: usize },
+    /// A Fault between two nodes.
+    Network { of: NetworkFault, from: usize, to: usize, lasts: Duration },
+    /// A StatefulSet or Deployment of another size.
+    Scale { which: usize, replicas: u8 },
+    /// Another template.
+    Rollout { which: usize },
+    /// A pod is deleted, with its grace.
+    DeletePod { which: usize },
+    /// A node is closed and its pods are evicted; it is opened again.
+    Drain { node: usize, lasts: Duration },
+    /// A Job.
+    Job,
+}
+
+/// Types of Fault objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NetworkFault {
+    Partition,
+    Latency,
+    Loss,
+}
+
+impl Fault {
+    /// What it is counted as.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::KillControlPlane { .. } => "kill control plane",
+            Self::KillStarting { .. } => "kill starting control plane",
+            Self::Restart => "restart",
+            Self::FreezeControlPlane { .. } => "freeze control plane",
+            Self::KillNetwork => "kill network",
+            Self::KillHost { .. } => "kill node host",
+            Self::FreezeHost { .. } => "freeze node host",
+            Self::KillBoth { .. } => "kill control plane and host",
+            Self::KillAll { .. } => "kill all but containers",
+            Self::KillContainer { .. } => "kill container",
+            Self::Network { of: NetworkFault::Partition, .. } => "partition",
+            Self::Network { of: NetworkFault::Latency, .. } => "latency",
+            Self::Network { of: NetworkFault::Loss, .. } => "loss",
+            Self::Scale { .. } => "scale",
+            Self::Rollout { .. } => "rollout",
+            Self::DeletePod { .. } => "delete pod",
+            Self::Drain { .. } => "drain",
+            Self::Job => "job",
+        }
+    }
+}
+
+/// A StatefulSet of the workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Set {
+    pub(super) name: String,
+    pub(super) replicas: u8,
+    pub(super) claim: bool,
+    pub(super) parallel: bool,
+    pub(super) grace: u8,
+}
+
+impl fmt::Display for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, replicas, claim, parallel, grace } = self;
+        let claim = if *claim { ", a claim each" } else { "" };
+        let order = if *parallel { ", all at once" } else { "" };
+        write!(f, "{name} ({replicas}{claim}{order}, grace {grace} s)")
+    }
+}
+
+/// Draws, one after the other.
+pub(super) struct Plan(SmallRng);
+
+impl Plan {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(SmallRng::seed_from_u64(seed ^ 0x746f_7274_7572_65))
+    }
+
+    /// The StatefulSets: one alone, one with claims, and perhaps one more.
+    pub(super) fn sets(&mut self) -> Vec<Set> {
+        let random = &mut self.0;
+        (0..random.random_range(2..=3_u8))
+            .map(|number| Set {
+                name: format!("set-{number}"),
+                replicas: if number == 0 { 1 } else { random.random_range(1..=3) },
+                claim: number == 1 || random.random_ratio(1, 3),
+                parallel: random.random(),
+                grace: random.random_range(1..=3),
+            })
+            .collect()
+    }
+
+    /// How long nothing new happens.
+    pub(super) fn pause(&mut self) -> Duration {
+        // Most come while the one before is not over; now and then everything gets ready in between.
+        let most = if self.0.random_ratio(1, 6) { 8_000 } else { 2_500 };
+        Duration::from_millis(self.0.random_range(100..most))
+    }
+
+    fn lasting(&mut self, most: u64) -> Duration {
+        Duration::from_millis(self.0.random_range(200..most * 1000))
+    }
+
+    /// The next fault.
+    pub(super) fn fault(&mut self) -> Fault {
+        let node = self.0.random_range(0..NODES);
+        let which = self.0.random_range(0..1000);
+        match self.0.random_range(0..100) {
+            0..10 => Fault::KillControlPlane { down: self.lasting(6) },
+            10..13 => Fault::KillStarting { after: Duration::from_millis(self.0.random_range(0..1500)) },
+            13..16 => Fault::Restart,
+            16..20 => Fault::FreezeControlPlane { lasts: self.lasting(8) },
+            20..24 => Fault::KillNetwork,
+            24..34 => Fault::KillHost { node },
+            34..43 => Fault::FreezeHost { node, lasts: self.lasting(15) },
+            43..48 => Fault::KillBoth { node, down: self.lasting(5) },
+            48..51 => Fault::KillAll { down: self.lasting(5) },
+            51..63 => Fault::KillContainer { which },
+            63..70 => {
+                let of = [NetworkFault::Partition, NetworkFault::Latency, NetworkFault::Loss];
+                let of = of[self.0.random_range(0..of.len())];
+                let to = (node + self.0.random_range(1..NODES)) % NODES;
+                Fault::Network { of, from: node, to, lasts: self.lasting(10) }
+            }
+            70..77 => Fault::Scale { which, replicas: self.0.random_range(0..=3) },
+            77..83 => Fault::Rollout { which },
+            83..92 => Fault::DeletePod { which },
+            92..97 => Fault::Drain { node, lasts: self.lasting(10) },
+            _ => Fault::Job,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_seed_says_what_happens_fault_3() {
+        let draw = |seed| {
+            let mut plan = Plan::new(seed);
+            let faults: Vec<_> = (0..50).map(|_| (plan.pause(), plan.fault())).collect();
+            (plan.sets(), faults)
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+        let mut plan = Plan::new(1);
+        let kinds: BTreeSet<_> = (0..2000).map(|_| plan.fault().kind()).collect();
+        assert_eq!(kinds.len(), 18, "{kinds:?}");
+        for seed in 0..100 {
+            let sets = Plan::new(seed).sets();
+            assert!(sets[0].replicas == 1 && sets[1].claim, "{sets:?}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Reads an identity's log: nobody may hold an identity while another does (SAFE-1), and a volume keeps what was
+//! written to it.
+//!
+//! Times are of the clock that runs from the machine's start; the wall clock may step. A holder that was killed has no end:
+//! the last line of it is the latest at which it was surely there, and whoever comes after has begun later.
+
+use std::collections::BTreeMap;
+
+use super::record::{Record, What};
+
+/// What a log says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// What must not be, in words.
+    pub(super) violations: Vec<String>,
+    /// Processes that held the identity.
+    pub(super) runs: usize,
+    /// Lines read.
+    pub(super) records: usize,
+    /// Lines that end in the middle, where somebody was killed.
+    pub(super) torn: usize,
+}
+
+/// One process.
+#[derive(Debug)]
+struct Run {
+    uid: String,
+    pid: u32,
+    begun: u64,
+    seen: u64,
+    ended: bool,
+}
+
+/// Judges the log of one identity.
+pub(super) fn verify(text: &str) -> Verdict {
+    let mut verdict = Verdict::default();
+    let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
+    let mut kept = None;
+    let mut torn_before = false;
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
+        let number = number + 1;
+        let Ok(record) = serde_json::from_str::<Record>(line) else {
+            torn_before = true;
+            verdict.torn += 1;
+            continue;
+        };
+        verdict.records += 1;
+        // Only who was killed leaves a line unfinished, and the next one to write is another.
+        if std::mem::take(&mut torn_before) && !matches!(record.what, What::Begin | What::Clash) {
+            verdict.violations.push(format!("line {number}: follows one that cannot be read"));
+        }
+        match record.what {
+            What::Begin => {
+                if let (Some(before), Some(now)) = (kept, record.kept)
+                    && now <= before
+                {
+                    verdict.violations.push(format!(
+                        "line {number}: the volume of pod {} has lost what was written to it: \
+                         {now} beginnings, after {before}",
+                        record.uid
+                    ));
+                }
+                kept = record.kept.or(kept);
+                runs.insert(record.run, Run::new(&record));
+            }
+            What::Alive | What::End => {
+                if let Some(problem) = note(&mut runs, &record) {
+                    verdict.violations.push(format!("line {number}: {problem}"));
+                }
+            }
+            What::Clash => verdict.violations.push(format!(
+                "line {number}, at {}: pod {} found the identity held by {}",
+                seconds(record.at),
+                record.uid,
+                record.other.as_deref().unwrap_or("somebody")
+            )),
+        }
+    }
+    verdict.runs = runs.len();
+    verdict.violations.extend(overlaps(runs.into_values().collect()));
+    verdict
+}
+
+impl Run {
+    fn new(record: &Record) -> Self {
+        Self { uid: record.uid.clone(), pid: record.pid, begun: record.at, seen: record.at, ended: false }
+    }
+}
+
+fn note(runs: &mut BTreeMap<u64, Run>, record: &Record) -> Option<String> {
+    let Some(run) = runs.get_mut(&record.run) else {
+        return Some(format!("pod {} goes on without having begun", record.uid));
+    };
+    let problem = if run.ended {
+        Some(format!("pod {} goes on after its end", record.uid))
+    } else if record.at < run.seen {
+        Some(format!("the clock of pod {} went back", record.uid))
+    } else {
+        None
+    };
+    run.seen = run.seen.max(record.at);
+    run.ended |= record.what == What::End;
+    problem
+}
+
+/// Each that began before one that had begun earlier was seen for the last time.
+fn overlaps(mut runs: Vec<Run>) -> Vec<String> {
+    runs.sort_by_key(|run| run.begun);
+    let mut found = Vec::new();
+    let mut latest: Option<Run> = None;
+    for run in runs {
+        if let Some(before) = &latest
+            && run.begun <= before.seen
+        {
+            found.push(format!(
+                "two at once: pod {} (pid {}) from {} to {}, and pod {} (pid {}) from {}",
+                before.uid,
+                before.pid,
+                seconds(before.begun),
+                seconds(before.seen),
+                run.uid,
+                run.pid,
+                seconds(run.begun)
+            ));
+        }
+        if latest.as_ref().is_none_or(|before| run.seen > before.seen) {
+            latest = Some(run);
+        }
+    }
+    found
+}
+
+/// Seconds since the machine's start.
+fn seconds(nanoseconds: u64) -> String {
+    format!("{}.{:06} s", nanoseconds / 1_000_000_000, nanoseconds / 1000 % 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line: the run, when, what; the wall clock is what the table says.
+    fn line(run: u64, at: u64, wall: i64, what: &str) -> String {
+        let more = if what == "clash" { r#","other":"pod b""# } else { "" };
+        format!(r#"{{"run":{run},"at":{at},"wall":{wall},"pid":7,"uid":"pod-{run}","what":"{what}"{more}}}"#)
+            + "\n"
+    }
+
+    fn log(lines: &[(u64, u64, &str)]) -> String {
+        lines.iter().map(|&(run, at, what)| line(run, at, 0, what)).collect()
+    }
+
+    #[test]
+    fn one_after_the_other_is_right_safe_1() {
+        for lines in [
+            &[][..],
+            &[(1, 10, "begin")],
+            &[(1, 10, "begin"), (1, 20, "end")],
+            &[(1, 10, "begin"), (1, 20, "alive"), (1, 30, "end"), (2, 31, "begin")],
+            // Killed: no end.
+            &[(1, 10, "begin"), (1, 20, "alive"), (2, 21, "begin"), (2, 22, "alive")],
+        ] {
+            let verdict = verify(&log(lines));
+            assert_eq!((verdict.violations, verdict.torn), (vec![], 0), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn two_at_once_are_found_safe_1() {
+        for (lines, words) in [
+            // The first goes on after the second has begun.
+            (&[(1, 10, "begin"), (2, 15, "begin"), (1, 20, "alive")][..], "two at once: pod pod-1"),
+            (&[(1, 10, "begin"), (1, 20, "end"), (2, 15, "begin")], "two at once: pod pod-1"),
+            // Not neighbours: the second is within the first, the third too.
+            (
+                &[(1, 10, "begin"), (2, 11, "begin"), (2, 12, "end"), (3, 20, "begin"), (1, 30, "alive")],
+                "and pod pod-3",
+            ),
+            (&[(1, 10, "begin"), (2, 15, "clash")], "held by pod b"),
+            (&[(1, 10, "begin"), (1, 12, "end"), (1, 13, "alive")], "after its end"),
+            (&[(1, 10, "alive")], "without having begun"),
+            (&[(1, 10, "begin"), (1, 9, "alive")], "went back"),
+        ] {
+            let found = verify(&log(lines)).violations;
+            assert!(found.iter().any(|one| one.contains(words)), "{lines:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_a_kill_cut_off_is_no_violation_safe_1() {
+        let whole = log(&[(1, 10, "begin"), (1, 20, "alive")]);
+        for cut in 1..whole.len() {
+            let verdict = verify(&whole[..cut]);
+            assert_eq!(verdict.violations, Vec::<String>::new(), "{cut}");
+            let next = verify(&format!("{}\n{}", &whole[..cut], log(&[(2, 30, "begin"), (2, 31, "alive")])));
+            assert_eq!(next.violations, Vec::<String>::new(), "{cut}");
+        }
+        // Nobody writes half a line and goes on.
+        let (first, second) = (line(1, 10, 0, "begin"), line(1, 20, 0, "alive"));
+        let verdict = verify(&format!("{first}{{\"run\":1,\n{second}"));
+        assert_eq!((verdict.violations.len(), verdict.torn), (1, 1));
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_says_nothing_safe_1() {
+        let text = [line(1, 10, 9000, "begin"), line(1, 20, 1000, "end"), line(2, 30, 500, "begin")].concat();
+        assert_eq!(verify(&text).violations, Vec::<String>::new());
+        let text =
+            [line(1, 10, 1000, "begin"), line(2, 15, 9000, "begin"), line(1, 20, 1010, "end")].concat();
+        assert_eq!(verify(&text).violations.len(), 1);
+    }
+
+    #[test]
+    fn a_volume_that_forgets_is_found_vol_2() {
+        let begin = |run: u64, kept: usize| {
+            line(run, run * 10, 0, "begin").replace("\"begin\"", &format!("\"begin\",\"kept\":{kept}"))
+        };
+        assert_eq!(
+            verify(&[begin(1, 0), begin(2, 1), begin(3, 5)].concat()).violations,
+            Vec::<String>::new()
+        );
+        assert_eq!(verify(&[begin(1, 0), begin(2, 1), begin(3, 1)].concat()).violations.len(), 1);
+        assert_eq!(verify(&[begin(1, 3), begin(2, 0)].concat()).violations.len(), 1);
+    }
+}
