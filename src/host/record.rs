@@ -121,6 +121,9 @@ pub enum RuntimeError {
     /// The node's host process cannot be reached or answered nonsense.
     #[error("node host: {0}")]
     Host(String),
+    /// The node's host process is there and does not answer.
+    #[error("node host: {0}")]
+    HostSilent(String),
     /// The operating system refused.
     #[error("{0}")]
     Os(String),

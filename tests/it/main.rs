@@ -48,4 +48,5 @@ mod stopping;
 mod streams;
 mod terminal;
 mod testing;
+mod torture;
 mod webhooks;

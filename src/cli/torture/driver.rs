@@ -359,16 +359,13 @@ impl Driver {
 
     async fn change(&self, set: Option<&str>, change: Value) -> Result<()> {
         let (client, params) = (self.client()?, PatchParams::default());
-        match set {
-            Some(name) => {
-                let api: Api<StatefulSet> = Api::default_namespaced(client);
-                answer(api.patch(name, &params, &Patch::Strategic(change))).await.map(drop)
-            }
-            None => {
-                let api: Api<Deployment> = Api::default_namespaced(client);
-                answer(api.patch(DEPLOYMENT, &params, &Patch::Strategic(change))).await.map(drop)
-            }
+        let change = Patch::Strategic(change);
+        if let Some(name) = set {
+            let api: Api<StatefulSet> = Api::default_namespaced(client);
+            return answer(api.patch(name, &params, &change)).await.map(drop);
         }
+        let api: Api<Deployment> = Api::default_namespaced(client);
+        answer(api.patch(DEPLOYMENT, &params, &change)).await.map(drop)
     }
 
     async fn scale(&self, which: usize, replicas: u8) -> Result<String> {

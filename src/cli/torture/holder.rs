@@ -138,7 +138,6 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
         let mut ends = signal(SignalKind::terminate())?;
         let program = std::env::args_os().next().context("a program has a name")?;
         // Nobody waits for it: it does not end before the container does.
-        #[expect(clippy::zombie_processes, reason = "it is killed with the container")]
         Command::new(program)
             .args([PROGRAM, KEEP])
             .arg(directory)

@@ -109,14 +109,12 @@ impl Instance {
     /// SIGTERM, and its end.
     pub(super) async fn stop(mut self) -> Result<()> {
         self.process.signal(Signal::TERM)?;
-        let status = match timeout(END, self.child.wait()).await {
-            Ok(status) => status?,
-            Err(_) => {
-                self.process.signal(Signal::KILL)?;
-                self.child.wait().await?;
-                bail!("podium serve has not ended {} s after SIGTERM; it was killed", END.as_secs());
-            }
+        let Ok(status) = timeout(END, self.child.wait()).await else {
+            self.process.signal(Signal::KILL)?;
+            self.child.wait().await?;
+            bail!("podium serve has not ended {} s after SIGTERM; it was killed", END.as_secs());
         };
+        let status = status?;
         if !status.success() {
             bail!("podium serve ended with {status} after SIGTERM");
         }

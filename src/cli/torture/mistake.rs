@@ -31,7 +31,6 @@ impl Mistake {
             let mut command = Command::new(program);
             let (first, rest) = arguments.split_at(usize::from(arguments[0].starts_with("--")));
             command.arg(PROGRAM).args(first).arg(&witness).args(rest).stdin(Stdio::null());
-            #[expect(clippy::zombie_processes, reason = "it is killed at the end, with all that is left")]
             command.stderr(Stdio::null()).spawn()?;
             Ok(())
         };

@@ -19,13 +19,10 @@ pub(super) struct Place {
 impl Place {
     /// A directory of its own, or one that was named, which must be empty.
     pub(super) fn new(named: Option<&Path>) -> Result<Self> {
-        let (directory, made) = match named {
-            Some(directory) => (directory.to_path_buf(), false),
-            None => {
-                let name = format!("podium-torture-{:08x}", base::chance::random::<u32>());
-                (std::env::temp_dir().join(name), true)
-            }
-        };
+        let made = named.is_none();
+        let own =
+            || std::env::temp_dir().join(format!("podium-torture-{:08x}", base::chance::random::<u32>()));
+        let directory = named.map_or_else(own, Path::to_path_buf);
         match fs::DirBuilder::new().mode(0o700).create(&directory) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists && !made => {

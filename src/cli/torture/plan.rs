@@ -105,7 +105,7 @@ pub(super) struct Plan(SmallRng);
 
 impl Plan {
     pub(super) fn new(seed: u64) -> Self {
-        Self(SmallRng::seed_from_u64(seed ^ 0x746f_7274_7572_65))
+        Self(SmallRng::seed_from_u64(seed ^ 0x0074_6f72_7475_7265))
     }
 
     /// The StatefulSets: one alone, one with claims, and perhaps one more.

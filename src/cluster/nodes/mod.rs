@@ -115,7 +115,12 @@ impl Nodes {
             futures::future::join_all(running.iter().map(|running| running.kubelet.shutdown(|_| {}))).await;
             follower.ended().await;
             let processes = running.iter().filter_map(|running| running.process());
-            futures::future::join_all(processes.map(|process| process.shutdown())).await
+            let ended = futures::future::join_all(processes.map(|process| process.shutdown())).await;
+            // A host that was silent when this control plane began runs its pods all the same.
+            let unstarted = follower.unstarted();
+            let ended_too =
+                futures::future::join_all(unstarted.iter().map(|name| follower.context.end_process(name)));
+            ended.into_iter().chain(ended_too.await).collect::<Vec<_>>()
         };
         let by_force = async {
             force.cancelled().await;
@@ -166,7 +171,16 @@ impl Follower {
         });
     }
 
-    /// Starts every node there should be, and returns their names. One that only an object asks for may fail.
+    /// Nodes that could not be started, whose hosts may run.
+    fn unstarted(&self) -> Vec<String> {
+        let state = self.state.lock();
+        let failed = state.slots.iter().filter(|(_, slot)| matches!(slot.now, Now::FailedUntil(_)));
+        let names = failed.map(|(name, _)| name.clone());
+        names.filter(|name| self.context.directory(name).join("host.sock").exists()).collect()
+    }
+
+    /// Starts every node there should be, and returns their names. One that only an object asks for may fail, and one
+    /// whose host is there and does not answer: it is tried again, and the others are not held up.
     async fn start_all(self: &Arc<Self>) -> Result<Vec<String>, StartError> {
         let objects = self.context.api.list_as::<Node>(None);
         let cidr = |name: &str| {
@@ -192,12 +206,15 @@ impl Follower {
         let hosts = all.iter().map(|(desired, index)| self.context.host(desired, *index));
         let hosts: Vec<Result<_, RuntimeError>> = futures::future::join_all(hosts).await;
         for ((desired, index), host) in all.iter().zip(hosts) {
+            let is_silent = matches!(host, Err(RuntimeError::HostSilent(_)));
             let outcome = match host {
                 Ok(host) => self.context.start(desired, *index, host).await,
                 Err(error) => Err(error.to_string()),
             };
             match outcome {
-                Err(reason) if desired.origin != Origin::Object => return Err(failed(&desired.name, reason)),
+                Err(reason) if desired.origin != Origin::Object && !is_silent => {
+                    return Err(failed(&desired.name, reason));
+                }
                 outcome => self.started(desired, outcome),
             }
         }

@@ -76,7 +76,7 @@ impl Access {
 
 fn api_error(error: &RuntimeError) -> ApiError {
     match error {
-        RuntimeError::Host(text) => ApiError::Unavailable(text.clone()),
+        RuntimeError::Host(text) | RuntimeError::HostSilent(text) => ApiError::Unavailable(text.clone()),
         other => ApiError::Internal(other.to_string()),
     }
 }

@@ -56,7 +56,9 @@ impl SyncPod<'_> {
                 self.container_event(name, EventType::Warning, "ErrImageNeverPull", message.clone());
                 ("ErrImageNeverPull", message)
             }
-            RuntimeError::Host(_) => return self.create_failed(name, "RunContainerError", error.to_string()),
+            RuntimeError::Host(_) | RuntimeError::HostSilent(_) => {
+                return self.create_failed(name, "RunContainerError", error.to_string());
+            }
             other => {
                 let message = format!("Failed to pull image \"{image}\": {other}");
                 self.container_event(name, EventType::Warning, "Failed", message);

@@ -76,6 +76,8 @@ pub(super) enum Unconnected {
     Absent(String),
     /// One runs and is of no use: another must not be started beside it.
     Useless(String),
+    /// One runs and does not answer.
+    Silent(String),
     /// It refuses the session.
     Refused(RuntimeError),
 }
@@ -84,6 +86,7 @@ impl From<Unconnected> for RuntimeError {
     fn from(why: Unconnected) -> Self {
         match why {
             Unconnected::Absent(text) | Unconnected::Useless(text) => host_error(text),
+            Unconnected::Silent(text) => RuntimeError::HostSilent(text),
             Unconnected::Refused(error) => error,
         }
     }
@@ -131,7 +134,7 @@ impl Shared {
         };
         let Ok(welcome) = tokio::time::timeout(patience, greeted).await else {
             let pid = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
-            return Err(Unconnected::Useless(format!(
+            return Err(Unconnected::Silent(format!(
                 "the running host{pid} does not answer within {patience:?}"
             )));
         };

@@ -1,0 +1,89 @@
+//! `podium torture` (FAULT-3): a short run on real processes, and mistakes that it must find.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::Signal;
+
+use crate::instance::{Guarded, Home, wait_for};
+
+fn torture(place: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.arg("torture").arg("--data-dir").arg(place).args(arguments).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// A place for a torture: what is in the directory of a failed test ends with it.
+fn place(home: &Home) -> PathBuf {
+    home.path("place")
+}
+
+fn entries(directory: &Path) -> usize {
+    std::fs::read_dir(directory).unwrap().count()
+}
+
+#[test]
+fn a_short_torture_finds_nothing_and_leaves_nothing_fault_3() {
+    let home = Home::new();
+    let output = torture(&place(&home), &["--seed", "7", "--for", "6s"]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains(" 0 violations") && !said.contains("\n0 faults"), "{said}");
+    assert_eq!(entries(&place(&home)), 0, "{said}");
+}
+
+/// What was wrong is kept, with where it is.
+#[test]
+fn each_mistake_is_found_fault_3() {
+    for (mistake, rule, words) in [
+        ("second-holder", "SAFE-1", "found the identity held by"),
+        ("two-at-once", "SAFE-1", "two at once"),
+        ("lost-write", "SAFE-2", "never-made was acknowledged"),
+        ("left-behind", "SAFE-7", "a process is left"),
+    ] {
+        let home = Home::new();
+        let output = torture(&place(&home), &["--seed", "3", "--for", "1s", "--break", mistake]);
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{mistake}: {said}");
+        let found = said.lines().find(|line| line.contains(&format!("VIOLATION of {rule}: ")));
+        assert!(said.contains(words) && found.is_some(), "{mistake}: {said}");
+        let place = place(&home).canonicalize().unwrap();
+        assert!(said.contains(&format!("kept: {}", place.display())), "{mistake}: {said}");
+        assert!(entries(&place.join("identities")) > 0 && entries(&place.join("logs")) > 0);
+    }
+}
+
+/// SIGINT ends it cleanly, with the verdict so far.
+#[test]
+fn a_torture_that_is_interrupted_tells_its_verdict_fault_3() {
+    let home = Home::new();
+    let (place, said) = (place(&home), home.path("said"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.args(["torture", "--seed", "3", "--for", "1h", "--data-dir"]).arg(&place);
+    command.stdin(Stdio::null()).stdout(std::fs::File::create(&said).unwrap());
+    let mut child = Guarded::spawn(&mut command);
+    let text = || std::fs::read_to_string(&said).unwrap();
+    wait_for("everything to run", || text().contains("everything runs").then_some(()));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child.0), Signal::INT).unwrap();
+    let status = child.0.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{}", text());
+    assert!(text().contains("asked to end") && text().contains(" 0 violations"), "{}", text());
+    assert_eq!(entries(&place), 0, "{}", text());
+}
+
+#[test]
+fn a_directory_that_is_not_empty_is_refused_fault_3() {
+    let home = Home::new();
+    let place = place(&home);
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("mine"), "").unwrap();
+    let output = torture(&place, &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("is not empty"), "{}", text(&output));
+    assert_eq!(entries(&place), 1);
+    assert_eq!(torture(&place, &["--for", "soon"]).status.code(), Some(2));
+}
