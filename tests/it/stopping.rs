@@ -251,6 +251,42 @@ fn stop_host(home: &Home, node: &str) {
     rustix::process::kill_process(host_pid(home, node), Signal::STOP).unwrap();
 }
 
+fn thaw_host(home: &Home, node: &str) {
+    rustix::process::kill_process(host_pid(home, node), Signal::CONT).unwrap();
+}
+
+/// Found by `podium torture`: no control plane could start while one node's host hung, and all nodes were without one.
+#[test]
+fn a_start_is_not_held_up_by_a_host_that_hangs_whose_pods_run_on_safe_7() {
+    needs!(Kubectl);
+    let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
+    let config = impatient(&home, "");
+    let instance = home.start(&["--nodes", "2", "--config", &config]);
+    apply_many(&home, &instance, &mark, 4);
+    let before = processes(&mark);
+    instance.crash();
+    stop_host(&home, "node-1");
+    let instance = home.start(&["--nodes", "2", "--config", &config]);
+    instance.kubectl(&["wait", "--for=condition=Ready", "node/node-2", "--timeout=60s"]);
+    wait_for("the node's failure to be told", || {
+        instance.kubectl(&["get", "events"]).contains("NodeStartFailed").then_some(())
+    });
+    assert_eq!(processes(&mark), before);
+    let path = "jsonpath={.spec.renewTime}";
+    let lease = || instance.kubectl(&["get", "lease", "-n", "kube-node-lease", "node-1", "-o", path]);
+    let renewed = lease();
+    thaw_host(&home, "node-1");
+    wait_for("the node's kubelet", || (lease() != renewed).then_some(()));
+    instance.kubectl(&["rollout", "status", "deploy/sleepers", "--timeout=60s"]);
+    assert_eq!(processes(&mark), before, "its pods ran on");
+
+    // One that is silent again is ended with the rest.
+    instance.crash();
+    stop_host(&home, "node-1");
+    home.start(&["--nodes", "2", "--config", &config]).stop();
+    assert_eq!(processes(&mark), BTreeMap::new());
+}
+
 /// RELIABILITY-FOUND 7: SIGTERM was not obeyed while a node's host hung, and its containers stayed behind.
 #[test]
 fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {

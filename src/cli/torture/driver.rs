@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use super::clients::Clients;
 use super::findings::Findings;
+use super::finish::Traces;
 use super::instance::{self, Instance};
 use super::place::Place;
 use super::plan::{Fault, NetworkFault, Set};
@@ -201,6 +202,12 @@ impl Driver {
         !self.undos.is_empty() || self.instance.is_none()
     }
 
+    /// Whether there is a control plane that is not frozen.
+    fn answers(&self) -> bool {
+        let frozen = |process| self.undos.iter().any(|(_, undo)| *undo == Undo::Thaw(process));
+        self.instance.as_ref().is_some_and(|instance| !frozen(instance.process()))
+    }
+
     /// One fault, told and counted; what cannot be done now is not.
     pub(super) async fn inflict(&mut self, fault: Fault) -> Result<()> {
         match self.try_fault(fault).await {
@@ -240,10 +247,11 @@ impl Driver {
                 self.client.send_replace(None);
                 // What is stopped must be able to end.
                 instance.process().signal(Signal::CONT)?;
-                let begun = Instant::now();
+                let (begun, traces) = (Instant::now(), Traces::of(&self.place));
                 if let Err(error) = while_thawing(&mut self.undos, instance.stop()).await? {
                     self.findings.violation("SAFE-7", &format!("a restart: {error:#}"));
                 }
+                traces.are_gone(&self.place, &self.findings).await?;
                 self.later(Duration::ZERO, Undo::Start);
                 format!(", stopped after {:.1} s", begun.elapsed().as_secs_f64())
             }
@@ -283,7 +291,7 @@ impl Driver {
                 let Some(process) = found.get(which % found.len().max(1)) else { return Ok(None) };
                 kill(&[*process])?
             }
-            _ if self.instance.is_none() => return Ok(None),
+            _ if !self.answers() => return Ok(None),
             Fault::Network { of, from, to, lasts } => self.network(of, from, to, lasts).await?,
             Fault::Scale { which, replicas } => self.scale(which, replicas).await?,
             Fault::Rollout { which } => self.rollout(which).await?,

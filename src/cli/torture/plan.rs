@@ -125,7 +125,7 @@ impl Plan {
     /// How long nothing new happens.
     pub(super) fn pause(&mut self) -> Duration {
         // Most come while the one before is not over; now and then everything gets ready in between.
-        let most = if self.0.random_ratio(1, 6) { 8_000 } else { 2_500 };
+        let most = if self.0.random_ratio(1, 6) { 8_000 } else { 1_600 };
         Duration::from_millis(self.0.random_range(100..most))
     }
 
