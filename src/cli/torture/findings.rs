@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::super::output::say;
+use crate::cli::output::say;
 
 /// A cheap handle to all that was found.
 #[derive(Clone)]

@@ -23,32 +23,6 @@ const END: Duration = Duration::from_mins(1);
 /// How long one request may take.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// Short, so that in a minute much happens.
-pub(super) const CONFIG: &str = "\
-timings:
-  containerBackOffInitial: 0.2
-  containerBackOffMax: 2
-  jobBackOffInitial: 0.2
-  jobBackOffMax: 2
-  nodeLeaseRenew: 1
-  nodeMonitorGrace: 4
-  nodeStartupGrace: 10
-  plegRelistThreshold: 4
-  runtimeRequestTimeout: 10
-  runtimeStatusTimeout: 3
-  cleanupBackOffInitial: 0.1
-  cleanupBackOffMax: 2
-  defaultToleration: 2
-  reconcileBackOffMax: 5
-  schedulerBackOffInitial: 0.1
-  schedulerBackOffMax: 2
-  schedulerFlush: 10
-  selfCheck: 5
-  unclaimedHost: 600
-nodeLifecycle: {nodeEvictionRate: 10, secondaryNodeEvictionRate: 1}
-ingress: {enabled: false}
-";
-
 /// A process of it.
 pub(super) struct Instance {
     child: Child,

@@ -9,6 +9,32 @@ use anyhow::{Context, Result, bail};
 
 use super::processes::Processes;
 
+/// What the instance is told: timings so short that in a minute much happens.
+const CONFIG: &str = "\
+timings:
+  containerBackOffInitial: 0.2
+  containerBackOffMax: 2
+  jobBackOffInitial: 0.2
+  jobBackOffMax: 2
+  nodeLeaseRenew: 1
+  nodeMonitorGrace: 4
+  nodeStartupGrace: 10
+  plegRelistThreshold: 4
+  runtimeRequestTimeout: 10
+  runtimeStatusTimeout: 3
+  cleanupBackOffInitial: 0.1
+  cleanupBackOffMax: 2
+  defaultToleration: 2
+  reconcileBackOffMax: 5
+  schedulerBackOffInitial: 0.1
+  schedulerBackOffMax: 2
+  schedulerFlush: 10
+  selfCheck: 5
+  unclaimedHost: 600
+nodeLifecycle: {nodeEvictionRate: 10, secondaryNodeEvictionRate: 1}
+ingress: {enabled: false}
+";
+
 /// The directory.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -39,7 +65,7 @@ impl Place {
         for part in [place.witness(), place.log("")] {
             fs::create_dir(&part).with_context(|| part.display().to_string())?;
         }
-        fs::write(place.config(), super::instance::CONFIG)?;
+        fs::write(place.config(), CONFIG)?;
         Ok(place)
     }
 
