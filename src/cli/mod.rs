@@ -38,7 +38,7 @@ pub fn main() -> ExitCode {
         return exit;
     }
     // Usage errors end here, with exit code 2.
-    let args = Args::parse();
+    let args = Args::parse_from(torture::take_mistake(std::env::args_os().collect()));
     let outcome = match args.command {
         None => up::run(args.cluster, args.console),
         Some(Command::Up { cluster, console }) => up::run(cluster, console),

@@ -57,6 +57,20 @@ fn each_mistake_is_found_fault_3() {
     }
 }
 
+/// Mistakes of the control plane, as the simulator has them.
+#[test]
+fn mistakes_of_the_product_are_found_fault_3() {
+    for (mistake, seed, lasts, rule) in
+        [("repeat-watch-event", "3", "1s", "SAFE-11"), ("remove-before-stop", "5", "8s", "SAFE-1")]
+    {
+        let home = Home::new();
+        let output = torture(&place(&home), &["--seed", seed, "--for", lasts, "--break", mistake]);
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{mistake}: {said}");
+        assert!(said.contains(&format!("VIOLATION of {rule}: ")), "{mistake}: {said}");
+    }
+}
+
 /// SIGINT ends it cleanly, with the verdict so far.
 #[test]
 fn a_torture_that_is_interrupted_tells_its_verdict_fault_3() {

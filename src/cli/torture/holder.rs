@@ -23,6 +23,8 @@ use base::clock::Clock;
 pub(crate) const PROGRAM: &str = "torture-hold";
 /// The first argument of the child.
 const KEEP: &str = "--keep";
+/// How long a holder takes to end, at most: somewhat less than the shortest grace.
+const LINGER_MILLISECONDS: u64 = 900;
 /// How often a holder tells that it is there.
 const EVERY: Duration = Duration::from_millis(50);
 
@@ -146,9 +148,15 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
             .spawn()
             .context("the child")?;
         let mut ticks = tokio::time::interval(EVERY);
+        let linger = Duration::from_millis(witness.run % LINGER_MILLISECONDS);
+        let mut end = std::pin::pin!(async {
+            ends.recv().await;
+            // Work to finish: who takes the identity meanwhile takes it from somebody.
+            tokio::time::sleep(linger).await;
+        });
         loop {
             tokio::select! {
-                _ = ends.recv() => return witness.tell(What::End, None, None),
+                () = &mut end => return witness.tell(What::End, None, None),
                 _ = ticks.tick() => witness.tell(What::Alive, None, None)?,
             }
         }

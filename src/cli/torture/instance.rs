@@ -35,7 +35,8 @@ impl Instance {
         let log = OpenOptions::new().create(true).append(true).open(place.log("serve.log"))?;
         let mut command = Command::new(std::env::current_exe()?);
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--nodes", &NODES.to_string(), "--data-dir"])
+            .args(&place.serve)
+            .args(["--listen", "127.0.0.1:0", "--nodes", &NODES.to_string(), "--data-dir"])
             .arg(place.data())
             .arg("--config")
             .arg(place.config())

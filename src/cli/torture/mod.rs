@@ -27,6 +27,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 pub(crate) use holder::{PROGRAM, main as hold_main};
+pub(crate) use mistake::take_mistake;
 
 use super::output::say;
 use super::simulate::duration;
@@ -34,7 +35,7 @@ use clients::Clients;
 use driver::Driver;
 use findings::Findings;
 use finish::Traces;
-use mistake::Mistake;
+use mistake::Wrong;
 use place::Place;
 use plan::Plan;
 
@@ -51,8 +52,8 @@ pub(super) struct TortureRequest {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Make a mistake that must be found.
-    #[arg(long = "break", value_name = "NAME", hide = true)]
-    mistake: Option<Mistake>,
+    #[arg(long = "break", value_name = "NAME", hide = true, value_parser = mistake::named)]
+    mistake: Option<Wrong>,
 }
 
 /// Tortures; false when a rule was broken.
@@ -64,7 +65,10 @@ pub(super) fn run(request: &TortureRequest) -> Result<bool> {
 }
 
 async fn torture(request: &TortureRequest) -> Result<bool> {
-    let place = Place::new(request.data_dir.as_deref())?;
+    let mut place = Place::new(request.data_dir.as_deref())?;
+    if let Some(Wrong::Product(mistake)) = request.mistake {
+        place.serve = vec![processes::WRONG_SERVE, mistake.name()];
+    }
     let seed = request.seed.unwrap_or_else(|| base::chance::random::<u32>().into());
     let (mut plan, findings) = (Plan::new(seed), Findings::new());
     let mut driver = Driver::new(place.clone(), findings.clone(), plan.sets());
@@ -128,7 +132,7 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     let end = Instant::now() + request.lasts;
     let asked = rounds(plan, driver, &clients, end, &mut ends).await?;
     findings.tell(if asked { "asked to end: faults are over" } else { "faults are over" });
-    if let Some(mistake) = request.mistake {
+    if let Some(Wrong::Beside(mistake)) = request.mistake {
         mistake.make(&driver.place, &clients)?;
     }
     let right = put_all_right(driver, &clients);

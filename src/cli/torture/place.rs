@@ -40,6 +40,8 @@ ingress: {enabled: false}
 pub(super) struct Place {
     directory: PathBuf,
     made: bool,
+    /// The words that start an instance here.
+    pub(super) serve: Vec<&'static str>,
 }
 
 impl Place {
@@ -61,7 +63,7 @@ impl Place {
             Err(error) => return Err(error).with_context(|| directory.display().to_string()),
         }
         // As the processes name it.
-        let place = Self { directory: directory.canonicalize()?, made };
+        let place = Self { directory: directory.canonicalize()?, made, serve: vec!["serve"] };
         for part in [place.witness(), place.log("")] {
             fs::create_dir(&part).with_context(|| part.display().to_string())?;
         }

@@ -10,6 +10,9 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use host::running::{process, running_hosts};
 
+/// The subcommand of a `podium serve` that makes a mistake on purpose.
+pub(super) const WRONG_SERVE: &str = "torture-serve";
+
 /// A process: its number, and when it was started, so that another of the same number is told from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Process {
@@ -125,7 +128,8 @@ impl Processes {
         let names = |pid: u32| {
             command_line(pid).is_some_and(|words| {
                 let is_ours = words.get(1).is_some_and(|word| {
-                    ["serve", "fabric", "node-host", super::holder::PROGRAM].contains(&word.as_str())
+                    ["serve", WRONG_SERVE, "fabric", "node-host", super::holder::PROGRAM]
+                        .contains(&word.as_str())
                 });
                 is_ours
                     && words
@@ -164,11 +168,11 @@ pub(super) fn namespaces(processes: &BTreeSet<Process>) -> BTreeSet<PathBuf> {
 }
 
 /// The processes that are in one of these network namespaces.
-pub(super) fn inside(namespaces: &BTreeSet<PathBuf>) -> Vec<u32> {
+pub(super) fn inside(namespaces: &BTreeSet<PathBuf>) -> Vec<Process> {
     let is = |pid: &u32| {
         fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|namespace| namespaces.contains(&namespace))
     };
-    pids().filter(is).collect()
+    pids().filter(is).filter_map(Process::of).collect()
 }
 
 #[cfg(test)]
