@@ -160,7 +160,11 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     Ok(said)
 }
 
-/// Faults until the end, or until somebody asks for it: whether somebody did.
+/// How often it is looked whether a rule was broken already.
+const GLANCE: Duration = Duration::from_secs(2);
+
+/// Faults until the end, until somebody asks for it, or until a rule was broken, since what comes afterwards makes it harder to
+/// read: whether somebody asked.
 async fn rounds(
     plan: &mut Plan,
     driver: &mut Driver,
@@ -169,16 +173,24 @@ async fn rounds(
     ends: &mut Ends,
 ) -> Result<bool> {
     let mut next = Instant::now() + plan.pause();
+    let mut glance = Instant::now() + GLANCE;
     while Instant::now() < end {
         let now = Instant::now();
         driver.look_after_the_instance()?;
+        if glance <= now {
+            glance = now + GLANCE;
+            if driver.findings.violations() > 0 || finish::has_clash(&driver.place) {
+                driver.findings.tell("a rule was broken: no more faults");
+                return Ok(false);
+            }
+        }
         if driver.next_undo().is_some_and(|at| at <= now) {
             driver.put_right(clients, false).await?;
         } else if next <= now {
             driver.inflict(plan.fault()).await?;
             next = Instant::now() + plan.pause();
         } else {
-            let wake = driver.next_undo().map_or(next, |at| at.min(next)).min(end);
+            let wake = driver.next_undo().map_or(next, |at| at.min(next)).min(glance).min(end);
             tokio::select! {
                 () = tokio::time::sleep_until(wake) => {}
                 () = ends.asked() => return Ok(true),
