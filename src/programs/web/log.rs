@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 
 use http::{HeaderName, Method, Request, StatusCode, header};
 
@@ -20,14 +20,14 @@ pub(super) fn notice(flavour: &Flavour, text: &str) {
 pub(super) fn request<B>(
     flavour: &Flavour,
     request: &Request<B>,
-    peer: SocketAddr,
+    peer: IpAddr,
     connection: u64,
     answer: &Answer,
 ) {
     if let Some(trouble) = &answer.trouble {
         let place = format!(
             "*{connection} {trouble}, client: {}, server: localhost, request: \"{} {} {:?}\", host: \"{}\"",
-            peer.ip(),
+            peer,
             request.method(),
             plain(&request.uri().to_string()),
             request.version(),
@@ -43,7 +43,7 @@ pub(super) fn request<B>(
 fn access_line<B>(
     flavour: &Flavour,
     request: &Request<B>,
-    peer: SocketAddr,
+    peer: IpAddr,
     time: &str,
     answer: &Answer,
 ) -> String {
@@ -52,7 +52,7 @@ fn access_line<B>(
     let length = answer.response.headers().get(header::CONTENT_LENGTH).filter(|_| sent);
     let line = format!(
         "{} - - [{time}] \"{} {} {:?}\" {} {} \"{}\" \"{}\"",
-        peer.ip(),
+        peer,
         request.method(),
         plain(&request.uri().to_string()),
         request.version(),
@@ -119,7 +119,7 @@ mod tests {
             .header("content-length", "153")
             .body(crate::web::answer::full(""));
         let answer = Answer { response: response.unwrap(), trouble: None };
-        let peer = "127.0.0.9:4711".parse().unwrap();
+        let peer = "127.0.0.9".parse().unwrap();
         let line = |flavour| access_line(&flavour, &request, peer, "21/Nov/2026:07:00:00 +0000", &answer);
         let begin = "127.0.0.9 - - [21/Nov/2026:07:00:00 +0000] \"GET /a?b=%22c HTTP/1.1\" 404 153 \"-\" ";
         let agent = r#""curl/8 \x22x\x22\x09""#;

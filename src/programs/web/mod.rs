@@ -17,7 +17,7 @@ mod log;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -100,11 +100,12 @@ struct Server {
     ending: watch::Sender<bool>,
 }
 
-/// Where to listen: at the pod's address where pods share the machine's loopback, at every one in a network of its own.
-fn listening(pod: Option<IpAddr>) -> IpAddr {
+/// Where to listen: at the pod's address where pods share the machine's loopback, at every one, of both families where the
+/// kernel has both, in a network of its own.
+fn listening(pod: Option<IpAddr>) -> Vec<IpAddr> {
     match pod {
-        Some(ip) if !ip.is_loopback() => Ipv4Addr::UNSPECIFIED.into(),
-        other => other.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+        Some(ip) if !ip.is_loopback() => vec![Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()],
+        other => vec![other.unwrap_or(Ipv4Addr::LOCALHOST.into())],
     }
 }
 
@@ -114,7 +115,7 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let directory = directory(flavour);
     fill(&directory, flavour)?;
     let pod: Option<IpAddr> = std::env::var("POD_IP").ok().and_then(|ip| ip.parse().ok());
-    let listener = listen(listening(pod), 80, flavour).await?;
+    let listener = listen(&listening(pod), 80, flavour).await?;
     let site = Site { flavour: flavour.clone(), directory };
     let (running, ending) = (TaskTracker::new(), watch::Sender::new(false));
     let server = Rc::new(Server { site, connections: Cell::new(0), running, ending });
@@ -133,7 +134,7 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let accept = async {
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => connect(&server, stream, peer),
+                Ok((stream, peer)) => connect(&server, stream, peer.ip().to_canonical()),
                 // Out of descriptors, most likely: others are about to be closed.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
@@ -174,7 +175,7 @@ fn take_waiting(server: &Rc<Server>, listener: TcpListener) -> io::Result<()> {
         match listener.accept() {
             Ok((stream, peer)) => {
                 stream.set_nonblocking(true)?;
-                connect(server, TcpStream::from_std(stream)?, peer);
+                connect(server, TcpStream::from_std(stream)?, peer.ip().to_canonical());
             }
             // They went away again.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -185,7 +186,7 @@ fn take_waiting(server: &Rc<Server>, listener: TcpListener) -> io::Result<()> {
     }
 }
 
-fn connect(server: &Rc<Server>, stream: TcpStream, peer: SocketAddr) {
+fn connect(server: &Rc<Server>, stream: TcpStream, peer: IpAddr) {
     let number = server.connections.get() + 1;
     server.connections.set(number);
     let asked = Rc::new(Notify::new());
@@ -226,18 +227,28 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: SocketAddr) {
     tokio::task::spawn_local(tracked);
 }
 
-/// Where the node's low ports are not to be had, the one that stands for it, and a word about that.
-async fn listen(ip: IpAddr, port: u16, flavour: &Flavour) -> io::Result<TcpListener> {
+/// At the first of these that there is. Where the node's low ports are not to be had, the one that stands for it, and a
+/// word about that.
+async fn listen(ips: &[IpAddr], port: u16, flavour: &Flavour) -> io::Result<TcpListener> {
     let low_ports = LowPorts::read(std::env::var(LowPorts::VARIABLE).ok().as_deref());
-    let address = SocketAddr::new(ip, low_ports.served(port));
-    if address.port() != port {
-        eprintln!(
-            "{}: port {port} is root's here: serving on {address} instead (to change that: sysctl \
-             net.ipv4.ip_unprivileged_port_start={port})",
-            flavour.program
-        );
+    let mut refused = None;
+    for ip in ips {
+        let address = SocketAddr::new(*ip, low_ports.served(port));
+        match TcpListener::bind(address).await {
+            Ok(listener) => {
+                if address.port() != port {
+                    eprintln!(
+                        "{}: port {port} is root's here: serving on {address} instead (to change that: sysctl \
+                         net.ipv4.ip_unprivileged_port_start={port})",
+                        flavour.program
+                    );
+                }
+                return Ok(listener);
+            }
+            Err(error) => refused = Some(at(address, &error)),
+        }
     }
-    TcpListener::bind(address).await.map_err(|error| at(address, &error))
+    Err(refused.unwrap_or_else(|| io::ErrorKind::AddrNotAvailable.into()))
 }
 
 fn at(address: SocketAddr, error: &io::Error) -> io::Error {
