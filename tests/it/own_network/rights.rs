@@ -30,7 +30,7 @@ spec:
     command: [sh, -c, 'grep -E Cap /proc/self/status > /seen/main; sleep 100000']
     volumeMounts: [{name: seen, mountPath: /seen}]
     lifecycle: {postStart: {exec: {command: [sh, -c, 'grep -E Cap /proc/self/status > /seen/hook']}}}
-    readinessProbe: {exec: {command: [sh, -c, 'grep -E Cap /proc/self/status > /seen/probe']}, periodSeconds: 1}
+    readinessProbe: {exec: {command: [sh, -c, 'grep -E Cap /proc/self/status > /seen/.probe && mv /seen/.probe /seen/probe']}, periodSeconds: 1}
 ---
 ";
 
