@@ -1,17 +1,20 @@
 //! Where a connection comes from: the machine's own network, or a network inside of which a socket must be opened first.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UdpSocket};
 
 /// Opens connections from one place.
 pub trait Dial: Send + Sync + 'static {
     /// Connects to an address; errors are the kernel's. Nothing here gives up: whoever waits has a time-out.
     fn tcp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>>;
+
+    /// A socket whose datagrams go to this address, and that gets those from there alone.
+    fn udp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<UdpSocket>>;
 }
 
 /// Whoever opens connections, shared.
@@ -25,6 +28,26 @@ impl Dial for OwnNetwork {
     fn tcp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>> {
         TcpStream::connect(to).boxed()
     }
+
+    fn udp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<UdpSocket>> {
+        async move {
+            let own: IpAddr = match to {
+                SocketAddr::V4(to) if to.ip().is_loopback() => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            connected(UdpSocket::bind((own, 0)).await?, to).await
+        }
+        .boxed()
+    }
+}
+
+/// Connects a socket for datagrams.
+pub async fn connected(socket: UdpSocket, to: SocketAddr) -> io::Result<UdpSocket> {
+    socket.connect(to).await?;
+    // Until it is known to take datagrams none is tried, and the first is often the only one.
+    socket.writable().await?;
+    Ok(socket)
 }
 
 /// Connects to a host by address or name, which the machine resolves: its addresses one after the other.

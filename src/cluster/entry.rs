@@ -70,7 +70,7 @@ impl NetworkEntry {
         let places = (0..VISITORS).filter_map(|number| {
             let ip = last.checked_sub(2 + number).filter(|ip| *ip > middle)?;
             let addresses = vec![Ipv4Addr::from(ip).into()];
-            Some(LeafSpec { link: format!("visitor-{number}"), addresses, mtu: self.mtu })
+            Some(LeafSpec::new(format!("visitor-{number}"), addresses, self.mtu))
         });
         places.collect()
     }

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
 use super::addresses::Ranges;
 use base::backoff::BackoffPolicy;
-use base::dial::{Dial, Dialer, OwnNetwork};
+use base::dial::{Dial, Dialer, OwnNetwork, connected};
 use base::task::Tasks;
 use fabric::conntrack::Conntrack;
 use fabric::descriptors::AT_ONCE;
@@ -192,7 +192,8 @@ impl ClusterFabric {
     pub(super) fn node(&self, index: usize, ip: Ipv4Addr) -> NodeNetwork {
         let second = self.config.ranges.v6.and_then(|v6| v6.of_node(index));
         let addresses = std::iter::once(ip.into()).chain(second.map(|own| own.ip.into())).collect();
-        let leaf = LeafSpec { link: format!("node-{index}"), addresses, mtu: self.config.mtu };
+        let leaf =
+            LeafSpec::new(format!("node-{index}"), addresses, self.config.mtu).meeting_itself_outside();
         NodeNetwork { fabric: self.config.directory.join("socket"), leaf }
     }
 
@@ -282,6 +283,19 @@ impl Dial for ClusterFabric {
         }
         .boxed()
     }
+
+    fn udp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<UdpSocket>> {
+        if !self.is_inside(to.ip()) {
+            return async move { OwnNetwork.udp(to).await }.boxed();
+        }
+        async move {
+            let kind = if to.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 };
+            let connection = self.connection();
+            let asked = tokio::task::spawn_blocking(move || connection.socket(&own(kind))).await?;
+            connected(UdpSocket::from_std(asked.map_err(io::Error::other)?.into())?, to).await
+        }
+        .boxed()
+    }
 }
 
 impl Detours for ClusterFabric {
@@ -304,7 +318,7 @@ impl FabricConfig {
     fn control_plane(&self) -> LeafSpec {
         let second = self.ranges.v6.map(|v6| v6.control_plane().into());
         let addresses = std::iter::once(self.control_plane_address().into()).chain(second).collect();
-        LeafSpec { link: CONTROL_PLANE.into(), addresses, mtu: self.mtu }
+        LeafSpec::new(CONTROL_PLANE, addresses, self.mtu)
     }
 
     fn find_or_start(&self, there: Option<&Namespaces>) -> Result<Fabric, FabricError> {

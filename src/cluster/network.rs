@@ -1,7 +1,7 @@
 //! Starts the service proxy, the cluster's DNS and the ingress controller, without what is disabled.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -138,7 +138,8 @@ fn serve_inside(
     egress::start(tasks, way_out);
     Ok(addresses.mirrors().map(|mirrors| {
         let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, mirrors.probed);
-        let mirrors = Mirrors { ranges: mirrors.ranges, low_ports };
+        let has_ipv6 = std::net::UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+        let mirrors = Mirrors { ranges: mirrors.ranges, low_ports, has_ipv6 };
         let mirrors = Some((mirrors, fabric.dialer()));
         ProxyConfig { services: addresses.services(), low_ports, connections: 0, mirrors }
     }))

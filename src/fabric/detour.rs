@@ -55,7 +55,7 @@ impl Trunk {
     pub(crate) fn detour(&self, slot: u8) -> Result<OwnedFd, FabricError> {
         checked(slot)?;
         let link = format!("{DETOUR_LINK}{slot}");
-        let spec = LeafSpec { link: link.clone(), addresses: Vec::new(), mtu: MTU };
+        let spec = LeafSpec::new(&link, Vec::new(), MTU);
         let namespace = self.leaf(&spec)?;
         // What comes back has others' addresses, those of the fabric itself among them.
         sysctl::set(&format!("ipv4/conf/{link}/rp_filter"), "0")?;

@@ -26,6 +26,11 @@ pub(crate) const LEAF_LINK: &str = "eth0";
 /// The kernel's own link of every namespace.
 const LOOPBACK: u32 = 1;
 
+/// The table by which programs of a leaf send what is for the leaf's own addresses.
+const OUTSIDE_TABLE: u8 = 101;
+/// When it is asked: before the kernel's table of what is local, which must come later than it does by itself.
+const OUTSIDE_FIRST: u32 = 1;
+
 /// A leaf to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeafSpec {
@@ -35,6 +40,23 @@ pub struct LeafSpec {
     pub addresses: Vec<IpAddr>,
     /// The largest packet in bytes.
     pub mtu: u32,
+    /// What its programs send to its own addresses goes by the fabric and comes back, as it does from everybody else: so
+    /// that programs of a node meet what is served at the node's address.
+    #[serde(default)]
+    pub meets_itself_outside: bool,
+}
+
+impl LeafSpec {
+    /// A leaf whose programs meet its own addresses within it.
+    pub fn new(link: impl Into<String>, addresses: Vec<IpAddr>, mtu: u32) -> Self {
+        Self { link: link.into(), addresses, mtu, meets_itself_outside: false }
+    }
+
+    /// A leaf whose programs meet its own addresses by the fabric.
+    #[must_use]
+    pub fn meeting_itself_outside(self) -> Self {
+        Self { meets_itself_outside: true, ..self }
+    }
 }
 
 /// What one needs to join leaves to a fabric.
@@ -124,6 +146,9 @@ impl Trunk {
             requests = requests.default_route(gateway, *ip, index);
         }
         requests.send(&socket)?;
+        if spec.meets_itself_outside {
+            meet_itself_outside(&socket, index, &spec.addresses)?;
+        }
         // Every port is everybody's in a network of one's own, and so is ping.
         sysctl::set("ipv4/ip_unprivileged_port_start", "0")?;
         let group = rustix::process::getegid().as_raw();
@@ -146,6 +171,23 @@ impl Trunk {
         }
         requests.send(&self.route)
     }
+}
+
+/// Has a namespace send what is for its own addresses to the gateway. What comes in is its own as before.
+fn meet_itself_outside(socket: &Netlink, index: u32, addresses: &[IpAddr]) -> Result<(), FabricError> {
+    // Nobody is nearer than the gateway, whatever somebody says.
+    for family in ["ipv4", "ipv6"] {
+        sysctl::set_if_there(&format!("{family}/conf/all/accept_redirects"), "0")?;
+        sysctl::set_if_there(&format!("{family}/conf/eth0/accept_redirects"), "0")?;
+    }
+    let mut requests = Requests::default();
+    for ip in addresses {
+        requests = requests
+            .own_goes_by(*ip, OUTSIDE_TABLE, OUTSIDE_FIRST)
+            .default_route_of(OUTSIDE_TABLE, gateway(*ip), *ip, index)
+            .local_later(*ip, OUTSIDE_FIRST + 1);
+    }
+    requests.send(socket)
 }
 
 fn gateway(of: IpAddr) -> IpAddr {

@@ -40,9 +40,7 @@ impl Trial {
         let namespaces = new_namespaces()?;
         set_up(route()?, &RouterConfig { own: Vec::new(), cluster: vec![LEAVES.into()] })?;
         let trunk = Trunk::new(own_network()?, route()?);
-        let leaf = |link: &str, ip: Ipv4Addr| {
-            trunk.leaf(&LeafSpec { link: link.to_owned(), addresses: vec![ip.into()], mtu: 1500 })
-        };
+        let leaf = |link: &str, ip: Ipv4Addr| trunk.leaf(&LeafSpec::new(link, vec![ip.into()], 1500));
         let (server, client) = (leaf("server", SERVER)?, leaf("client", CLIENT)?);
         Ok(Self { namespaces, trunk, server, client })
     }
@@ -52,7 +50,7 @@ impl Trial {
         let v4 = Ipv4Addr::from(u32::from(LEAVES.network()) + 0x100 + u32::from(number));
         let v6 = Ipv6Addr::new(0xfd00, 0x10, 0x244, 0, 0, 0, 0, u16::from(number));
         let addresses = [IpAddr::from(v4), v6.into()].into_iter().take(1 + usize::from(has_ipv6())).collect();
-        self.trunk.leaf(&LeafSpec { link: format!("leaf{number}"), addresses, mtu: 1500 })
+        self.trunk.leaf(&LeafSpec::new(format!("leaf{number}"), addresses, 1500))
     }
 
     /// Its nftables.

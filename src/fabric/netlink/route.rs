@@ -31,6 +31,9 @@ pub(crate) type Mac = [u8; 6];
 /// The kernel's table of ordinary routes.
 const MAIN_TABLE: u8 = 254;
 
+/// The kernel's table of what is local.
+const LOCAL_TABLE: u8 = 255;
+
 /// Requests of one network namespace, gathered and then sent at once; each says what it is for.
 #[derive(Default)]
 pub(crate) struct Requests {
@@ -146,13 +149,18 @@ impl Requests {
 
     /// Everything else goes by this gateway, from this address.
     pub(crate) fn default_route(self, gateway: IpAddr, from: IpAddr, index: u32) -> Self {
+        self.default_route_of(MAIN_TABLE, gateway, from, index)
+    }
+
+    /// The same of another table.
+    pub(crate) fn default_route_of(self, table: u8, gateway: IpAddr, from: IpAddr, index: u32) -> Self {
         let attributes = vec![
             RouteAttribute::Gateway(address(gateway)),
             RouteAttribute::PrefSource(address(from)),
             RouteAttribute::Oif(index),
         ];
         let to = everywhere(gateway);
-        self.add_route(to, MAIN_TABLE, RouteType::Unicast, RouteScope::Universe, attributes)
+        self.add_route(to, table, RouteType::Unicast, RouteScope::Universe, attributes)
     }
 
     /// What is sent to these addresses is refused, where nothing narrower takes it.
@@ -215,6 +223,23 @@ impl Requests {
         self.add(format!("rule for mark {mark} away"), message, 0)
     }
 
+    /// What programs here send to this address of theirs goes by this table; rules are asked in the order of their numbers.
+    pub(crate) fn own_goes_by(self, ip: IpAddr, table: u8, order: u32) -> Self {
+        let mut message = rule_of(table, order, ip);
+        message.header.dst_len = host_bits(ip);
+        message.attributes.extend([RuleAttribute::Destination(ip), RuleAttribute::Iifname("lo".into())]);
+        let step = format!("rule for what is sent to {ip}");
+        self.add(step, RouteNetlinkMessage::NewRule(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// The kernel's table of what is local is asked later than first, which nothing comes before.
+    pub(crate) fn local_later(self, of: IpAddr, order: u32) -> Self {
+        const FIRST: u32 = 0;
+        let later = RouteNetlinkMessage::NewRule(rule_of(LOCAL_TABLE, order, of));
+        let first = RouteNetlinkMessage::DelRule(rule_of(LOCAL_TABLE, FIRST, of));
+        self.add("rule for what is local", later, NLM_F_CREATE | NLM_F_EXCL).add("rule of before", first, 0)
+    }
+
     /// Who has this address is known and not asked for.
     pub(crate) fn neighbour(self, ip: IpAddr, mac: Mac, index: u32) -> Self {
         let mut header = NeighbourHeader::default();
@@ -233,11 +258,17 @@ impl Requests {
 }
 
 fn rule_of_mark(mark: u32, table: u8, of: IpAddr) -> RuleMessage {
+    let mut message = rule_of(table, u32::from(table), of);
+    message.attributes.push(RuleAttribute::FwMark(mark));
+    message
+}
+
+fn rule_of(table: u8, order: u32, of: IpAddr) -> RuleMessage {
     let mut header = RuleHeader::default();
     (header.family, header.table, header.action) = (family(of), table, RuleAction::ToTable);
     let mut message = RuleMessage::default();
     message.header = header;
-    message.attributes = vec![RuleAttribute::FwMark(mark), RuleAttribute::Priority(u32::from(table))];
+    message.attributes = vec![RuleAttribute::Priority(order)];
     message
 }
 

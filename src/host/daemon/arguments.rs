@@ -71,7 +71,9 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
     let fabric = match (fabric, link, mtu) {
         (None, ..) => None,
         (Some(socket), Some(link), Some(mtu)) if !addresses.is_empty() => {
-            Some(FabricArguments { socket, leaf: LeafSpec { link, addresses, mtu } })
+            // A node's own: its programs meet the ports of all services at its address.
+            let leaf = LeafSpec::new(link, addresses, mtu).meeting_itself_outside();
+            Some(FabricArguments { socket, leaf })
         }
         _ => return Err("--fabric goes with --link, --address and --mtu".to_owned()),
     };

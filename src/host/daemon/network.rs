@@ -50,7 +50,7 @@ impl Network {
             return Ok(None);
         }
         let addresses: Vec<IpAddr> = [Some(pod.ip), pod.second_ip].into_iter().flatten().collect();
-        let spec = LeafSpec { link: link_of(pod.ip), addresses, mtu: self.mtu };
+        let spec = LeafSpec::new(link_of(pod.ip), addresses, self.mtu);
         let leaf = self.trunk.leaf(&spec)?;
         let settings: Vec<_> = sysctls::of_network(&pod.sysctls).collect();
         if !settings.is_empty() {

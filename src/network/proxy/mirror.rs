@@ -3,7 +3,7 @@
 //! An address of the cluster has one of 127.0.0.0/8 that stands for it: in another range, at the same place. What connects
 //! there is passed on to the address that it stands for, by a socket of inside; the kernel deals out endpoints. Pure.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 use k8s_openapi::api::core::v1::Pod;
@@ -20,6 +20,8 @@ pub struct Mirrors {
     pub ranges: Vec<(Ipv4Net, Ipv4Net)>,
     /// Which ports this process may not bind: they are served 8000 higher.
     pub low_ports: LowPorts,
+    /// The machine has ::1.
+    pub has_ipv6: bool,
 }
 
 impl Mirrors {
@@ -30,74 +32,126 @@ impl Mirrors {
         outside.contains(&mirror).then_some(mirror)
     }
 
-    fn listener(&self, at: Ipv4Addr, port: u16, to: SocketAddr, spare: bool) -> Listener {
-        let address = SocketAddr::new(at.into(), self.low_ports.served(port));
-        let bind_address = BindAddress { address, protocol: Protocol::Tcp };
-        let balance = Balance { ready: vec![Backend { address: to, node: None }], ..Balance::default() };
+    fn listener(&self, at: IpAddr, to: Target, port: u16, spare: bool) -> Listener {
+        let address = SocketAddr::new(at, self.low_ports.served(port));
+        let bind_address = BindAddress { address, protocol: to.protocol };
+        let balance =
+            Balance { ready: vec![Backend { address: to.address, node: None }], ..Balance::default() };
         // That it is moved is told by the address that users look up, not by an event of every pod.
         let declared = address.port();
         Listener { bind_address, declared, balance, program_first: false, spare }
     }
+
+    /// The machine's own addresses at which something with these addresses inside is met, with the one that each leads to.
+    /// 127.0.0.1 leads to what has IPv6 alone, too: nothing else does.
+    fn of_machine(&self, own: &[IpAddr]) -> Vec<(IpAddr, IpAddr)> {
+        let [v4, v6] = [first(own, IpAddr::is_ipv4), first(own, IpAddr::is_ipv6)];
+        let localhost = v4.or(v6).map(|own| (Ipv4Addr::LOCALHOST.into(), own));
+        let second = v6.filter(|_| self.has_ipv6).map(|own| (Ipv6Addr::LOCALHOST.into(), own));
+        localhost.into_iter().chain(second).collect()
+    }
+}
+
+/// What a listener leads to.
+#[derive(Clone, Copy)]
+struct Target {
+    address: SocketAddr,
+    protocol: Protocol,
+}
+
+impl Target {
+    fn new(ip: IpAddr, port: u16, protocol: Protocol) -> Self {
+        Self { address: SocketAddr::new(ip, port), protocol }
+    }
+}
+
+fn first(all: &[IpAddr], family: fn(&IpAddr) -> bool) -> Option<IpAddr> {
+    all.iter().copied().find(family)
 }
 
 fn number(port: Option<i32>) -> Option<u16> {
     port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
 }
 
-fn is_tcp(protocol: Option<&str>) -> bool {
-    Protocol::of(protocol) == Some(Protocol::Tcp)
-}
-
-/// Where a service is met: at its address' mirror, and at 127.0.0.1 for ports of the nodes. One that nobody serves is
-/// nowhere, so that it is refused.
+/// Where a service is met: at its address' mirror, and at the machine's own for ports of the nodes. One that nobody serves
+/// is nowhere, so that it is refused.
 pub(super) fn of_service(joined: &Joined, mirrors: &Mirrors) -> Vec<Listener> {
     let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
     let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return Vec::new() };
-    let Some(ip) = spec.cluster_ip.as_ref().and_then(|ip| ip.parse::<Ipv4Addr>().ok()) else {
-        return Vec::new();
-    };
-    let endpoints = joined.slices.values().flat_map(|slice| slice.endpoints.iter().flatten());
-    let serves = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
-        endpoint.conditions.as_ref().is_none_or(|now| now.ready != Some(false) || now.serving == Some(true))
-    };
-    if !endpoints.into_iter().any(serves) {
+    let own = addresses(spec.cluster_ips.as_ref().filter(|all| !all.is_empty()), spec.cluster_ip.as_ref());
+    if own.is_empty() || !is_served(joined) {
         return Vec::new();
     }
     let balancers = service.map(|service| balancers(service)).unwrap_or_default();
     let mut all = Vec::new();
-    for port in spec.ports.iter().flatten().filter(|port| is_tcp(port.protocol.as_deref())) {
-        let Some(own) = number(Some(port.port)) else { continue };
-        let to = SocketAddr::new(ip.into(), own);
-        let at = [ip].into_iter().chain(balancers.iter().copied()).filter_map(|ip| mirrors.of(ip));
-        all.extend(at.map(|mirror| mirrors.listener(mirror, own, to, false)));
+    for port in spec.ports.iter().flatten() {
+        let Some((declared, protocol)) = number(Some(port.port)).zip(Protocol::of(port.protocol.as_deref()))
+        else {
+            continue;
+        };
+        if let Some(IpAddr::V4(ip)) = first(&own, IpAddr::is_ipv4) {
+            let to = Target::new(ip.into(), declared, protocol);
+            let at = [ip].into_iter().chain(balancers.iter().copied()).filter_map(|ip| mirrors.of(ip));
+            all.extend(at.map(|mirror| mirrors.listener(mirror.into(), to, declared, false)));
+        }
         if let Some(node_port) = number(port.node_port) {
-            all.push(mirrors.listener(Ipv4Addr::LOCALHOST, node_port, to, false));
+            let of_machine = mirrors.of_machine(&own).into_iter();
+            all.extend(
+                of_machine.map(|(at, ip)| {
+                    mirrors.listener(at, Target::new(ip, declared, protocol), node_port, false)
+                }),
+            );
         }
     }
     all
 }
 
-/// Where a pod is met: at its address' mirror for the ports that it declares, and at its node's and at 127.0.0.1 for those
-/// of its node, unless another has them.
+fn is_served(joined: &Joined) -> bool {
+    let mut endpoints = joined.slices.values().flat_map(|slice| slice.endpoints.iter().flatten());
+    endpoints.any(|endpoint| {
+        let conditions = endpoint.conditions.as_ref();
+        conditions.is_none_or(|now| now.ready != Some(false) || now.serving == Some(true))
+    })
+}
+
+/// A list of addresses, or the one that stood there before there were lists.
+fn addresses<'a>(all: Option<impl IntoIterator<Item = &'a String>>, one: Option<&'a String>) -> Vec<IpAddr> {
+    let parse = |text: &String| text.parse().ok();
+    match all {
+        Some(all) => all.into_iter().filter_map(parse).collect(),
+        None => one.into_iter().filter_map(parse).collect(),
+    }
+}
+
+/// Where a pod is met: at its address' mirror for the ports that it declares, and at its node's and at the machine's own
+/// for those of its node, unless another has them.
 pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
-    let status = pod.status.as_ref();
-    let own = status.and_then(|status| status.pod_ip.as_ref()?.parse::<IpAddr>().ok());
-    let (Some(IpAddr::V4(ip)), false) = (own, is_terminal(pod)) else { return Vec::new() };
-    let node = status.and_then(|status| status.host_ip.as_ref()?.parse::<Ipv4Addr>().ok());
+    let Some(status) = pod.status.as_ref().filter(|_| !is_terminal(pod)) else { return Vec::new() };
+    let listed = status.pod_ips.as_ref().filter(|all| !all.is_empty());
+    let own = addresses(listed.map(|all| all.iter().map(|ip| &ip.ip)), status.pod_ip.as_ref());
+    let node = status.host_ip.as_ref().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut all: Vec<Listener> = Vec::new();
     for port in containers.flat_map(|container| container.ports.iter().flatten()) {
-        let Some(inside) = number(Some(port.container_port)).filter(|_| is_tcp(port.protocol.as_deref()))
+        let Some((inside, protocol)) =
+            number(Some(port.container_port)).zip(Protocol::of(port.protocol.as_deref()))
         else {
             continue;
         };
-        let to = SocketAddr::new(ip.into(), inside);
-        let at_mirror = mirrors.of(ip).map(|mirror| mirrors.listener(mirror, inside, to, true));
-        let host = number(port.host_port).into_iter().flat_map(|host| {
-            let at = at_node(node, port.host_ip.as_deref(), mirrors);
-            at.into_iter().map(move |at| mirrors.listener(at, host, to, true))
+        let v4 = first(&own, IpAddr::is_ipv4);
+        let at_mirror = v4.and_then(|ip| match ip {
+            IpAddr::V4(v4) => Some((IpAddr::V4(mirrors.of(v4)?), ip, inside)),
+            IpAddr::V6(_) => None,
         });
-        for listener in at_mirror.into_iter().chain(host) {
+        let host = number(port.host_port).into_iter().flat_map(|host| {
+            let mirror = node.and_then(|node| mirrors.of(node)).map(IpAddr::V4);
+            let of_node = mirror.zip(v4).into_iter().chain(mirrors.of_machine(&own));
+            let asked = port.host_ip.as_deref().and_then(|ip| ip.parse().ok());
+            let at = of_node.filter(move |(at, _)| is_asked(*at, asked, node));
+            at.map(move |(at, ip)| (at, ip, host)).collect::<Vec<_>>()
+        });
+        for (at, ip, number) in at_mirror.into_iter().chain(host) {
+            let listener = mirrors.listener(at, Target::new(ip, inside, protocol), number, true);
             if !all.iter().any(|known| known.bind_address == listener.bind_address) {
                 all.push(listener);
             }
@@ -106,15 +160,15 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
     all
 }
 
-/// Where a port of a node is met: at the mirror of its address and at 127.0.0.1, or at one of them where the pod says which
-/// of the node's addresses it wants.
-fn at_node(node: Option<Ipv4Addr>, asked: Option<&str>, mirrors: &Mirrors) -> Vec<Ipv4Addr> {
-    let mirror = node.and_then(|node| mirrors.of(node));
-    let all = mirror.into_iter().chain([Ipv4Addr::LOCALHOST]);
-    match asked.and_then(|ip| ip.parse::<IpAddr>().ok()).filter(|ip| !ip.is_unspecified()) {
-        None => all.collect(),
-        Some(IpAddr::V4(ip)) if ip.is_loopback() => vec![Ipv4Addr::LOCALHOST],
-        Some(ip) => mirror.filter(|_| node.is_some_and(|node| ip == node)).into_iter().collect(),
+/// Whether a port of a node is met at an address of the machine, where the pod says which of the node's it wants: the
+/// loopback's are themselves, the mirror is the node's.
+fn is_asked(at: IpAddr, asked: Option<IpAddr>, node: Option<Ipv4Addr>) -> bool {
+    let is_localhost = at == Ipv4Addr::LOCALHOST || at == Ipv6Addr::LOCALHOST;
+    match asked {
+        None => true,
+        Some(asked) if asked.is_unspecified() => asked.is_ipv4() == at.is_ipv4() || asked.is_ipv6(),
+        Some(asked) if asked.is_loopback() => is_localhost && asked.is_ipv4() == at.is_ipv4(),
+        Some(asked) => !is_localhost && node.is_some_and(|node| asked == node),
     }
 }
 
@@ -139,7 +193,7 @@ mod tests {
             (net("10.244.0.0/14"), net("127.68.0.0/14")),
             (net("172.20.0.0/12"), net("127.17.0.0/16")),
         ];
-        Mirrors { ranges, low_ports: LowPorts::below(low) }
+        Mirrors { ranges, low_ports: LowPorts::below(low), has_ipv6: true }
     }
 
     #[test]
@@ -165,59 +219,104 @@ mod tests {
         all.iter().map(shown).collect()
     }
 
-    #[test]
-    fn services_and_pods_are_met_at_their_mirrors_net_7() {
-        let service = |endpoints: Value| {
-            let service = json!({"metadata": {"name": "web", "namespace": "d"}, "spec": {"clusterIP": "10.96.0.9",
-                "type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}, {"port": 53, "protocol": "UDP"}]}});
-            let slice = json!({"metadata": {"name": "web-1", "namespace": "d"}, "addressType": "IPv4",
-                "endpoints": endpoints, "ports": [{"port": 80}]});
-            let (service, slice) =
-                (serde_json::from_value(service).unwrap(), serde_json::from_value(slice).unwrap());
-            let slice = Shared::from_value(slice);
-            Joined {
-                service: Some(Shared::from_value(service)),
-                slices: BTreeMap::from([(Key::new("d", "web-1"), slice)]),
-            }
-        };
-        let served = service(json!([{"addresses": ["10.244.0.2"]}]));
-        assert_eq!(
-            listeners(&of_service(&served, &mirrors(0))),
-            ["127.33.0.9:80/TCP → 10.96.0.9:80", "127.0.0.1:30080/TCP → 10.96.0.9:80"]
-        );
-        assert_eq!(listeners(&of_service(&served, &mirrors(1024)))[0], "127.33.0.9:8080/TCP → 10.96.0.9:80");
-        let nobody = service(json!([{"addresses": ["10.244.0.2"], "conditions": {"ready": false}}]));
-        assert_eq!(listeners(&of_service(&nobody, &mirrors(0))), [""; 0]);
+    fn service(spec: Value, endpoints: Value) -> Joined {
+        let service = json!({"metadata": {"name": "web", "namespace": "d"}, "spec": spec});
+        let slice = json!({"metadata": {"name": "web-1", "namespace": "d"}, "addressType": "IPv4",
+            "endpoints": endpoints, "ports": [{"port": 80}]});
+        let (service, slice) =
+            (serde_json::from_value(service).unwrap(), serde_json::from_value(slice).unwrap());
+        Joined {
+            service: Some(Shared::from_value(service)),
+            slices: BTreeMap::from([(Key::new("d", "web-1"), Shared::from_value(slice))]),
+        }
+    }
 
-        let pod_at = |phase: &str, host_ip: &str| -> Pod {
+    #[test]
+    fn services_are_met_at_their_mirrors_net_7() {
+        let endpoints = json!([{"addresses": ["10.244.0.2"]}]);
+        let spec = json!({"clusterIP": "10.96.0.9", "type": "NodePort", "ports": [{"port": 80, "nodePort": 30080},
+            {"port": 53, "nodePort": 30053, "protocol": "UDP"}, {"port": 99, "protocol": "SCTP"}]});
+        let served = service(spec.clone(), endpoints.clone());
+        let expected = [
+            "127.33.0.9:80/TCP → 10.96.0.9:80",
+            "127.0.0.1:30080/TCP → 10.96.0.9:80",
+            "127.33.0.9:53/UDP → 10.96.0.9:53",
+            "127.0.0.1:30053/UDP → 10.96.0.9:53",
+        ];
+        assert_eq!(listeners(&of_service(&served, &mirrors(0))), expected);
+        let low = listeners(&of_service(&served, &mirrors(1024)));
+        assert_eq!(
+            [&low[0], &low[2]],
+            ["127.33.0.9:8080/TCP → 10.96.0.9:80", "127.33.0.9:8053/UDP → 10.96.0.9:53"]
+        );
+        let nobody = json!([{"addresses": ["10.244.0.2"], "conditions": {"ready": false}}]);
+        assert_eq!(listeners(&of_service(&service(spec, nobody), &mirrors(0))), [""; 0]);
+
+        let without = Mirrors { has_ipv6: false, ..mirrors(0) };
+        for (ips, with_v6, without_v6) in [
+            (
+                vec!["fd00::9", "10.96.0.9"],
+                vec![
+                    "127.33.0.9:80/TCP → 10.96.0.9:80",
+                    "127.0.0.1:30080/TCP → 10.96.0.9:80",
+                    "[::1]:30080/TCP → [fd00::9]:80",
+                ],
+                vec!["127.33.0.9:80/TCP → 10.96.0.9:80", "127.0.0.1:30080/TCP → 10.96.0.9:80"],
+            ),
+            (
+                vec!["fd00::9"],
+                vec!["127.0.0.1:30080/TCP → [fd00::9]:80", "[::1]:30080/TCP → [fd00::9]:80"],
+                vec!["127.0.0.1:30080/TCP → [fd00::9]:80"],
+            ),
+            (vec!["None"], vec![], vec![]),
+        ] {
+            let spec = json!({"clusterIP": ips[0], "clusterIPs": ips, "type": "NodePort",
+                "ports": [{"port": 80, "nodePort": 30080}]});
+            let joined = service(spec, endpoints.clone());
+            assert_eq!(listeners(&of_service(&joined, &mirrors(0))), with_v6, "{ips:?}");
+            assert_eq!(listeners(&of_service(&joined, &without)), without_v6, "{ips:?}");
+        }
+    }
+
+    #[test]
+    fn pods_are_met_at_their_mirrors_net_7() {
+        let pod = |phase: &str, host_ip: &str, ips: &[&str]| -> Pod {
+            let ips: Vec<Value> = ips.iter().map(|ip| json!({"ip": ip})).collect();
             let pod = json!({"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80},
                 {"containerPort": 9000, "hostPort": 9090, "hostIP": host_ip},
                 {"containerPort": 53, "protocol": "UDP"}]}]},
-                "status": {"podIP": "10.244.1.2", "hostIP": "172.16.0.2", "phase": phase}});
+                "status": {"podIP": ips[0]["ip"], "podIPs": ips, "hostIP": "172.16.0.2", "phase": phase}});
             serde_json::from_value(pod).unwrap()
         };
-        let pod = |phase: &str| pod_at(phase, "");
+        let both = ["10.244.1.2", "fd00::2"];
         assert_eq!(
-            listeners(&of_pod(&pod("Running"), &mirrors(0))),
+            listeners(&of_pod(&pod("Running", "", &both[..1]), &mirrors(0))),
             [
                 "127.68.1.2:80/TCP → 10.244.1.2:80",
                 "127.68.1.2:9000/TCP → 10.244.1.2:9000",
                 "127.17.0.2:9090/TCP → 10.244.1.2:9000",
-                "127.0.0.1:9090/TCP → 10.244.1.2:9000"
+                "127.0.0.1:9090/TCP → 10.244.1.2:9000",
+                "127.68.1.2:53/UDP → 10.244.1.2:53",
             ]
         );
-        for (host_ip, at) in [
-            ("0.0.0.0", vec!["127.17.0.2", "127.0.0.1"]),
-            ("::", vec!["127.17.0.2", "127.0.0.1"]),
-            ("172.16.0.2", vec!["127.17.0.2"]),
-            ("127.0.0.1", vec!["127.0.0.1"]),
+        let (node, localhost, second) = (
+            "127.17.0.2:9090/TCP → 10.244.1.2:9000",
+            "127.0.0.1:9090/TCP → 10.244.1.2:9000",
+            "[::1]:9090/TCP → [fd00::2]:9000",
+        );
+        for (host_ip, expected) in [
+            ("", vec![node, localhost, second]),
+            ("0.0.0.0", vec![node, localhost]),
+            ("::", vec![node, localhost, second]),
+            ("172.16.0.2", vec![node]),
+            ("127.0.0.1", vec![localhost]),
             ("172.16.0.3", vec![]),
-            ("::1", vec![]),
+            ("::1", vec![second]),
         ] {
-            let all = listeners(&of_pod(&pod_at("Running", host_ip), &mirrors(0)));
-            let expected: Vec<_> = at.iter().map(|at| format!("{at}:9090/TCP → 10.244.1.2:9000")).collect();
-            assert_eq!(all[2..], expected, "{host_ip}");
+            let all = listeners(&of_pod(&pod("Running", host_ip, &both), &mirrors(0)));
+            let of_host: Vec<_> = all.iter().filter(|listener| listener.contains(":9090/")).collect();
+            assert_eq!(of_host, expected.iter().collect::<Vec<_>>(), "{host_ip}");
         }
-        assert_eq!(listeners(&of_pod(&pod("Succeeded"), &mirrors(0))), [""; 0]);
+        assert_eq!(listeners(&of_pod(&pod("Succeeded", "", &both), &mirrors(0))), [""; 0]);
     }
 }

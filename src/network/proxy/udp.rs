@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,11 +14,14 @@ use tokio::net::UdpSocket;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Shared, SharedBalancer};
+use base::dial::{Dial, OwnNetwork};
 
 /// How long a flow may be silent.
 const IDLE: Duration = Duration::from_mins(1);
 /// Flows of one bind address.
 const FLOWS: usize = 1024;
+/// How long a flow's socket may take: datagrams wait for it.
+const CONNECT: Duration = Duration::from_secs(1);
 /// The largest datagram there is.
 const DATAGRAM: usize = 65_536;
 
@@ -98,12 +101,12 @@ async fn open(
     back: &Arc<UdpSocket>,
     shared: &Arc<Shared>,
 ) -> io::Result<Flow> {
-    let own = if backend.ip().is_loopback() { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
     let room = shared.room.clone().try_acquire_owned().map_err(io::Error::other)?;
-    let towards = Arc::new(UdpSocket::bind((own, 0)).await?);
-    towards.connect(backend).await?;
-    // Until it is known to take datagrams none is tried, and the first is often the only one.
-    towards.writable().await?;
+    let connect = match &shared.inside {
+        Some(inside) => inside.udp(backend),
+        None => OwnNetwork.udp(backend),
+    };
+    let towards = Arc::new(tokio::time::timeout(CONNECT, connect).await??);
     let last_used = Arc::new(AtomicU64::new(millis(shared)));
     let over = CancellationToken::new();
     let answers = Answers {

@@ -115,7 +115,7 @@ fn leaf(number: u8) -> LeafSpec {
     if fabric::has_ipv6() {
         addresses.push(format!("fd00:10:244::1:{number}").parse().unwrap());
     }
-    LeafSpec { link: format!("l{number}"), addresses, mtu: 1500 }
+    LeafSpec::new(format!("l{number}"), addresses, 1500)
 }
 
 /// Starts the process and waits for what it says: `Err` is why it does not serve.

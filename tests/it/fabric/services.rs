@@ -42,7 +42,7 @@ impl Cluster {
         }
         for (link, ip) in [("a", "172.20.0.1"), ("b", "172.20.0.2")] {
             let addresses = vec![ip.parse().unwrap()];
-            running.fabric.leaf(LeafSpec { link: link.to_owned(), addresses, mtu: 1500 }).unwrap();
+            running.fabric.leaf(LeafSpec::new(link, addresses, 1500).meeting_itself_outside()).unwrap();
             running.until_up(link);
         }
         let config = ApiConfig { service_range: "10.96.0.0/16".parse().unwrap(), ..ApiConfig::default() };
@@ -277,6 +277,10 @@ async fn services_are_served_at_every_address_by_their_policies_net_6() {
         {
             cluster.until_served_by("l17", to, &listeners, &[0, 1]);
         }
+        // From programs of the nodes themselves, too, which stay who they are.
+        for (from, to) in [("a", "172.20.0.1:30080"), ("b", "172.20.0.1:30080")] {
+            cluster.until_served_by(from, to, &listeners, &[0, 1]);
+        }
         cluster.until_refused("l2", "198.51.100.2:80", ErrorKind::TimedOut);
 
         let ports = json!([{"port": 80, "targetPort": 8080, "nodePort": 30081}]);
@@ -314,6 +318,16 @@ async fn services_are_served_at_every_address_by_their_policies_net_6() {
             .unwrap();
         cluster.until_served_by("l2", "172.20.0.2:8088", &listeners, &[1]);
         cluster.until_refused("l2", "172.20.0.1:8088", ErrorKind::ConnectionRefused);
+        cluster.until_served_by("b", "172.20.0.2:8088", &listeners, &[1]);
+        cluster.until_refused("b", "172.20.0.2:8089", ErrorKind::ConnectionRefused);
+        let own = cluster.running.listen("b", "0.0.0.0:8089");
+        let mut to_itself = cluster.running.connect("b", "172.20.0.2:8089").unwrap();
+        let (mut served, client) = own.accept().unwrap();
+        assert_eq!(client.ip().to_string(), "172.20.0.2");
+        to_itself.write_all(b"self").unwrap();
+        let mut said = [0; 4];
+        served.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"self");
         Cluster::stop(&cluster.tasks).await;
     }
 }

@@ -59,7 +59,7 @@ fn code(cluster: &Cluster, pod: &str, family: u8, url: &str) -> String {
     )
 }
 
-/// NET-5, NET-6, NET-8, SVC-1: addresses, services, names, node ports, a pod that reaches itself, policies: of both families.
+/// NET-5, NET-6, NET-8, SVC-1: addresses, services, names, node ports, affinity, a pod that reaches itself, policies: of both families.
 #[test]
 fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
     needs!(Kubectl);
@@ -119,6 +119,22 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
         // It reaches itself through its service, whichever of both is chosen.
         for _ in 0..4 {
             assert_eq!(code(&cluster, "a", 6, "http://both/"), "200 0");
+        }
+        // One client, one endpoint.
+        for _ in 0..6 {
+            assert_eq!(code(&cluster, "asker", 6, "http://six/sticky"), "404 0");
+        }
+        let counts = wait_for("all to be logged", || {
+            let logs = ["a", "b"].map(|pod| cluster.instance.kubectl(&["logs", pod]));
+            let mut counts = logs.map(|log| log.matches("GET /sticky").count());
+            counts.sort_unstable();
+            (counts.iter().sum::<usize>() == 6).then_some(counts)
+        });
+        assert_eq!(counts, [0, 6]);
+        // Programs of the machine meet the node port at both of its own.
+        for at in ["127.0.0.1", "::1"] {
+            let at = (at, 30080);
+            wait_for(&format!("{at:?}"), || std::net::TcpStream::connect(at).ok());
         }
         let log = cluster.instance.kubectl(&["logs", "b"]);
         let own = get(&cluster, "pod asker", ".status.podIPs[1].ip");

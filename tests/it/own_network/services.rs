@@ -1,9 +1,10 @@
 //! Services in the kernel, met from pods.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
 
-use super::{Cluster, idle, needs, users, wait_for, web};
+use super::{Cluster, idle, needs, running, users, wait_for, web};
 
 const SERVICES: &str = r"
 apiVersion: v1
@@ -102,6 +103,16 @@ fn host_ports_are_at_the_nodes_address_net_6() {
     }
 }
 
+/// Which of the places on loopback stands for this cluster.
+fn slot(cluster: &Cluster) -> u8 {
+    std::fs::read_to_string(cluster.home.data_dir().join("slot")).unwrap().trim().parse().unwrap()
+}
+
+/// The address of the machine that stands for one inside.
+fn mirror(ip: &str, from: &str, first: u8) -> String {
+    ip.replacen(from, &format!("127.{first}"), 1)
+}
+
 /// NET-7: programs of the machine meet node ports at 127.0.0.1, and services and pods at the addresses that stand for
 /// theirs; one that nobody serves is refused.
 #[test]
@@ -111,8 +122,7 @@ fn the_machine_meets_services_and_pods_at_their_mirrors_net_7() {
         let cluster = Cluster::start(user, "");
         cluster.apply(&[&web("a", "node-1", ""), SERVICES].concat());
         cluster.ready("a");
-        let slot: u8 =
-            std::fs::read_to_string(cluster.home.data_dir().join("slot")).unwrap().trim().parse().unwrap();
+        let slot = slot(&cluster);
         let asked = |ip: &str, port: u16| {
             let mut stream = TcpStream::connect((ip, port)).ok()?;
             stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
@@ -125,7 +135,6 @@ fn the_machine_meets_services_and_pods_at_their_mirrors_net_7() {
         let of = |service: &str| {
             cluster.instance.kubectl(&["get", "svc", service, "-o", "jsonpath={.spec.clusterIP}"])
         };
-        let mirror = |ip: &str, from: &str, first: u8| ip.replacen(from, &format!("127.{first}"), 1);
         assert_eq!(asked(&mirror(&of("web"), "10.96", 32 + slot), 8080).as_deref(), ok);
         assert_eq!(asked(&mirror(&of("none"), "10.96", 32 + slot), 80), None);
         // Where ports below 1024 are root's they are 8000 higher.
@@ -133,6 +142,106 @@ fn the_machine_meets_services_and_pods_at_their_mirrors_net_7() {
         wait_for("the pod's port", || {
             [80, 8080].iter().any(|port| asked(&pod, *port).as_deref() == ok).then_some(())
         });
+        cluster.instance.stop();
+    }
+}
+
+/// Answers each datagram with what it says, in capitals, and who sent it.
+const ECHO: &str =
+    "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::', 5353))
+while True: data, sender = s.recvfrom(2000); s.sendto(data.upper() + b' ' + sender[0].encode(), sender)";
+
+/// A pod that answers datagrams, with a service of its own.
+fn echo(node: &str) -> String {
+    let pod = running("echo", node, &format!("[python3, -c, \"{}\"]", ECHO.replace('\n', "\\n")));
+    let ports = "ports: [{containerPort: 5353, protocol: UDP}, {containerPort: 5353, hostPort: 9353, protocol: UDP, hostIP: 127.0.0.1}]";
+    let pod = pod.replace("{name: echo}", "{name: echo, labels: {app: echo}}");
+    let pod = pod.replace("image: busybox,", &format!("image: busybox, {ports},"));
+    let spec =
+        "{selector: {app: echo}, type: NodePort, ports: [{port: 5353, protocol: UDP, nodePort: 30353}]}";
+    format!("{pod}apiVersion: v1\nkind: Service\nmetadata: {{name: echo}}\nspec: {spec}\n---\n")
+}
+
+/// NET-7: programs of the machine meet services and pods that take datagrams where those stand for them, and get the answers.
+#[test]
+fn the_machine_meets_datagrams_at_their_mirrors_net_7() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        cluster.apply(&echo("node-1"));
+        cluster.ready("echo");
+        let slot = slot(&cluster);
+        let service = cluster.instance.kubectl(&["get", "svc", "echo", "-o", "jsonpath={.spec.clusterIP}"]);
+        let (service, pod) =
+            (mirror(&service, "10.96", 32 + slot), mirror(&cluster.ip("echo"), "10.244", 64 + 4 * slot));
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let says = |ip: &str, port: u16, text: &str| {
+            client.send_to(text.as_bytes(), (ip, port)).ok()?;
+            let mut buffer = [0; 2000];
+            let (length, from) = client.recv_from(&mut buffer).ok()?;
+            assert_eq!((from.ip().to_string().as_str(), from.port()), (ip, port));
+            Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+        };
+        for (ip, port) in
+            [("127.0.0.1", 30353), (service.as_str(), 5353), (pod.as_str(), 5353), ("127.0.0.1", 9353)]
+        {
+            // What came late is the answer to one before.
+            let said = wait_for(&format!("an answer of {ip}:{port} as {user:?}"), || says(ip, port, "hello"));
+            assert!(said.starts_with("HELLO "), "{said}");
+        }
+        let large = "x".repeat(1400);
+        let said =
+            wait_for("a large one", || says("127.0.0.1", 30353, &large).filter(|said| said.len() > 1000));
+        assert!(said.starts_with(&"X".repeat(1400)), "{said}");
+
+        // Nobody is behind it any more: the port is free.
+        cluster.instance.kubectl(&["delete", "pod", "echo"]);
+        wait_for("the port to be free", || UdpSocket::bind("127.0.0.1:30353").ok());
+        cluster.instance.stop();
+    }
+}
+
+/// NET-5, NET-6: a pod in its node's network has that one's addresses, and meets what is served at them like everybody else:
+/// node ports, host ports of other pods, itself.
+#[test]
+fn pods_of_a_nodes_network_meet_what_is_served_there_net_5_net_6() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        let server =
+            web("a", "node-1", "").replace("containerPort: 80}", "containerPort: 80, hostPort: 9091}");
+        let own = running("own", "node-1", "[python3, -m, http.server, --bind, '::', '8123']");
+        let own =
+            own.replace("spec:\n", "spec:\n  hostNetwork: true\n  dnsPolicy: ClusterFirstWithHostNet\n");
+        let services = SERVICES.replace("30080", "30091").replace(
+            "spec: {selector: {app: web}, type",
+            "spec: {selector: {app: web}, ipFamilyPolicy: PreferDualStack, type",
+        );
+        cluster.apply(&[server, own, services].concat());
+        for pod in ["a", "own"] {
+            cluster.ready(pod);
+        }
+        let has_ipv6 = fabric::has_ipv6();
+        let ips = cluster.instance.kubectl(&["get", "pod", "own", "-o", "jsonpath={.status.podIPs[*].ip}"]);
+        assert_eq!(ips, if has_ipv6 { "172.20.0.1 fd00:172:20::1" } else { "172.20.0.1" });
+        for ip in ["172.20.0.1", "172.20.0.2", "[fd00:172:20::1]", "[fd00:172:20::2]"] {
+            if !has_ipv6 && ip.starts_with('[') {
+                continue;
+            }
+            let url = format!("-g http://{ip}:30091/");
+            wait_for(&url, || (code(&cluster, "own", &url) == "200 0").then_some(()));
+        }
+        for url in [
+            "http://172.20.0.1:9091/",
+            "http://172.20.0.1:8123/",
+            "http://127.0.0.1:8123/",
+            "http://web:8080/",
+        ] {
+            wait_for(url, || (code(&cluster, "own", url) == "200 0").then_some(()));
+        }
+        // 7 = could not connect.
+        assert_eq!(code(&cluster, "own", "http://172.20.0.1:8124/"), "000 7");
         cluster.instance.stop();
     }
 }

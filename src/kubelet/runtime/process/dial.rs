@@ -8,11 +8,11 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::io::Interest;
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
 use super::connection::Shared;
 use crate::runtime::{PodUid, RuntimeError};
-use base::dial::Dial;
+use base::dial::{Dial, connected};
 use fabric::{SocketKind, descriptors};
 use host::protocol::Purpose;
 
@@ -32,6 +32,17 @@ impl Dial for HostDialer {
             let kind = if to.is_ipv4() { SocketKind::TcpV4 } else { SocketKind::TcpV6 };
             let socket = self.socket(kind).await.map_err(io::Error::other)?;
             TcpSocket::from_std_stream(socket.into()).connect(to).await
+        }
+        .boxed()
+    }
+
+    fn udp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<UdpSocket>> {
+        async move {
+            let kind = if to.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 };
+            let mut sockets =
+                self.shared.sockets(self.pod.clone(), kind, 1).await.map_err(io::Error::other)?;
+            let socket = sockets.pop().ok_or_else(|| io::Error::other("no socket came"))?;
+            connected(UdpSocket::from_std(socket.into())?, to).await
         }
         .boxed()
     }
