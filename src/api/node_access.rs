@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use super::ApiError;
+use base::dial::Transport;
 use base::session::{Session, SessionStreams};
 use object::Shared;
 use object::well_known::annotation;
@@ -114,8 +115,12 @@ pub trait NodeAccess: Send + Sync {
         streams: SessionStreams,
     ) -> BoxFuture<'_, Result<Session, ApiError>>;
 
-    /// Where processes of a running pod listen for TCP connections, as they bound it.
-    fn listeners(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Vec<SocketAddr>, ApiError>>;
+    /// Where processes of a running pod listen, as they bound it.
+    fn listeners(
+        &self,
+        pod: Shared<Pod>,
+        transport: Transport,
+    ) -> BoxFuture<'_, Result<Vec<SocketAddr>, ApiError>>;
 
     /// Opens a connection from a running pod's network and closes it again: what became of it, in a few seconds.
     fn connect(&self, pod: Shared<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>>;

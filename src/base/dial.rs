@@ -8,6 +8,15 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::net::{TcpStream, UdpSocket};
 
+/// What programs talk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
 /// Opens connections from one place.
 pub trait Dial: Send + Sync + 'static {
     /// Connects to an address; errors are the kernel's. Nothing here gives up: whoever waits has a time-out.

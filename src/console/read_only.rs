@@ -46,7 +46,7 @@ fn changes(method: &Method, uri: &http::Uri) -> bool {
     // What the pod's network is like, as Podium tells it: nothing runs there without a command.
     let mut words =
         uri.query().unwrap_or_default().split('&').map(|word| word.split('=').next().unwrap_or_default());
-    let runs = words.clone().any(|word| word != "podium.dev/network" && word != "to");
+    let runs = words.clone().any(|word| !["podium.dev/network", "to", "protocol"].contains(&word));
     let inside = inside && (runs || last != "exec" || !words.any(|word| word == "podium.dev/network"));
     let asks = last.starts_with("selfsubject");
     inside || !(dry || asks || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS))
@@ -79,6 +79,11 @@ mod tests {
             (
                 Method::GET,
                 "/api/v1/namespaces/a/pods/x/exec?podium.dev/network=connect&to=10.0.0.1:80",
+                false,
+            ),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods/x/exec?podium.dev/network=listeners&protocol=UDP",
                 false,
             ),
             (Method::GET, "/api/v1/namespaces/a/pods/x/exec?podium.dev/network=listeners&command=sh", true),

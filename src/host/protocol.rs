@@ -161,8 +161,10 @@ pub enum Request {
     UsageOfAll,
     /// Where processes of the pod listen on a TCP port.
     Listeners(PodUid, u16),
-    /// Where processes of the pod listen, at any port.
+    /// Where processes of the pod listen, at any TCP port.
     EveryListener(PodUid),
+    /// Where they take datagrams from anybody.
+    EveryDatagramSocket(PodUid),
     /// Kill everything and end.
     Shutdown,
 }

@@ -15,6 +15,7 @@ use super::Server;
 use super::query::Query;
 use super::respond::Answer;
 use crate::ApiError;
+use base::dial::Transport;
 use object::Key;
 
 /// Asks for this instead of a session.
@@ -30,7 +31,12 @@ pub(super) async fn answer(server: &Server, key: &Key, query: &Query) -> Result<
     let node = server.node_of(&pod)?;
     match query.get(ASKED) {
         Some("listeners") => {
-            let listeners = node.listeners(pod).await?;
+            let transport = match query.get("protocol") {
+                None | Some("TCP") => Transport::Tcp,
+                Some("UDP") => Transport::Udp,
+                Some(_) => return Err(ApiError::BadRequest("protocol must be TCP or UDP".into())),
+            };
+            let listeners = node.listeners(pod, transport).await?;
             Answer::json(StatusCode::OK, &json!({ "listeners": listeners }))
         }
         Some("connect") => {

@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 
 use api::node_access::Attempt;
 use base::resolv_conf::ResolvConf;
+use network::policy::Protocol;
 use network::why::{
     Destination, Facts, Outcome, Probed, Question, Report, Selected, meaning, outside_name, selecting, walk,
 };
@@ -59,8 +60,9 @@ pub(crate) async fn report(client: &Client, question: &Question) -> Result<Repor
         facts.outside.insert(name, found);
     }
     let walk = walk(&facts, question).map_err(|misuse| Failure::Misuse(misuse.to_string()))?;
-    let listeners = walk.listeners().into_iter().map(|pod| async {
-        let found = listeners(client, &pod).await;
+    let protocol = walk.protocol();
+    let listeners = walk.listeners().into_iter().map(|pod| async move {
+        let found = listeners(client, &pod, protocol).await;
         (pod, found)
     });
     let attempts = walk
@@ -214,12 +216,13 @@ async fn ask<T: DeserializeOwned>(client: &Client, pod: &Key, question: &str) ->
     })
 }
 
-async fn listeners(client: &Client, pod: &Key) -> Result<Vec<SocketAddr>, String> {
+async fn listeners(client: &Client, pod: &Key, protocol: Protocol) -> Result<Vec<SocketAddr>, String> {
     #[derive(Deserialize)]
     struct Listeners {
         listeners: Vec<SocketAddr>,
     }
-    ask::<Listeners>(client, pod, "listeners").await.map(|answer| answer.listeners)
+    let question = format!("listeners&protocol={protocol}");
+    ask::<Listeners>(client, pod, &question).await.map(|answer| answer.listeners)
 }
 
 async fn attempt(client: &Client, source: &Key, to: SocketAddr) -> Outcome {

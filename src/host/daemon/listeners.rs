@@ -9,8 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::Host;
 use super::pod::Pod;
 use crate::{PodUid, RuntimeError};
+use base::dial::Transport;
 
-/// A listening TCP socket.
+/// A socket that anybody may send to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listener {
     address: SocketAddr,
@@ -24,7 +25,7 @@ impl Host {
         let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
         let found: Vec<Listener> = ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
             .iter()
-            .flat_map(|path| listening(&fs::read_to_string(path).unwrap_or_default()))
+            .flat_map(|path| listening(&fs::read_to_string(path).unwrap_or_default(), Transport::Tcp))
             .filter(|listener| listener.address.port() == port)
             .filter(|listener| listener.address.ip().is_loopback() || listener.address.ip().is_unspecified())
             .collect();
@@ -58,14 +59,24 @@ impl Host {
 
 impl Host {
     /// Every address and port at which processes of the pod listen, as they bound it, 64 at most.
-    pub(super) fn every_listener(&self, uid: &PodUid) -> Result<Vec<SocketAddr>, RuntimeError> {
+    pub(super) fn every_listener(
+        &self,
+        uid: &PodUid,
+        transport: Transport,
+    ) -> Result<Vec<SocketAddr>, RuntimeError> {
         const MOST: usize = 64;
         let has_own_network = self.with_leaf(Some(uid), |leaf| leaf.is_some())?;
         let pod = self.pod(uid).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
         let roots = running(&pod);
         let tables = |of: &str| {
-            let tables = ["tcp", "tcp6"].map(|kind| fs::read_to_string(format!("/proc/{of}/net/{kind}")));
-            tables.into_iter().flat_map(|table| listening(&table.unwrap_or_default())).collect::<Vec<_>>()
+            let kinds = match transport {
+                Transport::Tcp => ["tcp", "tcp6"],
+                Transport::Udp => ["udp", "udp6"],
+            };
+            let tables = kinds.map(|kind| fs::read_to_string(format!("/proc/{of}/net/{kind}")));
+            let sockets =
+                tables.into_iter().flat_map(|table| listening(&table.unwrap_or_default(), transport));
+            sockets.collect::<Vec<_>>()
         };
         let found = if has_own_network {
             // All that is in there is the pod's. What a container begins with may be a process of ours, which is where we are.
@@ -112,14 +123,18 @@ fn sockets(pid: i32) -> Vec<u64> {
         .collect()
 }
 
-/// The listeners in the kernel's table of TCP sockets.
-fn listening(table: &str) -> Vec<Listener> {
-    const LISTEN: &str = "0A";
+/// The sockets in one of the kernel's tables that anybody may send to.
+fn listening(table: &str, transport: Transport) -> Vec<Listener> {
+    let open = match transport {
+        // LISTEN, and of datagrams: not connected.
+        Transport::Tcp => "0A",
+        Transport::Udp => "07",
+    };
     let listener = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let (address, own_port) = fields.get(1)?.split_once(':')?;
         let port = u16::from_str_radix(own_port, 16).ok()?;
-        if *fields.get(3)? != LISTEN {
+        if *fields.get(3)? != open {
             return None;
         }
         Some(Listener { address: SocketAddr::new(ip(address)?, port), inode: fields.get(9)?.parse().ok()? })
@@ -171,6 +186,7 @@ mod tests {
             line(&format!("{mapped}:0050"), "0A", 16),
             "nonsense\n".into(),
             line("zz:0050", "0A", 17),
+            line(&format!("{}:0035", word([127, 1, 0, 5])), "07", 18),
         ]
         .concat();
         let expected = [
@@ -181,6 +197,8 @@ mod tests {
             ("127.1.2.3:80", 16),
         ];
         let expected = expected.map(|(address, inode)| Listener { address: address.parse().unwrap(), inode });
-        assert_eq!(listening(&table), expected);
+        assert_eq!(listening(&table, Transport::Tcp), expected);
+        let taken = Listener { address: "127.1.0.5:53".parse().unwrap(), inode: 18 };
+        assert_eq!(listening(&table, Transport::Udp), [taken]);
     }
 }

@@ -23,6 +23,7 @@ use crate::protocol::{
     Welcome, encode, read_json, write_json,
 };
 use crate::{PodUid, RuntimeError, SandboxRecord, Usage, after_all};
+use base::dial::Transport;
 
 impl Host {
     /// Accepts connections for ever.
@@ -200,7 +201,10 @@ impl Host {
                 let usage = pods.into_iter().map(|(uid, pod)| (uid, usage(&pod, &processes))).collect();
                 Ok(Response::UsageOfAll(usage))
             }
-            Request::EveryListener(uid) => self.every_listener(&uid).map(Response::Addresses),
+            Request::EveryListener(uid) => self.every_listener(&uid, Transport::Tcp).map(Response::Addresses),
+            Request::EveryDatagramSocket(uid) => {
+                self.every_listener(&uid, Transport::Udp).map(Response::Addresses)
+            }
             Request::Listeners(uid, port) => self.listeners(&uid, port).map(Response::Addresses),
             Request::Shutdown => {
                 self.stop_all().await;

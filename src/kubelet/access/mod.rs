@@ -19,6 +19,7 @@ use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError, Sandb
 use api::ApiError;
 use api::node_access::{Attempt, LogRequest, NodeAccess, PodPorts, runtime_uid};
 use base::clock::{Clock, since};
+use base::dial::Transport;
 use base::session::{Session, SessionOutput, SessionStreams};
 use object::Shared;
 
@@ -165,8 +166,12 @@ impl NodeAccess for Access {
         .boxed()
     }
 
-    fn listeners(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Vec<SocketAddr>, ApiError>> {
-        async move { self.every_listener(&runtime_uid(&pod).to_string()).await }.boxed()
+    fn listeners(
+        &self,
+        pod: Shared<Pod>,
+        transport: Transport,
+    ) -> BoxFuture<'_, Result<Vec<SocketAddr>, ApiError>> {
+        async move { self.every_listener(&runtime_uid(&pod).to_string(), transport).await }.boxed()
     }
 
     fn connect(&self, pod: Shared<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>> {

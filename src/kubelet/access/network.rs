@@ -11,7 +11,7 @@ use super::Access;
 use crate::runtime::PodUid;
 use api::ApiError;
 use api::node_access::Attempt;
-use base::dial::{Dialer, OwnNetwork};
+use base::dial::{Dialer, OwnNetwork, Transport};
 
 /// How long a connection is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -21,14 +21,18 @@ const SETTLED: Duration = Duration::from_millis(300);
 
 impl Access {
     /// Where processes of a pod listen.
-    pub(super) async fn every_listener(&self, pod: &PodUid) -> Result<Vec<SocketAddr>, ApiError> {
-        self.node.runtime.every_listener(pod).await.map_err(|error| super::api_error(&error))
+    pub(super) async fn every_listener(
+        &self,
+        pod: &PodUid,
+        transport: Transport,
+    ) -> Result<Vec<SocketAddr>, ApiError> {
+        self.node.runtime.every_listener(pod, transport).await.map_err(|error| super::api_error(&error))
     }
 
     /// What becomes of a connection from a pod.
     pub(super) async fn attempt(&self, pod: &PodUid, to: SocketAddr) -> Result<Attempt, ApiError> {
         // Nobody connects from a pod that only pretends, or that has ended.
-        self.every_listener(pod).await?;
+        self.every_listener(pod, Transport::Tcp).await?;
         let inside = self.node.runtime.pod_dialer(pod);
         // In the machine's network a low port may be served at another.
         let moved = inside.is_none() && to.ip().is_loopback();

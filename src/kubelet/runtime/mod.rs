@@ -20,7 +20,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 pub(crate) use super::images::Image;
-use base::dial::{Dialer, OwnNetwork};
+use base::dial::{Dialer, OwnNetwork, Transport};
 use base::session::{Session, SessionStreams};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostShares, Memory, MemoryVolume,
@@ -147,8 +147,12 @@ pub trait Runtime: Send + Sync + 'static {
         port: u16,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
 
-    /// Where processes of the pod listen for TCP connections, as they bound it: some dozens at most.
-    fn every_listener<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
+    /// Where processes of the pod listen, as they bound it: some dozens at most.
+    fn every_listener<'a>(
+        &'a self,
+        pod: &'a PodUid,
+        transport: Transport,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
 
     /// Where the node's own connections come from, those of probes and hooks.
     fn dialer(&self) -> Dialer {

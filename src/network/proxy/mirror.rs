@@ -219,7 +219,7 @@ mod tests {
         all.iter().map(shown).collect()
     }
 
-    fn service(spec: Value, endpoints: Value) -> Joined {
+    fn service(spec: &Value, endpoints: &Value) -> Joined {
         let service = json!({"metadata": {"name": "web", "namespace": "d"}, "spec": spec});
         let slice = json!({"metadata": {"name": "web-1", "namespace": "d"}, "addressType": "IPv4",
             "endpoints": endpoints, "ports": [{"port": 80}]});
@@ -236,7 +236,7 @@ mod tests {
         let endpoints = json!([{"addresses": ["10.244.0.2"]}]);
         let spec = json!({"clusterIP": "10.96.0.9", "type": "NodePort", "ports": [{"port": 80, "nodePort": 30080},
             {"port": 53, "nodePort": 30053, "protocol": "UDP"}, {"port": 99, "protocol": "SCTP"}]});
-        let served = service(spec.clone(), endpoints.clone());
+        let served = service(&spec, &endpoints);
         let expected = [
             "127.33.0.9:80/TCP → 10.96.0.9:80",
             "127.0.0.1:30080/TCP → 10.96.0.9:80",
@@ -250,7 +250,7 @@ mod tests {
             ["127.33.0.9:8080/TCP → 10.96.0.9:80", "127.33.0.9:8053/UDP → 10.96.0.9:53"]
         );
         let nobody = json!([{"addresses": ["10.244.0.2"], "conditions": {"ready": false}}]);
-        assert_eq!(listeners(&of_service(&service(spec, nobody), &mirrors(0))), [""; 0]);
+        assert_eq!(listeners(&of_service(&service(&spec, &nobody), &mirrors(0))), [""; 0]);
 
         let without = Mirrors { has_ipv6: false, ..mirrors(0) };
         for (ips, with_v6, without_v6) in [
@@ -272,7 +272,7 @@ mod tests {
         ] {
             let spec = json!({"clusterIP": ips[0], "clusterIPs": ips, "type": "NodePort",
                 "ports": [{"port": 80, "nodePort": 30080}]});
-            let joined = service(spec, endpoints.clone());
+            let joined = service(&spec, &endpoints);
             assert_eq!(listeners(&of_service(&joined, &mirrors(0))), with_v6, "{ips:?}");
             assert_eq!(listeners(&of_service(&joined, &without)), without_v6, "{ips:?}");
         }

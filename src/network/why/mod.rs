@@ -75,7 +75,7 @@ pub struct Facts {
 /// What was found out by asking nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Probed {
-    /// Where processes of pods listen for connections; why it is not known.
+    /// Where processes of pods listen, for what is talked on this way; why it is not known.
     pub listeners: BTreeMap<Key, Result<Vec<SocketAddr>, String>>,
     /// What became of connections from the source's network.
     pub attempts: BTreeMap<SocketAddr, Outcome>,

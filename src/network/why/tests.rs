@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::policy::Protocol;
 use object::Typed;
 
 fn read<T: Typed>(value: Value) -> T {
@@ -510,6 +511,26 @@ fn datagrams_are_not_tried_net_8() {
     assert!(walk.attempts().is_empty());
     let report = walk.conclude(&facts, &Probed::default());
     assert_eq!(report.last_line(), "connected: nothing is in the way, as far as can be told of UDP");
+}
+
+/// Of datagrams, who listens is all that can be looked at.
+#[test]
+fn nobody_takes_the_datagrams_net_8() {
+    let mut facts = cluster();
+    facts.services[0] =
+        service("web", &json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 80}]}));
+    for (listeners, expected) in [
+        (vec!["0.0.0.0:80"], "connected: nothing is in the way, as far as can be told of UDP"),
+        (vec!["0.0.0.0:81"], "not connected: nobody in pod"),
+        (vec!["127.0.0.1:80"], "listens at 127.0.0.1:80 alone"),
+    ] {
+        let walk = walk(&facts, &ask("web:53")).unwrap();
+        assert_eq!(walk.protocol(), Protocol::Udp);
+        let all: Vec<SocketAddr> = listeners.iter().map(|text| text.parse().unwrap()).collect();
+        let listeners = walk.listeners().into_iter().map(|pod| (pod, Ok(all.clone()))).collect();
+        let report = walk.conclude(&facts, &Probed { listeners, ..Probed::default() });
+        assert!(report.last_line().contains(expected), "{}", report.last_line());
+    }
 }
 
 #[test]

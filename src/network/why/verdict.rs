@@ -18,10 +18,8 @@ const UNPRIVILEGED: u16 = 1024;
 impl Walk {
     /// What is told in the end.
     pub fn conclude(mut self, facts: &Facts, probed: &Probed) -> Report {
-        if self.protocol == Protocol::Tcp {
-            let listeners = self.listener(facts, probed);
-            self.findings.extend(listeners);
-        }
+        let listeners = self.listener(facts, probed);
+        self.findings.extend(listeners);
         let connection = self.connection(probed);
         let connected = match &connection {
             Some(finding) => finding.state == State::Fine,

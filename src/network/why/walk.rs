@@ -27,8 +27,16 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The pods whose listeners are to be looked at.
+    /// What is talked on this way.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The pods whose listeners are to be looked at: none of a protocol that nobody here speaks.
     pub fn listeners(&self) -> BTreeSet<Key> {
+        if self.protocol == Protocol::Sctp {
+            return BTreeSet::new();
+        }
         self.ends.iter().take(TRIED).filter_map(|end| end.pod.clone()).collect()
     }
 

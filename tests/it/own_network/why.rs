@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use super::{Cluster, idle, needs, running, users, wait_for, web};
 use crate::instance::Home;
 
-/// A service of a selector that matches the servers, one that matches nobody, and one of who listens to itself alone.
+/// A service of a selector that matches the servers, one that matches nobody, and one of datagrams that nobody takes.
 const SERVICES: &str = "
 apiVersion: v1
 kind: Service
@@ -17,6 +17,11 @@ apiVersion: v1
 kind: Service
 metadata: {name: mistyped}
 spec: {selector: {app: wbe}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: deaf}
+spec: {selector: {app: web}, ports: [{port: 53, targetPort: 5353, protocol: UDP}]}
 ---
 ";
 
@@ -89,6 +94,7 @@ fn a_connection_is_walked_step_by_step_net_8() {
             ("mistyped", "the selector app=wbe matches no pod of default; make the selector"),
             ("web:80", "80 is the port of its pods (targetPort): clients use 8080"),
             ("wbe:80", "is service web meant?"),
+            ("deaf", "nobody in pod default/web-1 listens at port 5353, nor at any other"),
             ("pod/web-1:81", "nobody in pod default/web-1 listens at port 81; it listens at"),
             ("10.244.0.250:80", "no pod has 10.244.0.250, though it is an address of pods'"),
         ] {

@@ -15,6 +15,7 @@ use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Image, PodUid, ResourceLimits, Runtime,
     RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
+use base::dial::Transport;
 use base::session::{Session, SessionStreams};
 use host::after_all;
 
@@ -240,6 +241,7 @@ impl Runtime for HollowRuntime {
     fn every_listener<'a>(
         &'a self,
         _pod: &'a PodUid,
+        _transport: Transport,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
         async { no_process() }.boxed()
     }

@@ -17,7 +17,7 @@ use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Image, Memory, PodUid, ResourceLimits, Runtime,
     RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
-use base::dial::{Dialer, OwnNetwork};
+use base::dial::{Dialer, OwnNetwork, Transport};
 use base::session::{Session, SessionStreams};
 use host::journal;
 use host::protocol::{Purpose, Request, Response};
@@ -197,9 +197,17 @@ impl Runtime for ProcessRuntime {
         .boxed()
     }
 
-    fn every_listener<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+    fn every_listener<'a>(
+        &'a self,
+        pod: &'a PodUid,
+        transport: Transport,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        let request = match transport {
+            Transport::Tcp => Request::EveryListener(pod.clone()),
+            Transport::Udp => Request::EveryDatagramSocket(pod.clone()),
+        };
         async move {
-            match self.shared.ask(Request::EveryListener(pod.clone())).await? {
+            match self.shared.ask(request).await? {
                 Response::Addresses(addresses) => Ok(addresses),
                 _ => nonsense(),
             }
