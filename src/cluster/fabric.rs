@@ -23,9 +23,11 @@ use base::task::Tasks;
 use fabric::conntrack::Conntrack;
 use fabric::descriptors::AT_ONCE;
 use fabric::nft::{Family, Nft};
-use fabric::{Fabric, FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, set_up};
+use fabric::{
+    Fabric, FabricError, LeafSpec, Namespaces, OF_BEGINNINGS, RouterConfig, SocketKind, SocketSpec, set_up,
+};
 use kubelet::runtime::NodeNetwork;
-use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, Refuse};
+use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, OpenBeginnings, Refuse};
 use network::faults::Detours;
 
 /// The control plane's leaf.
@@ -122,11 +124,19 @@ impl ClusterFabric {
         Ok(Conntrack::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?))
     }
 
+    /// The detour of connections to the world that begin, and what makes it anew.
+    pub(super) fn beginnings(self: &Arc<Self>) -> Result<(OwnedFd, OpenBeginnings), FabricError> {
+        let fabric = self.clone();
+        let open = move || fabric.connection().detour(OF_BEGINNINGS);
+        Ok((open()?, Arc::new(open)))
+    }
+
     /// The way out of the network, whose connections wait while no control plane is there.
     pub(super) fn way_out(
         self: &Arc<Self>,
         refuse: Refuse,
         host: HostPorts,
+        beginnings: Option<(OwnedFd, OpenBeginnings)>,
         descriptors: usize,
     ) -> Result<EgressConfig, FabricError> {
         let door = |kind, address, listen| {
@@ -155,6 +165,7 @@ impl ClusterFabric {
         };
         Ok(EgressConfig {
             doors,
+            beginnings,
             open: Arc::new(open),
             refuse,
             destinations: Destinations { cluster: self.ranges(), host },

@@ -18,7 +18,7 @@ use network::egress;
 use network::faults;
 use network::ingress::{self, IngressConfig};
 use network::proxy::{self, Mirrors, ProxyConfig};
-use network::rules::{self, FaultSeam, RulesConfig};
+use network::rules::{self, FaultSeam, RulesConfig, WayOut};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
 
@@ -123,19 +123,27 @@ fn serve_inside(
     fabric: &Arc<ClusterFabric>,
     faults: FaultSeam,
 ) -> Result<Option<ProxyConfig>, FabricError> {
+    let beginnings = fabric.beginnings();
+    let way_out = match &beginnings {
+        Ok(_) => WayOut::Asked,
+        Err(error) => {
+            tracing::warn!(%error, "connections to the world are accepted before it is known whether they can be made");
+            WayOut::Accepted
+        }
+    };
     let rules = RulesConfig {
         nft: fabric.nft()?,
         conntrack: fabric.conntrack()?,
         families: fabric.families(),
         services: fabric.services(),
         inside: fabric.ranges(),
-        way_out: true,
+        way_out: Some(way_out),
         dns: (!config.is_disabled("dns")).then(|| fabric.address()),
         faults,
     };
     let refuse = rules::start(caches, tasks, rules);
-    let way_out = fabric.way_out(refuse, config.file.network.host_ports(), allow_open_files() / 4)?;
-    egress::start(tasks, way_out);
+    let host = config.file.network.host_ports();
+    egress::start(tasks, fabric.way_out(refuse, host, beginnings.ok(), allow_open_files() / 4)?);
     Ok(addresses.mirrors().map(|mirrors| {
         let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, mirrors.probed);
         let has_ipv6 = std::net::UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();

@@ -15,14 +15,13 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use tokio::time::Instant;
 
+use crate::detour::ABOUT;
 use crate::leaf::FABRIC_MAC;
 
 /// The most that waits, in bytes.
 const BYTES: usize = 16 << 20;
 /// The most packets that wait.
 const PACKETS: usize = 16_384;
-/// What the kernel says of a packet before it (`virtio_net_hdr`).
-const ABOUT: usize = 10;
 /// The longest packet with what comes before it.
 const LONGEST: usize = ABOUT + 14 + 65_536;
 /// Packets that are taken at once before those are sent whose time has come.

@@ -18,11 +18,16 @@ use crate::{FabricError, LeafSpec, Trunk, sysctl};
 
 /// So many detours there may be.
 pub const DETOURS: u8 = 8;
+/// The slot of one more, for the first packets of connections to the world: they are sent on when it is known what becomes
+/// of them.
+pub const OF_BEGINNINGS: u8 = DETOURS;
 /// How the fabric's ends of their links begin: their slot comes after it.
-pub const DETOUR_LINK: &str = "faultbox";
+pub const DETOUR_LINK: &str = "detoured";
 /// What their packets are marked with, beside the slot.
 pub const DETOUR_MARK: u32 = 0x100;
 
+/// What a detour's socket says of a packet before it, in bytes (`virtio_net_hdr`).
+pub const ABOUT: usize = 10;
 /// Where their routing tables begin.
 const TABLE: u8 = 110;
 /// Larger than any pod's: nothing is to be cut up on the way.
@@ -46,7 +51,11 @@ fn table(slot: u8) -> u8 {
 }
 
 fn checked(slot: u8) -> Result<(), FabricError> {
-    if slot < DETOURS { Ok(()) } else { Err(FabricError::new("detour", io::ErrorKind::InvalidInput.into())) }
+    if slot <= OF_BEGINNINGS {
+        Ok(())
+    } else {
+        Err(FabricError::new("detour", io::ErrorKind::InvalidInput.into()))
+    }
 }
 
 impl Trunk {
@@ -60,8 +69,11 @@ impl Trunk {
         // What comes back has others' addresses, those of the fabric itself among them.
         sysctl::set(&format!("ipv4/conf/{link}/rp_filter"), "0")?;
         sysctl::set(&format!("ipv4/conf/{link}/accept_local"), "1")?;
-        // What the kernel finds a socket of the way out for before it is routed would be dropped here: it cannot be forwarded.
-        sysctl::set(EARLY_DEMUX, "0")?;
+        if slot != OF_BEGINNINGS {
+            // What the kernel finds a socket of the way out for before it is routed would be dropped here: it cannot be
+            // forwarded.
+            sysctl::set(EARLY_DEMUX, "0")?;
+        }
         let home = own_network()?;
         enter_network(namespace.as_fd())?;
         let socket = packet_socket();
@@ -73,7 +85,12 @@ impl Trunk {
         let index = index_of(&self.route, &link)?;
         Requests::default().asks_nobody(index).send(&self.route)?;
         for of in families() {
-            Requests::default().everything_leaves(table(slot), index, of).send(&self.route)?;
+            let mut routes = Requests::default().everything_leaves(table(slot), index, of);
+            if slot == OF_BEGINNINGS {
+                // While nobody is there to ask: who connects tries again, and finds who comes after.
+                routes = routes.nothing_is_said(table(slot), of);
+            }
+            routes.send(&self.route)?;
             match Requests::default().mark_goes_by(mark(slot), table(slot), of).send(&self.route) {
                 Err(error) if error.source.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}

@@ -34,7 +34,7 @@ pub mod trial;
 pub use client::Fabric;
 pub use daemon::fabric_main;
 pub use delay::{Delay, DelayBox, DelayCounts};
-pub use detour::{DETOUR_LINK, DETOUR_MARK, DETOURS};
+pub use detour::{ABOUT as ABOUT_PACKET, DETOUR_LINK, DETOUR_MARK, DETOURS, OF_BEGINNINGS};
 pub use error::FabricError;
 pub use leaf::{GATEWAY_V4, GATEWAY_V6, LeafSpec, Trunk};
 pub use namespaces::{Namespaces, enter_network, enter_private_mounts, enter_user_namespace};

@@ -1,22 +1,25 @@
 //! The way out of the cluster (NET-7): what pods send to the world is taken by the fabric, whatever its destination, and
 //! sent on from this machine, as the user who runs it.
 //!
-//! A connection is accepted before the world has been asked: what cannot be reached there is reset, and for a moment
-//! refused by the kernel, so that whoever tries again hears of it as it should be. The machine's own loopback is nobody's
-//! but by a name of its own, [`HOST`], and for the ports that the user has named.
+//! A connection is accepted when the world has accepted it, and refused as the world refuses it: its first packet waits until
+//! then ([`asked`]). Where that cannot be had it is accepted before, and what cannot be reached is reset. The machine's own
+//! loopback is nobody's but by a name of its own, [`HOST`], and for the ports that the user has named.
 
+mod asked;
 mod destination;
 mod tcp;
 mod udp;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, UdpSocket};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::share::Shares;
+pub use asked::OpenBeginnings;
 use base::task::Tasks;
 pub use destination::{Destinations, HostPorts};
 use fabric::nft::Family;
@@ -37,8 +40,30 @@ const FLOWS: usize = 1024;
 
 /// Opens a socket for datagrams inside that has an address of the world.
 pub type OpenDatagrams = Arc<dyn Fn(SocketAddr) -> io::Result<StdUdpSocket> + Send + Sync>;
-/// Has the kernel refuse connections to an address for a moment.
-pub type Refuse = Arc<dyn Fn(SocketAddr) + Send + Sync>;
+/// Has the kernel refuse somebody's connections to an address of the world for a moment.
+pub type Refuse = Arc<dyn Fn(Refused) + Send + Sync>;
+
+/// What is to be refused.
+#[derive(Debug)]
+pub struct Refused {
+    /// Who connects.
+    pub from: IpAddr,
+    /// Where to.
+    pub to: SocketAddr,
+    /// How it is told.
+    pub how: Refusal,
+    /// Told once the kernel does; dropped where it does not.
+    pub in_force: oneshot::Sender<()>,
+}
+
+/// How a connection is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody listens there, or nobody may connect: by a reset.
+    Reset,
+    /// There is no way there: by ICMP.
+    Unreachable,
+}
 
 /// Where the fabric takes what goes to the world in one family of addresses: on its own loopback.
 pub fn door_addresses(family: Family) -> [SocketAddr; 2] {
@@ -61,9 +86,11 @@ pub struct Doors {
 pub struct EgressConfig {
     /// Of each family that pods have.
     pub doors: Vec<Doors>,
+    /// Where connections are asked for before they are accepted: the socket of their detour, and what makes it anew.
+    pub beginnings: Option<(OwnedFd, OpenBeginnings)>,
     /// Opens the sockets that answers come from.
     pub open: OpenDatagrams,
-    /// Told of what could not be reached.
+    /// Refuses what could not be reached.
     pub refuse: Refuse,
     /// Where pods may go.
     pub destinations: Destinations,
@@ -74,14 +101,24 @@ pub struct EgressConfig {
 
 /// Opens the way out; it ends with `tasks`.
 pub fn start(tasks: &Tasks, config: EgressConfig) {
-    let EgressConfig { doors, open, refuse, destinations, descriptors } = config;
+    let EgressConfig { doors, beginnings, open, refuse, destinations, descriptors } = config;
     let destinations = Arc::new(destinations);
     // Each takes two descriptors; connections get the most of them.
     let all = (descriptors / 5 * 2).clamp(1, CONNECTIONS);
     let flows = (descriptors / 10).clamp(1, FLOWS);
     let (room, shares) = (Arc::new(Semaphore::new(all)), Shares::new(all));
-    let relay = tcp::Relay { destinations: destinations.clone(), refuse, room, shares, tasks: tasks.clone() };
+    let relay = tcp::Relay {
+        destinations: destinations.clone(),
+        refuse,
+        room,
+        shares,
+        asked: asked::Asked::default(),
+        tasks: tasks.clone(),
+    };
     let relay = Arc::new(relay);
+    if let Some((socket, open)) = beginnings {
+        tasks.spawn("egress beginnings", asked::serve(socket, open, relay.clone()));
+    }
     let flows = udp::Flows::new(destinations, open, tasks.clone(), flows);
     for Doors { connections, datagrams } in doors {
         tasks.spawn("egress connections", tcp::accept(connections, relay.clone()));

@@ -1,6 +1,7 @@
 //! Connections to the world, joined with one from this machine.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,8 @@ use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::{Destinations, Refuse};
+use super::asked::{Asked, Made, Place};
+use super::{Destinations, Refusal, Refuse};
 use crate::proxy::tcp::join;
 use crate::share::Shares;
 use base::task::Tasks;
@@ -29,26 +31,44 @@ pub(super) struct Relay {
     pub(super) refuse: Refuse,
     pub(super) room: Arc<Semaphore>,
     pub(super) shares: Arc<Shares>,
+    pub(super) asked: Asked,
     pub(super) tasks: Tasks,
+}
+
+impl Relay {
+    /// A place for one more connection of a pod; none where it has its share, or all are taken.
+    pub(super) fn place(&self, pod: IpAddr) -> Option<Place> {
+        Some((self.shares.take(pod)?, self.room.clone().try_acquire_owned().ok()?))
+    }
+
+    /// Connects to where a pod wants to go; where it may not, that is refused.
+    pub(super) async fn connect(&self, asked: SocketAddr) -> io::Result<TcpStream> {
+        let to = self.destinations.resolve(asked).ok_or(io::ErrorKind::ConnectionRefused)?;
+        tokio::time::timeout(CONNECT, TcpStream::connect(to)).await?
+    }
 }
 
 /// Accepts for ever.
 pub(super) async fn accept(listener: TcpListener, relay: Arc<Relay>) {
     loop {
-        // Never closed.
-        let Ok(room) = relay.room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((client, from)) => {
-                let Some(share) = relay.shares.take(from.ip()) else {
-                    // Nothing is wrong with where it wants to go: others are not refused for that.
-                    let _ = client.set_zero_linger();
-                    continue;
+                // A transparent socket's own address is where its client wanted to go.
+                let Ok(asked) = client.local_addr() else { continue };
+                let made = relay.asked.take((from, asked));
+                let serve = {
+                    let relay = relay.clone();
+                    async move {
+                        match made {
+                            Some(Made { world, place, .. }) => {
+                                carry(client, world, asked).await;
+                                drop(place);
+                            }
+                            None => serve(client, (from, asked), &relay).await,
+                        }
+                    }
                 };
-                let serve = serve(client, relay.clone());
-                relay.tasks.spawn("egress connection", async move {
-                    serve.await;
-                    drop((share, room));
-                });
+                relay.tasks.spawn("egress connection", serve);
             }
             // Out of descriptors, most likely: others are about to be closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -56,24 +76,32 @@ pub(super) async fn accept(listener: TcpListener, relay: Arc<Relay>) {
     }
 }
 
-async fn serve(client: TcpStream, relay: Arc<Relay>) {
-    // A transparent socket's own address is where its client wanted to go.
-    let Ok(asked) = client.local_addr() else { return };
-    let connected = match relay.destinations.resolve(asked) {
-        Some(to) => connect(to).await,
-        None => None,
+/// Serves a connection that was accepted before anybody asked the world: while no control plane was there, or where
+/// connections are not asked for.
+async fn serve(client: TcpStream, (from, asked): (SocketAddr, SocketAddr), relay: &Relay) {
+    let Some(_place) = relay.place(from.ip()) else {
+        // Nothing is wrong with where it wants to go: that is not refused.
+        let _ = client.set_zero_linger();
+        return;
     };
-    if let Some(world) = connected {
-        // Who is gone without a word holds nothing for ever.
-        for side in [&client, &world] {
-            if let Err(error) = keep_asking(side) {
-                tracing::debug!(%error, %asked, "a side that is gone may not be noticed");
-            }
+    match relay.connect(asked).await {
+        Ok(world) => carry(client, world, asked).await,
+        Err(_) => {
+            relay.refuse((from, asked), Refusal::Reset).await;
+            let _ = client.set_zero_linger();
         }
-        return join(client, world).await;
     }
-    (relay.refuse)(asked);
-    let _ = client.set_zero_linger();
+}
+
+/// Passes on what both say, until they have ended.
+async fn carry(client: TcpStream, world: TcpStream, asked: SocketAddr) {
+    // Who is gone without a word holds nothing for ever.
+    for side in [&client, &world] {
+        if let Err(error) = keep_asking(side) {
+            tracing::debug!(%error, %asked, "a side that is gone may not be noticed");
+        }
+    }
+    join(client, world).await;
 }
 
 fn keep_asking(socket: impl AsFd) -> rustix::io::Result<()> {
@@ -81,10 +109,6 @@ fn keep_asking(socket: impl AsFd) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepidle(&socket, ALIVE_AFTER)?;
     sockopt::set_tcp_keepintvl(&socket, ALIVE_EVERY)?;
     sockopt::set_tcp_keepcnt(&socket, ALIVE_TIMES)
-}
-
-async fn connect(to: SocketAddr) -> Option<TcpStream> {
-    tokio::time::timeout(CONNECT, TcpStream::connect(to)).await.ok()?.ok()
 }
 
 #[cfg(test)]
@@ -106,9 +130,10 @@ mod tests {
         let (shares, tasks) = (Shares::new(1), Tasks::new());
         let relay = Relay {
             destinations: Arc::new(Destinations { cluster: Vec::new(), host: HostPorts::All }),
-            refuse: Arc::new(move |address| told.lock().push(address)),
+            refuse: Arc::new(move |refused| told.lock().push((refused.from, refused.to))),
             room: Arc::new(Semaphore::new(8)),
             shares: shares.clone(),
+            asked: Asked::default(),
             tasks: tasks.clone(),
         };
         tasks.spawn("test", accept(listener, Arc::new(relay)));
@@ -122,7 +147,7 @@ mod tests {
         drop(share);
         // The machine's own loopback is nobody's: that is told.
         assert_eq!(ends().await, ErrorKind::ConnectionReset);
-        assert_eq!(*refused.lock(), [door]);
+        assert_eq!(*refused.lock(), [(door.ip(), door)]);
         tasks.stop().await;
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Set, Verdict};
-use fabric::{DETOUR_LINK, DETOUR_MARK};
+use fabric::{DETOUR_LINK, DETOUR_MARK, OF_BEGINNINGS};
 
 use ipnet::IpNet;
 
@@ -46,23 +46,34 @@ fn place() -> Vec<Field> {
 
 /// Addresses that are not the world: those of the cluster, and those that belong to no network.
 pub(super) const INSIDE: &str = "inside";
-/// Where nobody was reached a moment ago.
+/// Who was refused by the world, and where: told by a reset.
+pub(super) const REFUSED_THERE: &str = "refused-there";
+/// The same of whom there is no way to: told by ICMP.
 pub(super) const UNREACHED: &str = "unreached";
-/// For how long it is refused.
-const REFUSED_FOR: Duration = Duration::from_secs(2);
+/// For how long: until the packet that has waited for it has come, and those that a program sends at once.
+const REFUSED_FOR: Duration = Duration::from_millis(250);
 /// What a packet of the way out is marked with: the fabric takes it itself.
 const OUT: u32 = 1;
 
+/// How connections to the world begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WayOut {
+    /// Their first packet takes a detour, and comes back when the world has been asked ([`fabric::OF_BEGINNINGS`]).
+    Asked,
+    /// They are accepted, and then the world is asked.
+    Accepted,
+}
+
 /// For these families; `inside` are the cluster's own ranges, beyond which the way out is taken, if there is one.
-pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: bool) -> Piece {
+pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: Option<WayOut>) -> Piece {
     let mut piece = Piece::default();
     for family in families {
         half(piece.half(*family));
         if *family == Family::V6 {
             senders(piece.half(*family));
         }
-        if way_out {
-            egress(piece.half(*family), *family, inside);
+        if let Some(way_out) = way_out {
+            egress(piece.half(*family), *family, inside, way_out);
         }
     }
     piece
@@ -93,8 +104,13 @@ fn senders(half: &mut Half) {
     half.base_chain("senders", Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -300 }, rules);
 }
 
+/// What is matched of who connects to where.
+fn refused() -> Vec<Field> {
+    vec![Field::SourceAddress, Field::DestinationAddress, Field::Protocol, Field::DestinationPort]
+}
+
 /// What leaves the cluster is taken by the fabric.
-fn egress(half: &mut Half, family: Family, inside: &[IpNet]) {
+fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
     let to = || vec![Field::DestinationAddress];
     half.set(Set::new(INSIDE, &to()).of_intervals());
     let nobodys: &[&str] = match family {
@@ -109,14 +125,16 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet]) {
         let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
         half.element(INSIDE, Element::range(first, last));
     }
-    half.set(Set::new(UNREACHED, &place()).forgetting(REFUSED_FOR));
+    for set in [REFUSED_THERE, UNREACHED] {
+        half.set(Set::new(set, &refused()).forgetting(REFUSED_FOR));
+    }
     let is = |protocol| Part::Is(vec![Field::Protocol], Key::new().protocol(protocol));
     let taken = |protocol, door| {
         vec![is(protocol), Part::Tproxy(door), Part::SetMark(OUT), Part::Verdict(Verdict::Accept)]
     };
     let [connections, datagrams] = door_addresses(family);
     let base = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
-    let rules = vec![
+    let mut rules = vec![
         vec![Part::In(to(), INSIDE.to_owned()), Part::Verdict(Verdict::Accept)],
         // What takes a detour first comes here once more.
         vec![Part::HasBits(Field::Mark, DETOUR_MARK), Part::Verdict(Verdict::Accept)],
@@ -124,12 +142,24 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet]) {
         vec![Part::OfTransparentSocket, Part::SetMark(OUT), Part::Verdict(Verdict::Accept)],
         // What goes out never comes to where pods' packets are judged.
         vec![Part::Dispatch(vec![Field::SourceAddress], EGRESS_OF.to_owned())],
-        vec![is(TCP), Part::In(place(), UNREACHED.to_owned()), Part::Reject(Reject::Reset)],
+        vec![is(TCP), Part::In(refused(), REFUSED_THERE.to_owned()), Part::Reject(Reject::Reset)],
+        vec![is(TCP), Part::In(refused(), UNREACHED.to_owned()), Part::Reject(Reject::Prohibited)],
+    ];
+    if way_out == WayOut::Asked {
+        let asked = Key::new().link(&format!("{DETOUR_LINK}{OF_BEGINNINGS}"));
+        rules.push(vec![
+            is(TCP),
+            Part::IsNot(vec![Field::Link], asked),
+            Part::SetMark(DETOUR_MARK | u32::from(OF_BEGINNINGS)),
+            Part::Verdict(Verdict::Accept),
+        ]);
+    }
+    rules.extend([
         taken(TCP, connections),
         taken(UDP, datagrams),
         // Nothing carries anything else.
         vec![Part::Reject(Reject::Prohibited)],
-    ];
+    ]);
     half.base_chain("egress", base, rules);
 }
 

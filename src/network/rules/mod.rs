@@ -21,7 +21,7 @@ mod tests;
 mod trial;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
-use self::base::{TCP, UNREACHED, base};
-use crate::egress::Refuse;
+use self::base::{REFUSED_THERE, TCP, UNREACHED, base};
+use crate::egress::{Refusal, Refuse, Refused};
 use crate::follow::{Follower, Joined};
 use crate::policy::SetId;
 use crate::proxy::host_ports::{HostPorts, has_host_ports};
@@ -47,6 +47,7 @@ use piece::Piece;
 use policy_changes::{Judgement, PolicyChanges};
 use reconcile::Caches;
 
+pub use base::WayOut;
 pub(crate) use faults::{Broken, FaultRules, How, Settled};
 pub(crate) use nodes::NodePlace;
 pub use trial::{try_ipv6, try_rules};
@@ -67,8 +68,8 @@ pub struct RulesConfig {
     pub services: Vec<IpNet>,
     /// Where anybody of the cluster has.
     pub inside: Vec<IpNet>,
-    /// There is a way out ([`crate::egress`]).
-    pub way_out: bool,
+    /// There is a way out ([`crate::egress`]), of this kind.
+    pub way_out: Option<WayOut>,
     /// Where the cluster's DNS is, which policies know as the pods `k8s-app=kube-dns` of `kube-system`.
     pub dns: Option<Ipv4Addr>,
     /// What is broken on purpose.
@@ -112,10 +113,10 @@ struct Followed {
 /// Connections that could not be made and that nobody has been told of yet.
 const UNTOLD: usize = 64;
 
-/// Starts keeping the tables; it ends with `tasks`, and the tables stay. What comes back has connections to an address of
-/// the world refused for a moment.
+/// Starts keeping the tables; it ends with `tasks`, and the tables stay. What comes back has somebody's connections to an
+/// address of the world refused for a moment.
 pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
-    let (refuse, mut refused) = mpsc::channel::<SocketAddr>(UNTOLD);
+    let (refuse, mut refused) = mpsc::channel::<Refused>(UNTOLD);
     let nodes = Arc::new(Followed::default());
     let judged = PolicyChanges::start(caches);
     let (services, pods) = (Follower::start(caches), HostPorts::start(caches, has_host_ports));
@@ -193,12 +194,8 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
                     pods.mark_all();
                     changes.extend(services.take_now().into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
                 }
-                Some(address) = refused.recv() => {
-                    let key = FieldKey::new().ip(address.ip()).protocol(TCP).port(address.port());
-                    let family = Family::of(address.ip());
-                    if let Err(error) = rules.kernel.remember(family, UNREACHED, &Element::new(key)) {
-                        tracing::debug!(%error, %address, "not refused");
-                    }
+                Some(refused) = refused.recv() => {
+                    rules.refuse(refused);
                     continue;
                 }
                 () = rules.wait() => {}
@@ -206,9 +203,9 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             rules = rules.apply(changes).await;
         }
     });
-    // Of more than that at once some are reset once more.
-    Arc::new(move |address| {
-        let _ = refuse.try_send(address);
+    // Of more than that at once some are reset.
+    Arc::new(move |refused| {
+        let _ = refuse.try_send(refused);
     })
 }
 
@@ -252,6 +249,21 @@ impl Rules {
         self.flows.change(key.clone(), services::datagrams(joined, &self.places, &self.ranges));
         let piece = services::piece(&key, joined, &self.places, &self.ranges);
         (Owner::Service(key), piece)
+    }
+
+    /// Has a connection to the world refused when it is tried again.
+    fn refuse(&self, refused: Refused) {
+        let Refused { from, to, how, in_force } = refused;
+        let key = FieldKey::new().ip(from).ip(to.ip()).protocol(TCP).port(to.port());
+        let set = match how {
+            Refusal::Reset => REFUSED_THERE,
+            Refusal::Unreachable => UNREACHED,
+        };
+        match self.kernel.remember(Family::of(to.ip()), set, &Element::new(key)) {
+            // Who is gone does not want to know.
+            Ok(()) => drop(in_force.send(())),
+            Err(error) => tracing::debug!(%error, address = %to, "not refused"),
+        }
     }
 
     /// Until what was refused is to be tried again.

@@ -11,7 +11,7 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use object::{Key, Shared};
 use serde_json::{from_value, json};
 
-use super::base::base;
+use super::base::{WayOut, base};
 use super::kernel::Kernel;
 use super::nodes::Places;
 use super::piece::{Half, Piece, steps};
@@ -32,7 +32,7 @@ pub fn try_rules(
     let inside = [service.ip().into(), pods];
     let wanted = pieces(service, endpoint, pods, &families)
         .map_err(|error| FabricError { step: "trial".to_owned(), source: io::Error::other(error) })?;
-    let mut kernel = Kernel::new(nft, families.clone(), base(&families, &inside, true));
+    let mut kernel = Kernel::new(nft, families.clone(), base(&families, &inside, Some(WayOut::Accepted)));
     kernel.apply(wanted.into_iter().enumerate().collect())
 }
 
@@ -40,7 +40,7 @@ pub fn try_rules(
 /// changed after it.
 pub fn try_ipv6(nft: &Nft) -> Result<(), FabricError> {
     let family = Family::V6;
-    let mut piece = base(&[family], &[], true);
+    let mut piece = base(&[family], &[], Some(WayOut::Asked));
     let wanted = piece.half(family);
     let table = Table { family, name: "podium-trial".to_owned() };
     let mut batch = Batch::new();

@@ -76,7 +76,7 @@ impl Cluster {
             families: vec![Family::V4, Family::V6],
             services: vec!["10.96.0.0/16".parse().unwrap()],
             inside: Vec::new(),
-            way_out: false,
+            way_out: None,
             dns: None,
             faults: FaultSeam::unused(),
         };

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 
 use super::{Cluster, idle, needs, users, wait_for};
 
@@ -35,12 +36,74 @@ fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
                 &format!("curl -s -m 5 -o /dev/null -w '%{{exitcode}}' http://host.podium.internal:{port}/"),
             )
         };
-        // 56 = reset; 7 = refused: from the second time on, for two seconds.
-        assert!(["56", "7"].contains(&code(closed).as_str()));
-        wait_for("a refusal", || (code(closed) == "7").then_some(()));
+        // 7 = refused, and not 56 = reset: the world is asked before the pod is answered.
+        assert_eq!(code(closed), "7", "as {user:?}");
+        // Nobody listens where anybody may come: the world's own refusal.
+        let nobody = TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
+        if let Some(machine) = machines_address() {
+            let refused = cluster.shell("p", &connecting(&machine, nobody));
+            assert!(refused.contains("Connection refused"), "{refused} as {user:?}");
+        }
         other.set_nonblocking(true).unwrap();
         assert!(other.accept().is_err(), "nobody came");
         drop(named);
+        cluster.instance.stop();
+    }
+}
+
+/// An address of this machine that is not its loopback; none where it is in no network.
+fn machines_address() -> Option<String> {
+    // No packet is sent by that: the kernel only says from where it would be.
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("203.0.113.1:9").ok()?;
+    Some(socket.local_addr().unwrap().ip().to_string())
+}
+
+/// What somebody says who is connected to and speaks first, or why nobody is.
+fn connecting(ip: &str, port: u16) -> String {
+    format!("timeout 60 bash -c 'cat < /dev/tcp/{ip}/{port}' 2>&1")
+}
+
+/// NET-7: who connects while no control plane is there waits for the next one, and is heard by it.
+#[test]
+fn connections_to_the_world_wait_for_the_next_control_plane_net_7() {
+    needs!(Kubectl);
+    for user in users() {
+        let machine = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = machine.local_addr().unwrap().port();
+        let answering = std::thread::spawn(move || {
+            for _ in 0..2 {
+                machine.accept().unwrap().0.write_all(b"hello").unwrap();
+            }
+        });
+        let cluster = Cluster::start(user, &format!(", hostPorts: [{port}]"));
+        let shared = cluster.home.path("shared");
+        std::fs::create_dir(&shared).unwrap();
+        std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let greeted = connecting("169.254.1.2", port);
+        let script = format!(
+            "echo \"$({greeted})\" > /shared/first; until [ -e /shared/go ]; do sleep 0.05; done; touch /shared/gone; echo \"$({greeted})\" > /shared/second; sleep 100000"
+        );
+        let command = serde_json::json!(["sh", "-c", script]);
+        cluster.apply(&format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  nodeName: node-1\n  terminationGracePeriodSeconds: 0\n  \
+             volumes: [{{name: s, hostPath: {{path: {}}}}}]\n  containers:\n  - {{name: c, image: busybox, command: {command}, \
+             volumeMounts: [{{name: s, mountPath: /shared}}]}}\n",
+            shared.display()
+        ));
+        let said = |name: &str| {
+            wait_for(name, || {
+                std::fs::read_to_string(shared.join(name)).ok().filter(|said| said.ends_with('\n'))
+            })
+        };
+        assert_eq!(said("first"), "hello\n", "as {user:?}");
+        let Cluster { instance, home, user } = cluster;
+        instance.crash();
+        std::fs::write(shared.join("go"), "").unwrap();
+        wait_for("it to begin", || shared.join("gone").exists().then_some(()));
+        let cluster = Cluster { instance: Cluster::serve(&home, user), home, user };
+        assert_eq!(said("second"), "hello\n", "as {user:?}");
+        answering.join().unwrap();
         cluster.instance.stop();
     }
 }
