@@ -2,6 +2,7 @@
 
 mod crashes;
 mod data_dir;
+mod devices;
 mod dual_stack;
 mod fallback;
 mod faults;
