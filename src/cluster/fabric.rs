@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use rustix::io::FdFlags;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
 use super::addresses::Ranges;
+use super::entry::NetworkEntry;
 use base::backoff::BackoffPolicy;
 use base::dial::{Dial, Dialer, OwnNetwork, connected};
 use base::task::Tasks;
@@ -32,6 +33,10 @@ use network::faults::Detours;
 const CONTROL_PLANE: &str = "control-plane";
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
+/// What shells in the network are told at its end.
+const NOTICE: &str = "podium: the cluster has stopped, and its network with it: this shell ends";
+/// How long they may take to hang up, unless whoever stops is in a hurry.
+pub(super) const HANG_UP: Duration = Duration::from_secs(2);
 /// How soon a process that died is started anew.
 const AGAIN: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(10), max: Duration::from_secs(10) };
@@ -223,11 +228,14 @@ impl ClusterFabric {
         });
     }
 
-    /// Ends the process, and has none started anew; with the nodes' hosts and this process gone, nothing of the network
-    /// is left.
-    pub(super) fn stop(&self) {
+    /// Ends who is inside still (`podium shell`) and the process, and has none started anew; with the nodes' hosts and this
+    /// process gone, nothing of the network is left. It blocks for some seconds at most.
+    pub(super) fn stop(&self, grace: Duration) {
         let mut stopped = self.stopped.lock();
         *stopped = true;
+        if let Err(error) = self.connection().end_occupants(NOTICE, grace) {
+            tracing::warn!(%error, "who is in the pods' network");
+        }
         if let Err(error) = self.connection().shut_down() {
             tracing::debug!(%error, "the fabric's process");
         }
@@ -270,6 +278,15 @@ impl ClusterFabric {
         self.ready.lock().append(&mut sockets);
         first.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// Ends what is left of the network of a control plane that was killed: who is inside still, and its process. False where
+/// there is nothing. The nodes' hosts are to be gone before.
+pub(crate) fn end_left_network(data_dir: &Path) -> Result<bool, FabricError> {
+    let Ok(left) = Fabric::connect(&NetworkEntry::socket(data_dir)) else { return Ok(false) };
+    left.end_occupants(NOTICE, HANG_UP)?;
+    left.shut_down()?;
+    Ok(true)
 }
 
 impl Dial for ClusterFabric {

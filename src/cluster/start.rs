@@ -19,7 +19,7 @@ use super::data_dir::{DataDir, write_private};
 use super::embedding::{Door, Embedding};
 use super::entry::NetworkEntry;
 use super::error::StartError;
-use super::fabric::ClusterFabric;
+use super::fabric::{ClusterFabric, HANG_UP};
 use super::fixed_services::API_OFFSET;
 use super::place::Place;
 use super::snapshots::{self, Means};
@@ -272,7 +272,7 @@ impl Cluster {
         move || {
             of_nodes();
             if let Some(fabric) = fabric {
-                fabric.stop();
+                fabric.stop(Duration::ZERO);
             }
         }
     }
@@ -304,7 +304,7 @@ impl Cluster {
             audit.flush().await;
         }
         if let Some(fabric) = self.fabric {
-            let _ = tokio::task::spawn_blocking(move || fabric.stop()).await;
+            let _ = tokio::task::spawn_blocking(move || fabric.stop(HANG_UP)).await;
         }
         let store = self.store.clone();
         // Joins the disk thread: not on a runtime thread.

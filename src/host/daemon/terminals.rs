@@ -48,16 +48,13 @@ pub(super) fn own(pod_private: &Path) -> Option<PathBuf> {
 
 /// A new terminal, (master, slave): of the pod's, or else of the machine's.
 pub(super) fn open(own: Option<&Path>) -> io::Result<(OwnedFd, OwnedFd)> {
-    let master = match own {
-        Some(own) => {
-            let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-            rustix::fs::open(own.join("ptmx"), flags, Mode::empty())?
-        }
-        None => {
-            let master = rustix::pty::openpt(FLAGS)?;
-            rustix::pty::grantpt(&master)?;
-            master
-        }
+    let master = if let Some(own) = own {
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        rustix::fs::open(own.join("ptmx"), flags, Mode::empty())?
+    } else {
+        let master = rustix::pty::openpt(FLAGS)?;
+        rustix::pty::grantpt(&master)?;
+        master
     };
     rustix::pty::unlockpt(&master)?;
     let slave = rustix::pty::ioctl_tiocgptpeer(&master, FLAGS)?;

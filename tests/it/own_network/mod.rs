@@ -13,6 +13,7 @@ mod rights;
 mod services;
 mod shells;
 mod sysctls;
+mod terminals;
 mod why;
 mod world;
 
