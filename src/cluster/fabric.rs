@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use parking_lot::Mutex;
 use rustix::io::FdFlags;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
@@ -97,19 +97,24 @@ impl ClusterFabric {
         self.config.control_plane_address()
     }
 
-    /// A port of the control plane. Connections to it wait while no control plane is there.
-    pub(super) fn listen(&self, port: u16) -> Result<TcpListener, FabricError> {
-        let spec = own(SocketKind::TcpV4);
-        let spec = SocketSpec { bind: Some(self.at(port)), listen: Some(BACKLOG), ..spec };
+    /// All of them, one of a family.
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+        self.config.control_plane().addresses
+    }
+
+    /// A port of one of the control plane's addresses. Connections to it wait while no control plane is there.
+    pub(super) fn listen(&self, at: SocketAddr) -> Result<TcpListener, FabricError> {
+        let spec = own(if at.is_ipv4() { SocketKind::TcpV4 } else { SocketKind::TcpV6 });
+        let spec = SocketSpec { bind: Some(at), listen: Some(BACKLOG), ..spec };
         let socket = self.connection().socket(&spec)?;
-        TcpListener::from_std(socket.into()).map_err(at("listen"))
+        TcpListener::from_std(socket.into()).map_err(self::at("listen"))
     }
 
     /// The same for datagrams, which nobody keeps.
-    pub(super) fn datagrams(&self, port: u16) -> Result<UdpSocket, FabricError> {
-        let spec = SocketSpec { bind: Some(self.at(port)), ..own(SocketKind::UdpV4) };
-        let socket = self.connection().socket(&spec)?;
-        UdpSocket::from_std(socket.into()).map_err(at("datagrams"))
+    pub(super) fn datagrams(&self, at: SocketAddr) -> Result<UdpSocket, FabricError> {
+        let spec = own(if at.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 });
+        let socket = self.connection().socket(&SocketSpec { bind: Some(at), ..spec })?;
+        UdpSocket::from_std(socket.into()).map_err(self::at("datagrams"))
     }
 
     /// The kernel's rules of this network.
@@ -180,6 +185,11 @@ impl ClusterFabric {
     /// Where nodes have theirs of IPv4.
     pub(super) fn nodes(&self) -> Ipv4Net {
         self.config.ranges.nodes
+    }
+
+    /// Where nodes have theirs of IPv6.
+    pub(super) fn nodes_v6(&self) -> Option<Ipv6Net> {
+        self.config.ranges.v6.map(|v6| v6.nodes)
     }
 
     /// Where services have theirs.
@@ -254,10 +264,6 @@ impl ClusterFabric {
 
     fn connection(&self) -> Arc<Fabric> {
         self.connection.lock().clone()
-    }
-
-    fn at(&self, port: u16) -> SocketAddr {
-        SocketAddr::new(self.address().into(), port)
     }
 
     fn is_inside(&self, ip: IpAddr) -> bool {

@@ -147,7 +147,7 @@ impl Cluster {
             names.extend(inside.map(|inside| inside.ip()));
             let tls = authority.server_config(&names)?;
             if let Some(fabric) = &fabric {
-                let listener = fabric.listen(DEFAULT_PORT)?;
+                let listener = fabric.listen(SocketAddr::new(fabric.address().into(), DEFAULT_PORT))?;
                 serve_tls(server.clone(), listener, tls.clone(), &base);
             }
             serve_tls(server.clone(), listener, tls, &base);
@@ -184,7 +184,8 @@ impl Cluster {
         )
         .await?;
         if let Some(fabric) = &fabric {
-            NetworkEntry::new(fabric.nodes(), config.file.network.mtu, &addresses, dns).write(&data_dir)?;
+            let nodes = (fabric.nodes(), fabric.nodes_v6());
+            NetworkEntry::new(nodes, config.file.network.mtu, &addresses, dns).write(&data_dir)?;
             fabric.keep(&actors);
         }
         let v6 = addresses.v6().map(|v6| v6.services.into());

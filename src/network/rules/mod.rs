@@ -21,7 +21,7 @@ mod tests;
 mod trial;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub struct RulesConfig {
     /// There is a way out ([`crate::egress`]).
     pub way_out: bool,
     /// Where the cluster's DNS is, which policies know as the pods `k8s-app=kube-dns` of `kube-system`.
-    pub dns: Option<Ipv4Addr>,
+    pub dns: Vec<IpAddr>,
     /// What is broken on purpose.
     pub faults: FaultSeam,
 }
@@ -160,7 +160,7 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             ranges,
             places: Places::new(),
             failures: 0,
-            policies: Judgement::new(dns),
+            policies: Judgement::new(&dns),
         };
         // All in one change, nodes first: tables that somebody else has left are replaced by it, and half of what they
         // say would refuse what is served, or let through what policies refuse.

@@ -21,8 +21,8 @@ fn running(resolvers: Vec<SocketAddr>) -> (Net, SocketAddr) {
     let net = Net::new();
     let address = SocketAddr::from((net.services.network().saturating_add(10), 8053));
     let config = DnsConfig {
-        open: std::sync::Arc::new(move || bind(address)),
-        address,
+        open: std::sync::Arc::new(bind),
+        addresses: vec![address],
         domain: "cluster.local".into(),
         host: None,
         resolvers: Resolvers::Fixed(resolvers),
