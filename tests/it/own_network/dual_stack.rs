@@ -388,3 +388,49 @@ fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
         cluster.instance.stop();
     }
 }
+
+/// NET-5, NET-6: a pod in its node's network has the node's addresses of both families, is served at both, through services as
+/// well, and reaches both families itself.
+#[test]
+fn a_pod_of_its_nodes_network_has_both_addresses_net_5_net_6() {
+    needs!(Kubectl);
+    if !fabric::has_ipv6() {
+        return;
+    }
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        let of_node = server("host", "node-1").replace("  containers:", "  hostNetwork: true\n  containers:");
+        cluster.apply(&[&of_node, &idle("asker", "node-2"), SERVICES].concat());
+        cluster.ready("host");
+        cluster.ready("asker");
+        let both = "172.20.0.1 fd00:172:20::1";
+        assert_eq!(get(&cluster, "pod host", ".status.podIPs[*].ip"), both);
+        assert_eq!(get(&cluster, "pod host", ".status.hostIPs[*].ip"), both);
+        let own = cluster.shell("host", "ip -o addr show dev eth0 scope global | awk '{print $4}'");
+        assert_eq!(own, "172.20.0.1/32\nfd00:172:20::1/128", "as {user:?}");
+        for pod in ["asker", "host"] {
+            for (family, url) in [
+                (4, "http://172.20.0.1:8000/"),
+                (6, "http://[fd00:172:20::1]:8000/"),
+                (4, "http://both.default.svc.cluster.local/"),
+                (6, "http://both.default.svc.cluster.local/"),
+                (4, "http://172.20.0.2:30080/"),
+                (6, "http://[fd00:172:20::2]:30080/"),
+            ] {
+                // Its own names are the machine's: dnsPolicy is ClusterFirst, which means Default there.
+                if pod == "host" && url.contains("both") {
+                    continue;
+                }
+                wait_for(&format!("{url} from {pod} as {user:?}"), || {
+                    (code(&cluster, pod, family, url) == "200 0").then_some(())
+                });
+            }
+        }
+        for service in ["both", "six"] {
+            let ip = get(&cluster, &format!("service {service}"), ".spec.clusterIPs[*]");
+            let six = ip.split(' ').find(|ip| ip.contains(':')).unwrap();
+            assert_eq!(code(&cluster, "host", 6, &format!("http://[{six}]/")), "200 0", "{service}, its own");
+        }
+        cluster.instance.stop();
+    }
+}

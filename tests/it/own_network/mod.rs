@@ -14,6 +14,7 @@ mod services;
 mod shells;
 mod sysctls;
 mod terminals;
+mod weather;
 mod why;
 mod world;
 
