@@ -17,7 +17,6 @@ use rustix::io::FdFlags;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
 use super::addresses::Ranges;
-use super::entry::NetworkEntry;
 use base::backoff::BackoffPolicy;
 use base::dial::{Dial, Dialer, OwnNetwork, connected};
 use base::task::Tasks;
@@ -287,9 +286,9 @@ impl ClusterFabric {
 }
 
 /// Ends what is left of the network of a control plane that was killed: who is inside still, and its process. False where
-/// there is nothing. The nodes' hosts are to be gone before.
-pub(crate) fn end_left_network(data_dir: &Path) -> Result<bool, FabricError> {
-    let Ok(left) = Fabric::connect(&NetworkEntry::socket(data_dir)) else { return Ok(false) };
+/// nothing listens at this path. The nodes' hosts are to be gone before.
+pub(crate) fn end_left_network(socket: &Path) -> Result<bool, FabricError> {
+    let Ok(left) = Fabric::connect(socket) else { return Ok(false) };
     left.end_occupants(NOTICE, HANG_UP)?;
     left.shut_down()?;
     Ok(true)

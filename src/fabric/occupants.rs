@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
@@ -18,6 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::netlink::Netlink;
 use crate::{Fabric, FabricError, SocketKind, SocketSpec};
+use base::clock::Clock;
 
 /// How long those that were killed may take to be gone.
 const TO_DIE: Duration = Duration::from_secs(2);
@@ -41,11 +42,12 @@ impl Fabric {
         let route = self.socket(&SocketSpec::new(SocketKind::Route))?;
         let route = Netlink::from_descriptor(route);
         let mut all = BTreeSet::new();
-        let hung_up = Instant::now();
+        let clock = Clock::machine();
+        let hung_up = clock.monotonic();
         let mut terminals = BTreeSet::new();
         loop {
             let there = occupants(&route).map_err(FabricError::at("processes in the network"))?;
-            let passed = hung_up.elapsed();
+            let passed = clock.monotonic().saturating_sub(hung_up);
             if there.is_empty() {
                 return Ok(all.len());
             }
