@@ -8,7 +8,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::flags::InstanceArgs;
 use super::output::{say, say_table};
-use crate::cluster::{default_data_dir, running_instance};
+use crate::cluster::{NetworkEntry, default_data_dir, end_left_network, running_instance};
 use host::running::{RunningHost, process, running_hosts, wait_for_end};
 
 /// Lists the node hosts of this user.
@@ -62,6 +62,10 @@ pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
     for host in running_hosts().into_iter().filter(|host| real(host.data_dir()) == directory) {
         host.end().with_context(|| format!("node {} (pid {})", host.node(), host.pid))?;
         say(&format!("node {} (pid {}) ended, and its pods with it", host.node(), host.pid));
+        ended = true;
+    }
+    if end_left_network(&NetworkEntry::socket(&directory)).context("the pods' network")? {
+        say("the pods' network ended, and the shells in it");
         ended = true;
     }
     if !ended {

@@ -6,7 +6,7 @@
 //!
 //! Where pods have a network of their own, the ranges are those of the config file, the same in each cluster.
 
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, TcpListener};
 
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 
@@ -139,6 +139,11 @@ impl AddressPlan {
     /// The address of a fixed service.
     pub(super) fn service(&self, offset: u32) -> Ipv4Addr {
         self.services().network().saturating_add(offset)
+    }
+
+    /// Its address of IPv6, where there is any.
+    pub(super) fn service_v6(&self, offset: u32) -> Option<Ipv6Addr> {
+        self.v6().map(|v6| v6.services.network().saturating_add(u128::from(offset)))
     }
 
     /// The address of a node.

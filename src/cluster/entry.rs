@@ -1,11 +1,11 @@
 //! What somebody of this user needs to know to enter the pods' network from outside (`podium shell`, NET-7): written into
 //! the data directory by each start.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use ipnet::Ipv4Net;
+use ipnet::{Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 use super::addresses::AddressPlan;
@@ -30,6 +30,9 @@ const VISITORS: u32 = 64;
 pub(crate) struct NetworkEntry {
     /// Addresses of nodes. Its last are the control plane's and those of who enters.
     nodes: Ipv4Net,
+    /// The same of IPv6, where there is any.
+    #[serde(default)]
+    nodes_v6: Option<Ipv6Net>,
     /// The largest packet, in bytes.
     mtu: u32,
     /// Where the API is reached inside.
@@ -41,9 +44,14 @@ pub(crate) struct NetworkEntry {
 }
 
 impl NetworkEntry {
-    pub(super) fn new(nodes: Ipv4Net, mtu: u32, addresses: &AddressPlan, dns: Option<IpAddr>) -> Self {
+    pub(super) fn new(
+        (nodes, nodes_v6): (Ipv4Net, Option<Ipv6Net>),
+        mtu: u32,
+        addresses: &AddressPlan,
+        dns: Option<IpAddr>,
+    ) -> Self {
         let api = SocketAddr::new(addresses.service(API_OFFSET).into(), API_PORT);
-        Self { nodes, mtu, api, dns, domain: DOMAIN.to_owned() }
+        Self { nodes, nodes_v6, mtu, api, dns, domain: DOMAIN.to_owned() }
     }
 
     pub(super) fn write(&self, data_dir: &DataDir) -> Result<(), DataDirError> {
@@ -69,11 +77,19 @@ impl NetworkEntry {
         let middle = first + (last - first) / 2;
         let places = (0..VISITORS).filter_map(|number| {
             let ip = last.checked_sub(2 + number).filter(|ip| *ip > middle)?;
-            let addresses = vec![Ipv4Addr::from(ip).into()];
+            let second = self.nodes_v6.and_then(|nodes| visitor_v6(nodes, number)).map(IpAddr::from);
+            let addresses = std::iter::once(Ipv4Addr::from(ip).into()).chain(second).collect();
             Some(LeafSpec::new(format!("visitor-{number}"), addresses, self.mtu))
         });
         places.collect()
     }
+}
+
+/// The same place among the nodes' addresses of IPv6; none where these are too few.
+fn visitor_v6(nodes: Ipv6Net, number: u32) -> Option<Ipv6Addr> {
+    let (first, last) = (nodes.network().to_bits(), nodes.broadcast().to_bits());
+    let ip = last.checked_sub(2 + u128::from(number))?;
+    (ip > first + (last - first) / 2).then(|| Ipv6Addr::from_bits(ip))
 }
 
 /// The network namespace of a node, or of a pod there, as the host in the node's directory has it.
@@ -89,7 +105,7 @@ mod tests {
     #[test]
     fn who_enters_gets_an_address_that_is_neither_a_nodes_nor_the_control_planes_net_7() {
         let places = |nodes: &str| {
-            let entry = NetworkEntry::new(nodes.parse().unwrap(), 1500, &AddressPlan::unheld(), None);
+            let entry = NetworkEntry::new((nodes.parse().unwrap(), None), 1500, &AddressPlan::unheld(), None);
             let ips: Vec<_> = entry.visitors().iter().flat_map(|place| place.addresses.clone()).collect();
             (ips.first().copied(), ips.last().copied(), ips.len())
         };
@@ -101,5 +117,8 @@ mod tests {
             (ip("172.20.0.5"), ip("172.20.0.4"), 2),
             "nodes count up from below"
         );
+        let both = ("172.20.0.0/16".parse().unwrap(), Some("fd00:172:20::/112".parse().unwrap()));
+        let first = NetworkEntry::new(both, 1500, &AddressPlan::unheld(), None).visitors().swap_remove(0);
+        assert_eq!(first.addresses.get(1).copied(), ip("fd00:172:20::fffd"), "as in IPv4");
     }
 }

@@ -4,14 +4,14 @@
 use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use parking_lot::Mutex;
 use rustix::io::FdFlags;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
@@ -34,6 +34,10 @@ use network::faults::Detours;
 const CONTROL_PLANE: &str = "control-plane";
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
+/// What shells in the network are told at its end.
+const NOTICE: &str = "podium: the cluster has stopped, and its network with it: this shell ends";
+/// How long they may take to hang up, unless whoever stops is in a hurry.
+pub(super) const HANG_UP: Duration = Duration::from_secs(2);
 /// How soon a process that died is started anew.
 const AGAIN: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(10), max: Duration::from_secs(10) };
@@ -94,19 +98,24 @@ impl ClusterFabric {
         self.config.control_plane_address()
     }
 
-    /// A port of the control plane. Connections to it wait while no control plane is there.
-    pub(super) fn listen(&self, port: u16) -> Result<TcpListener, FabricError> {
-        let spec = own(SocketKind::TcpV4);
-        let spec = SocketSpec { bind: Some(self.at(port)), listen: Some(BACKLOG), ..spec };
+    /// All of them, one of a family.
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+        self.config.control_plane().addresses
+    }
+
+    /// A port of one of the control plane's addresses. Connections to it wait while no control plane is there.
+    pub(super) fn listen(&self, at: SocketAddr) -> Result<TcpListener, FabricError> {
+        let spec = own(if at.is_ipv4() { SocketKind::TcpV4 } else { SocketKind::TcpV6 });
+        let spec = SocketSpec { bind: Some(at), listen: Some(BACKLOG), ..spec };
         let socket = self.connection().socket(&spec)?;
-        TcpListener::from_std(socket.into()).map_err(at("listen"))
+        TcpListener::from_std(socket.into()).map_err(self::at("listen"))
     }
 
     /// The same for datagrams, which nobody keeps.
-    pub(super) fn datagrams(&self, port: u16) -> Result<UdpSocket, FabricError> {
-        let spec = SocketSpec { bind: Some(self.at(port)), ..own(SocketKind::UdpV4) };
-        let socket = self.connection().socket(&spec)?;
-        UdpSocket::from_std(socket.into()).map_err(at("datagrams"))
+    pub(super) fn datagrams(&self, at: SocketAddr) -> Result<UdpSocket, FabricError> {
+        let spec = own(if at.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 });
+        let socket = self.connection().socket(&SocketSpec { bind: Some(at), ..spec })?;
+        UdpSocket::from_std(socket.into()).map_err(self::at("datagrams"))
     }
 
     /// The kernel's rules of this network.
@@ -188,6 +197,11 @@ impl ClusterFabric {
         self.config.ranges.nodes
     }
 
+    /// Where nodes have theirs of IPv6.
+    pub(super) fn nodes_v6(&self) -> Option<Ipv6Net> {
+        self.config.ranges.v6.map(|v6| v6.nodes)
+    }
+
     /// Where services have theirs.
     pub(super) fn services(&self) -> Vec<IpNet> {
         let Ranges { services, v6, .. } = self.config.ranges;
@@ -234,11 +248,14 @@ impl ClusterFabric {
         });
     }
 
-    /// Ends the process, and has none started anew; with the nodes' hosts and this process gone, nothing of the network
-    /// is left.
-    pub(super) fn stop(&self) {
+    /// Ends who is inside still (`podium shell`) and the process, and has none started anew; with the nodes' hosts and this
+    /// process gone, nothing of the network is left. It blocks for some seconds at most.
+    pub(super) fn stop(&self, grace: Duration) {
         let mut stopped = self.stopped.lock();
         *stopped = true;
+        if let Err(error) = self.connection().end_occupants(NOTICE, grace) {
+            tracing::warn!(%error, "who is in the pods' network");
+        }
         if let Err(error) = self.connection().shut_down() {
             tracing::debug!(%error, "the fabric's process");
         }
@@ -259,10 +276,6 @@ impl ClusterFabric {
         self.connection.lock().clone()
     }
 
-    fn at(&self, port: u16) -> SocketAddr {
-        SocketAddr::new(self.address().into(), port)
-    }
-
     fn is_inside(&self, ip: IpAddr) -> bool {
         self.ranges().iter().any(|range| range.contains(&ip))
     }
@@ -281,6 +294,15 @@ impl ClusterFabric {
         self.ready.lock().append(&mut sockets);
         first.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// Ends what is left of the network of a control plane that was killed: who is inside still, and its process. False where
+/// nothing listens at this path. The nodes' hosts are to be gone before.
+pub(crate) fn end_left_network(socket: &Path) -> Result<bool, FabricError> {
+    let Ok(left) = Fabric::connect(socket) else { return Ok(false) };
+    left.end_occupants(NOTICE, HANG_UP)?;
+    left.shut_down()?;
+    Ok(true)
 }
 
 impl Dial for ClusterFabric {

@@ -26,21 +26,25 @@ pub(super) const DNS_OFFSET: u32 = 10;
 struct Fixed {
     key: Key,
     labels: &'static [(&'static str, &'static str)],
-    address: IpAddr,
+    /// The primary family's first.
+    addresses: Vec<IpAddr>,
     /// Name, protocol and number.
     ports: &'static [(&'static str, &'static str, u16)],
-    /// Where it is really served, at the same port for all.
-    served: SocketAddr,
+    /// Where it is really served, at the same port for all: an address of each family.
+    served: Vec<SocketAddr>,
 }
+
+/// What the slice of IPv6 has behind the service's name.
+const OF_IPV6: &str = "-ipv6";
 
 /// `kubernetes.default`: the API itself, wherever it listens this time.
 pub(super) fn kubernetes(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     let fixed = Fixed {
         key: Key::new("default", "kubernetes"),
         labels: &[("component", "apiserver"), ("provider", "kubernetes")],
-        address: service.into(),
+        addresses: vec![service.into()],
         ports: &[("https", "TCP", 443)],
-        served: listening,
+        served: vec![listening],
     };
     fixed.write(api)
 }
@@ -51,7 +55,7 @@ pub(super) fn dns_key() -> Key {
 }
 
 /// `kube-dns.kube-system`. A service of that name that selects pods is the user's, and stays as it is.
-pub(super) fn dns(api: &Api, address: IpAddr, served: SocketAddr) -> Result<(), ApiError> {
+pub(super) fn dns(api: &Api, addresses: Vec<IpAddr>, served: Vec<SocketAddr>) -> Result<(), ApiError> {
     if is_users(api) {
         tracing::warn!("kube-system/kube-dns selects pods of its own and is left alone: see --disable dns");
         return Ok(());
@@ -63,7 +67,7 @@ pub(super) fn dns(api: &Api, address: IpAddr, served: SocketAddr) -> Result<(), 
             ("kubernetes.io/cluster-service", "true"),
             ("kubernetes.io/name", "CoreDNS"),
         ],
-        address,
+        addresses,
         ports: &[("dns", "UDP", 53), ("dns-tcp", "TCP", 53)],
         served,
     };
@@ -76,12 +80,21 @@ pub(super) fn no_dns(api: &Api) -> Result<(), ApiError> {
         return Ok(());
     }
     for kind in [Kind::Service, Kind::Endpoints, Kind::EndpointSlice] {
-        match api.delete(kind, &dns_key(), &DeleteOptions::default()) {
-            Err(error) if !error.is_not_found() => return Err(error),
-            _ => {}
-        }
+        gone(api, kind, &dns_key())?;
     }
-    Ok(())
+    gone(api, Kind::EndpointSlice, &of_ipv6(&dns_key()))
+}
+
+/// Deletes what may be there.
+fn gone(api: &Api, kind: Kind, key: &Key) -> Result<(), ApiError> {
+    match api.delete(kind, key, &DeleteOptions::default()) {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn of_ipv6(service: &Key) -> Key {
+    Key::new(service.namespace.as_str(), format!("{}{OF_IPV6}", service.name).as_str())
 }
 
 fn is_users(api: &Api) -> bool {
@@ -93,19 +106,21 @@ fn is_users(api: &Api) -> bool {
 impl Fixed {
     fn write(&self, api: &Api) -> Result<(), ApiError> {
         self.write_service(api)?;
+        let port = self.port();
+        let first = self
+            .served
+            .first()
+            .map(|served| EndpointAddress { ip: served.ip().to_string(), ..EndpointAddress::default() });
         let endpoints = Endpoints {
-            metadata: self.metadata(&[(label::SKIP_MIRROR, "true")]),
+            metadata: self.metadata(&self.key.name, &[(label::SKIP_MIRROR, "true")]),
             subsets: Some(vec![EndpointSubset {
-                addresses: Some(vec![EndpointAddress {
-                    ip: self.served.ip().to_string(),
-                    ..EndpointAddress::default()
-                }]),
+                addresses: Some(first.into_iter().collect()),
                 ports: Some(
                     self.ports
                         .iter()
                         .map(|(name, protocol, _)| EndpointPort {
                             name: Some((*name).into()),
-                            port: self.served.port().into(),
+                            port: port.into(),
                             protocol: Some((*protocol).into()),
                             ..EndpointPort::default()
                         })
@@ -115,11 +130,24 @@ impl Fixed {
             }]),
         };
         write(api, endpoints, |current, wanted| current.subsets.clone_from(&wanted.subsets))?;
+        let second = of_ipv6(&self.key);
+        for (served, key) in self.served.iter().zip([&self.key, &second]) {
+            self.write_slice(api, &key.name, *served)?;
+        }
+        if self.served.len() > 1 { Ok(()) } else { gone(api, Kind::EndpointSlice, &second) }
+    }
+
+    fn port(&self) -> u16 {
+        self.served.first().map_or(0, SocketAddr::port)
+    }
+
+    fn write_slice(&self, api: &Api, name: &str, served: SocketAddr) -> Result<(), ApiError> {
+        let family = if served.is_ipv4() { "IPv4" } else { "IPv6" };
         let slice = EndpointSlice {
-            metadata: self.metadata(&[(label::SERVICE_NAME, self.key.name.as_str())]),
-            address_type: "IPv4".into(),
+            metadata: self.metadata(name, &[(label::SERVICE_NAME, self.key.name.as_str())]),
+            address_type: family.into(),
             endpoints: Some(vec![Endpoint {
-                addresses: vec![self.served.ip().to_string()],
+                addresses: vec![served.ip().to_string()],
                 conditions: Some(EndpointConditions { ready: Some(true), ..EndpointConditions::default() }),
                 ..Endpoint::default()
             }]),
@@ -128,7 +156,7 @@ impl Fixed {
                     .iter()
                     .map(|(name, protocol, _)| SlicePort {
                         name: Some((*name).into()),
-                        port: Some(self.served.port().into()),
+                        port: Some(served.port().into()),
                         protocol: Some((*protocol).into()),
                         ..SlicePort::default()
                     })
@@ -142,10 +170,10 @@ impl Fixed {
     }
 
     fn write_service(&self, api: &Api) -> Result<(), ApiError> {
-        let address = self.address.to_string();
-        // A cluster that found its address range taken has moved to another.
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        // A cluster that found its address range taken has moved to another, or it has another family now.
         if let Ok(old) = api.get_as::<Service>(&self.key)
-            && old.spec.as_ref().and_then(|s| s.cluster_ip.as_ref()) != Some(&address)
+            && old.spec.as_ref().and_then(|s| s.cluster_ips.as_ref()) != Some(&addresses)
         {
             api.delete(Kind::Service, &self.key, &DeleteOptions::default())?;
         }
@@ -153,13 +181,15 @@ impl Fixed {
             name: Some((*name).into()),
             port: (*number).into(),
             protocol: Some((*protocol).into()),
-            target_port: Some(IntOrString::Int(self.served.port().into())),
+            target_port: Some(IntOrString::Int(self.port().into())),
             ..ServicePort::default()
         });
         let service = Service {
-            metadata: self.metadata(self.labels),
+            metadata: self.metadata(&self.key.name, self.labels),
             spec: Some(ServiceSpec {
-                cluster_ip: Some(address),
+                cluster_ip: addresses.first().cloned(),
+                ip_family_policy: (addresses.len() > 1).then(|| "PreferDualStack".into()),
+                cluster_ips: Some(addresses),
                 ports: Some(ports.collect()),
                 type_: Some("ClusterIP".into()),
                 ..ServiceSpec::default()
@@ -173,10 +203,10 @@ impl Fixed {
         })
     }
 
-    fn metadata(&self, labels: &[(&str, &str)]) -> ObjectMeta {
+    fn metadata(&self, name: &str, labels: &[(&str, &str)]) -> ObjectMeta {
         let labels = labels.iter().map(|(name, value)| ((*name).to_string(), (*value).to_string()));
         ObjectMeta {
-            name: Some(self.key.name.clone()),
+            name: Some(name.to_owned()),
             namespace: Some(self.key.namespace.clone()),
             labels: Some(labels.collect()),
             ..ObjectMeta::default()

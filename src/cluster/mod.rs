@@ -36,6 +36,7 @@ pub(crate) use config::{
 pub(crate) use data_dir::{DataDir, default_data_dir, running_instance};
 pub(crate) use embedding::{Door, Embedding, HostProgram, PodDirector};
 pub(crate) use entry::{NetworkEntry, leaf_of};
+pub(crate) use fabric::end_left_network;
 pub(crate) use housekeeping::start as start_housekeeping;
 pub(crate) use images::image_catalogue;
 pub(crate) use node_settings::NodeSettings;

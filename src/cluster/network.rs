@@ -48,7 +48,8 @@ pub(super) struct PodNetwork {
     pub(super) fabric: Option<Arc<ClusterFabric>>,
     /// Which ports programs may not bind here.
     pub(super) low_ports: LowPorts,
-    /// Where the cluster's DNS answers; none when it is disabled.
+    /// Where pods ask the cluster's DNS, which is the primary family's address alone, as kubeadm tells kubelets; none when
+    /// it is disabled.
     pub(super) dns: Option<IpAddr>,
 }
 
@@ -87,22 +88,23 @@ pub(super) fn start(
         return Ok(PodNetwork { fabric: fabric.cloned(), low_ports, dns: None });
     }
     let ip = IpAddr::V4(addresses.service(DNS_OFFSET));
-    let served = match fabric {
-        Some(fabric) => SocketAddr::new(fabric.address().into(), DNS_PORT),
-        None => SocketAddr::new(ip, low_ports.served(DNS_PORT)),
+    let second = addresses.service_v6(DNS_OFFSET).map(IpAddr::V6);
+    let served: Vec<SocketAddr> = match fabric {
+        Some(fabric) => fabric.addresses().into_iter().map(|ip| SocketAddr::new(ip, DNS_PORT)).collect(),
+        None => vec![SocketAddr::new(ip, low_ports.served(DNS_PORT))],
     };
-    fixed_services::dns(api, ip, served)?;
+    fixed_services::dns(api, std::iter::once(ip).chain(second).collect(), served.clone())?;
     let inside = fabric.cloned();
-    let open = move || match &inside {
+    let open = move |address| match &inside {
         Some(fabric) => {
-            let opened = || Ok((fabric.datagrams(DNS_PORT)?, fabric.listen(DNS_PORT)?));
+            let opened = || Ok((fabric.datagrams(address)?, fabric.listen(address)?));
             let (udp, tcp) = opened().map_err(|error: FabricError| io::Error::other(error))?;
             Ok(Sockets { udp, tcp })
         }
-        None => dns::bind(served),
+        None => dns::bind(address),
     };
     let dns = DnsConfig {
-        address: served,
+        addresses: served,
         open: Arc::new(open),
         domain: DOMAIN.into(),
         host: fabric.map(|_| egress::HOST_ADDRESS),
@@ -138,7 +140,7 @@ fn serve_inside(
         services: fabric.services(),
         inside: fabric.ranges(),
         way_out: Some(way_out),
-        dns: (!config.is_disabled("dns")).then(|| fabric.address()),
+        dns: if config.is_disabled("dns") { Vec::new() } else { fabric.addresses() },
         faults,
     };
     let refuse = rules::start(caches, tasks, rules);

@@ -19,7 +19,7 @@ use super::data_dir::{DataDir, write_private};
 use super::embedding::{Door, Embedding};
 use super::entry::NetworkEntry;
 use super::error::StartError;
-use super::fabric::ClusterFabric;
+use super::fabric::{ClusterFabric, HANG_UP};
 use super::fixed_services::API_OFFSET;
 use super::place::Place;
 use super::snapshots::{self, Means};
@@ -147,7 +147,7 @@ impl Cluster {
             names.extend(inside.map(|inside| inside.ip()));
             let tls = authority.server_config(&names)?;
             if let Some(fabric) = &fabric {
-                let listener = fabric.listen(DEFAULT_PORT)?;
+                let listener = fabric.listen(SocketAddr::new(fabric.address().into(), DEFAULT_PORT))?;
                 serve_tls(server.clone(), listener, tls.clone(), &base);
             }
             serve_tls(server.clone(), listener, tls, &base);
@@ -184,7 +184,8 @@ impl Cluster {
         )
         .await?;
         if let Some(fabric) = &fabric {
-            NetworkEntry::new(fabric.nodes(), config.file.network.mtu, &addresses, dns).write(&data_dir)?;
+            let nodes = (fabric.nodes(), fabric.nodes_v6());
+            NetworkEntry::new(nodes, config.file.network.mtu, &addresses, dns).write(&data_dir)?;
             fabric.keep(&actors);
         }
         let v6 = addresses.v6().map(|v6| v6.services.into());
@@ -272,7 +273,7 @@ impl Cluster {
         move || {
             of_nodes();
             if let Some(fabric) = fabric {
-                fabric.stop();
+                fabric.stop(Duration::ZERO);
             }
         }
     }
@@ -304,7 +305,7 @@ impl Cluster {
             audit.flush().await;
         }
         if let Some(fabric) = self.fabric {
-            let _ = tokio::task::spawn_blocking(move || fabric.stop()).await;
+            let _ = tokio::task::spawn_blocking(move || fabric.stop(HANG_UP)).await;
         }
         let store = self.store.clone();
         // Joins the disk thread: not on a runtime thread.

@@ -25,6 +25,7 @@ mod leaf;
 mod namespaces;
 mod netlink;
 pub mod nft;
+mod occupants;
 mod protocol;
 mod router;
 mod sockets;

@@ -24,13 +24,14 @@ use object::well_known::label;
 use object::{Key, Kind, Object};
 
 /// What is the control plane's own: it is written at each start.
-const FIXED: [(Kind, &str, &str); 9] = [
+const FIXED: [(Kind, &str, &str); 10] = [
     (Kind::Service, "default", "kubernetes"),
     (Kind::Endpoints, "default", "kubernetes"),
     (Kind::EndpointSlice, "default", "kubernetes"),
     (Kind::Service, "kube-system", "kube-dns"),
     (Kind::Endpoints, "kube-system", "kube-dns"),
     (Kind::EndpointSlice, "kube-system", "kube-dns"),
+    (Kind::EndpointSlice, "kube-system", "kube-dns-ipv6"),
     (Kind::ConfigMap, "kube-system", "extension-apiserver-authentication"),
     (Kind::ConfigMap, "kube-public", "cluster-info"),
     (Kind::ServiceCIDR, "", "kubernetes"),

@@ -90,6 +90,16 @@ impl Netlink {
         }
     }
 
+    /// Sends a request that has one answer, and gives it.
+    pub(crate) fn ask(&self, request: &[u8]) -> io::Result<Vec<u8>> {
+        self.answers_now()?;
+        rustix::net::send(&self.0, request, SendFlags::empty())?;
+        let mut buffer = vec![0; ANSWERS_BYTES];
+        let (length, _) = rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
+        buffer.truncate(length);
+        Ok(buffer)
+    }
+
     /// Sends a request for a list and hands each message over that comes, whole. The kernel writes them while they are
     /// received.
     pub(crate) fn dump(&self, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {

@@ -136,6 +136,10 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     let keep = capabilities::of(plan.security).map_err(at("capabilities"))?;
     capabilities::bound(keep).map_err(at("capabilities"))?;
     if let Some(user) = &plan.user {
+        if let Stdio::Terminal(slave) = &plan.stdio {
+            // So that it may be opened by its name, too. Who may not become somebody is told of that below.
+            let _ = rustix::fs::fchown(slave, Some(rustix::fs::Uid::from_raw(user.uid)), None);
+        }
         let become_user = if plan.own_network { os::become_user } else { os::become_user_of_low_ports };
         become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
         // Changing the user forgot who to die with.

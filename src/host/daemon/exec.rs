@@ -14,7 +14,7 @@ use super::container::{Container, Holder};
 use super::reaper::Ended;
 use super::spawn::{Born, Parent, Spawn};
 use super::wire::{self, Wire};
-use super::{Host, environment, os};
+use super::{Host, environment, os, terminals};
 use crate::protocol::Streams;
 use crate::{ContainerId, ExecOutput, RuntimeError};
 use base::session::SessionOutput;
@@ -72,7 +72,8 @@ impl Host {
         let pod = self.pod(&container.pod).ok_or_else(|| RuntimeError::NotFound(id.0.clone()))?;
         let (mut input, mut terminal, mut outputs) = (None, None, Vec::new());
         let stdio = if streams.tty {
-            let (master, slave) = wire::terminal().map_err(|error| os_error(&error))?;
+            let own = pod.terminals(container.launch.host_view);
+            let (master, slave) = terminals::open(own.as_deref()).map_err(|error| os_error(&error))?;
             let master = Rc::new(Wire::new(master).map_err(|error| os_error(&error))?);
             input = streams.stdin.then(|| Rc::clone(&master));
             outputs.push((Rc::clone(&master), true));

@@ -4,7 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::child::Stdio;
 use super::log_writer::{LogWriter, Stream};
+use super::terminals;
 use super::wire::{self, Wire};
 use crate::ContainerSpec;
 use base::session::SessionOutput;
@@ -67,7 +68,11 @@ impl Streams {
     }
 
     /// Opens a container's streams and log, and gives the child's side.
-    pub(super) fn open(spec: &ContainerSpec, log: PathBuf) -> io::Result<(Self, Stdio)> {
+    pub(super) fn open(
+        spec: &ContainerSpec,
+        log: PathBuf,
+        own_terminals: Option<&Path>,
+    ) -> io::Result<(Self, Stdio)> {
         let log = Rc::new(RefCell::new(LogWriter::new(log)));
         let mut streams = Self {
             over: watch::Sender::new(false),
@@ -76,7 +81,7 @@ impl Streams {
             ..Self::closed()
         };
         if spec.tty {
-            let (master, slave) = wire::terminal()?;
+            let (master, slave) = terminals::open(own_terminals)?;
             let terminal = Rc::new(Wire::new(master)?);
             streams.pump(Rc::clone(&terminal), Stream::Stdout, log);
             if spec.stdin {

@@ -164,6 +164,7 @@ impl Host {
             }
             (None, None) => launch.working_dir.clone(),
         };
+        let terminals = pod.terminals(launch.host_view);
         let view = self.isolation.namespaces.then(|| View {
             root: root.clone(),
             tmp: temporary.cloned().unwrap_or_default(),
@@ -176,6 +177,8 @@ impl Host {
             // Kubernetes lets only pods in a user namespace have it: root could change the machine by it.
             unmasked: launch.spec.security.privileged
                 || (launch.spec.security.unmasked && !rustix::process::geteuid().is_root()),
+            terminals: terminals.clone(),
+            every_device: launch.spec.security.privileged,
             of_machine: launch.host_view,
             read_only: launch.spec.security.read_only_root,
             image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),
@@ -195,7 +198,8 @@ impl Host {
             }
         }
 
-        let streams = Streams::open(&launch.spec, dir.join("log")).map_err(os_error("streams"))?;
+        let streams = Streams::open(&launch.spec, dir.join("log"), terminals.as_deref())
+            .map_err(os_error("streams"))?;
         let (streams, stdio) = streams;
         let (report_read, report_write) = super::wire::pipe().map_err(os_error("pipe"))?;
 

@@ -40,6 +40,7 @@ mod signals;
 mod spawn;
 mod start;
 mod sysctls;
+mod terminals;
 mod user;
 mod watched_memory;
 mod wire;

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::process::Pid;
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
@@ -49,14 +49,37 @@ pub(super) fn lock_mounts_read_only(path: &std::path::Path) -> io::Result<()> {
     /// `MOUNT_ATTR_RDONLY`.
     const READ_ONLY: u64 = 1;
     let path = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()))?;
-    let attributes = MountAttributes { set: READ_ONLY, clear: 0, propagation: 0, user_namespace: 0 };
+    set_mount_attributes(libc::AT_FDCWD, &path, libc::AT_RECURSIVE, READ_ONLY, 0)
+}
+
+/// `MOUNT_ATTR_NODEV`.
+const NO_DEVICES: u64 = 4;
+
+/// Lets no device be opened in any of the mounts that this process sees; `ENOSYS` before Linux 5.12.
+pub(super) fn forbid_devices_everywhere() -> io::Result<()> {
+    set_mount_attributes(libc::AT_FDCWD, c"/", libc::AT_RECURSIVE, NO_DEVICES, 0)
+}
+
+/// Lets devices be opened in the mount at whose root this descriptor is.
+pub(super) fn allow_devices(mount: &impl AsFd) -> io::Result<()> {
+    set_mount_attributes(mount.as_fd().as_raw_fd(), c"", libc::AT_EMPTY_PATH, 0, NO_DEVICES)
+}
+
+fn set_mount_attributes(
+    directory: RawFd,
+    path: &CStr,
+    flags: libc::c_int,
+    set: u64,
+    clear: u64,
+) -> io::Result<()> {
+    let attributes = MountAttributes { set, clear, propagation: 0, user_namespace: 0 };
     // SAFETY: a path that ends with NUL and a structure of the given size, both live for the call.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
+            directory,
             path.as_ptr(),
-            libc::AT_RECURSIVE,
+            flags,
             &raw const attributes,
             size_of::<MountAttributes>(),
         )

@@ -16,7 +16,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use super::container::Container;
 use super::init::{Init, open_namespace};
 use super::rootfs::remove_directory;
-use super::{Host, memory_volumes, os, sysctls};
+use super::{Host, memory_volumes, os, sysctls, terminals};
 use crate::journal::{self, Entry, JournaledPod};
 use crate::{SandboxRecord, SandboxSpec};
 
@@ -35,12 +35,18 @@ pub(super) struct Pod {
 }
 
 impl Pod {
+    /// Its own terminals, for a container that sees them; none where that has the machine's.
+    pub(super) fn terminals(&self, of_machine: bool) -> Option<PathBuf> {
+        terminals::own(&self.private).filter(|_| !of_machine)
+    }
+
     /// Makes the sandbox.
     pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
         let private = host.private(&spec.pod_uid);
         write_files(&private, &spec)?;
         if host.isolation.namespaces {
             memory_volumes::mount_shared_memory(&private)?;
+            terminals::mount_own(&private)?;
             memory_volumes::mount_all(&private, &spec.memory_volumes)?;
         }
         let mut namespaces =
@@ -93,6 +99,7 @@ impl Pod {
         }
         if host.isolation.namespaces {
             memory_volumes::unmount_all(&self.private, &self.spec.memory_volumes)?;
+            terminals::unmount_own(&self.private)?;
         }
         remove_directory(&self.private)?;
         remove_directory(&journal::pod_dir(&host.dir, &self.spec.pod_uid))

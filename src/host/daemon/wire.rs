@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::OFlags;
 use rustix::pipe::PipeFlags;
-use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
@@ -98,16 +97,6 @@ impl Wire {
 /// A pipe: (read end, write end).
 pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(Into::into)
-}
-
-/// A new terminal: (master, slave).
-pub(super) fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let master = rustix::pty::openpt(flags)?;
-    rustix::pty::grantpt(&master)?;
-    rustix::pty::unlockpt(&master)?;
-    let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
-    Ok((master, slave))
 }
 
 /// /dev/null, for streams nobody wants.

@@ -153,7 +153,7 @@ impl Question<'_> {
                 }
                 _ => Answer::Nothing,
             },
-            ["ns", "dns"] => addresses(self.name, self.type_, [self.index.server.into()], STEADY),
+            ["ns", "dns"] => addresses(self.name, self.type_, self.index.servers.iter().copied(), STEADY),
             [.., namespace, "svc" | "pod"] if !self.index.has_namespace(namespace) => Answer::NoName,
             ["svc" | "pod" | "dns"] | [_, "svc" | "pod"] => Answer::Nothing,
             [ip, _, "pod"] => match undashed(ip) {

@@ -46,13 +46,13 @@ pub(super) enum Way {
 pub(super) struct Forwarder {
     resolvers: Resolvers,
     /// Ours: asking it would be asking ourselves.
-    own: IpAddr,
+    own: Vec<IpAddr>,
     clock: Clock,
     resting: Mutex<HashMap<SocketAddr, Duration>>,
 }
 
 impl Forwarder {
-    pub(super) fn new(resolvers: Resolvers, own: IpAddr, clock: Clock) -> Self {
+    pub(super) fn new(resolvers: Resolvers, own: Vec<IpAddr>, clock: Clock) -> Self {
         Self { resolvers, own, clock, resting: Mutex::default() }
     }
 
@@ -85,7 +85,7 @@ impl Forwarder {
                 ResolvConf::parse(&text).servers().map(|ip| SocketAddr::new(ip, 53)).collect()
             }
         };
-        all.into_iter().filter(|server| server.ip() != self.own).take(SERVERS).collect()
+        all.into_iter().filter(|server| !self.own.contains(&server.ip())).take(SERVERS).collect()
     }
 }
 
@@ -147,8 +147,11 @@ mod tests {
     fn the_machines_servers_are_asked_but_never_ourselves_net_3() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("resolv.conf");
-        let forwarder =
-            Forwarder::new(Resolvers::File(file.clone()), "192.0.2.1".parse().unwrap(), Clock::machine());
+        let forwarder = Forwarder::new(
+            Resolvers::File(file.clone()),
+            vec!["192.0.2.1".parse().unwrap()],
+            Clock::machine(),
+        );
         assert_eq!(forwarder.servers(), []);
         std::fs::write(&file, "nameserver 192.0.2.1\nnameserver 2001:db8::1\nnameserver no\n").unwrap();
         assert_eq!(forwarder.servers(), ["[2001:db8::1]:53".parse().unwrap()]);

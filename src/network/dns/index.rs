@@ -71,7 +71,7 @@ pub struct Index {
     /// `cluster.local`, in lower case, without the last dot.
     pub(crate) domain: String,
     /// Where the server itself answers: `ns.dns.cluster.local`.
-    pub(crate) server: Ipv4Addr,
+    pub(crate) servers: Vec<IpAddr>,
     /// The machine's own address, where pods reach it by a name ([`crate::egress::HOST`]).
     pub(crate) host: Option<Ipv4Addr>,
     services: HashMap<Key, NamedService>,
@@ -84,12 +84,21 @@ impl Index {
     pub fn new(domain: &str, server: Ipv4Addr) -> Self {
         Self {
             domain: domain.trim_end_matches('.').to_ascii_lowercase(),
-            server,
+            servers: vec![server.into()],
             host: None,
             services: HashMap::new(),
             namespaces: HashSet::new(),
             by_address: HashMap::new(),
         }
+    }
+
+    /// The server answers here, too.
+    #[must_use]
+    pub fn with_server(mut self, ip: IpAddr) -> Self {
+        if !self.servers.contains(&ip) {
+            self.servers.push(ip);
+        }
+        self
     }
 
     /// Pods reach the machine itself here.

@@ -19,7 +19,7 @@ mod server;
 mod tests;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,10 +47,10 @@ const BURST: Duration = Duration::from_millis(20);
 /// How the server is set up.
 #[derive(Clone)]
 pub struct DnsConfig {
-    /// Where it answers.
-    pub address: SocketAddr,
-    /// Opens its sockets there ([`bind`]); tried again when it fails.
-    pub open: Arc<dyn Fn() -> io::Result<Sockets> + Send + Sync>,
+    /// Where it answers, all of it at each.
+    pub addresses: Vec<SocketAddr>,
+    /// Opens its sockets at one of them ([`bind`]); tried again when it fails.
+    pub open: Arc<dyn Fn(SocketAddr) -> io::Result<Sockets> + Send + Sync>,
     /// The cluster's domain.
     pub domain: String,
     /// Where pods reach the machine itself ([`crate::egress::HOST`]); none where they share its network.
@@ -63,11 +63,13 @@ pub struct DnsConfig {
 
 /// Starts the server; it ends with `tasks`.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
-    let own = match config.address {
-        SocketAddr::V4(v4) => *v4.ip(),
-        SocketAddr::V6(_) => Ipv4Addr::LOCALHOST,
-    };
-    let index = Arc::new(RwLock::new(Index::new(&config.domain, own).with_host(config.host)));
+    let first = config.addresses.iter().find_map(|address| match address.ip() {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    });
+    let names = Index::new(&config.domain, first.unwrap_or(Ipv4Addr::LOCALHOST)).with_host(config.host);
+    let names = config.addresses.iter().fold(names, |names, address| names.with_server(address.ip()));
+    let index = Arc::new(RwLock::new(names));
     let follower = Follower::start(caches);
     let of_namespaces = Arc::downgrade(&index);
     caches.of::<Namespace>().on_change(move |change| {
@@ -84,25 +86,40 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
         if is_complete.await.is_err() {
             return;
         }
-        let server = Arc::new(Server::new(index, config.resolvers, config.address, clock));
-        let mut failures = 0;
-        loop {
-            match (config.open)() {
-                Ok(sockets) => return server.serve(sockets, &inner),
-                Err(error) => {
-                    failures += 1;
-                    if failures == 1 {
-                        let message = format!("cannot listen on {}: {error}; trying again", config.address);
-                        tracing::warn!("cluster DNS {message}");
-                        if let Some(service) = services.get(&config.service) {
-                            recorder.warning(service.object(), "FailedToListen", message);
-                        }
+        let server = Arc::new(Server::new(index, config.resolvers.clone(), &config.addresses, clock));
+        let config = Arc::new(config);
+        for &address in &config.addresses {
+            let (server, config, tasks) = (server.clone(), config.clone(), inner.clone());
+            let (services, recorder) = (services.clone(), recorder.clone());
+            inner.spawn("dns address", async move {
+                let sockets = open(&config, address, |message| {
+                    if let Some(service) = services.get(&config.service) {
+                        recorder.warning(service.object(), "FailedToListen", message);
                     }
-                    tokio::time::sleep(RETRY.delay(failures)).await;
-                }
-            }
+                });
+                server.serve(sockets.await, &tasks);
+            });
         }
     });
+}
+
+/// Opens the sockets of an address, however long it takes; tells once why it takes long.
+async fn open(config: &DnsConfig, address: SocketAddr, tell: impl Fn(String)) -> Sockets {
+    let mut failures = 0;
+    loop {
+        match (config.open)(address) {
+            Ok(sockets) => return sockets,
+            Err(error) => {
+                failures += 1;
+                if failures == 1 {
+                    let message = format!("cannot listen on {address}: {error}; trying again");
+                    tracing::warn!("cluster DNS {message}");
+                    tell(message);
+                }
+                tokio::time::sleep(RETRY.delay(failures)).await;
+            }
+        }
+    }
 }
 
 /// Keeps the names up to date; tells when all that were there at the start are known.

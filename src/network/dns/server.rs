@@ -57,10 +57,10 @@ impl Server {
     pub(super) fn new(
         index: Arc<RwLock<Index>>,
         resolvers: Resolvers,
-        own: SocketAddr,
+        own: &[SocketAddr],
         clock: Clock,
     ) -> Self {
-        let forwarder = Forwarder::new(resolvers, own.ip(), clock);
+        let forwarder = Forwarder::new(resolvers, own.iter().map(SocketAddr::ip).collect(), clock);
         let (forwarded, forwarded_of) = (Arc::new(Semaphore::new(FORWARDED)), Shares::new(FORWARDED));
         Self { index, forwarder, forwarded, forwarded_of }
     }

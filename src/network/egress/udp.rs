@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use rustix::net::SendFlags;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -128,7 +129,9 @@ pub(super) async fn receive(socket: UdpSocket, flows: Arc<Flows>) {
             Ok(datagrams::Received { length, from, to: Some(to) }) => {
                 if let Some(flow) = flows.towards((from, to)).await {
                     // As lost as any datagram may be, and no reason for others to wait.
-                    let _ = send(&flow.world, &buffer[..length]);
+                    if send(&flow.world, &buffer[..length]).is_err_and(has_no_way) {
+                        flow.ended.cancel();
+                    }
                 }
             }
             Ok(_) => {}
@@ -142,8 +145,13 @@ async fn relay(pod: &UdpSocket, flow: &Flow) {
     let mut silent = Instant::now() + SILENCE;
     loop {
         let moved = tokio::select! {
-            ready = pod.readable() => ready.is_ok() && pass_on(pod, &flow.world),
-            ready = flow.world.readable() => ready.is_ok() && pass_on(&flow.world, pod),
+            ready = pod.readable() => {
+                let passed = if ready.is_ok() { pass_on(pod, &flow.world) } else { Ok(false) };
+                // The next datagram begins another flow, from the address that the machine has then.
+                let Ok(moved) = passed else { return };
+                moved
+            }
+            ready = flow.world.readable() => ready.is_ok() && pass_on(&flow.world, pod).unwrap_or(false),
             () = tokio::time::sleep_until(silent) => return,
             () = flow.ended.cancelled() => return,
         };
@@ -156,9 +164,10 @@ async fn relay(pod: &UdpSocket, flow: &Flow) {
     }
 }
 
-/// Passes on what is there, and says whether that was anything. That nobody listens in the world is told by an error of
+/// Passes on what is there, and says whether that was anything; an error is that the socket it is passed on to has no way any
+/// more. That nobody listens in the world is told by an error of
 /// the socket: whoever sent waits in vain, as in any network that keeps silent.
-fn pass_on(from: &UdpSocket, to: &UdpSocket) -> bool {
+fn pass_on(from: &UdpSocket, to: &UdpSocket) -> rustix::io::Result<bool> {
     thread_local! {
         /// One of each thread, not of each flow: nothing waits while it is used.
         static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; LONGEST]);
@@ -167,13 +176,30 @@ fn pass_on(from: &UdpSocket, to: &UdpSocket) -> bool {
         let mut moved = false;
         for _ in 0..TURN {
             match from.try_recv(buffer) {
-                Ok(length) => moved |= send(to, &buffer[..length]).is_ok(),
+                Ok(length) => match send(to, &buffer[..length]) {
+                    Err(error) if has_no_way(error) => return Err(error),
+                    sent => moved |= sent.is_ok(),
+                },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {}
             }
         }
-        moved
+        Ok(moved)
     })
+}
+
+/// Whether a socket of the machine has lost the way that it had: a connected one keeps the address that it sends from, also
+/// when the machine has it no longer.
+fn has_no_way(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::INVAL
+            | Errno::ADDRNOTAVAIL
+            | Errno::NETUNREACH
+            | Errno::HOSTUNREACH
+            | Errno::NETDOWN
+            | Errno::NODEV
+    )
 }
 
 /// Sends a datagram, or loses it where there is no room: at once, also before the runtime knows of a new socket.

@@ -21,7 +21,7 @@ mod tests;
 mod trial;
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ pub struct RulesConfig {
     /// There is a way out ([`crate::egress`]), of this kind.
     pub way_out: Option<WayOut>,
     /// Where the cluster's DNS is, which policies know as the pods `k8s-app=kube-dns` of `kube-system`.
-    pub dns: Option<Ipv4Addr>,
+    pub dns: Vec<IpAddr>,
     /// What is broken on purpose.
     pub faults: FaultSeam,
 }
@@ -161,7 +161,7 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             ranges,
             places: Places::new(),
             failures: 0,
-            policies: Judgement::new(dns),
+            policies: Judgement::new(&dns),
         };
         // All in one change, nodes first: tables that somebody else has left are replaced by it, and half of what they
         // say would refuse what is served, or let through what policies refuse.

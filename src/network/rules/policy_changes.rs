@@ -1,11 +1,11 @@
 //! What concerns network policies, followed, and what they say of it.
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use fabric::nft::Family;
-use k8s_openapi::api::core::v1::{Namespace, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Namespace, Pod, PodIP, PodStatus};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
@@ -79,12 +79,14 @@ pub(super) struct Judgement {
 
 impl Judgement {
     /// Of nobody but the cluster's DNS.
-    pub(super) fn new(dns: Option<Ipv4Addr>) -> Self {
+    pub(super) fn new(dns: &[IpAddr]) -> Self {
         let mut index = Index::default();
-        if let Some(ip) = dns {
+        if let Some(first) = dns.first() {
             let labels = [("k8s-app".to_owned(), "kube-dns".to_owned())].into();
             let metadata = ObjectMeta { labels: Some(labels), ..ObjectMeta::default() };
-            let status = PodStatus { pod_ip: Some(ip.to_string()), ..PodStatus::default() };
+            let all = dns.iter().map(|ip| PodIP { ip: ip.to_string() }).collect();
+            let status =
+                PodStatus { pod_ip: Some(first.to_string()), pod_ips: Some(all), ..PodStatus::default() };
             let pod = Pod { metadata, status: Some(status), ..Pod::default() };
             index.set_pod(&dns_pod(), Some(&pod));
         }

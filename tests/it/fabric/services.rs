@@ -77,7 +77,7 @@ impl Cluster {
             services: vec!["10.96.0.0/16".parse().unwrap()],
             inside: Vec::new(),
             way_out: None,
-            dns: None,
+            dns: Vec::new(),
             faults: FaultSeam::unused(),
         };
         drop(rules::start(&Caches::new(&self.api, tasks), tasks, config));

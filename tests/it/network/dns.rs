@@ -21,8 +21,8 @@ fn running(resolvers: Vec<SocketAddr>) -> (Net, SocketAddr) {
     let net = Net::new();
     let address = SocketAddr::from((net.services.network().saturating_add(10), 8053));
     let config = DnsConfig {
-        open: std::sync::Arc::new(move || bind(address)),
-        address,
+        open: std::sync::Arc::new(bind),
+        addresses: vec![address],
         domain: "cluster.local".into(),
         host: None,
         resolvers: Resolvers::Fixed(resolvers),
@@ -185,5 +185,108 @@ async fn connections_are_left_to_others_sec_2() {
     let answered = tokio::time::timeout(Duration::from_secs(5), stream.read_u16()).await;
     assert!(matches!(answered, Ok(Ok(length)) if length > 0), "{answered:?}");
     drop(held);
+    net.tasks.stop().await;
+}
+
+/// SEC-2: datagrams and connections of whatever anybody sends are answered or not, and the others are served meanwhile.
+#[tokio::test]
+async fn garbage_is_no_reason_to_be_silent_to_others_sec_2() {
+    let (net, server) = running(Vec::new());
+    let name = "web.default.svc.cluster.local.";
+    let service = net.service("web", &json!({"ports": [{"port": 80}]}));
+    let found = async || {
+        until("the name", || async {
+            ask(server, name, RecordType::A).await.filter(|answer| addresses(answer) == [service])
+        })
+        .await
+    };
+    found().await;
+    let asked = question(name, RecordType::A).to_vec().unwrap();
+    // Always the same: whole questions that are cut, twisted and continued, and noise of every length.
+    let mut seed = 0x9e37_79b9_u32;
+    let mut noise = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 17;
+        seed ^= seed << 5;
+        seed
+    };
+    let mut packets = Vec::new();
+    for round in 0..2000 {
+        let mut packet = asked.clone();
+        match round % 4 {
+            0 => packet.truncate(noise() as usize % packet.len()),
+            1 => {
+                for _ in 0..=noise() % 4 {
+                    let place = noise() as usize % packet.len();
+                    packet[place] = noise().to_le_bytes()[0];
+                }
+            }
+            2 => packet.extend((0..noise() % 3000).map(|_| noise().to_le_bytes()[0])),
+            _ => packet = (0..noise() % 600).map(|_| noise().to_le_bytes()[0]).collect(),
+        }
+        packets.push(packet);
+    }
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    for packet in &packets {
+        socket.send_to(packet, server).await.unwrap();
+    }
+    found().await;
+    let mut open = Vec::new();
+    for (round, packet) in packets.iter().take(400).enumerate() {
+        // One client has a quarter of all connections; the others are closed, which is no error here.
+        let Ok(mut stream) = TcpStream::connect(server).await else { continue };
+        let says = if round % 2 == 0 { packet.len() } else { usize::from(u16::MAX) };
+        let _ = stream.write_u16(u16::try_from(says).unwrap()).await;
+        let _ = stream.write_all(packet).await;
+        if round % 3 == 0 {
+            open.push(stream);
+        }
+    }
+    found().await;
+    drop(open);
+    until("a connection that is served", || async {
+        let mut stream = TcpStream::connect(server).await.ok()?;
+        stream.write_u16(u16::try_from(asked.len()).unwrap()).await.ok()?;
+        stream.write_all(&asked).await.ok()?;
+        let mut answer = vec![0; usize::from(stream.read_u16().await.ok()?)];
+        stream.read_exact(&mut answer).await.ok()?;
+        (addresses(&Message::from_vec(&answer).unwrap()) == [service]).then_some(())
+    })
+    .await;
+    net.tasks.stop().await;
+}
+
+/// NET-3: where the machine's resolvers are silent a failure comes in the end, and the cluster's names are answered meanwhile.
+#[tokio::test]
+async fn resolvers_that_are_gone_hold_up_nobody_net_3() {
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        silent.push(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    }
+    let (net, server) = running(silent.iter().map(|socket| socket.local_addr().unwrap()).collect());
+    let name = "web.default.svc.cluster.local.";
+    let service = net.service("web", &json!({"ports": [{"port": 80}]}));
+    until("the name", || async {
+        ask(server, name, RecordType::A).await.filter(|answer| addresses(answer) == [service])
+    })
+    .await;
+    // On one socket, the world's first: what comes first is the cluster's.
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(server).await.unwrap();
+    let world = question("example.org.", RecordType::A);
+    let own = question(name, RecordType::A);
+    for asked in [&world, &own] {
+        socket.send(&asked.to_vec().unwrap()).await.unwrap();
+    }
+    let mut answers = Vec::new();
+    let mut buffer = vec![0; 4096];
+    for _ in 0..2 {
+        let length = super::soon("an answer", socket.recv(&mut buffer)).await.unwrap();
+        answers.push(Message::from_vec(&buffer[..length]).unwrap());
+    }
+    assert_eq!(answers[0].metadata.id, own.metadata.id);
+    assert_eq!(addresses(&answers[0]), [service]);
+    assert_eq!(answers[1].metadata.id, world.metadata.id);
+    assert_eq!(answers[1].metadata.response_code, ResponseCode::ServFail);
     net.tasks.stop().await;
 }

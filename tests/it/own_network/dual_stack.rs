@@ -288,3 +288,149 @@ fn the_way_out_is_of_both_families_net_7() {
         cluster.instance.stop();
     }
 }
+
+/// Asks a server about names, over datagrams or connections, and says of each how many answers there are, and the last bytes.
+const ASK: &str = r#"
+import socket, struct, sys
+server, way = sys.argv[1:3]
+family = socket.AF_INET6 if ':' in server else socket.AF_INET
+for question in sys.argv[3:]:
+    kind, name = question.split('/')
+    kind = int(kind)
+    labels = b''.join(bytes([len(l)]) + l.encode() for l in name.split('.')) + b'\0'
+    asked = struct.pack('>6H', 7, 0x100, 1, 0, 0, 0) + labels + struct.pack('>2H', kind, 1)
+    if way == 'udp':
+        s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(5); s.connect((server, 53)); s.send(asked); got = s.recv(4096)
+    else:
+        s = socket.create_connection((server, 53), 5); s.send(struct.pack('>H', len(asked)) + asked)
+        f = s.makefile('rb'); got = f.read(struct.unpack('>H', f.read(2))[0])
+    count = struct.unpack('>H', got[6:8])[0]
+    last = socket.inet_ntop(socket.AF_INET6, got[-16:]) if kind == 28 else got[-4:].hex() if kind == 1 else 'cluster' if b'cluster' in got[len(asked):] else 'else'
+    print(got[3] & 15, count, last if count else '-')
+"#;
+
+/// Pods may ask the cluster's DNS, and nobody else.
+const ONLY_DNS: &str = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: dns}\nspec:\n  podSelector: {matchLabels: {run: asker}}\n  \
+                        policyTypes: [Egress]\n  egress:\n  - to: [{namespaceSelector: {}, podSelector: {matchLabels: {k8s-app: kube-dns}}}]\n    \
+                        ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]\n---\n";
+
+/// NET-3, NET-5, NET-7, NET-8: the cluster's DNS has an address of each family, at which it says the same, and policies know both;
+/// pods' resolv.conf names the first, and the API's service is of one family, as in Kubernetes; a shell has both families.
+#[test]
+fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
+    needs!(Kubectl);
+    if !fabric::has_ipv6() {
+        return;
+    }
+    for user in users() {
+        let mut cluster = Cluster::start(user, "");
+        let asker = idle("asker", "node-1").replace("{name: asker}", "{name: asker, labels: {run: asker}}");
+        cluster.apply(&[&server("a", "node-2"), &asker, SERVICES].concat());
+        cluster.ready("a");
+        cluster.ready("asker");
+        let dns = get(&cluster, "service -n kube-system kube-dns", ".spec.clusterIPs");
+        assert_eq!(dns, r#"["10.96.0.10","fd00:10:96::a"]"#);
+        assert_eq!(get(&cluster, "service kubernetes", ".spec.clusterIPs"), r#"["10.96.0.1"]"#);
+        let resolv = cluster.shell("asker", "grep nameserver /etc/resolv.conf");
+        assert_eq!(resolv, "nameserver 10.96.0.10");
+        cluster.shell("asker", &format!("cat > /tmp/ask.py <<'END'\n{ASK}\nEND"));
+        let six = get(&cluster, "service six", ".spec.clusterIPs[0]");
+        let nibbles = six.parse::<Ipv6Addr>().unwrap().octets();
+        let nibbles: Vec<String> =
+            nibbles.iter().rev().map(|byte| format!("{:x}.{:x}", byte & 15, byte >> 4)).collect();
+        let reversed = format!("{}.ip6.arpa", nibbles.join("."));
+        let asked = [
+            ("28/six.default.svc.cluster.local", format!("0 1 {six}")),
+            ("1/six.default.svc.cluster.local", "0 0 -".to_owned()),
+            ("28/kube-dns.kube-system.svc.cluster.local", "0 1 fd00:10:96::a".to_owned()),
+            ("1/ns.dns.cluster.local", "0 1 ac14fffe".to_owned()),
+            ("28/ns.dns.cluster.local", "0 1 fd00:172:20::fffe".to_owned()),
+            (&format!("12/{reversed}"), "0 1 cluster".to_owned()),
+            ("28/nobody.default.svc.cluster.local", "3 0 -".to_owned()),
+        ];
+        let questions: Vec<&str> = asked.iter().map(|(question, _)| *question).collect();
+        let answers: Vec<&str> = asked.iter().map(|(_, answer)| answer.as_str()).collect();
+        let both = |cluster: &Cluster| {
+            for way in ["udp", "tcp"] {
+                for address in ["10.96.0.10", "fd00:10:96::a"] {
+                    let ask = format!("python3 /tmp/ask.py {address} {way} {}", questions.join(" "));
+                    wait_for(&format!("{way} {address} as {user:?}"), || {
+                        let said = cluster.shell("asker", &ask);
+                        (said.lines().eq(answers.iter().copied())).then_some(())
+                    });
+                }
+            }
+        };
+        both(&cluster);
+        cluster.apply(ONLY_DNS);
+        wait_for("the policy", || {
+            (code(&cluster, "asker", 6, &format!("http://[{six}]/")) == "000 28").then_some(())
+        });
+        both(&cluster);
+
+        // From a shell of one's own, by its name, what has IPv6 alone.
+        let web = "curl -sS -m 5 -o /dev/null -w '%{http_code} %{local_ip}' http://six/";
+        wait_for("the shell's IPv6", || (cluster.inside(&[], web) == "200 fd00:172:20::fffd").then_some(()));
+
+        // The next control plane finds its own services and slices as they are.
+        cluster.instance.stop();
+        cluster.instance = Cluster::serve(&cluster.home, user);
+        cluster.ready("asker");
+        cluster.shell("asker", &format!("cat > /tmp/ask.py <<'END'\n{ASK}\nEND"));
+        both(&cluster);
+        cluster.instance.stop();
+        // And one without IPv6 takes back what is of it.
+        std::fs::write(cluster.home.path("config.yaml"), "network: {mode: fabric, ipv6: false}\n").unwrap();
+        cluster.instance = Cluster::serve(&cluster.home, user);
+        assert_eq!(get(&cluster, "service -n kube-system kube-dns", ".spec.clusterIPs"), r#"["10.96.0.10"]"#);
+        let slices = get(&cluster, "endpointslices -n kube-system", ".items[*].metadata.name");
+        assert_eq!(slices, "kube-dns");
+        cluster.instance.stop();
+    }
+}
+
+/// NET-5, NET-6: a pod in its node's network has the node's addresses of both families, is served at both, through services as
+/// well, and reaches both families itself.
+#[test]
+fn a_pod_of_its_nodes_network_has_both_addresses_net_5_net_6() {
+    needs!(Kubectl);
+    if !fabric::has_ipv6() {
+        return;
+    }
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        let of_node = server("host", "node-1").replace("  containers:", "  hostNetwork: true\n  containers:");
+        cluster.apply(&[&of_node, &idle("asker", "node-2"), SERVICES].concat());
+        cluster.ready("host");
+        cluster.ready("asker");
+        let both = "172.20.0.1 fd00:172:20::1";
+        assert_eq!(get(&cluster, "pod host", ".status.podIPs[*].ip"), both);
+        assert_eq!(get(&cluster, "pod host", ".status.hostIPs[*].ip"), both);
+        let own = cluster.shell("host", "ip -o addr show dev eth0 scope global | awk '{print $4}'");
+        assert_eq!(own, "172.20.0.1/32\nfd00:172:20::1/128", "as {user:?}");
+        for pod in ["asker", "host"] {
+            for (family, url) in [
+                (4, "http://172.20.0.1:8000/"),
+                (6, "http://[fd00:172:20::1]:8000/"),
+                (4, "http://both.default.svc.cluster.local/"),
+                (6, "http://both.default.svc.cluster.local/"),
+                (4, "http://172.20.0.2:30080/"),
+                (6, "http://[fd00:172:20::2]:30080/"),
+            ] {
+                // Its own names are the machine's: dnsPolicy is ClusterFirst, which means Default there.
+                if pod == "host" && url.contains("both") {
+                    continue;
+                }
+                wait_for(&format!("{url} from {pod} as {user:?}"), || {
+                    (code(&cluster, pod, family, url) == "200 0").then_some(())
+                });
+            }
+        }
+        for service in ["both", "six"] {
+            let ip = get(&cluster, &format!("service {service}"), ".spec.clusterIPs[*]");
+            let six = ip.split(' ').find(|ip| ip.contains(':')).unwrap();
+            assert_eq!(code(&cluster, "host", 6, &format!("http://[{six}]/")), "200 0", "{service}, its own");
+        }
+        cluster.instance.stop();
+    }
+}

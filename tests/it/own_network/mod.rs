@@ -2,6 +2,7 @@
 
 mod crashes;
 mod data_dir;
+mod devices;
 mod dual_stack;
 mod fallback;
 mod faults;
@@ -12,6 +13,8 @@ mod rights;
 mod services;
 mod shells;
 mod sysctls;
+mod terminals;
+mod weather;
 mod why;
 mod world;
 

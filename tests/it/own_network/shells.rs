@@ -37,7 +37,7 @@ impl Cluster {
     }
 
     /// What a script says in such a shell; it must succeed.
-    fn inside(&self, whose: &[&str], script: &str) -> String {
+    pub(super) fn inside(&self, whose: &[&str], script: &str) -> String {
         let output = self.podium_shell(&[whose, &["--", "sh", "-c", script]].concat()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         assert!(

@@ -22,7 +22,7 @@ const SIZE: (u16, u16) = (100, 30);
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// A terminal of its own.
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     /// The leader of the terminal's session.
     shell: Guarded,
     master: Option<Arc<File>>,
@@ -33,7 +33,7 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// Runs a shell command in a terminal of 100×30.
-    pub(super) fn run(command: &str) -> Self {
+    pub(crate) fn run(command: &str) -> Self {
         let (master, slave) = open();
         let master = Arc::new(File::from(master));
         resize(&master, SIZE);
@@ -54,7 +54,7 @@ impl Terminal {
     }
 
     /// What is on the screen, a line a row.
-    pub(super) fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.with(|screen| screen.rows(0, screen.size().1).collect::<Vec<_>>().join("\n"))
     }
 
@@ -63,19 +63,19 @@ impl Terminal {
     }
 
     /// Types these: a key by its name (`Enter`, `Escape`, `C-x`), or a text.
-    pub(super) fn keys(&self, keys: &[&str]) {
+    pub(crate) fn keys(&self, keys: &[&str]) {
         let bytes: Vec<u8> = keys.iter().flat_map(|key| typed(key)).collect();
         self.master().write_all(&bytes).unwrap();
     }
 
     /// Another size, as when its window is resized.
-    pub(super) fn resize(&self, columns: u16, rows: u16) {
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
         self.screen.lock().unwrap().screen_mut().set_size(rows, columns);
         resize(self.master(), (columns, rows));
     }
 
     /// Stops the program that was run with `exec`, as a busy machine does, for as long as `meanwhile` takes.
-    pub(super) fn while_stopped(&self, meanwhile: impl FnOnce()) {
+    pub(crate) fn while_stopped(&self, meanwhile: impl FnOnce()) {
         let program = Pid::from_child(&self.shell.0);
         kill_process(program, Signal::STOP).unwrap();
         meanwhile();
@@ -83,12 +83,12 @@ impl Terminal {
     }
 
     /// Waits until the screen shows this.
-    pub(super) fn shows(&self, text: &str) {
+    pub(crate) fn shows(&self, text: &str) {
         wait_for(&format!("{text:?} on the screen"), || self.screen().contains(text).then_some(()));
     }
 
     /// No program holds its screen, mouse or pastes, and what is typed is shown.
-    pub(super) fn is_as_it_was(&self) {
+    pub(crate) fn is_as_it_was(&self) {
         self.with(|screen| {
             assert!(!screen.alternate_screen(), "the alternate screen is on");
             assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None);
@@ -100,7 +100,7 @@ impl Terminal {
     }
 
     /// Goes away as a closed window does: whatever runs in it gets SIGHUP.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(reader) = self.reader.take() {
             // It fails only with a screen that cannot be drawn, which the test has seen by now.

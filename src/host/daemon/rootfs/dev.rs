@@ -6,35 +6,50 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode};
-use rustix::mount::mount_bind_recursive;
+use rustix::mount::{mount_bind, mount_bind_recursive};
 
+use super::devices::{DEVICES, TERMINALS};
 use super::mount::{make_directory, symlink_if_missing};
 
-/// A small /dev: the harmless devices and terminals, and a place for shared memory.
-pub(in crate::daemon) fn build_dev(dev: &Path) -> io::Result<()> {
+/// Everybody's.
+const MODE: Mode = Mode::from_raw_mode(0o666);
+
+/// A small /dev: the harmless devices, each as a mount of its own, and terminals, and a place for shared memory.
+pub(in crate::daemon) fn build_dev(dev: &Path, terminals: Option<&Path>) -> io::Result<()> {
     make_directory(dev)?;
-    for name in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
+    for name in DEVICES {
         let (source, place) = (Path::new("/dev").join(name), dev.join(name));
         let Ok(about) = source.metadata() else { continue };
-        let mode = Mode::from_raw_mode(0o666);
-        match rustix::fs::mknodat(CWD, &place, FileType::CharacterDevice, mode, about.rdev()) {
-            Ok(()) => fs::set_permissions(&place, fs::Permissions::from_mode(0o666))?,
-            Err(rustix::io::Errno::EXIST) => {}
-            Err(_) => {
-                // Not allowed in a user namespace: then the machine's own.
-                fs::File::create(&place)?;
-                mount_bind_recursive(&source, &place)?;
-            }
+        // There already is what the container that this one looks at has made.
+        let made = match rustix::fs::mknodat(CWD, &place, FileType::CharacterDevice, MODE, about.rdev()) {
+            Ok(()) => true,
+            Err(_) => fs::symlink_metadata(&place).is_ok_and(|there| there.rdev() == about.rdev()),
+        };
+        if made {
+            fs::set_permissions(&place, fs::Permissions::from_mode(MODE.bits()))?;
+            mount_bind(&place, &place)?;
+        } else {
+            // Not allowed in a user namespace: then the machine's own.
+            fs::File::options().create(true).append(true).open(&place)?;
+            mount_bind_recursive(&source, &place)?;
         }
     }
-    for name in ["pts", "shm"] {
+    for name in [TERMINALS, "shm"] {
         make_directory(&dev.join(name))?;
     }
-    if Path::new("/dev/pts").exists() {
-        mount_bind_recursive("/dev/pts", dev.join("pts"))?;
+    let terminals = terminals.unwrap_or(Path::new("/dev/pts"));
+    if terminals.exists() {
+        mount_bind_recursive(terminals, dev.join(TERMINALS))?;
     }
-    for (name, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
-        symlink_if_missing(Path::new(&format!("/proc/self/fd{target}")), &dev.join(name))?;
+    for (name, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        // Not a device here: the kernel finds no terminals beside one that is a mount.
+        ("ptmx", "pts/ptmx"),
+    ] {
+        symlink_if_missing(Path::new(target), &dev.join(name))?;
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use super::dev::build_dev;
+use super::devices::Allowed;
 use super::kernel;
 use super::mount::{hold, link, lock_read_only};
 use super::view::{ImageRoot, Show, UPPER, View};
@@ -32,7 +33,7 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
     let at = |what: &'static str| move |error: io::Error| format!("{what}: {}", os_text(&error));
     layer(view, image).map_err(at("root file system"))?;
     let root = RootDir::new(&view.root).map_err(at("root file system"))?;
-    own_directories(view).map_err(at("root file system"))?;
+    let devices = own_directories(view).map_err(at("root file system"))?;
     for show in &view.shows {
         put(&root, show).map_err(|error| {
             format!(
@@ -57,7 +58,8 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
         mount_change("/", MountPropagationFlags::PRIVATE)?;
         rustix::process::chdir("/")
     };
-    change().map_err(|error| at("pivot_root")(error.into()))
+    change().map_err(|error| at("pivot_root")(error.into()))?;
+    if view.every_device { Ok(()) } else { devices.and_no_other().map_err(at("devices")) }
 }
 
 /// Puts the image's files at the container's root, writable for it alone.
@@ -117,8 +119,8 @@ fn copy(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Resul
     fs::set_permissions(to, fs::metadata(from)?.permissions())
 }
 
-/// /proc, /dev and /sys are the container's, whatever the image has there.
-fn own_directories(view: &View) -> io::Result<()> {
+/// /proc, /dev and /sys are the container's, whatever the image has there; gives where its devices are.
+fn own_directories(view: &View) -> io::Result<Allowed> {
     let root = &view.root;
     let [proc, dev, sys] = ["proc", "dev", "sys"].map(|name| root.join(name));
     for path in [&proc, &dev, &sys] {
@@ -132,14 +134,18 @@ fn own_directories(view: &View) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", &proc, "proc", flags, None)?;
     mount("tmpfs", &dev, "tmpfs", MountFlags::NOSUID, c"mode=755,size=65536k")?;
-    build_dev(&dev)?;
+    build_dev(&dev, view.terminals.as_deref())?;
+    let mut devices = Allowed::of(&dev)?;
     // Programs look there for processors and devices, and do without where it is not allowed. The machine's
     // control groups, which root could write, stay out; in a user namespace nobody can, and nobody may part them.
     let own = view.own_network && kernel::mount_sys(&sys);
     if !own && (mount_bind("/sys", &sys).is_ok() || mount_bind_recursive("/sys", &sys).is_ok()) {
         let _ = lock_read_only(&sys);
     }
-    if view.unmasked { Ok(()) } else { kernel::mask(root) }
+    if !view.unmasked {
+        kernel::mask(root, &mut devices)?;
+    }
+    Ok(devices)
 }
 
 /// Shows something at a place inside, making the place when it is not there.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 
+use super::devices::Allowed;
 use super::mount::lock_all_read_only;
 
 /// Shown empty: what tells of the machine, its keys and its memory.
@@ -43,8 +44,9 @@ pub(super) fn show_control_groups(sys: &Path) -> io::Result<()> {
     lock_all_read_only(&place)
 }
 
-/// Masks and locks what is below a root that has its /proc and /sys. What this kernel does not have is no matter.
-pub(super) fn mask(root: &Path) -> io::Result<()> {
+/// Masks and locks what is below a root that has its /dev, /proc and /sys. What this kernel does not have is no matter.
+/// Masked files are the container's own /dev/null, which may be opened there too.
+pub(super) fn mask(root: &Path, devices: &mut Allowed) -> io::Result<()> {
     let about = |path: &str, error: io::Error| io::Error::new(error.kind(), format!("/{path}: {error}"));
     for path in READ_ONLY {
         let place = root.join(path);
@@ -59,9 +61,12 @@ pub(super) fn mask(root: &Path) -> io::Result<()> {
         let masked = if kind.is_dir() {
             mount("tmpfs", &place, "tmpfs", MountFlags::RDONLY, c"size=0,mode=555")
         } else {
-            mount_bind("/dev/null", &place)
+            mount_bind(root.join("dev/null"), &place)
         };
         masked.map_err(|error| about(path, error.into()))?;
+        if !kind.is_dir() {
+            devices.add(&place)?;
+        }
     }
     Ok(())
 }

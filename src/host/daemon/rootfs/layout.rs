@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 
 use super::dev::build_dev;
+use super::devices::Allowed;
 use super::kernel;
 use super::mount::{make_directory, symlink_if_missing};
 use super::overlay;
@@ -34,24 +35,25 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
         fs::set_permissions(&view.tmp, fs::Permissions::from_mode(0o1777))?;
         make_directory(&root.join("tmp"))?;
         mount_bind_recursive(&view.tmp, root.join("tmp"))?;
-        let dev = root.join("dev");
+        let (dev, terminals) = (root.join("dev"), view.terminals.as_deref());
         if view.overlay.is_some() {
             // Devices are made in memory itself, not through the layer.
             let made = view.layers.join("dev");
-            build_dev(&made)?;
+            build_dev(&made, terminals)?;
             make_directory(&dev)?;
             mount_bind_recursive(&made, &dev)?;
             layout.own.push("/dev".into());
         } else {
-            build_dev(&dev)?;
+            build_dev(&dev, terminals)?;
         }
+        layout.devices = Allowed::of(&dev)?;
     }
     let sys = root.join("sys");
     if view.own_network && sys.is_dir() && kernel::mount_sys(&sys) {
         kernel::show_control_groups(&sys)?;
     }
     if !view.unmasked {
-        kernel::mask(root)?;
+        kernel::mask(root, &mut layout.devices)?;
     }
     if let Some(hidden) = &view.hidden
         && hidden.cover(root, if view.of_machine { &[] } else { OWN })?

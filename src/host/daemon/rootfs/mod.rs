@@ -5,6 +5,7 @@
 //! that do not exist are made in the container's private directory, or in a private layer over the machine's.
 
 mod dev;
+mod devices;
 mod hidden;
 mod image;
 mod kernel;
@@ -85,7 +86,11 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     working_dir(view, &mut own)?;
     // The old root lies over the new one at `.`: from here on it is out of reach.
     unmount(".", UnmountFlags::DETACH).map_err(at("old root"))?;
-    rustix::process::chdir("/").map_err(at("chdir"))
+    rustix::process::chdir("/").map_err(at("chdir"))?;
+    if view.every_device || view.of_machine {
+        return Ok(());
+    }
+    built.devices.and_no_other().map_err(|error| format!("devices: {}", os_text(&error)))
 }
 
 /// Does something about showing a thing, with a failure worded as runc does.

@@ -45,10 +45,16 @@ pub(in crate::daemon) fn mount_points(mountinfo: &str) -> impl Iterator<Item = P
 
 /// Makes a mount read only.
 pub(in crate::daemon) fn lock_read_only(target: &Path) -> io::Result<()> {
+    remount(target, MountFlags::RDONLY)
+}
+
+/// Gives a mount flags beside those that it has.
+pub(super) fn remount(target: &Path, more: MountFlags) -> io::Result<()> {
     // Flags that the machine locked must be repeated, or the change is refused.
     let locked = rustix::fs::statvfs(target)?.f_flag;
-    let mut flags = MountFlags::BIND | MountFlags::RDONLY;
+    let mut flags = MountFlags::BIND | more;
     for (set, flag) in [
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
         (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
         (StatVfsMountFlags::NODEV, MountFlags::NODEV),
         (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),

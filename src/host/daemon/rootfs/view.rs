@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use super::devices::Allowed;
 use super::hidden::Hidden;
 use super::mount::{hold, lock_all_read_only, lock_read_only};
 use crate::daemon::user::User;
@@ -37,6 +38,8 @@ pub(in crate::daemon) struct RootLayout {
     pub(in crate::daemon) machine: Vec<PathBuf>,
     /// The container's own.
     pub(in crate::daemon) own: Vec<PathBuf>,
+    /// Where its /dev has its devices.
+    pub(super) devices: Allowed,
 }
 
 /// One thing to show at a path of the container's.
@@ -104,6 +107,10 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) own_network: bool,
     /// All of /proc is shown, and may be written (`procMount: Unmasked`, `privileged`).
     pub(in crate::daemon) unmasked: bool,
+    /// The pod's own terminals; else the machine's are shown.
+    pub(in crate::daemon) terminals: Option<PathBuf>,
+    /// Devices may be opened wherever there are some (`privileged`), and not only in its own /dev.
+    pub(in crate::daemon) every_device: bool,
     /// The machine's own /tmp and /dev are shown.
     pub(in crate::daemon) of_machine: bool,
     /// Only what is shown may be written.

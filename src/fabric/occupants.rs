@@ -1,0 +1,149 @@
+//! Who is in the network beside those that its owner knows: shells that were opened inside, and what they left running.
+//!
+//! A process keeps the namespace that it is in. So whoever ends the network ends them, for nothing of it is to be left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::time::Duration;
+
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::netlink::Netlink;
+use crate::{Fabric, FabricError, SocketKind, SocketSpec};
+use base::clock::Clock;
+
+/// How long those that were killed may take to be gone.
+const TO_DIE: Duration = Duration::from_secs(2);
+/// How often it is looked whether they are.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A process inside.
+#[derive(Debug)]
+struct Occupant {
+    pid: i32,
+    /// Outlives the number.
+    handle: OwnedFd,
+}
+
+impl Fabric {
+    /// Ends every process of this user that is in a leaf: writes `notice` on its terminal, as a line, has it hang up as a closed
+    /// terminal does, and kills what is left after `grace`. Gives how many there were. An error says that some do not die.
+    ///
+    /// To be called when nobody is to be there any more: processes of pods and of nodes are in leaves too.
+    pub fn end_occupants(&self, notice: &str, grace: Duration) -> Result<usize, FabricError> {
+        let route = self.socket(&SocketSpec::new(SocketKind::Route))?;
+        let route = Netlink::from_descriptor(route);
+        let mut all = BTreeSet::new();
+        let clock = Clock::machine();
+        let hung_up = clock.monotonic();
+        let mut terminals = BTreeSet::new();
+        loop {
+            let there = occupants(&route).map_err(FabricError::at("processes in the network"))?;
+            let passed = clock.monotonic().saturating_sub(hung_up);
+            if there.is_empty() {
+                return Ok(all.len());
+            }
+            if passed > grace + TO_DIE {
+                let left = io::Error::other(format!("{} processes in it do not die", there.len()));
+                return Err(FabricError::new("processes in the network", left));
+            }
+            for occupant in &there {
+                if all.insert(occupant.pid) {
+                    tell(occupant.pid, notice, &mut terminals);
+                    // What is stopped hears of it only when it goes on.
+                    occupant.signal(&[Signal::HUP, Signal::CONT]);
+                }
+                if passed >= grace {
+                    occupant.signal(&[Signal::KILL]);
+                }
+            }
+            wait(&there, LOOK);
+        }
+    }
+}
+
+impl Occupant {
+    fn signal(&self, signals: &[Signal]) {
+        for signal in signals {
+            // It may have ended just now.
+            let _ = pidfd_send_signal(&self.handle, *signal);
+        }
+    }
+}
+
+/// Waits until one of them ends, or so long.
+fn wait(occupants: &[Occupant], patience: Duration) {
+    let handles = occupants.iter().map(|occupant| PollFd::new(&occupant.handle, PollFlags::IN));
+    let patience = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
+    // Interrupted is as good.
+    let _ = poll(&mut handles.collect::<Vec<_>>(), Some(&patience));
+}
+
+/// The processes that are in leaves of the fabric in which this socket was opened, as far as this user may know of them.
+fn occupants(route: &Netlink) -> io::Result<Vec<Occupant>> {
+    let mut known = BTreeMap::new();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        let Some(Ok(handle)) = Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
+            continue;
+        };
+        // Neither those of others nor those that have ended tell.
+        let Ok(namespace) = File::open(format!("/proc/{pid}/ns/net")) else { continue };
+        let number = namespace.metadata()?.ino();
+        let is_leaf = match known.get(&number) {
+            Some(is_leaf) => *is_leaf,
+            None => *known.entry(number).or_insert(is_leaf(route, &namespace)?),
+        };
+        if is_leaf {
+            found.push(Occupant { pid, handle });
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a network namespace has a link into the fabric: the kernel has numbered it there then.
+fn is_leaf(route: &Netlink, namespace: &impl AsFd) -> io::Result<bool> {
+    let mut asked = NsidMessage::default();
+    asked.header.family = AddressFamily::Unspec;
+    asked.attributes = vec![NsidAttribute::Fd(namespace.as_fd().as_raw_fd().cast_unsigned())];
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST;
+    let mut message = NetlinkMessage::new(header, RouteNetlinkMessage::GetNsId(asked).into());
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    let answer = route.ask(&bytes)?;
+    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
+    Ok(match answer.payload {
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNsId(told)) => {
+            told.attributes.iter().any(|told| matches!(told, NsidAttribute::Id(number) if *number >= 0))
+        }
+        _ => false,
+    })
+}
+
+/// Writes a line on the terminal that a process has open, once for each terminal.
+fn tell(pid: i32, notice: &str, told: &mut BTreeSet<u64>) {
+    for number in 0..3 {
+        let mut options = OpenOptions::new();
+        // Never waits: a terminal may be stopped.
+        options.write(true).custom_flags((OFlags::NOCTTY | OFlags::NONBLOCK).bits().cast_signed());
+        let Ok(mut terminal) = options.open(format!("/proc/{pid}/fd/{number}")) else { continue };
+        let Ok(about) = terminal.metadata() else { continue };
+        if rustix::termios::isatty(&terminal) && told.insert(about.rdev()) {
+            // Whoever is there may be gone.
+            let _ = terminal.write_all(format!("\r\n{notice}\r\n").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Which devices a container may open: those of its own /dev, and no other that it makes or is shown, wherever that lies.
+//!
+//! containerd has a control group say so, which must be there and be written. Here each mount says it: none of what a
+//! container sees lets devices be opened, but for one mount a device of /dev, in which nothing can be made.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::mount::MountFlags;
+
+use super::mount::{hold, mount_points, remount};
+use crate::daemon::os;
+
+/// What every container may open, as containerd has it, where the machine has it.
+pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Terminals: a file system in which nobody can make a device.
+pub(super) const TERMINALS: &str = "pts";
+
+/// The mounts of a new /dev in which devices may be opened.
+#[derive(Debug, Default)]
+pub(super) struct Allowed(Vec<OwnedFd>);
+
+impl Allowed {
+    /// Those of a /dev in which each device is a mount. Held here: what is mounted over one later is another mount.
+    pub(super) fn of(dev: &Path) -> io::Result<Self> {
+        let names = DEVICES.into_iter().chain([TERMINALS]);
+        let there = names.filter(|name| Path::new("/dev").join(name).exists());
+        Ok(Self(there.map(|name| hold(&dev.join(name))).collect::<rustix::io::Result<_>>()?))
+    }
+
+    /// One more, at the root of a mount.
+    pub(super) fn add(&mut self, place: &Path) -> io::Result<()> {
+        self.0.push(hold(place)?);
+        Ok(())
+    }
+
+    /// Lets no device be opened in any mount that this process sees, but for these.
+    pub(super) fn and_no_other(&self) -> io::Result<()> {
+        match os::forbid_devices_everywhere() {
+            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => return self.one_by_one(),
+            done => done?,
+        }
+        self.0.iter().try_for_each(os::allow_devices)
+    }
+
+    /// The same on kernels before 5.12. What lies under another mount is out of reach, and stays as it is.
+    fn one_by_one(&self) -> io::Result<()> {
+        let number = |mount: &OwnedFd| -> io::Result<u64> {
+            let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", mount.as_raw_fd()))?;
+            let number = about.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+            number.ok_or_else(|| io::Error::other("a descriptor that tells of no mount"))
+        };
+        let allowed = self.0.iter().map(number).collect::<io::Result<Vec<u64>>>()?;
+        for point in mount_points(&fs::read_to_string("/proc/self/mountinfo")?) {
+            // What is at that path now may be another mount, which has a line of its own.
+            let Ok(top) = hold(&point) else { continue };
+            if !allowed.contains(&number(&top)?) {
+                remount(&point, MountFlags::NODEV)?;
+            }
+        }
+        Ok(())
+    }
+}

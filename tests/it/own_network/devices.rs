@@ -1,0 +1,118 @@
+//! Which devices processes of pods may open, wherever these lie.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Cluster, needs, users};
+use crate::fabric::User;
+
+/// A pod that waits, with every kind of place that it may write.
+fn pod(name: &str, security: &Value, host: &str) -> Value {
+    let mounts = [("disk", "/disk"), ("memory", "/memory"), ("host", "/host")];
+    let mounts = mounts.map(|(name, path)| json!({"name": name, "mountPath": path}));
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {
+            "nodeName": "node-1", "terminationGracePeriodSeconds": 0,
+            "volumes": [
+                {"name": "disk", "emptyDir": {}},
+                {"name": "memory", "emptyDir": {"medium": "Memory"}},
+                {"name": "host", "hostPath": {"path": host}},
+            ],
+            "containers": [{"name": "c", "image": "busybox", "command": ["sleep", "100000"],
+                "securityContext": security, "volumeMounts": mounts}],
+        },
+    })
+}
+
+/// Makes a device everywhere and opens it; says where that was let.
+const TRY: &str = r#"
+for place in "" /tmp /var /dev /dev/shm /disk /memory /host; do
+    node=$place/made-$1-$2-$3
+    mknod -m 600 $node $1 $2 $3 && if test $1 = b; then head -c 512 $node; else (exec 3> $node); fi > /dev/null && echo "$place/"
+    rm -f $node
+done 2> /dev/null
+"#;
+
+/// What works for everybody.
+const ALLOWED: &str = r#"
+echo x > /dev/null && test "$(head -c 2 /dev/zero | od -An -tx1 | tr -d ' ')" = 0000 &&
+    test "$(head -c 8 /dev/urandom | wc -c)" = 8 && test "$(head -c 8 /dev/random | wc -c)" = 8 &&
+    ! (echo x > /dev/full) 2> /dev/null &&
+    test "$(ls /dev/pts)" = ptmx && (test ! -c /proc/keys || test "$(cat /proc/keys)" = "") &&
+    script -qec 'tty && exec < /dev/tty && test -t 0 && echo a terminal' /dev/null < /dev/null | tr -d '\r' | tr '\n' ' '
+"#;
+
+/// The kernel's log, which may be written without a right, and a disk of the machine's where it has one that whoever runs this
+/// may read.
+fn forbidden() -> Vec<String> {
+    let disks = std::fs::read_dir("/sys/class/block").into_iter().flatten().flatten();
+    let disk = disks.map(|entry| entry.file_name()).find_map(|name| {
+        let readable = std::fs::File::open(Path::new("/dev").join(&name)).is_ok();
+        let number = std::fs::read_to_string(Path::new("/sys/class/block").join(&name).join("dev")).ok()?;
+        let (major, minor) = number.trim().split_once(':').filter(|_| readable)?;
+        Some(format!("b {major} {minor}"))
+    });
+    ["c 1 11".to_owned()].into_iter().chain(disk).collect()
+}
+
+/// POD-16: root's `mknod` gives nothing that is not in a container's /dev, wherever the device is made, also to a debugger and a
+/// command; who is `privileged` opens what there is; the usual devices work for everybody.
+#[test]
+fn a_container_opens_no_device_but_those_of_its_own_dev_pod_16() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        let is_root = user == User::Own && rustix::process::geteuid().is_root();
+        let host = cluster.home.path("host");
+        std::fs::create_dir(&host).unwrap();
+        if user == User::Ordinary {
+            std::os::unix::fs::chown(&host, Some(65_534), Some(65_534)).unwrap();
+        }
+        let host = host.to_str().unwrap();
+        let pods = [
+            ("plain", json!({})),
+            ("frozen", json!({"readOnlyRootFilesystem": true})),
+            ("added", json!({"capabilities": {"add": ["NET_ADMIN", "SYS_RAWIO"]}})),
+            ("all", json!({"privileged": true})),
+        ];
+        let items: Vec<_> = pods.iter().map(|(name, security)| pod(name, security, host)).collect();
+        cluster.apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string());
+        for (name, _) in &pods {
+            cluster.ready(name);
+            for device in forbidden() {
+                let opened = cluster.shell(name, &format!("set -- {device}; {TRY}"));
+                let opened: Vec<_> = opened.lines().collect();
+                let all = ["/", "/tmp/", "/var/", "/dev/", "/dev/shm/", "/disk/", "/memory/", "/host/"];
+                // A tmpfs that lets no device be opened is the pod's, not the container's.
+                let everywhere = all.iter().filter(|place| !["/dev/shm/", "/memory/"].contains(place));
+                let expected: Vec<_> =
+                    if *name == "all" && is_root { everywhere.copied().collect() } else { Vec::new() };
+                assert_eq!(opened, expected, "{device} in {name} as {user:?}");
+            }
+            assert_eq!(cluster.shell(name, ALLOWED), "/dev/pts/0 a terminal", "{name} as {user:?}");
+        }
+        // What its root makes of its own is not the machine's.
+        cluster.shell("plain", "chmod 000 /dev/null /proc/keys 2>&1");
+        let machines = std::fs::metadata("/dev/null").unwrap().permissions();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&machines) & 0o777, 0o666);
+        cluster.shell("plain", "chmod 666 /dev/null 2>&1");
+        if is_root {
+            // Also what a pod that may has left in a directory of the machine's.
+            cluster.shell("all", "mknod -m 666 /host/left c 1 11");
+            assert_eq!(cluster.shell("all", "(exec 3> /host/left) && echo opened"), "opened");
+            let refused = cluster.shell("plain", "(exec 3> /host/left) || true");
+            assert!(refused.contains("Permission denied"), "{refused}");
+        }
+        let script = format!("set -- c 1 11; {TRY} {ALLOWED}");
+        let debug = ["debug", "plain", "--image=busybox", "--container=debugger", "--target=c"];
+        cluster.instance.kubectl(&[&debug[..], &["--", "sh", "-c", &script]].concat());
+        let said = super::wait_for("the debugger's word", || {
+            let said = cluster.instance.kubectl_output(&["logs", "plain", "-c", "debugger"]);
+            Some(String::from_utf8_lossy(&said.stdout).into_owned()).filter(|said| !said.is_empty())
+        });
+        assert_eq!(said, "/dev/pts/0 a terminal ", "the debugger as {user:?}");
+        cluster.instance.stop();
+    }
+}
