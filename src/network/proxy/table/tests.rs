@@ -17,7 +17,7 @@ fn machine() -> Machine {
         low_ports: LowPorts::below(start),
     };
     let nodes = [("n1", node(1, 0)), ("n2", node(2, 1024))].map(|(name, n)| (name.to_string(), n)).into();
-    Machine { nodes, services: Ipv4Net::new_assert([127, 32, 0, 0].into(), 16), fabric: None }
+    Machine { nodes, services: Ipv4Net::new_assert([127, 32, 0, 0].into(), 16), fabric: Vec::new() }
 }
 
 /// An endpoint of a node: `r`eady, `n`ot ready, `t`erminating but serving, or `g`one deaf.
