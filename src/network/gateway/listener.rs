@@ -1,19 +1,17 @@
 //! The listeners of Gateways: which are served, which of several on one port stand in each other's way, and which routes
 //! they let in.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Map, Value};
 
 use super::grants::Grants;
 use super::hosts::is_hostname;
 use super::problem::Cause;
 use super::resources::{GROUP, GatewaySpec, Labels, Listener, RouteKind};
-use crate::reverse_proxy::certificates;
 use object::selector::Selector;
-use object::{Key, Object, Shared};
+use object::{Key, Object};
 
 /// Listeners of one Gateway, as in the API's own definition; those beyond are not looked at.
 const MAX_LISTENERS: usize = 64;
@@ -90,12 +88,16 @@ impl ListenerView {
     }
 }
 
+/// Looks into Secrets.
+pub(super) type Checks<'a> = &'a dyn Fn(&Key) -> Option<Result<(), String>>;
+
 /// What Gateways are judged by.
 pub(super) struct Surroundings<'a> {
     /// Where Gateways are that ask for no address.
     pub(super) address: IpAddr,
     pub(super) grants: &'a Grants,
-    pub(super) secret: &'a dyn Fn(&Key) -> Option<Shared<Secret>>,
+    /// Whether a Secret has a certificate that can be used, and what is wrong with it; none = it is not there.
+    pub(super) secret: Checks<'a>,
 }
 
 /// Reads a Gateway's spec; the error says why it cannot be.
@@ -110,7 +112,7 @@ pub(super) fn view(
     object: &Object,
     spec: &GatewaySpec,
     around: &Surroundings<'_>,
-    named: &mut Vec<Key>,
+    named: &mut HashSet<Key>,
 ) -> GatewayView {
     let key = object.key();
     let (addresses, unsupported, unusable) = addresses(spec, around.address);
@@ -178,7 +180,7 @@ fn listener_view(
     listener: &Listener,
     asks_clients: bool,
     around: &Surroundings<'_>,
-    named: &mut Vec<Key>,
+    named: &mut HashSet<Key>,
 ) -> ListenerView {
     let hostname = listener.hostname.as_deref().unwrap_or_default().to_ascii_lowercase();
     let scheme = if listener.protocol == "HTTPS" { Scheme::Https } else { Scheme::Http };
@@ -254,7 +256,7 @@ fn read_certificates(
     gateway: &Key,
     listener: &Listener,
     around: &Surroundings<'_>,
-    named: &mut Vec<Key>,
+    named: &mut HashSet<Key>,
 ) {
     let refs = listener.tls.as_ref().map(|tls| tls.certificate_refs.as_slice()).unwrap_or_default();
     if refs.is_empty() {
@@ -271,10 +273,10 @@ fn read_certificates(
                 format!("no ReferenceGrant lets Gateways of {} name secret \"{key}\"", gateway.namespace);
             Err(Cause::new("RefNotPermitted", message))
         } else {
-            named.push(key.clone());
+            named.insert(key.clone());
             match (around.secret)(&key) {
                 None => Err(Cause::new("InvalidCertificateRef", format!("secret \"{key}\" not found"))),
-                Some(secret) => certificates::certified(&secret).map(drop).map_err(|why| {
+                Some(checked) => checked.map_err(|why| {
                     let message = format!("secret \"{key}\" has no usable certificate: {why}");
                     Cause::new("InvalidCertificateRef", message)
                 }),

@@ -34,19 +34,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::follow::Follower;
 use crate::machine::NodeFacts;
 use crate::reverse_proxy::ReverseProxy;
+use crate::reverse_proxy::certificates;
 use crate::reverse_proxy::pools::Pools;
 use api::{Api, ChangeKind, WriteOptions};
 use base::task::Tasks;
 use installed::Installed;
 use judge::Current;
-use object::{Key, Kind, Object};
+use object::{Key, Kind, Object, Revision, Shared};
 use ports::OpenPorts;
 use reconcile::Caches;
 use route::Route;
@@ -79,6 +80,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, proxy: &Arc<ReverseProxy
         installed: Installed::default(),
         had_classes: false,
         following: None,
+        checked: Mutex::default(),
         routes: HashMap::new(),
         pools: Arc::default(),
         ports: OpenPorts::default(),
@@ -109,6 +111,8 @@ struct Controller {
     had_classes: bool,
     /// What Gateways and routes refer to; once there was a Gateway.
     following: Option<Following>,
+    /// What was found in Secrets, by their versions.
+    checked: Mutex<HashMap<Key, (Revision, Result<(), String>)>>,
     /// What was read of routes, by their uids and generations.
     routes: HashMap<Key, (String, i64, Option<Arc<Route>>)>,
     pools: Arc<Pools>,
@@ -268,14 +272,25 @@ impl Controller {
         let picture = Picture::of(
             seen,
             self.config.address,
-            &|key| secrets.get(key),
+            &|key| self.checked(&secrets.get(key)?),
             &|key| following.services.get(key).service,
             &|name| namespaces.get(&Key::new("", name))?.metadata.labels.clone(),
         );
         let secrets = picture.secrets.iter().map(|key| (Kind::Secret, key.clone()));
         let services = picture.services.iter().map(|key| (Kind::Service, key.clone()));
         *following.named.write() = secrets.chain(services).collect();
+        self.checked.lock().retain(|key, _| picture.secrets.contains(key));
         picture
+    }
+
+    /// Whether a Secret has a certificate that can be used. Reading keys takes longer than all else: once is enough.
+    fn checked(&self, secret: &Shared<Secret>) -> Option<Result<(), String>> {
+        let (key, revision) = (secret.key(), secret.revision());
+        let mut checked = self.checked.lock();
+        let known = checked.get(&key).filter(|(of, _)| *of == revision).map(|(_, known)| known.clone());
+        let outcome = known.unwrap_or_else(|| certificates::certified(secret).map(drop));
+        checked.insert(key, (revision, outcome.clone()));
+        Some(outcome)
     }
 
     /// Puts tables and certificates in force.
@@ -284,8 +299,7 @@ impl Controller {
         let nodes = self.caches.of::<Node>().list();
         let tables = picture.take_tables();
         let backends: HashSet<_> = tables.values().flat_map(table::Table::backends).collect();
-        let own = self.ports.addresses();
-        let pools = self.proxy.pools(backends, &self.pools, &following.services, &nodes, &own);
+        let pools = self.proxy.pools(backends, &self.pools, &following.services, &nodes);
         self.pools = Arc::new(pools);
         let mut moved: HashMap<IpAddr, HashMap<u16, u16>> = HashMap::new();
         for ((ip, asked), port) in &self.ports.open {

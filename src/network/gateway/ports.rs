@@ -1,6 +1,6 @@
 //! The ports that are open for Gateways.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -140,10 +140,5 @@ impl OpenPorts {
                 Err(why) => drop(self.failed.insert(*at, why)),
             }
         }
-    }
-
-    /// Where all are that are open: nothing may be passed on to them.
-    pub(super) fn addresses(&self) -> HashSet<SocketAddr> {
-        self.open.values().map(|port| port.address).collect()
     }
 }

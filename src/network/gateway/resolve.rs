@@ -15,8 +15,10 @@ use crate::reverse_proxy::options::{MOST, Options, Protocol};
 use crate::reverse_proxy::pools::Backend;
 use object::{Key, Shared};
 
-/// Services that say so by their port's `appProtocol` are spoken HTTP/2 with, without TLS.
+/// What a service's port says by `appProtocol` is spoken there: HTTP/2 without TLS.
 const HTTP2: &str = "kubernetes.io/h2c";
+/// WebSocket inside TLS: nothing says whom to trust there.
+const SECURE_WEBSOCKET: &str = "kubernetes.io/wss";
 
 /// Looks services up.
 pub(super) type Services<'a> = &'a dyn Fn(&Key) -> Option<Shared<Service>>;
@@ -57,7 +59,7 @@ impl Rule {
     /// The backend of a request by its number, each as often as its weight says; none = they have no weight at all.
     pub(super) fn choose(&self, turn: u32) -> Option<&Choice> {
         let total: u64 = self.choices.iter().map(|choice| u64::from(choice.weight)).sum();
-        let mut point = point(turn, total);
+        let mut point = point(turn, FIRST, total);
         self.choices.iter().find(|choice| {
             let weight = u64::from(choice.weight);
             let is_it = point < weight;
@@ -70,14 +72,19 @@ impl Rule {
 impl Share {
     /// Whether a request is one of these, by its number.
     pub(super) fn has(self, turn: u32) -> bool {
-        point(turn, self.denominator.into()) < u64::from(self.numerator)
+        point(turn, SECOND, self.denominator.into()) < u64::from(self.numerator)
     }
 }
 
-/// Spreads numbers that follow one another evenly over `0..total`: multiples of the golden ratio (Knuth, 6.4), so that any
-/// run of requests has about the shares that are asked for.
-fn point(turn: u32, total: u64) -> u64 {
-    (u64::from(turn.wrapping_mul(0x9e37_79b9)) * total) >> 32
+/// The two axes of the sequence R2 (Roberts, 2018), as parts of 2^32: whom a request goes to, and whether it is copied, do not
+/// hang together.
+const FIRST: u32 = 0xc13f_a9a9;
+const SECOND: u32 = 0x91e1_0da5;
+
+/// Spreads numbers that follow one another evenly over `0..total`, so that any run of requests has about the shares that are
+/// asked for.
+fn point(turn: u32, axis: u32, total: u64) -> u64 {
+    (u64::from(turn.wrapping_mul(axis)) * total) >> 32
 }
 
 /// Resolves the rules of a route; the cause is the first reference that cannot be followed. `named` gets the services.
@@ -156,7 +163,14 @@ fn resolve_one(
     };
     let port = spec.and_then(|spec| spec.ports.as_ref()).into_iter().flatten().find(is_it);
     let port = port.ok_or_else(|| not_found(format!("service \"{key}\" has no TCP port {asked}")))?;
-    let protocol = if port.app_protocol.as_deref() == Some(HTTP2) { Protocol::Grpc } else { Protocol::Http };
+    let protocol = match port.app_protocol.as_deref() {
+        Some(HTTP2) => Protocol::Grpc,
+        Some(SECURE_WEBSOCKET) => {
+            let message = format!("service \"{key}\" speaks {SECURE_WEBSOCKET}, which is not supported");
+            return Err(Cause::new("UnsupportedProtocol", message));
+        }
+        _ => Protocol::Http,
+    };
     let backend = Backend { service: key, port: port.name.clone().unwrap_or_default() };
     Ok(Target { backend, protocol })
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
@@ -63,18 +63,12 @@ fn service(key: &Key) -> Option<Shared<Service>> {
     Some(Shared::from_value(serde_json::from_value(value).unwrap()))
 }
 
-fn secret(key: &Key) -> Option<Shared<Secret>> {
-    use base64::Engine;
-    if key.name == "missing" {
-        return None;
+fn secret(key: &Key) -> Option<Result<(), String>> {
+    match key.name.as_str() {
+        "missing" => None,
+        "broken" => Some(Err("nonsense".into())),
+        _ => Some(Ok(())),
     }
-    let made = rcgen::generate_simple_self_signed(vec!["a.test".into()]).unwrap();
-    let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
-    let broken = key.name == "broken";
-    let certificate = if broken { "nonsense".into() } else { made.cert.pem() };
-    let value = json!({"metadata": {"name": key.name, "namespace": key.namespace}, "data":
-        {"tls.crt": encode(&certificate), "tls.key": encode(&made.signing_key.serialize_pem())}});
-    Some(Shared::from_value(serde_json::from_value(value).unwrap()))
 }
 
 fn labels(namespace: &str) -> Option<Labels> {

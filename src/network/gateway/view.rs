@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
 use super::CONTROLLER;
 use super::attach::{Attached, attach};
 use super::grants::Grants;
 use super::listener::{
-    GatewayView, PortAt, Scheme, Surroundings, conflicts_among, read_spec, view as view_gateway,
+    Checks, GatewayView, PortAt, Scheme, Surroundings, conflicts_among, read_spec, view as view_gateway,
 };
 use super::matches::Match;
 use super::problem::Cause;
@@ -94,7 +94,7 @@ pub(super) struct Picture {
     parents: HashMap<Key, Vec<ParentOutcome>>,
     tables: BTreeMap<PortAt, Table>,
     /// Secrets and Services that are named, those included that are not there.
-    pub(super) secrets: Vec<Key>,
+    pub(super) secrets: HashSet<Key>,
     pub(super) services: HashSet<Key>,
 }
 
@@ -103,7 +103,7 @@ impl Picture {
     pub(super) fn of(
         seen: &Seen,
         address: IpAddr,
-        secret: &dyn Fn(&Key) -> Option<Shared<Secret>>,
+        secret: Checks<'_>,
         service: &dyn Fn(&Key) -> Option<Shared<Service>>,
         labels: &dyn Fn(&str) -> Option<Labels>,
     ) -> Self {
@@ -113,7 +113,8 @@ impl Picture {
             let view = match spec {
                 Ok(spec) => view_gateway(object, spec, &around, &mut picture.secrets),
                 Err(why) => {
-                    let mut view = view_gateway(object, &GatewaySpec::default(), &around, &mut Vec::new());
+                    let mut view =
+                        view_gateway(object, &GatewaySpec::default(), &around, &mut HashSet::new());
                     view.refused = Some(Cause::new("Invalid", format!("the spec cannot be read: {why}")));
                     view
                 }

@@ -247,9 +247,8 @@ impl Controller {
         let services = built.services.iter().map(|key| (Kind::Service, key.clone()));
         *following.named.write() = services.chain(secrets).collect();
         let nodes = self.caches.of::<Node>().list();
-        let own = self.serving.iter().flat_map(|serving| [serving.http, serving.https]).collect();
         let (before, services) = (self.judge.current(), &following.services);
-        let pools = self.proxy.pools(built.table.backends(), &before.pools, services, &nodes, &own);
+        let pools = self.proxy.pools(built.table.backends(), &before.pools, services, &nodes);
         self.judge.replace(Current { table: built.table.clone(), pools });
     }
 

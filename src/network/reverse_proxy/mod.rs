@@ -23,10 +23,13 @@ pub(crate) mod serve;
 mod upgraded;
 mod upstream;
 
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, StatusCode, Uri};
 use ipnet::{IpNet, Ipv4Net};
+use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 
 use base::clock::Clock;
@@ -64,6 +67,8 @@ pub struct ReverseProxy {
     upstreams: Arc<Upstreams>,
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
+    /// Where it listens: passed on to itself a request would go round.
+    own: RwLock<HashSet<SocketAddr>>,
 }
 
 impl ReverseProxy {
@@ -76,8 +81,17 @@ impl ReverseProxy {
             upstreams: Upstreams::new(config.dialer.clone(), tasks),
             connections: Arc::new(Semaphore::new(config.connections)),
             requests: Arc::new(Semaphore::new(config.connections)),
+            own: RwLock::default(),
             config,
         })
+    }
+
+    /// Whether this is one of its own ports.
+    fn is_own(&self, address: SocketAddr) -> bool {
+        let any: IpAddr =
+            if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let own = self.own.read();
+        own.contains(&address) || own.contains(&SocketAddr::new(any, address.port()))
     }
 
     /// Closes the connections to endpoints that nobody has used for a while.

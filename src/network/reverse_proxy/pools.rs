@@ -1,6 +1,6 @@
 //! The endpoints of services that requests go to, dealt out in turn; a pool lives on while its endpoints change.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -31,14 +31,26 @@ impl Pool {
         Self(Arc::new(Mutex::new(Balancer::new(balance))))
     }
 
-    /// An endpoint for a request of this client, none of `tried`.
+    /// An endpoint for a request of this client, none of `tried`, and no port of the proxy itself.
     pub(super) fn pick(
         &self,
         proxy: &ReverseProxy,
         client: IpAddr,
         tried: &[SocketAddr],
     ) -> Option<SocketAddr> {
-        self.0.lock().pick(client, None, tried, proxy.clock.monotonic())
+        let (mut balancer, now) = (self.0.lock(), proxy.clock.monotonic());
+        let first = balancer.pick(client, None, tried, now)?;
+        if !proxy.is_own(first) {
+            return Some(first);
+        }
+        let mut tried = [tried, &[first]].concat();
+        loop {
+            let next = balancer.pick(client, None, &tried, now)?;
+            if !proxy.is_own(next) {
+                return Some(next);
+            }
+            tried.push(next);
+        }
     }
 }
 
@@ -46,25 +58,20 @@ impl Pool {
 pub(crate) type Pools = HashMap<Backend, Pool>;
 
 impl ReverseProxy {
-    /// The pools of these backends as services are now; those that were there before go on. Endpoints at `own` are left
-    /// out: through the proxy once more would be a loop.
+    /// The pools of these backends as services are now; those that were there before go on.
     pub(crate) fn pools<'b>(
         &self,
         backends: impl IntoIterator<Item = &'b Backend>,
         before: &Pools,
         services: &Follower,
         nodes: &[Shared<Node>],
-        own: &HashSet<SocketAddr>,
     ) -> Pools {
         let nodes = nodes.iter().map(|node| (node.name().to_string(), NodeFacts::of(node))).collect();
         let fabric = self.config.pods.clone();
         let machine = Machine { nodes, services: self.config.services, fabric };
         let pools = backends.into_iter().map(|backend| {
             let joined = services.get(&backend.service);
-            let mut balance = endpoints_of_either_family(&backend.port, Protocol::Tcp, &joined, &machine);
-            for all in [&mut balance.ready, &mut balance.draining] {
-                all.retain(|endpoint| !own.contains(&endpoint.address));
-            }
+            let balance = endpoints_of_either_family(&backend.port, Protocol::Tcp, &joined, &machine);
             let pool = match before.get(backend) {
                 Some(pool) => {
                     pool.0.lock().replace(balance);

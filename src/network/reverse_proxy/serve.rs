@@ -47,10 +47,32 @@ pub(crate) struct Port {
     pub(crate) judge: Arc<dyn Judge>,
 }
 
+/// That an address is the proxy's own, for as long as it listens there.
+struct Own {
+    proxy: Arc<ReverseProxy>,
+    address: Option<SocketAddr>,
+}
+
+impl Own {
+    fn new(proxy: &Arc<ReverseProxy>, address: Option<SocketAddr>) -> Self {
+        proxy.own.write().extend(address);
+        Self { proxy: proxy.clone(), address }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(address) = &self.address {
+            self.proxy.own.write().remove(address);
+        }
+    }
+}
+
 /// Accepts for as long as the listener is wanted; connections outlive it.
 pub(crate) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, at: Port) {
     let (proxy, at) = (at.proxy.clone(), Arc::new(at));
-    let port = listener.local_addr().map_or(0, |address| address.port());
+    let own = Own::new(&proxy, listener.local_addr().ok());
+    let port = own.address.map_or(0, |address| address.port());
     loop {
         // Never closed.
         let Ok(room) = proxy.connections.clone().acquire_owned().await else { return };
