@@ -12,9 +12,8 @@ use tokio_rustls::TlsAcceptor;
 use super::judge::GatewayJudge;
 use super::listener::{PortAt, Scheme};
 use super::status::Served;
-use crate::reverse_proxy::ReverseProxy;
 use crate::reverse_proxy::certificates::{self, Certificates, Resolver, Star};
-use crate::reverse_proxy::serve::{self, Port};
+use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use base::task::Tasks;
 use object::{Key, Revision, Shared};
 

@@ -29,9 +29,8 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::follow::Follower;
 use crate::machine::NodeFacts;
-use crate::reverse_proxy::ReverseProxy;
 use crate::reverse_proxy::certificates::Resolver;
-use crate::reverse_proxy::serve::{self, Port};
+use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use api::{Api, ChangeKind};
 use base::task::Tasks;
 use class::Classes;

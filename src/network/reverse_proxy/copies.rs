@@ -9,7 +9,7 @@ use http::Request;
 use tokio::time::timeout;
 
 use super::client::Client;
-use super::forward::{address, head_of};
+use super::onward::{address, head_of};
 use super::upstream::{Endpoint, Onward};
 use super::{Passage, ReverseProxy};
 

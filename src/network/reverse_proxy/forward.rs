@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::TrySendError;
 use hyper::upgrade::OnUpgrade;
@@ -14,11 +14,11 @@ use super::body::{Fault, Inward, Outward, Patience, Progress};
 use super::client::Client;
 use super::copies;
 use super::headers::{Origin, onward, strip, upgrade_of};
+use super::onward::{address, head_of};
 use super::options::{Options, Protocol};
-use super::serve::Port;
 use super::upgraded;
 use super::upstream::{Connection, Endpoint, Onward};
-use super::{Asked, Passage, RequestHost, RequestPath, ReverseProxy, Verdict};
+use super::{Asked, Passage, Port, RequestHost, RequestPath, ReverseProxy, Verdict};
 
 /// How many endpoints are asked before a request is given up: one more is tried.
 const ENDPOINTS: usize = 2;
@@ -169,29 +169,6 @@ fn rewritten(
     Ok(Request::from_parts(parts, body))
 }
 
-/// Addresses a request to a host and path, as its protocol has it.
-pub(super) fn address(
-    parts: &mut http::request::Parts,
-    protocol: Protocol,
-    authority: &str,
-    uri: &str,
-) -> Result<(), http::Error> {
-    (parts.uri, parts.version) = match protocol {
-        Protocol::Http | Protocol::Https => {
-            parts.headers.insert(HOST, HeaderValue::try_from(authority)?);
-            (uri.parse::<Uri>()?, Version::HTTP_11)
-        }
-        Protocol::Grpc | Protocol::Grpcs => {
-            // It stands in the target there.
-            parts.headers.remove(HOST);
-            let scheme = if protocol == Protocol::Grpcs { "https" } else { "http" };
-            let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(uri);
-            (uri.build()?, Version::HTTP_2)
-        }
-    };
-    Ok(())
-}
-
 /// Asks endpoints until one answers, as long as none can have seen the request. With the answer comes until when it has
 /// to be through.
 async fn sent(
@@ -254,16 +231,6 @@ async fn sent(
         }
     }
     Err(last)
-}
-
-/// A request without its body.
-pub(super) fn head_of(request: &Onward) -> Request<()> {
-    let mut head = Request::new(());
-    *head.method_mut() = request.method().clone();
-    *head.uri_mut() = request.uri().clone();
-    *head.version_mut() = request.version();
-    *head.headers_mut() = request.headers().clone();
-    head
 }
 
 /// Waits for an answer as long as the request is still being sent, and then for `read_timeout`, but no longer than

@@ -16,6 +16,7 @@ pub(crate) mod edits;
 mod forward;
 mod headers;
 mod host;
+mod onward;
 pub(crate) mod options;
 mod path;
 pub(crate) mod pools;
@@ -108,6 +109,12 @@ impl ReverseProxy {
     fn is_scarce(&self) -> bool {
         self.connections.available_permits() < self.config.connections / 4
     }
+}
+
+/// An open port: who serves at it, and who judges what comes.
+pub(crate) struct Port {
+    pub(crate) proxy: Arc<ReverseProxy>,
+    pub(crate) judge: Arc<dyn Judge>,
 }
 
 /// Decides what becomes of the requests at a port.

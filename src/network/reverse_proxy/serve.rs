@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::client::{self, Client};
 use super::forward::answer;
-use super::{Judge, ReverseProxy};
+use super::{Port, ReverseProxy};
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -39,12 +39,6 @@ pub(crate) async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Opti
             Ok((any, Some(error)))
         }
     }
-}
-
-/// An open port: who serves at it, and who judges what comes.
-pub(crate) struct Port {
-    pub(crate) proxy: Arc<ReverseProxy>,
-    pub(crate) judge: Arc<dyn Judge>,
 }
 
 /// That an address is the proxy's own, for as long as it listens there.
