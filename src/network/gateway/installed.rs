@@ -30,10 +30,10 @@ impl Installed {
             all.find_map(|version| kinds.by_api_version(&format!("{GROUP}/{version}"), name))
         };
         self.served_class = find("GatewayClass", &["v1"]);
-        self.classes = self.served_class.map(|served| served.kind());
-        self.gateways = find("Gateway", &["v1"]).map(|served| served.kind());
-        self.routes = find("HTTPRoute", &["v1"]).map(|served| served.kind());
-        self.grants = find("ReferenceGrant", &["v1", "v1beta1"]).map(|served| served.kind());
+        self.classes = self.served_class.map(ServedKind::kind);
+        self.gateways = find("Gateway", &["v1"]).map(ServedKind::kind);
+        self.routes = find("HTTPRoute", &["v1"]).map(ServedKind::kind);
+        self.grants = find("ReferenceGrant", &["v1", "v1beta1"]).map(ServedKind::kind);
         let there: Vec<Kind> =
             [self.classes, self.gateways, self.routes, self.grants].into_iter().flatten().collect();
         self.subscriptions.retain(|kind, _| there.contains(kind));
@@ -48,10 +48,5 @@ impl Installed {
             });
             caches.synced(kind).await;
         }
-    }
-
-    /// The version that our own objects are written in.
-    pub(super) fn api_version(&self) -> String {
-        format!("{GROUP}/v1")
     }
 }

@@ -88,15 +88,16 @@ impl ListenerView {
     }
 }
 
-/// Looks into Secrets.
-pub(super) type Checks<'a> = &'a dyn Fn(&Key) -> Option<Result<(), String>>;
+/// Whether a Secret has a certificate that can be used, else what is wrong with it.
+pub(super) type Checked = Result<(), String>;
+/// Looks into Secrets; none = it is not there.
+pub(super) type Checks<'a> = &'a dyn Fn(&Key) -> Option<Checked>;
 
 /// What Gateways are judged by.
 pub(super) struct Surroundings<'a> {
     /// Where Gateways are that ask for no address.
     pub(super) address: IpAddr,
     pub(super) grants: &'a Grants,
-    /// Whether a Secret has a certificate that can be used, and what is wrong with it; none = it is not there.
     pub(super) secret: Checks<'a>,
 }
 

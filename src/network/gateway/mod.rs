@@ -47,6 +47,7 @@ use api::{Api, ChangeKind, WriteOptions};
 use base::task::Tasks;
 use installed::Installed;
 use judge::Current;
+use listener::Checked;
 use object::{Key, Kind, Object, Revision, Shared};
 use ports::OpenPorts;
 use reconcile::Caches;
@@ -112,7 +113,7 @@ struct Controller {
     /// What Gateways and routes refer to; once there was a Gateway.
     following: Option<Following>,
     /// What was found in Secrets, by their versions.
-    checked: Mutex<HashMap<Key, (Revision, Result<(), String>)>>,
+    checked: Mutex<HashMap<Key, (Revision, Checked)>>,
     /// What was read of routes, by their uids and generations.
     routes: HashMap<Key, (String, i64, Option<Arc<Route>>)>,
     pools: Arc<Pools>,
@@ -188,7 +189,7 @@ impl Controller {
         if is_there {
             return;
         }
-        let class = json!({"apiVersion": self.installed.api_version(), "kind": "GatewayClass",
+        let class = json!({"apiVersion": format!("{}/v1", resources::GROUP), "kind": "GatewayClass",
             "metadata": {"name": OUR_CLASS}, "spec": {"controllerName": CONTROLLER}});
         let options = WriteOptions { requested: self.installed.served_class, ..WriteOptions::default() };
         let made = Object::from_value(kind, class).map_err(|error| error.to_string());
@@ -272,7 +273,7 @@ impl Controller {
         let picture = Picture::of(
             seen,
             self.config.address,
-            &|key| self.checked(&secrets.get(key)?),
+            &|key| Some(self.checked(&secrets.get(key)?)),
             &|key| following.services.get(key).service,
             &|name| namespaces.get(&Key::new("", name))?.metadata.labels.clone(),
         );
@@ -284,13 +285,13 @@ impl Controller {
     }
 
     /// Whether a Secret has a certificate that can be used. Reading keys takes longer than all else: once is enough.
-    fn checked(&self, secret: &Shared<Secret>) -> Option<Result<(), String>> {
+    fn checked(&self, secret: &Shared<Secret>) -> Checked {
         let (key, revision) = (secret.key(), secret.revision());
         let mut checked = self.checked.lock();
         let known = checked.get(&key).filter(|(of, _)| *of == revision).map(|(_, known)| known.clone());
         let outcome = known.unwrap_or_else(|| certificates::certified(secret).map(drop));
         checked.insert(key, (revision, outcome.clone()));
-        Some(outcome)
+        outcome
     }
 
     /// Puts tables and certificates in force.

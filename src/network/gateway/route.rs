@@ -231,7 +231,7 @@ mod tests {
             match expected {
                 None => assert_eq!(problem, None, "{rule}"),
                 Some(part) => {
-                    assert!(problem.as_ref().is_some_and(|p| p.contains(part)), "{rule}: {problem:?}")
+                    assert!(problem.as_ref().is_some_and(|p| p.contains(part)), "{rule}: {problem:?}");
                 }
             }
         };

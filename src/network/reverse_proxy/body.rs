@@ -172,9 +172,8 @@ impl Body for Inward {
                     Some(None) => Some(Err(this.progress.failed(Fault::TooLarge))),
                     left => {
                         this.room = left.flatten();
-                        if let Some(data) = frame.data_ref() {
-                            this.hand_on(Some(data));
-                        }
+                        // What is no data are trailers, which come last.
+                        this.hand_on(frame.data_ref());
                         Some(Ok(frame))
                     }
                 }

@@ -15,7 +15,7 @@ use super::client::Client;
 use super::copies;
 use super::headers::{Origin, onward, strip, upgrade_of};
 use super::onward::{address, head_of};
-use super::options::{Options, Protocol};
+use super::options::Options;
 use super::upgraded;
 use super::upstream::{Connection, Endpoint, Onward};
 use super::{Asked, Passage, Port, RequestHost, RequestPath, ReverseProxy, Verdict};
