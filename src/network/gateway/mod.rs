@@ -10,13 +10,16 @@
 //! these go. Each change leads to a look at everything, whatever the change was; what was read of a route is kept.
 
 mod attach;
+mod conflicts;
 mod filters;
+mod following;
 mod grants;
 mod hosts;
 mod installed;
 mod judge;
 mod listener;
 mod matches;
+mod path_edit;
 mod ports;
 mod problem;
 mod resolve;
@@ -34,17 +37,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::follow::Follower;
-use crate::machine::NodeFacts;
 use crate::reverse_proxy::ReverseProxy;
 use crate::reverse_proxy::certificates;
 use crate::reverse_proxy::pools::Pools;
-use api::{Api, ChangeKind, WriteOptions};
+use api::{Api, WriteOptions};
 use base::task::Tasks;
+use following::Following;
 use installed::Installed;
 use judge::Current;
 use listener::Checked;
@@ -118,13 +120,6 @@ struct Controller {
     routes: HashMap<Key, (String, i64, Option<Arc<Route>>)>,
     pools: Arc<Pools>,
     ports: OpenPorts,
-}
-
-/// What is referred to.
-struct Following {
-    services: Arc<Follower>,
-    /// Services and Secrets that are: changes of others are nothing to look at.
-    named: Arc<RwLock<HashSet<(Kind, Key)>>>,
 }
 
 impl Controller {
@@ -226,44 +221,7 @@ impl Controller {
         if self.following.is_some() {
             return;
         }
-        let named: Arc<RwLock<HashSet<(Kind, Key)>>> = Arc::default();
-        let (secrets, changed) = (Arc::downgrade(&named), Arc::downgrade(&self.changed));
-        self.caches.of::<Secret>().on_change(move |change| {
-            if let (Some(named), Some(changed)) = (secrets.upgrade(), changed.upgrade())
-                && named.read().contains(&(Kind::Secret, change.object.key()))
-            {
-                changed.notify_one();
-            }
-        });
-        let changed = Arc::downgrade(&self.changed);
-        self.caches.of::<Node>().on_change(move |change| {
-            let facts = |object: &Object| object.get::<Node>().map(NodeFacts::of);
-            let now = facts(&change.object).filter(|_| change.kind != ChangeKind::Deleted);
-            if change.previous.as_deref().and_then(facts) != now
-                && let Some(changed) = changed.upgrade()
-            {
-                changed.notify_one();
-            }
-        });
-        let changed = Arc::downgrade(&self.changed);
-        self.caches.of::<Namespace>().on_change(move |change| {
-            let before = change.previous.as_ref().and_then(|before| before.meta().labels.as_ref());
-            if (change.previous.is_none() || before != change.object.meta().labels.as_ref())
-                && let Some(changed) = changed.upgrade()
-            {
-                changed.notify_one();
-            }
-        });
-        let services = Follower::start(&self.caches);
-        // Half a picture would refuse requests that a moment later are served.
-        tokio::join!(
-            self.caches.synced(Kind::Secret),
-            self.caches.synced(Kind::Node),
-            self.caches.synced(Kind::Namespace),
-            self.caches.synced(Kind::Service),
-            self.caches.synced(Kind::EndpointSlice)
-        );
-        self.following = Some(Following { services, named });
+        self.following = Some(Following::start(&self.caches, &self.changed).await);
     }
 
     /// What is to be served, and what is wrong.

@@ -11,10 +11,9 @@ use serde_json::Value;
 
 use super::CONTROLLER;
 use super::attach::{Attached, attach};
+use super::conflicts;
 use super::grants::Grants;
-use super::listener::{
-    Checks, GatewayView, PortAt, Scheme, Surroundings, conflicts_among, read_spec, view as view_gateway,
-};
+use super::listener::{Checks, GatewayView, PortAt, Scheme, Surroundings, read_spec, view as view_gateway};
 use super::matches::Match;
 use super::problem::Cause;
 use super::resolve::{Rule, resolve};
@@ -121,7 +120,7 @@ impl Picture {
             };
             picture.gateways.push(view);
         }
-        conflicts_among(&mut picture.gateways);
+        conflicts::find(&mut picture.gateways);
         for gateway in &picture.gateways {
             picture.attached.insert(gateway.key.clone(), vec![0; gateway.listeners.len()]);
             for (at, hostname) in ports_of(gateway) {
