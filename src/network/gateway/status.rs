@@ -1,6 +1,6 @@
 //! What became of GatewayClasses, Gateways and HTTPRoutes, as their status says it.
 //!
-//! Pure but for [`write`]: a status and what is known now in, the next status out. What others have written there stays.
+//! Pure but for [`write()`]: a status and what is known now in, the next status out. What others have written there stays.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
