@@ -187,9 +187,10 @@ impl ClusterFabric {
         ranges_of(&self.config.ranges)
     }
 
-    /// Where pods have their addresses of IPv4.
-    pub(super) fn pods(&self) -> Ipv4Net {
-        self.config.ranges.pods
+    /// Where pods have theirs, of each family.
+    pub(super) fn pod_ranges(&self) -> Vec<IpNet> {
+        let Ranges { pods, v6, .. } = self.config.ranges;
+        std::iter::once(pods.into()).chain(v6.map(|v6| v6.pods.into())).collect()
     }
 
     /// Where nodes have theirs of IPv4.

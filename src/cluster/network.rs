@@ -16,8 +16,10 @@ use fabric::FabricError;
 use network::dns::{self, DnsConfig, Resolvers, Sockets};
 use network::egress;
 use network::faults;
+use network::gateway::{self, GatewayConfig};
 use network::ingress::{self, IngressConfig};
 use network::proxy::{self, Mirrors, ProxyConfig};
+use network::reverse_proxy::{ReverseProxy, ReverseProxyConfig};
 use network::rules::{self, FaultSeam, RulesConfig, WayOut};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
@@ -155,7 +157,7 @@ fn serve_inside(
     }))
 }
 
-/// Starts the ingress controller; endpoints are dialled as the API dials them.
+/// Starts the controllers of Ingresses and of Gateways; endpoints are dialled as the API dials them.
 pub(super) fn start_ingress(
     api: &Api,
     caches: &Caches,
@@ -165,15 +167,19 @@ pub(super) fn start_ingress(
     fabric: Option<&Arc<ClusterFabric>>,
 ) {
     let file = &config.file.ingress;
+    let config = ReverseProxyConfig {
+        connections: (allow_open_files() / 8).min(MOST_CLIENTS),
+        services: addresses.services(),
+        pods: fabric.map(|fabric| fabric.pod_ranges()).unwrap_or_default(),
+        dialer: api.config().dialer.clone(),
+    };
+    let proxy = ReverseProxy::new(api.clock().clone(), tasks, config);
     let config = IngressConfig {
         http: SocketAddr::new(file.address, file.http),
         https: SocketAddr::new(file.address, file.https),
-        connections: (allow_open_files() / 8).min(MOST_CLIENTS),
-        services: addresses.services(),
-        pods: fabric.map(|fabric| fabric.pods()),
-        dialer: api.config().dialer.clone(),
     };
-    ingress::start(api, caches, tasks, config);
+    ingress::start(api, caches, tasks, &proxy, config);
+    gateway::start(api, caches, tasks, &proxy, GatewayConfig { address: file.address });
 }
 
 /// Raises the limit of open files as far as it may be, for many connections, and returns it.

@@ -3,22 +3,24 @@
 //! Pods, nodes and services have addresses in 127.0.0.0/8 and share the machine's network stack (NET-1). What
 //! kube-proxy and CoreDNS are elsewhere are two servers in the control plane here: [`proxy`] listens at the
 //! addresses of services, and at pods' ports of their node, and hands connections on, [`dns`] answers for the cluster's
-//! domain. [`ingress`] is what an ingress controller is elsewhere: it serves what Ingresses say at ports of the machine. All
-//! follow Services and EndpointSlices through the shared caches; what they decide is pure.
+//! domain. [`ingress`] is what an ingress controller is elsewhere, [`gateway`] a controller of the Gateway API: what
+//! Ingresses and HTTPRoutes say is served by one [`reverse_proxy`] at ports of the machine. All follow Services and EndpointSlices through the shared caches; what they decide is pure.
 //!
 //! [`faults`] breaks it on purpose.
 //!
-//! Architecture Invariant: nothing here writes any object but Events, where Ingresses are served and what became of Faults, and
+//! Architecture Invariant: nothing here writes any object but Events, the status of what is served and what became of Faults, and
 //! nothing listens beyond loopback unless whoever starts the cluster says so.
 
 pub mod dns;
 pub mod egress;
 pub mod faults;
 pub mod follow;
+pub mod gateway;
 pub mod ingress;
 pub(crate) mod machine;
 pub mod policy;
 pub mod proxy;
+pub mod reverse_proxy;
 pub mod rules;
 pub(crate) mod share;
 pub mod why;

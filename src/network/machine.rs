@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use ipnet::Ipv4Net;
+use ipnet::{IpNet, Ipv4Net};
 use k8s_openapi::api::core::v1::Node;
 
 use object::low_ports::LowPorts;
@@ -37,8 +37,8 @@ pub(crate) struct Machine {
     pub(crate) nodes: BTreeMap<String, NodeFacts>,
     /// Where services have their addresses.
     pub(crate) services: Ipv4Net,
-    /// Where pods have theirs when these are of a network of their own.
-    pub(crate) fabric: Option<Ipv4Net>,
+    /// Where pods have theirs when these are of a network of their own, of each family.
+    pub(crate) fabric: Vec<IpNet>,
 }
 
 impl Machine {
@@ -86,7 +86,7 @@ mod tests {
         ];
         let nodes = nodes.map(|(name, facts)| (name.to_string(), facts)).into();
         let services = Ipv4Net::new_assert([127, 32, 0, 0].into(), 16);
-        let machine = Machine { nodes, services, fabric: None };
+        let machine = Machine { nodes, services, fabric: Vec::new() };
         for (client, expected) in [
             ("127.64.1.7", Some("b")),
             ("127.16.0.1", Some("a")),

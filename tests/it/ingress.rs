@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::instance::{Home, Instance, PATIENCE, wait_for};
 use crate::needs::needs;
 
-/// A server that answers each connection as the test says.
-fn backend(answer: impl Fn(TcpStream, String) + Send + Sync + 'static) -> u16 {
+/// A server that answers each connection, with the head of what was asked, as the test says.
+pub(crate) fn backend(answer: impl Fn(TcpStream, String) + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let answer = Arc::new(answer);
@@ -38,13 +38,13 @@ fn head(mut stream: &TcpStream) -> String {
     String::from_utf8_lossy(&head).into_owned()
 }
 
-fn whole(mut stream: &TcpStream, body: &str) {
+pub(crate) fn whole(mut stream: &TcpStream, body: &str) {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
     let _ = stream.write_all(format!("{head}{body}").as_bytes());
 }
 
 /// A service whose endpoints are ports of this machine.
-fn service(name: &str, ports: &[u16]) -> String {
+pub(crate) fn service(name: &str, ports: &[u16]) -> String {
     use std::fmt::Write;
     let mut text = format!(
         "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{ports: [{{port: 80}}]}}\n"
@@ -153,12 +153,12 @@ impl Served {
 }
 
 /// A certificate for a host, and its key.
-fn certificate(host: &str) -> (String, String) {
+pub(crate) fn certificate(host: &str) -> (String, String) {
     let made = rcgen::generate_simple_self_signed(vec![host.into()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem())
 }
 
-fn secret(name: &str, (certificate, key): &(String, String)) -> String {
+pub(crate) fn secret(name: &str, (certificate, key): &(String, String)) -> String {
     let indented = |text: &str| text.replace('\n', "\n    ");
     format!(
         "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\ntype: kubernetes.io/tls\nstringData:\n  tls.crt: |\n    \

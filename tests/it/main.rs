@@ -18,6 +18,7 @@ mod custom_resources;
 mod data_dirs;
 mod draining;
 mod fabric;
+mod gateway;
 mod hostile;
 mod http;
 mod images;

@@ -1,38 +1,20 @@
 //! What an Ingress says by annotations: the handful of ingress-nginx's that charts use most.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::problem::Problem;
+use crate::reverse_proxy;
+use crate::reverse_proxy::options::{MOST, Protocol};
 
 /// Where ingress-nginx has its annotations.
 const PREFIX: &str = "nginx.ingress.kubernetes.io/";
-/// The longest that anything waits, however much an annotation asks for.
-const MOST: Duration = Duration::from_hours(24);
-/// How long an endpoint may take to accept a connection; ingress-nginx's number.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long either side may say nothing while it is its turn; ingress-nginx's number.
-const SILENCE: Duration = Duration::from_mins(1);
-
-/// What is spoken with endpoints.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum Protocol {
-    /// HTTP/1.1.
-    #[default]
-    Http,
-    /// The same inside TLS, whoever signed the certificate.
-    Https,
-    /// HTTP/2 without TLS.
-    Grpc,
-    /// The same inside TLS.
-    Grpcs,
-}
-
 /// How the requests of one Ingress are passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
-    /// `backend-protocol`
-    pub(super) protocol: Protocol,
+    /// `backend-protocol`, `proxy-body-size`, `proxy-connect-timeout`, `proxy-read-timeout`, `proxy-send-timeout`
+    pub(super) passing: Arc<reverse_proxy::options::Options>,
     /// `rewrite-target`
     pub(super) rewrite: Option<String>,
     /// `use-regex`
@@ -41,28 +23,16 @@ pub(super) struct Options {
     pub(super) ssl_redirect: bool,
     /// `force-ssl-redirect`: also where it is not.
     pub(super) force_ssl_redirect: bool,
-    /// `proxy-body-size`, in bytes; none = as much as comes.
-    pub(super) body_bytes: Option<u64>,
-    /// `proxy-connect-timeout`
-    pub(super) connect_timeout: Duration,
-    /// `proxy-read-timeout`: between two pieces of an answer.
-    pub(super) read_timeout: Duration,
-    /// `proxy-send-timeout`: between two pieces of a request.
-    pub(super) send_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            protocol: Protocol::Http,
+            passing: Arc::default(),
             rewrite: None,
             regex: false,
             ssl_redirect: true,
             force_ssl_redirect: false,
-            body_bytes: None,
-            connect_timeout: CONNECT,
-            read_timeout: SILENCE,
-            send_timeout: SILENCE,
         }
     }
 }
@@ -83,12 +53,13 @@ impl Options {
     }
 
     fn take(&mut self, name: &str, value: &str) -> Taken {
+        let passing = Arc::make_mut(&mut self.passing);
         match name {
             "backend-protocol" => match value.to_ascii_uppercase().as_str() {
-                "HTTP" | "AUTO_HTTP" => self.protocol = Protocol::Http,
-                "HTTPS" => self.protocol = Protocol::Https,
-                "GRPC" => self.protocol = Protocol::Grpc,
-                "GRPCS" => self.protocol = Protocol::Grpcs,
+                "HTTP" | "AUTO_HTTP" => passing.protocol = Protocol::Http,
+                "HTTPS" => passing.protocol = Protocol::Https,
+                "GRPC" => passing.protocol = Protocol::Grpc,
+                "GRPCS" => passing.protocol = Protocol::Grpcs,
                 _ => return Taken::Invalid,
             },
             "rewrite-target" if value.is_empty() => {}
@@ -97,10 +68,10 @@ impl Options {
             "use-regex" => return set(&mut self.regex, flag(value)),
             "ssl-redirect" => return set(&mut self.ssl_redirect, flag(value)),
             "force-ssl-redirect" => return set(&mut self.force_ssl_redirect, flag(value)),
-            "proxy-body-size" => return set(&mut self.body_bytes, size(value)),
-            "proxy-connect-timeout" => return set(&mut self.connect_timeout, seconds(value)),
-            "proxy-read-timeout" => return set(&mut self.read_timeout, seconds(value)),
-            "proxy-send-timeout" => return set(&mut self.send_timeout, seconds(value)),
+            "proxy-body-size" => return set(&mut passing.body_bytes, size(value)),
+            "proxy-connect-timeout" => return set(&mut passing.connect_timeout, seconds(value)),
+            "proxy-read-timeout" => return set(&mut passing.read_timeout, seconds(value)),
+            "proxy-send-timeout" => return set(&mut passing.send_timeout, seconds(value)),
             // What is so anyway: nothing is buffered, and both versions of HTTP are spoken.
             "proxy-buffering" | "proxy-request-buffering" if value == "off" => {}
             "proxy-http-version" if value == "1.1" => {}
@@ -174,19 +145,26 @@ mod tests {
             ("cert-manager.io/cluster-issuer", "another's matter"),
         ]);
         assert_eq!(problems, []);
-        let expected = Options {
+        let passing = reverse_proxy::options::Options {
             protocol: Protocol::Https,
-            rewrite: Some("/$2".into()),
-            regex: true,
-            ssl_redirect: false,
             body_bytes: Some(8 << 20),
             read_timeout: Duration::from_hours(1),
             connect_timeout: Duration::from_secs(10),
+            ..reverse_proxy::options::Options::default()
+        };
+        let expected = Options {
+            passing: Arc::new(passing),
+            rewrite: Some("/$2".into()),
+            regex: true,
+            ssl_redirect: false,
             ..Options::default()
         };
         assert_eq!(options, expected);
-        assert_eq!(read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "0")]).0.body_bytes, None);
-        assert_eq!(read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "1024")]).0.body_bytes, Some(1024));
+        assert_eq!(read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "0")]).0.passing.body_bytes, None);
+        assert_eq!(
+            read(&[("nginx.ingress.kubernetes.io/proxy-body-size", "1024")]).0.passing.body_bytes,
+            Some(1024)
+        );
     }
 
     #[test]

@@ -2,54 +2,43 @@
 //!
 //! ```text
 //! Ingress, IngressClass, Service, EndpointSlice, Secret ─► table::build, certificates::load ─► Current
-//! client ─► serve (limits, TLS) ─► forward (judge by the table, pass on) ─► upstream ─► endpoint
+//! client ─► reverse_proxy ─► judge (by the table) ─► reverse_proxy ─► endpoint
 //! ```
 //!
 //! Sockets are open as long as there is an Ingress of its class, and nothing else is followed before there is the first.
 //! What is wrong with an Ingress is told by events on it, once, and where it is served by its status.
 
 mod annotations;
-mod body;
 mod certificates;
 mod class;
-mod client;
-mod forward;
-mod headers;
+mod judge;
 mod problem;
-mod serve;
 mod status;
 mod table;
-mod upgraded;
-mod upstream;
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
-use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Notify, Semaphore};
+use parking_lot::RwLock;
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 use crate::follow::Follower;
-use crate::machine::{Machine, NodeFacts};
-use crate::proxy::balance::Balancer;
-use crate::proxy::table::{Balance, Protocol, endpoints};
+use crate::machine::NodeFacts;
+use crate::reverse_proxy::certificates::Resolver;
+use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use api::{Api, ChangeKind};
-use base::clock::Clock;
-use base::dial::Dialer;
 use base::task::Tasks;
-use certificates::Resolver;
 use class::Classes;
+use judge::{Current, IngressJudge};
 use object::{Key, Kind, Revision, Shared as Stored};
 use problem::Problem;
 use reconcile::{Caches, Recorder, reference_to};
 use table::build::{Built, TlsHost, build};
-use table::{Backend, Route, Table};
-use upstream::Upstreams;
 
 /// How long changes are gathered before they are looked at: they come in crowds.
 const BURST: Duration = Duration::from_millis(20);
@@ -63,75 +52,10 @@ pub struct IngressConfig {
     pub http: SocketAddr,
     /// The same of HTTPS.
     pub https: SocketAddr,
-    /// Connections of clients at once, and requests under way; each takes a descriptor of this process. More
-    /// connections wait, more requests are refused.
-    pub connections: usize,
-    /// Where services have their addresses.
-    pub services: Ipv4Net,
-    /// Where pods have theirs when these are of a network of their own.
-    pub pods: Option<Ipv4Net>,
-    /// Opens connections to endpoints.
-    pub dialer: Dialer,
-}
-
-/// What every connection shares.
-struct Shared {
-    clock: Clock,
-    /// Connections live here: longer than the listener they came through.
-    tasks: Tasks,
-    upstreams: Arc<Upstreams>,
-    connections: Arc<Semaphore>,
-    requests: Arc<Semaphore>,
-    room: usize,
-    current: RwLock<Arc<Current>>,
-    https_port: RwLock<u16>,
-}
-
-/// What is served at this moment.
-#[derive(Default)]
-struct Current {
-    table: Table,
-    pools: HashMap<Backend, Arc<Mutex<Balancer>>>,
-}
-
-impl Shared {
-    /// Nothing is served yet; `room` is how many connections there may be, and requests.
-    fn new(clock: Clock, tasks: &Tasks, room: usize, dialer: &Dialer) -> Self {
-        Self {
-            clock,
-            tasks: tasks.clone(),
-            upstreams: Upstreams::new(dialer.clone(), tasks),
-            connections: Arc::new(Semaphore::new(room)),
-            requests: Arc::new(Semaphore::new(room)),
-            room,
-            current: RwLock::default(),
-            https_port: RwLock::default(),
-        }
-    }
-
-    fn current(&self) -> Arc<Current> {
-        self.current.read().clone()
-    }
-
-    fn https_port(&self) -> u16 {
-        *self.https_port.read()
-    }
-
-    /// Whether few connections are left.
-    fn is_scarce(&self) -> bool {
-        self.connections.available_permits() < self.room / 4
-    }
-
-    /// An endpoint for a request of this client, none of `tried`.
-    fn endpoint(&self, route: &Route, client: IpAddr, tried: &[SocketAddr]) -> Option<SocketAddr> {
-        let current = self.current();
-        let pool = current.pools.get(route.backend.as_ref()?)?;
-        pool.lock().pick(client, None, tried, self.clock.monotonic())
-    }
 }
 
 /// Starts the controller; it ends with `tasks`.
-pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: IngressConfig) {
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, proxy: &Arc<ReverseProxy>, config: IngressConfig) {
     let changed = Arc::new(Notify::new());
     for kind in [Kind::Ingress, Kind::IngressClass] {
         let changed = Arc::downgrade(&changed);
@@ -141,13 +65,13 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: IngressConfig) {
             }
         });
     }
-    let shared = Arc::new(Shared::new(api.clock().clone(), tasks, config.connections, &config.dialer));
     let mut controller = Controller {
         api: api.clone(),
         caches: caches.clone(),
         recorder: Recorder::new(api, "podium-ingress"),
         config,
-        shared,
+        proxy: proxy.clone(),
+        judge: Arc::default(),
         changed,
         following: None,
         serving: None,
@@ -168,7 +92,8 @@ struct Controller {
     caches: Caches,
     recorder: Recorder,
     config: IngressConfig,
-    shared: Arc<Shared>,
+    proxy: Arc<ReverseProxy>,
+    judge: Arc<IngressJudge>,
     changed: Arc<Notify>,
     /// What Ingresses refer to; once there was one.
     following: Option<Following>,
@@ -241,7 +166,7 @@ impl Controller {
             }
             loop {
                 tokio::time::sleep(TIDY).await;
-                self.shared.upstreams.tidy();
+                self.proxy.tidy();
                 if self.serving.is_none() {
                     return;
                 }
@@ -321,30 +246,9 @@ impl Controller {
         let services = built.services.iter().map(|key| (Kind::Service, key.clone()));
         *following.named.write() = services.chain(secrets).collect();
         let nodes = self.caches.of::<Node>().list();
-        let nodes = nodes.iter().map(|node| (node.name().to_string(), NodeFacts::of(node))).collect();
-        let machine = Machine { nodes, services: self.config.services, fabric: self.config.pods };
-        let own = self.serving.as_ref().map(|serving| [serving.http, serving.https]);
-        let before = self.shared.current();
-        let pools = built.table.backends().into_iter().map(|backend| {
-            let joined = following.services.get(&backend.service);
-            let mut balance = endpoints(&backend.port, Protocol::Tcp, &joined, &machine);
-            let Balance { ready, draining, .. } = &mut balance;
-            for all in [ready, draining] {
-                // Through the controller once more would be a loop.
-                all.retain(|endpoint| own.is_none_or(|own| !own.contains(&endpoint.address)));
-            }
-            let pool = match before.pools.get(backend) {
-                Some(pool) => {
-                    pool.lock().replace(balance);
-                    pool.clone()
-                }
-                None => Arc::new(Mutex::new(Balancer::new(balance))),
-            };
-            (backend.clone(), pool)
-        });
-        let pools = pools.collect();
-        let table = built.table.clone();
-        *self.shared.current.write() = Arc::new(Current { table, pools });
+        let (before, services) = (self.judge.current(), &following.services);
+        let pools = self.proxy.pools(built.table.backends(), &before.pools, services, &nodes);
+        self.judge.replace(Current { table: built.table.clone(), pools });
     }
 
     /// Opens the sockets, if they are not open.
@@ -359,7 +263,7 @@ impl Controller {
                     serving.http,
                     serving.https
                 );
-                *self.shared.https_port.write() = serving.https.port();
+                self.judge.set_https_port(serving.https.port());
                 self.serving = Some(serving);
             }
             Err(error) => {
@@ -375,7 +279,7 @@ impl Controller {
     async fn open(&self) -> Result<Serving, String> {
         let resolver = Resolver::new()?;
         let tls = TlsAcceptor::from(resolver.server_config()?);
-        let tasks = self.shared.tasks.child();
+        let tasks = self.proxy.port_tasks();
         let mut moved = Vec::new();
         let mut places = Vec::new();
         for (asked, tls) in [(self.config.http, None), (self.config.https, Some(tls))] {
@@ -388,7 +292,8 @@ impl Controller {
                 moved.push(format!("{asked} cannot be had ({error}): {address} is taken instead"));
             }
             places.push(address);
-            tasks.spawn("ingress listener", serve::accept(listener, tls, self.shared.clone()));
+            let port = Port { proxy: self.proxy.clone(), judge: self.judge.clone() };
+            tasks.spawn("ingress listener", serve::accept(listener, tls, port));
         }
         Ok(Serving {
             tasks,
@@ -403,7 +308,7 @@ impl Controller {
 
     /// There is no Ingress any more.
     async fn close(&mut self) {
-        *self.shared.current.write() = Arc::default();
+        self.judge.replace(Current::default());
         if let Some(following) = &self.following {
             following.named.write().clear();
         }

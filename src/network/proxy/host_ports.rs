@@ -180,7 +180,7 @@ mod tests {
     fn describe_listeners(ports: &Value, status: &Value, low_ports: LowPorts) -> (Vec<String>, Vec<String>) {
         let node = NodeFacts { ip: Some([127, 16, 0, 1].into()), pods: None, low_ports };
         let services = Ipv4Net::new_assert([127, 32, 0, 0].into(), 16);
-        let machine = Machine { nodes: [("n1".to_owned(), node)].into(), services, fabric: None };
+        let machine = Machine { nodes: [("n1".to_owned(), node)].into(), services, fabric: Vec::new() };
         let pod: Pod = serde_json::from_value(json!({"spec": {"nodeName": "n1",
             "containers": [{"name": "c", "ports": ports}]}, "status": status}))
         .unwrap();

@@ -70,7 +70,7 @@ type SharedBalancer = Arc<Mutex<Balancer>>;
 /// Starts the proxy; it ends with `tasks`.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
     let machine =
-        Machine { nodes: std::collections::BTreeMap::new(), services: config.services, fabric: None };
+        Machine { nodes: std::collections::BTreeMap::new(), services: config.services, fabric: Vec::new() };
     let (mirrors, inside) = config.mirrors.unzip();
     health::start(api, caches, tasks, mirrors.clone());
     let followed_pods = if mirrors.is_some() { mirror::has_ports } else { host_ports::has_host_ports };

@@ -112,6 +112,17 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
         for (family, url) in &targets {
             wait_for(url, || (code(&cluster, "asker", *family, url) == "200 0").then_some(()));
         }
+        // Ingresses have their backends in either family.
+        let (ingress, found) = ("ingress six", ".status.loadBalancer.ingress[0].ports[0].port");
+        cluster.instance.kubectl(&["create", "ingress", "six", "--rule=six.test/*=six:80"]);
+        wait_for("the ingress to answer", || {
+            let port = get(&cluster, ingress, found).parse::<u16>().ok()?;
+            let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: six.test\r\nConnection: close\r\n\r\n").ok()?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).ok()?;
+            answer.starts_with("HTTP/1.1 200").then_some(())
+        });
         // A service of one family has no address of the other.
         let asks = "import socket; print(socket.getaddrinfo('plain.default.svc.cluster.local', 80, socket.AF_INET6))";
         let named = cluster.shell("asker", &format!("python3 -c \"{asks}\""));

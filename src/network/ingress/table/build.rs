@@ -7,9 +7,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::{HTTPIngressPath, Ingress, IngressBackend};
 
-use super::{Backend, Paths, Pattern, RequestPath, Route, Table};
+use super::{Paths, Pattern, Route, Table};
 use crate::ingress::annotations::Options;
 use crate::ingress::problem::Problem;
+use crate::reverse_proxy::RequestPath;
+use crate::reverse_proxy::pools::Backend;
 use object::{Key, Shared};
 
 /// How many paths of one Ingress may be expressions: each is tried on each request.

@@ -4,8 +4,6 @@
 //! and of two that are alike Exact before Prefix. Of two Ingresses with the same path the older one has it.
 
 pub(super) mod build;
-mod host;
-mod path;
 #[cfg(test)]
 mod tests;
 
@@ -16,11 +14,9 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use regex::{Regex, RegexBuilder};
 
 use super::annotations::Options;
-use host::parent;
+use crate::reverse_proxy::pools::Backend;
+use crate::reverse_proxy::{RequestPath, parent};
 use object::Key;
-
-pub(super) use host::RequestHost;
-pub(super) use path::RequestPath;
 
 /// What a rewritten path has to be encoded of.
 const ESCAPED: &AsciiSet = &CONTROLS
@@ -36,14 +32,6 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b'%');
 /// How large a compiled expression may become, in bytes.
 const PATTERN_BYTES: usize = 1 << 18;
-
-/// The port of a service that requests go to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Backend {
-    pub(super) service: Key,
-    /// The port's name, as slices have it; empty where it has none.
-    pub(super) port: String,
-}
 
 /// Where the requests of a rule go.
 #[derive(Clone, Debug, PartialEq, Eq)]

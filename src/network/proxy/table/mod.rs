@@ -9,7 +9,7 @@ mod tests;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -206,11 +206,33 @@ fn balance(
     Balance { affinity: affinity(spec), ..endpoints(name, protocol, joined, machine) }
 }
 
-/// The endpoints behind a port of a service, by its name.
-pub(crate) fn endpoints(name: &str, protocol: Protocol, joined: &Joined, machine: &Machine) -> Balance {
+/// The endpoints behind a port of a service, by its name: those of IPv4, whose addresses are listened at here.
+fn endpoints(name: &str, protocol: Protocol, joined: &Joined, machine: &Machine) -> Balance {
+    endpoints_of("IPv4", name, protocol, joined, machine)
+}
+
+/// The endpoints behind a port of a service, by its name. Where a service has both families they are the same pods: those
+/// of IPv6 are asked for only where there is none of IPv4.
+pub(crate) fn endpoints_of_either_family(
+    name: &str,
+    protocol: Protocol,
+    joined: &Joined,
+    machine: &Machine,
+) -> Balance {
+    let first = endpoints(name, protocol, joined, machine);
+    if first.is_empty() { endpoints_of("IPv6", name, protocol, joined, machine) } else { first }
+}
+
+fn endpoints_of(
+    address_type: &str,
+    name: &str,
+    protocol: Protocol,
+    joined: &Joined,
+    machine: &Machine,
+) -> Balance {
     let mut balance = Balance::default();
     let mut seen = HashSet::new();
-    for slice in joined.slices.values().filter(|slice| slice.address_type == "IPv4") {
+    for slice in joined.slices.values().filter(|slice| slice.address_type == address_type) {
         let Some(number) = port_in(slice, name, protocol) else { continue };
         for endpoint in slice.endpoints.iter().flatten() {
             let conditions = endpoint.conditions.clone().unwrap_or_default();
@@ -244,20 +266,22 @@ pub(crate) fn port_in(slice: &EndpointSlice, name: &str, protocol: Protocol) -> 
 
 fn backend(endpoint: &Endpoint, number: u16, machine: &Machine) -> Option<Backend> {
     // The addresses of one endpoint are interchangeable.
-    let ip: Ipv4Addr = endpoint.addresses.first()?.parse().ok()?;
+    let ip: IpAddr = endpoint.addresses.first()?.parse().ok()?;
     let is_pod = endpoint.target_ref.as_ref().is_some_and(|target| target.kind.as_deref() == Some("Pod"));
     // A pod of a hollow node: nobody listens there, and the address may be somebody's on a real network.
-    if is_pod && !ip.is_loopback() && !machine.fabric.is_some_and(|pods| pods.contains(&ip)) {
+    if is_pod && !ip.is_loopback() && !machine.fabric.iter().any(|pods| pods.contains(&ip)) {
         return None;
     }
     // Through the proxy once more would be a loop.
-    if machine.services.contains(&ip) || (NODE_PORTS.contains(&number) && is_of_node(ip, machine)) {
+    if IpNet::V4(machine.services).contains(&ip) || (NODE_PORTS.contains(&number) && is_of_node(ip, machine))
+    {
         return None;
     }
     let port = machine.served(endpoint.node_name.as_deref().filter(|_| is_pod), number);
-    Some(Backend { address: SocketAddr::new(ip.into(), port), node: endpoint.node_name.clone() })
+    Some(Backend { address: SocketAddr::new(ip, port), node: endpoint.node_name.clone() })
 }
 
-fn is_of_node(ip: Ipv4Addr, machine: &Machine) -> bool {
-    ip == Ipv4Addr::LOCALHOST || machine.node_addresses().any(|(address, _)| address == ip)
+fn is_of_node(ip: IpAddr, machine: &Machine) -> bool {
+    let is_localhost = ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST;
+    is_localhost || machine.node_addresses().any(|(address, _)| address == ip)
 }

@@ -17,7 +17,7 @@ fn machine() -> Machine {
         low_ports: LowPorts::below(start),
     };
     let nodes = [("n1", node(1, 0)), ("n2", node(2, 1024))].map(|(name, n)| (name.to_string(), n)).into();
-    Machine { nodes, services: Ipv4Net::new_assert([127, 32, 0, 0].into(), 16), fabric: None }
+    Machine { nodes, services: Ipv4Net::new_assert([127, 32, 0, 0].into(), 16), fabric: Vec::new() }
 }
 
 /// An endpoint of a node: `r`eady, `n`ot ready, `t`erminating but serving, or `g`one deaf.
@@ -176,4 +176,29 @@ fn policies_and_affinity_are_read_svc_1() {
     let found = listeners(&joined(&spec, &slices), &machine(), LowPorts::default());
     assert!(found[0].balance.of_clients_node);
     assert_eq!(found[0].balance.affinity, Some(Duration::from_secs(7)));
+}
+
+#[test]
+fn endpoints_of_ipv6_are_asked_where_there_are_no_others_net_9() {
+    let slice = |family: &str, addresses: &[&str], kind: &str| {
+        let endpoints: Vec<Value> = addresses
+            .iter()
+            .map(|address| json!({"addresses": [address], "targetRef": {"kind": kind}}))
+            .collect();
+        let value = json!({"metadata": {"name": family, "namespace": "d"}, "addressType": family,
+            "ports": [{"name": "", "port": 80}], "endpoints": endpoints});
+        object::Shared::from_value(serde_json::from_value::<EndpointSlice>(value).unwrap())
+    };
+    let machine = Machine { fabric: vec!["fd00:10:244::/48".parse().unwrap()], ..machine() };
+    let check = |slices: &[object::Shared<EndpointSlice>], expected: &[&str]| {
+        let slices = slices.iter().map(|slice| (slice.key(), slice.clone())).collect();
+        let joined = Joined { service: None, slices };
+        let found = endpoints_of_either_family("", Protocol::Tcp, &joined, &machine);
+        let found: Vec<String> = found.ready.iter().map(|backend| backend.address.to_string()).collect();
+        assert_eq!(found, expected);
+    };
+    let six = slice("IPv6", &["fd00:10:244::7", "fd00:99::7"], "Pod");
+    check(std::slice::from_ref(&six), &["[fd00:10:244::7]:80"]);
+    check(&[slice("IPv6", &["::1", "2001:db8::1", "no"], "")], &["[::1]:80", "[2001:db8::1]:80"]);
+    check(&[slice("IPv4", &["127.64.1.2"], "Pod"), six], &["127.64.1.2:80"]);
 }

@@ -17,9 +17,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::Shared;
 use super::client::{self, Client};
 use super::forward::answer;
+use super::{Port, ReverseProxy};
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ const HEAD_BYTES: usize = 32 << 10;
 const STREAMS: u32 = 128;
 
 /// Opens a listening socket: where it is asked for, else at any free port there. The error says why not there.
-pub(super) async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Option<io::Error>)> {
+pub(crate) async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Option<io::Error>)> {
     match TcpListener::bind(address).await {
         Ok(listener) => Ok((listener, None)),
         Err(error) => {
@@ -41,12 +41,35 @@ pub(super) async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Opti
     }
 }
 
+/// That an address is the proxy's own, for as long as it listens there.
+struct Own {
+    proxy: Arc<ReverseProxy>,
+    address: Option<SocketAddr>,
+}
+
+impl Own {
+    fn new(proxy: &Arc<ReverseProxy>, address: Option<SocketAddr>) -> Self {
+        proxy.own.write().extend(address);
+        Self { proxy: proxy.clone(), address }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(address) = &self.address {
+            self.proxy.own.write().remove(address);
+        }
+    }
+}
+
 /// Accepts for as long as the listener is wanted; connections outlive it.
-pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Shared>) {
-    let port = listener.local_addr().map_or(0, |address| address.port());
+pub(crate) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, at: Port) {
+    let (proxy, at) = (at.proxy.clone(), Arc::new(at));
+    let own = Own::new(&proxy, listener.local_addr().ok());
+    let port = own.address.map_or(0, |address| address.port());
     loop {
         // Never closed.
-        let Ok(room) = shared.connections.clone().acquire_owned().await else { return };
+        let Ok(room) = proxy.connections.clone().acquire_owned().await else { return };
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -57,17 +80,22 @@ pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shar
             }
         };
         let client = Client::new(address, port, tls.is_some(), room);
-        let (tls, of) = (tls.clone(), shared.clone());
-        shared.tasks.spawn("ingress connection", async move { greet(stream, tls, client, of).await });
+        let (tls, at) = (tls.clone(), at.clone());
+        proxy.tasks.spawn("reverse proxy connection", async move { greet(stream, tls, client, at).await });
     }
 }
 
-async fn greet(stream: TcpStream, tls: Option<TlsAcceptor>, client: Arc<Client>, shared: Arc<Shared>) {
+async fn greet(stream: TcpStream, tls: Option<TlsAcceptor>, client: Arc<Client>, at: Arc<Port>) {
     let _ = stream.set_nodelay(true);
     match tls {
-        None => serve(stream, client, shared).await,
+        None => serve(stream, client, at).await,
         Some(tls) => match timeout(HANDSHAKE, tls.accept(stream)).await {
-            Ok(Ok(stream)) => serve(stream, client, shared).await,
+            Ok(Ok(stream)) => {
+                if let Some(name) = stream.get_ref().1.server_name() {
+                    let _ = client.server_name.set(name.to_ascii_lowercase());
+                }
+                serve(stream, client, at).await;
+            }
             Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),
             Err(_) => tracing::debug!("a TLS handshake took too long"),
         },
@@ -77,15 +105,15 @@ async fn greet(stream: TcpStream, tls: Option<TlsAcceptor>, client: Arc<Client>,
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     client: Arc<Client>,
-    shared: Arc<Shared>,
+    at: Arc<Port>,
 ) {
     let service = {
-        let (client, shared) = (client.clone(), shared.clone());
+        let (client, at) = (client.clone(), at.clone());
         hyper::service::service_fn(move |request: Request<Incoming>| {
-            let (client, shared) = (client.clone(), shared.clone());
+            let (client, at) = (client.clone(), at.clone());
             async move {
                 let under_way = client.begins();
-                let response = answer(&shared, &client, request).await;
+                let response = answer(&at, &client, request).await;
                 Ok::<_, std::convert::Infallible>(response.map(|body| body.holding(under_way)))
             }
         })
@@ -108,7 +136,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
         // It does not take what it asked for, so there is nothing to wait for.
         () = client.cut_off.cancelled() => return,
-        () = client.idle(&shared) => {}
+        () = client.idle(&at.proxy) => {}
     }
     // A request that is on its way just now is not lost.
     connection.as_mut().graceful_shutdown();

@@ -62,10 +62,14 @@ impl Progress {
     }
 }
 
+/// Pieces of a request's body that wait for somebody who gets a copy of it; who is further behind gets no more.
+const COPIED_PIECES: usize = 64;
+
 /// The body of a request as it is passed on.
 pub(super) struct Inward {
-    /// None = there is none.
-    body: Option<Incoming>,
+    source: InwardSource,
+    /// Who gets a copy of each piece.
+    copies: Vec<mpsc::Sender<Piece>>,
     progress: Progress,
     /// Bytes that may still come.
     room: Option<u64>,
@@ -73,14 +77,70 @@ pub(super) struct Inward {
     overdue: Option<Pin<Box<Sleep>>>,
 }
 
+/// Where a request's body comes from.
+enum InwardSource {
+    None,
+    Client(Incoming),
+    /// A copy of another one.
+    Copied(mpsc::Receiver<Piece>),
+}
+
+/// A piece of a copied body; without its end it was cut off.
+enum Piece {
+    Data(Bytes),
+    End,
+}
+
 impl Inward {
     pub(super) fn new(body: Incoming, progress: Progress, room: Option<u64>, patience: Duration) -> Self {
-        Self { body: Some(body), progress, room, patience, overdue: None }
+        let source = InwardSource::Client(body);
+        Self { source, copies: Vec::new(), progress, room, patience, overdue: None }
     }
 
     /// That of a request without one.
     pub(super) fn empty(progress: Progress) -> Self {
-        Self { body: None, progress, room: None, patience: Duration::ZERO, overdue: None }
+        let (copies, patience) = (Vec::new(), Duration::ZERO);
+        Self { source: InwardSource::None, copies, progress, room: None, patience, overdue: None }
+    }
+
+    /// A copy of what is still to come. It never holds up this one: a reader that does not keep up finds its copy cut
+    /// off.
+    pub(super) fn copy(&mut self) -> Self {
+        let progress = Progress::new();
+        if self.is_end_stream() {
+            return Self::empty(progress);
+        }
+        let (sender, receiver) = mpsc::channel(COPIED_PIECES);
+        self.copies.push(sender);
+        let (source, copies) = (InwardSource::Copied(receiver), Vec::new());
+        Self { source, copies, progress, room: None, patience: self.patience, overdue: None }
+    }
+
+    /// Hands a piece on to whoever gets a copy.
+    fn hand_on(&mut self, data: Option<&Bytes>) {
+        if let Some(data) = data {
+            self.copies.retain(|copy| copy.try_send(Piece::Data(data.clone())).is_ok());
+        }
+        // A body whose length is known is not asked for its end.
+        if self.is_end_stream() || data.is_none() {
+            for copy in self.copies.drain(..) {
+                let _ = copy.try_send(Piece::End);
+            }
+        }
+    }
+
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.source {
+            InwardSource::None => Poll::Ready(None),
+            InwardSource::Client(body) => {
+                Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+            }
+            InwardSource::Copied(pieces) => pieces.poll_recv(cx).map(|piece| match piece {
+                Some(Piece::Data(data)) => Some(Ok(Frame::data(data))),
+                Some(Piece::End) => None,
+                None => Some(Err("the copy was cut off".into())),
+            }),
+        }
     }
 }
 
@@ -93,8 +153,7 @@ impl Body for Inward {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
-        let Some(body) = &mut this.body else { return Poll::Ready(None) };
-        let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) else {
+        let Poll::Ready(frame) = this.poll_source(cx) else {
             let deadline = Instant::now() + this.patience;
             let overdue = this.overdue.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
             return overdue.poll_unpin(cx).map(|()| Some(Err(this.progress.failed(Fault::Stalled))));
@@ -102,7 +161,10 @@ impl Body for Inward {
         this.overdue = None;
         this.progress.came();
         Poll::Ready(match frame {
-            None => None,
+            None => {
+                this.hand_on(None);
+                None
+            }
             Some(Err(_)) => Some(Err(this.progress.failed(Fault::Broken))),
             Some(Ok(frame)) => {
                 let length = frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -110,6 +172,8 @@ impl Body for Inward {
                     Some(None) => Some(Err(this.progress.failed(Fault::TooLarge))),
                     left => {
                         this.room = left.flatten();
+                        // What is no data are trailers, which come last.
+                        this.hand_on(frame.data_ref());
                         Some(Ok(frame))
                     }
                 }
@@ -118,11 +182,36 @@ impl Body for Inward {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        match &self.source {
+            InwardSource::None => true,
+            InwardSource::Client(body) => body.is_end_stream(),
+            InwardSource::Copied(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        match &self.source {
+            InwardSource::None => SizeHint::with_exact(0),
+            InwardSource::Client(body) => body.size_hint(),
+            InwardSource::Copied(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// How long an answer's body may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Between two pieces.
+    pub(super) silence: Duration,
+    /// Until its end.
+    pub(super) until: Option<Instant>,
+}
+
+impl Patience {
+    /// How long the next piece may take.
+    fn left(self) -> Duration {
+        let whole = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        whole.map_or(self.silence, |whole| whole.min(self.silence))
     }
 }
 
@@ -149,13 +238,13 @@ impl Outward {
     /// or takes nothing for too long. A client that does not read is cut off. True = the body came to its end.
     pub(super) fn piped(
         body: Incoming,
-        silence: Duration,
+        patience: Patience,
         cut_off: CancellationToken,
     ) -> (Self, impl Future<Output = bool> + Send) {
         let (sender, receiver) = mpsc::channel(PIECES);
         let whole = Arc::new(AtomicBool::new(false));
         let source = Source::Piped(receiver, whole.clone());
-        (Self { source, _held: () }, carry(body, sender, whole, silence, cut_off))
+        (Self { source, _held: () }, carry(body, sender, whole, patience, cut_off))
     }
 
     /// The same body, which holds something until it is gone.
@@ -168,12 +257,12 @@ async fn carry(
     mut body: Incoming,
     sender: mpsc::Sender<Result<Frame<Bytes>, BodyError>>,
     whole: Arc<AtomicBool>,
-    silence: Duration,
+    patience: Patience,
     cut_off: CancellationToken,
 ) -> bool {
     loop {
         let next = tokio::select! {
-            next = timeout(silence, body.frame()) => next,
+            next = timeout(patience.left(), body.frame()) => next,
             () = sender.closed() => return false,
         };
         let (piece, goes_on) = match next {

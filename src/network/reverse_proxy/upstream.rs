@@ -15,8 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::annotations::Protocol;
 use super::body::Inward;
+use super::options::Protocol;
 use base::any_certificate;
 use base::dial::Dialer;
 use base::task::Tasks;
@@ -144,7 +144,7 @@ impl Upstreams {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD_BYTES);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-        self.tasks.spawn("ingress endpoint", async move {
+        self.tasks.spawn("reverse proxy endpoint", async move {
             if let Err(error) = connection.with_upgrades().await {
                 tracing::debug!("a connection to an endpoint ended: {error}");
             }
@@ -159,7 +159,7 @@ impl Upstreams {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).max_header_list_size(HEAD_BYTES as u32);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-        self.tasks.spawn("ingress endpoint", async move {
+        self.tasks.spawn("reverse proxy endpoint", async move {
             if let Err(error) = connection.await {
                 tracing::debug!("a connection to an endpoint ended: {error}");
             }

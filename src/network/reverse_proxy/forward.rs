@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION};
-use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::TrySendError;
 use hyper::upgrade::OnUpgrade;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 
-use super::Shared;
-use super::annotations::{Options, Protocol};
-use super::body::{Fault, Inward, Outward, Progress};
+use super::body::{Fault, Inward, Outward, Patience, Progress};
 use super::client::Client;
+use super::copies;
 use super::headers::{Origin, onward, strip, upgrade_of};
-use super::table::{RequestHost, RequestPath, Route};
+use super::onward::{address, head_of};
+use super::options::Options;
 use super::upgraded;
 use super::upstream::{Connection, Endpoint, Onward};
+use super::{Asked, Passage, Port, RequestHost, RequestPath, ReverseProxy, Verdict};
 
 /// How many endpoints are asked before a request is given up: one more is tried.
 const ENDPOINTS: usize = 2;
@@ -25,32 +26,22 @@ const ENDPOINTS: usize = 2;
 const ATTEMPTS: usize = 40;
 
 /// Answers a request.
-pub(super) async fn answer(
-    shared: &Arc<Shared>,
-    client: &Arc<Client>,
-    request: Request<Incoming>,
-) -> Response<Outward> {
-    let Ok(place) = shared.requests.clone().try_acquire_owned() else {
+pub(super) async fn answer(at: &Port, client: &Arc<Client>, request: Request<Incoming>) -> Response<Outward> {
+    let Ok(place) = at.proxy.requests.clone().try_acquire_owned() else {
         return refusal(StatusCode::SERVICE_UNAVAILABLE);
     };
-    match judge(shared, client, &request) {
-        Ok(judged) => pass_on(shared, client, request, judged, place).await,
+    match judge(at, client, &request) {
+        Ok((host, passage)) => pass_on(&at.proxy, client, request, (host, *passage), place).await,
         Err(answer) => *answer,
     }
 }
 
-/// A request that is to be passed on.
-struct Judged {
-    host: RequestHost,
-    route: Arc<Route>,
-    uri: String,
-}
-
+/// How a request is to be passed on, with the host that its client named.
 fn judge(
-    shared: &Shared,
+    at: &Port,
     client: &Client,
     request: &Request<Incoming>,
-) -> Result<Judged, Box<Response<Outward>>> {
+) -> Result<(RequestHost, Box<Passage>), Box<Response<Outward>>> {
     let refuse = |status| Err(Box::new(refusal(status)));
     if request.method() == Method::CONNECT {
         return refuse(StatusCode::METHOD_NOT_ALLOWED);
@@ -59,38 +50,39 @@ fn judge(
     let path = RequestPath::read(request.uri().path());
     // RFC 9110, 9.3.7: `*` is about the server itself.
     let (Some(host), Some(path)) = (host, path) else { return refuse(StatusCode::BAD_REQUEST) };
-    let current = shared.current();
-    let Some(route) = current.table.find(&host.name, &path.decoded).cloned() else {
-        return Err(Box::new(text(StatusCode::NOT_FOUND, "default backend - 404")));
+    let asked = Asked {
+        method: request.method(),
+        uri: request.uri(),
+        headers: request.headers(),
+        host: &host,
+        path: &path,
+        is_tls: client.is_tls,
+        port: client.port,
+        server_name: client.server_name.get().map(String::as_str),
     };
-    let options = &route.options;
-    let redirects = options.force_ssl_redirect || (options.ssl_redirect && current.table.has_tls(&host.name));
-    if redirects && !client.is_tls {
-        return Err(Box::new(to_https(shared, &host, request.uri())));
-    }
-    if let (Some(most), Some(length)) = (options.body_bytes, length(request))
+    let passage = match at.judge.judge(&asked) {
+        Verdict::Refuse(status) => return refuse(status),
+        Verdict::Say(status, words) => return Err(Box::new(text(status, words))),
+        Verdict::Redirect(status, location) => return Err(Box::new(redirect(status, location))),
+        Verdict::PassOn(passage) => passage,
+    };
+    if let (Some(most), Some(length)) = (passage.options.body_bytes, length(request))
         && length > most
     {
         // What comes now is the body, which nobody reads.
         return Err(Box::new(last_of_connection(request.version(), StatusCode::PAYLOAD_TOO_LARGE)));
     }
-    let uri = route.onward(&path, request.uri().query());
-    Ok(Judged { host, route, uri })
+    Ok((host, passage))
 }
 
 fn length(request: &Request<Incoming>) -> Option<u64> {
     request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn to_https(shared: &Shared, host: &RequestHost, uri: &Uri) -> Response<Outward> {
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let port = match shared.https_port() {
-        443 => String::new(),
-        port => format!(":{port}"),
-    };
-    let mut answer = refusal(StatusCode::PERMANENT_REDIRECT);
-    match HeaderValue::try_from(format!("https://{}{port}{path}", host.name)) {
+fn redirect(status: StatusCode, location: String) -> Response<Outward> {
+    match HeaderValue::try_from(location) {
         Ok(location) => {
+            let mut answer = refusal(status);
             answer.headers_mut().insert(LOCATION, location);
             answer
         }
@@ -120,24 +112,24 @@ impl Failure {
 }
 
 async fn pass_on(
-    shared: &Arc<Shared>,
+    proxy: &Arc<ReverseProxy>,
     client: &Arc<Client>,
     mut request: Request<Incoming>,
-    judged: Judged,
+    (host, passage): (RequestHost, Passage),
     place: OwnedSemaphorePermit,
 ) -> Response<Outward> {
-    let Judged { host, route, uri } = judged;
-    let options = route.options.clone();
+    let whole = passage.options.request_timeout.map(|limit| Instant::now() + limit);
     let upgrade = upgrade_of(request.headers());
     let client_side = upgrade.as_ref().map(|_| hyper::upgrade::on(&mut request));
     let progress = Progress::new();
-    let Ok(onward) = rewritten(client, request, &host, &uri, &options, upgrade.as_ref(), &progress) else {
+    let Ok(mut onward) = rewritten(client, request, &host, &passage, upgrade.as_ref(), &progress) else {
         return refusal(StatusCode::BAD_REQUEST);
     };
-    match sent(shared, client, &route, onward, &progress).await {
-        Ok((response, connection)) => {
+    copies::send(proxy, client, &passage, &mut onward);
+    match sent(proxy, client, &passage, onward, &progress, whole).await {
+        Ok((response, connection, until)) => {
             let way = Way { connection, place, client: client.clone() };
-            homeward(shared, response, way, client_side, &options)
+            homeward(proxy, response, way, client_side, &passage, until)
         }
         Err(failure) => {
             let status = match progress.fault() {
@@ -155,8 +147,7 @@ fn rewritten(
     client: &Client,
     request: Request<Incoming>,
     host: &RequestHost,
-    uri: &str,
-    options: &Options,
+    passage: &Passage,
     upgrade: Option<&HeaderValue>,
     progress: &Progress,
 ) -> Result<Onward, http::Error> {
@@ -168,46 +159,47 @@ fn rewritten(
         is_tls: client.is_tls,
     };
     onward(&mut parts.headers, upgrade, origin);
-    (parts.uri, parts.version) = match options.protocol {
-        Protocol::Http | Protocol::Https => {
-            parts.headers.insert(HOST, HeaderValue::try_from(&host.authority)?);
-            (uri.parse::<Uri>()?, Version::HTTP_11)
-        }
-        Protocol::Grpc | Protocol::Grpcs => {
-            // It stands in the target there.
-            parts.headers.remove(HOST);
-            let scheme = if options.protocol == Protocol::Grpcs { "https" } else { "http" };
-            let uri = Uri::builder().scheme(scheme).authority(host.authority.as_str()).path_and_query(uri);
-            (uri.build()?, Version::HTTP_2)
-        }
-    };
+    for edits in &passage.request_headers {
+        edits.apply(&mut parts.headers);
+    }
+    let options = &passage.options;
+    address(&mut parts, options.protocol, &passage.authority, &passage.uri)?;
     parts.extensions.clear();
     let body = Inward::new(body, progress.clone(), options.body_bytes, options.send_timeout);
     Ok(Request::from_parts(parts, body))
 }
 
-/// Asks endpoints until one answers, as long as none can have seen the request.
+/// Asks endpoints until one answers, as long as none can have seen the request. With the answer comes until when it has
+/// to be through.
 async fn sent(
-    shared: &Arc<Shared>,
+    proxy: &Arc<ReverseProxy>,
     client: &Client,
-    route: &Route,
+    passage: &Passage,
     mut request: Onward,
     progress: &Progress,
-) -> Result<(Response<Incoming>, Connection), Failure> {
-    let options = &route.options;
+    whole: Option<Instant>,
+) -> Result<(Response<Incoming>, Connection, Option<Instant>), Failure> {
+    let options = &passage.options;
     let (mut tried, mut last) = (Vec::new(), Failure::NoEndpoint);
+    let Some(pool) = &passage.pool else { return Err(last) };
     let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let mut head = (is_safe && request.body().is_end_stream()).then(|| head_of(&request));
     for _ in 0..ATTEMPTS {
         if tried.len() >= ENDPOINTS {
             break;
         }
-        let Some(address) = shared.endpoint(route, client.address.ip(), &tried) else { return Err(last) };
+        let now = Instant::now();
+        if whole.is_some_and(|whole| whole <= now) {
+            return Err(Failure::Late);
+        }
+        let until = [whole, options.backend_timeout.map(|limit| now + limit)].into_iter().flatten().min();
+        let Some(address) = pool.pick(proxy, client.address.ip(), &tried) else { return Err(last) };
         let endpoint = Endpoint { address, protocol: options.protocol };
-        let mut connection = match shared.upstreams.obtain(endpoint, options.connect_timeout).await {
+        let left = until.map_or(options.connect_timeout, |until| (until - now).min(options.connect_timeout));
+        let mut connection = match proxy.upstreams.obtain(endpoint, left).await {
             Ok(connection) => connection,
             Err(error) => {
-                tracing::debug!("endpoint {address} of ingress {}: {error}", route.ingress);
+                tracing::debug!("endpoint {address} of {}: {error}", passage.rule);
                 last =
                     if error.kind() == std::io::ErrorKind::TimedOut { Failure::Late } else { Failure::Bad };
                 tried.push(address);
@@ -215,8 +207,8 @@ async fn sent(
             }
         };
         let is_used = connection.is_used;
-        let mut error = match awaited(&mut connection, request, options, progress).await {
-            Ok(response) => return Ok((response, connection)),
+        let mut error = match awaited(&mut connection, request, options, progress, until).await {
+            Ok(response) => return Ok((response, connection, until)),
             Err(None) => return Err(Failure::Late),
             Err(Some(error)) => error,
         };
@@ -230,7 +222,7 @@ async fn sent(
                 head.map(|()| Inward::empty(progress.clone()))
             }
             None => {
-                tracing::debug!("endpoint {address} of ingress {}: {}", route.ingress, error.into_error());
+                tracing::debug!("endpoint {address} of {}: {}", passage.rule, error.into_error());
                 return Err(last);
             }
         };
@@ -241,31 +233,27 @@ async fn sent(
     Err(last)
 }
 
-/// A request without its body.
-fn head_of(request: &Onward) -> Request<()> {
-    let mut head = Request::new(());
-    *head.method_mut() = request.method().clone();
-    *head.uri_mut() = request.uri().clone();
-    *head.version_mut() = request.version();
-    *head.headers_mut() = request.headers().clone();
-    head
-}
-
-/// Waits for an answer as long as the request is still being sent, and then for `read_timeout`; none = in vain.
+/// Waits for an answer as long as the request is still being sent, and then for `read_timeout`, but no longer than
+/// `until`; none = in vain.
 async fn awaited(
     connection: &mut Connection,
     request: Onward,
     options: &Options,
     progress: &Progress,
+    limit: Option<Instant>,
 ) -> Result<Response<Incoming>, Option<TrySendError<Onward>>> {
     let mut sending = std::pin::pin!(connection.send(request));
     loop {
         let until = progress.last() + options.read_timeout;
+        let until = limit.map_or(until, |limit| limit.min(until));
         tokio::select! {
             sent = &mut sending => return sent.map_err(Some),
-            () = sleep_until(until) => if progress.last() + options.read_timeout <= until {
-                return Err(None);
-            },
+            () = sleep_until(until) => {
+                let is_over = limit.is_some_and(|limit| limit <= until);
+                if is_over || progress.last() + options.read_timeout <= until {
+                    return Err(None);
+                }
+            }
         }
     }
 }
@@ -279,11 +267,12 @@ struct Way {
 
 /// The answer as the client gets it.
 fn homeward(
-    shared: &Arc<Shared>,
+    proxy: &Arc<ReverseProxy>,
     mut response: Response<Incoming>,
     way: Way,
     client_side: Option<OnUpgrade>,
-    options: &Options,
+    passage: &Passage,
+    until: Option<Instant>,
 ) -> Response<Outward> {
     *response.version_mut() = Version::default();
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -293,17 +282,20 @@ fn homeward(
         };
         let endpoint_side = hyper::upgrade::on(&mut response);
         strip(response.headers_mut(), Some(&agreed));
-        shared.tasks.spawn("ingress upgrade", async move {
+        edit(response.headers_mut(), passage);
+        proxy.tasks.spawn("reverse proxy upgrade", async move {
             upgraded::join(client_side, endpoint_side).await;
             drop(way);
         });
         return response.map(|_| Outward::text(""));
     }
     strip(response.headers_mut(), None);
+    edit(response.headers_mut(), passage);
     let (parts, body) = response.into_parts();
-    let (body, carried) = Outward::piped(body, options.read_timeout, way.client.cut_off.clone());
-    let upstreams = shared.upstreams.clone();
-    shared.tasks.spawn("ingress answer", async move {
+    let patience = Patience { silence: passage.options.read_timeout, until };
+    let (body, carried) = Outward::piped(body, patience, way.client.cut_off.clone());
+    let upstreams = proxy.upstreams.clone();
+    proxy.tasks.spawn("reverse proxy answer", async move {
         let Way { connection, place, client } = way;
         let is_whole = carried.await;
         drop((place, client));
@@ -312,6 +304,12 @@ fn homeward(
         }
     });
     Response::from_parts(parts, body)
+}
+
+fn edit(headers: &mut HeaderMap, passage: &Passage) {
+    for edits in &passage.response_headers {
+        edits.apply(headers);
+    }
 }
 
 /// An answer of our own, with what its status says.

@@ -1,7 +1,7 @@
 //! One connection of a client: what is known of it, and how long it may say nothing.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
+use super::ReverseProxy;
 
 /// How long a client may take until its request's head is there; nginx's number.
 pub(super) const IDLE: Duration = Duration::from_mins(1);
@@ -24,6 +24,8 @@ pub(super) struct Client {
     /// The port it came to.
     pub(super) port: u16,
     pub(super) is_tls: bool,
+    /// The host that TLS was begun for, once that is known.
+    pub(super) server_name: OnceLock<String>,
     /// Fires when the client does not take what it asked for.
     pub(super) cut_off: CancellationToken,
     /// Requests under way, and since when there are so many.
@@ -35,7 +37,15 @@ impl Client {
     /// One that has asked for nothing yet; `room` is given back when the last of its users is done.
     pub(super) fn new(address: SocketAddr, port: u16, is_tls: bool, room: OwnedSemaphorePermit) -> Arc<Self> {
         let (cut_off, under_way) = (CancellationToken::new(), Mutex::new((0, Instant::now())));
-        Arc::new(Self { address, port, is_tls, cut_off, under_way, _room: room })
+        Arc::new(Self {
+            address,
+            port,
+            is_tls,
+            server_name: OnceLock::new(),
+            cut_off,
+            under_way,
+            _room: room,
+        })
     }
 
     /// A request has come.
@@ -46,10 +56,10 @@ impl Client {
     }
 
     /// Waits until nothing has been asked for too long.
-    pub(super) async fn idle(&self, shared: &Shared) {
+    pub(super) async fn idle(&self, proxy: &ReverseProxy) {
         loop {
             sleep(LOOK).await;
-            let patience = if shared.is_scarce() { IDLE_WHEN_SCARCE } else { IDLE };
+            let patience = if proxy.is_scarce() { IDLE_WHEN_SCARCE } else { IDLE };
             let (count, since) = *self.under_way.lock();
             if count == 0 && since.elapsed() >= patience {
                 return;
@@ -71,6 +81,7 @@ impl Drop for UnderWay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reverse_proxy::ReverseProxyConfig;
     use base::clock::Clock;
     use base::dial::{Dialer, OwnNetwork};
     use base::task::Tasks;
@@ -79,11 +90,13 @@ mod tests {
     async fn nobody_holds_a_connection_without_using_it_net_9_sec_2() {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
         let dialer: Dialer = Arc::new(OwnNetwork);
-        let shared = Shared::new(clock, &Tasks::new(), 8, &dialer);
-        let room = || shared.connections.clone().try_acquire_owned().unwrap();
+        let services = "10.96.0.0/16".parse().unwrap();
+        let config = ReverseProxyConfig { connections: 8, services, pods: Vec::new(), dialer };
+        let proxy = ReverseProxy::new(clock, &Tasks::new(), config);
+        let room = || proxy.connections.clone().try_acquire_owned().unwrap();
         let client = Client::new(([127, 0, 0, 1], 1).into(), 80, false, room());
         let ends_within =
-            async |limit: Duration| tokio::time::timeout(limit, client.idle(&shared)).await.is_ok();
+            async |limit: Duration| tokio::time::timeout(limit, client.idle(&proxy)).await.is_ok();
         assert!(
             !ends_within(IDLE.saturating_sub(LOOK)).await && ends_within(3 * LOOK).await,
             "nothing was asked"
@@ -99,6 +112,6 @@ mod tests {
         let others: Vec<_> = (0..6).map(|_| room()).collect();
         assert!(ends_within(IDLE_WHEN_SCARCE + 2 * LOOK).await, "others wait");
         drop((others, client));
-        assert_eq!(shared.connections.available_permits(), 8);
+        assert_eq!(proxy.connections.available_permits(), 8);
     }
 }

@@ -9,16 +9,16 @@ const MAX_HOST_BYTES: usize = 300;
 
 /// The host of a request: as its client names it, with the port, and the name that rules are compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::ingress) struct RequestHost {
+pub(crate) struct RequestHost {
     /// As it is passed on.
-    pub(in crate::ingress) authority: String,
+    pub(crate) authority: String,
     /// In small letters, without port.
-    pub(in crate::ingress) name: String,
+    pub(crate) name: String,
 }
 
 impl RequestHost {
     /// The host of a request; none when it names none, several, or something that is no host.
-    pub(in crate::ingress) fn of(uri: &Uri, headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn of(uri: &Uri, headers: &HeaderMap) -> Option<Self> {
         let mut named = headers.get_all(HOST).iter();
         let header = named.next();
         if named.next().is_some() {
@@ -55,7 +55,7 @@ impl RequestHost {
 }
 
 /// What is below a host's first label: `*.b.c` of `a.b.c`. A star stands for one label, no more and no less.
-pub(in crate::ingress) fn parent(host: &str) -> Option<&str> {
+pub(crate) fn parent(host: &str) -> Option<&str> {
     let (first, parent) = host.split_once('.')?;
     (!first.is_empty() && !parent.is_empty()).then_some(parent)
 }

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 
 /// Headers that are about one connection and not about what travels (RFC 9110, 7.6.1).
-const HOP_BY_HOP: [HeaderName; 9] = [
+pub(super) const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     UPGRADE,
     TE,

@@ -7,17 +7,17 @@ use percent_encoding::percent_decode_str;
 
 /// A request's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::ingress) struct RequestPath {
+pub(crate) struct RequestPath {
     /// As it is passed on: as it was sent, without dot segments.
-    pub(in crate::ingress) sent: String,
+    pub(crate) sent: String,
     /// Decoded, without empty segments: what rules are compared with, as nginx does it.
-    pub(in crate::ingress) decoded: String,
+    pub(crate) decoded: String,
 }
 
 impl RequestPath {
     /// Takes a path apart; none when it is not to be served: it leads above the root, hides dot segments from one of
     /// two readers, or has a NUL.
-    pub(in crate::ingress) fn read(path: &str) -> Option<Self> {
+    pub(crate) fn read(path: &str) -> Option<Self> {
         if !path.starts_with('/') {
             return None;
         }

@@ -1,0 +1,72 @@
+//! References from one namespace into another: only where a ReferenceGrant there lets them.
+
+use super::resources::{GROUP, ObjectRef, ReferenceGrantSpec};
+
+/// All ReferenceGrants, with their namespaces.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Grants(Vec<(String, ReferenceGrantSpec)>);
+
+impl Grants {
+    pub(super) fn new(all: Vec<(String, ReferenceGrantSpec)>) -> Self {
+        Self(all)
+    }
+
+    /// Whether an object of the Gateway API's kind `from`, in a namespace, may name this object of kind `to` of the core
+    /// group in another one. In its own namespace it may.
+    pub(super) fn allow(&self, from: (&str, &str), to: (&str, &str, &str)) -> bool {
+        let ((kind, namespace), (to_kind, to_namespace, name)) = (from, to);
+        if namespace == to_namespace {
+            return true;
+        }
+        self.0.iter().filter(|(of, _)| of == to_namespace).any(|(_, grant)| {
+            let is_from = grant
+                .from
+                .iter()
+                .any(|from| from.group == GROUP && from.kind == kind && from.namespace == namespace);
+            let is_to = grant.to.iter().any(|to| {
+                let named = to.name.as_deref().filter(|named| !named.is_empty());
+                to.group.is_empty() && to.kind == to_kind && named.is_none_or(|named| named == name)
+            });
+            is_from && is_to
+        })
+    }
+}
+
+impl ObjectRef {
+    /// Whether it names an object of a kind in the core group; without a kind it is the one that references of this place
+    /// are of.
+    pub(super) fn is_core(&self, kind: &str) -> bool {
+        self.group.as_deref().unwrap_or_default().is_empty()
+            && self.kind.as_deref().is_none_or(|named| named == kind)
+    }
+
+    /// The namespace it means, when it stands in an object of another.
+    pub(super) fn namespace_from<'a>(&'a self, own: &'a str) -> &'a str {
+        self.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn another_namespace_is_reached_only_where_it_lets_net_9() {
+        let grant = json!({"from": [{"group": GROUP, "kind": "HTTPRoute", "namespace": "apps"}],
+            "to": [{"group": "", "kind": "Service", "name": "db"}, {"group": "", "kind": "Secret"}]});
+        let grants = Grants::new(vec![("data".into(), serde_json::from_value(grant).unwrap())]);
+        for (from, to, expected) in [
+            (("HTTPRoute", "data"), ("Service", "data", "web"), true),
+            (("HTTPRoute", "apps"), ("Service", "data", "db"), true),
+            (("HTTPRoute", "apps"), ("Service", "data", "web"), false),
+            (("HTTPRoute", "apps"), ("Secret", "data", "any"), true),
+            (("HTTPRoute", "apps"), ("Service", "more", "db"), false),
+            (("HTTPRoute", "other"), ("Service", "data", "db"), false),
+            (("Gateway", "apps"), ("Secret", "data", "any"), false),
+        ] {
+            assert_eq!(grants.allow(from, to), expected, "{from:?} {to:?}");
+        }
+    }
+}

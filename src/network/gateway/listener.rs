@@ -1,0 +1,289 @@
+//! The listeners of Gateways: which can be served, and which routes they let in.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde_json::{Map, Value};
+
+use super::grants::Grants;
+use super::hosts::is_hostname;
+use super::problem::Cause;
+use super::resources::{GROUP, GatewaySpec, Labels, Listener, RouteKind};
+use object::selector::Selector;
+use object::{Key, Object};
+
+/// Listeners of one Gateway, as in the API's own definition; those beyond are not looked at.
+const MAX_LISTENERS: usize = 64;
+/// Certificates of one listener.
+const MAX_CERTIFICATES: usize = 64;
+
+/// What a port speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+}
+
+/// Where a Gateway's listeners are.
+pub(super) type PortAt = (IpAddr, u16);
+
+/// A Gateway with what became of it.
+#[derive(Clone, Debug)]
+pub(super) struct GatewayView {
+    pub(super) key: Key,
+    pub(super) generation: i64,
+    /// Where it is served.
+    pub(super) addresses: Vec<IpAddr>,
+    /// Why nothing of it is served.
+    pub(super) refused: Option<Cause>,
+    /// Why its addresses cannot be had.
+    pub(super) unusable: Option<Cause>,
+    pub(super) listeners: Vec<ListenerView>,
+}
+
+/// A listener with what became of it.
+#[derive(Clone, Debug)]
+pub(super) struct ListenerView {
+    pub(super) name: String,
+    /// In small letters; empty = any.
+    pub(super) hostname: String,
+    pub(super) port: u16,
+    pub(super) scheme: Scheme,
+    /// Why it is not accepted.
+    pub(super) refused: Option<Cause>,
+    /// What it is in the way of.
+    pub(super) conflict: Option<Cause>,
+    /// What it refers to and cannot have.
+    pub(super) unresolved: Option<Cause>,
+    /// Whether HTTPRoutes may be attached.
+    pub(super) takes_routes: bool,
+    namespaces: Namespaces,
+    /// The certificates that can be shown.
+    pub(super) secrets: Vec<Key>,
+}
+
+/// Whose routes a listener takes.
+#[derive(Clone, Debug)]
+enum Namespaces {
+    All,
+    Same,
+    Selected(Selector),
+}
+
+impl ListenerView {
+    /// Whether it is to be served, if its port can be had.
+    pub(super) fn is_valid(&self) -> bool {
+        let has_certificate = self.scheme == Scheme::Http || !self.secrets.is_empty();
+        self.refused.is_none() && self.conflict.is_none() && has_certificate && self.takes_routes
+    }
+
+    /// Whether routes of a namespace may be attached.
+    pub(super) fn takes_from(&self, gateway: &Key, namespace: &str, labels: Option<&Labels>) -> bool {
+        match &self.namespaces {
+            Namespaces::All => true,
+            Namespaces::Same => gateway.namespace == namespace,
+            Namespaces::Selected(selector) => labels.is_some_and(|labels| selector.matches(Some(labels))),
+        }
+    }
+}
+
+/// Whether a Secret has a certificate that can be used, else what is wrong with it.
+pub(super) type Checked = Result<(), String>;
+/// Looks into Secrets; none = it is not there.
+pub(super) type Checks<'a> = &'a dyn Fn(&Key) -> Option<Checked>;
+
+/// What Gateways are judged by.
+pub(super) struct Surroundings<'a> {
+    /// Where Gateways are that ask for no address.
+    pub(super) address: IpAddr,
+    pub(super) grants: &'a Grants,
+    pub(super) secret: Checks<'a>,
+}
+
+/// Reads a Gateway's spec; the error says why it cannot be.
+pub(super) fn read_spec(object: &Object) -> Result<GatewaySpec, String> {
+    let spec = object.custom().and_then(|custom| custom.fields.get("spec")).cloned();
+    let spec = spec.unwrap_or_else(|| Value::Object(Map::new()));
+    serde_json::from_value(spec).map_err(|error| error.to_string())
+}
+
+/// What becomes of a Gateway by itself; `named` gets the Secrets that it names.
+pub(super) fn view(
+    object: &Object,
+    spec: &GatewaySpec,
+    around: &Surroundings<'_>,
+    named: &mut HashSet<Key>,
+) -> GatewayView {
+    let key = object.key();
+    let (addresses, unsupported, unusable) = addresses(spec, around.address);
+    let parameters = spec.infrastructure.as_ref().is_some_and(|it| it.parameters_ref.is_some());
+    let refused = parameters
+        .then(|| Cause::new("InvalidParameters", "Gateways have no parameters here"))
+        .or_else(|| {
+            let is_set = spec.tls.as_ref().is_some_and(|tls| tls.backend.is_some());
+            is_set.then(|| Cause::new("InvalidParameters", "tls.backend is not supported"))
+        })
+        .or(unsupported);
+    // A listener that should ask clients for certificates and does not is none.
+    let asks_clients = spec.tls.as_ref().is_some_and(|tls| tls.frontend.is_some());
+    let listeners = spec.listeners.iter().take(MAX_LISTENERS);
+    let listeners: Vec<ListenerView> =
+        listeners.map(|listener| listener_view(&key, listener, asks_clients, around, named)).collect();
+    GatewayView {
+        key,
+        generation: object.meta().generation.unwrap_or_default(),
+        addresses,
+        refused,
+        unusable,
+        listeners,
+    }
+}
+
+/// Where a Gateway is served, which types of addresses cannot be, and which values.
+fn addresses(spec: &GatewaySpec, default: IpAddr) -> (Vec<IpAddr>, Option<Cause>, Option<Cause>) {
+    let (mut all, mut unsupported, mut unusable) = (Vec::new(), None, None);
+    for address in &spec.addresses {
+        let type_ = address.type_.as_deref().unwrap_or("IPAddress");
+        let value = address.value.as_deref().unwrap_or_default();
+        if type_ != "IPAddress" {
+            let message = format!("addresses of type {type_} are not supported, only IPAddress");
+            unsupported = Some(Cause::new("UnsupportedAddress", message));
+            continue;
+        }
+        let ip = if value.is_empty() { Some(default) } else { value.parse().ok() };
+        match ip.filter(|ip| *ip == default || is_of_machine(*ip)) {
+            Some(ip) if all.contains(&ip) => {}
+            Some(ip) => all.push(ip),
+            None => {
+                let message = format!("address {value} is neither {default} nor one of 127.0.0.0/24 or ::1");
+                unusable = Some(Cause::new("AddressNotUsable", message));
+            }
+        }
+    }
+    if spec.addresses.is_empty() {
+        all.push(default);
+    }
+    (all, unsupported, unusable)
+}
+
+/// Loopback addresses that no pod, service or node has.
+fn is_of_machine(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.octets()[..3] == Ipv4Addr::LOCALHOST.octets()[..3],
+        IpAddr::V6(ip) => ip == Ipv6Addr::LOCALHOST,
+    }
+}
+
+fn listener_view(
+    gateway: &Key,
+    listener: &Listener,
+    asks_clients: bool,
+    around: &Surroundings<'_>,
+    named: &mut HashSet<Key>,
+) -> ListenerView {
+    let hostname = listener.hostname.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let scheme = if listener.protocol == "HTTPS" { Scheme::Https } else { Scheme::Http };
+    let allowed = listener.allowed_routes.as_ref();
+    let kinds = allowed.map(|allowed| allowed.kinds.as_slice()).unwrap_or_default();
+    let takes_routes = kinds.is_empty() || kinds.iter().any(is_http_route);
+    let (namespaces, unknown) = match allowed.and_then(|allowed| allowed.namespaces.as_ref()) {
+        None => (Namespaces::Same, None),
+        Some(namespaces) => match namespaces.from.as_deref().unwrap_or("Same") {
+            "All" => (Namespaces::All, None),
+            "Selector" => {
+                let selector = namespaces.selector.as_ref();
+                (Namespaces::Selected(selector.map_or_else(Selector::nothing, Selector::from_field)), None)
+            }
+            "Same" => (Namespaces::Same, None),
+            // What is not known lets nobody in.
+            other => (Namespaces::Selected(Selector::nothing()), Some(other)),
+        },
+    };
+    let port = u16::try_from(listener.port).ok().filter(|port| *port > 0);
+    let tls = listener.tls.as_ref();
+    let refused = match (listener.protocol.as_str(), port) {
+        ("HTTP" | "HTTPS", None) => {
+            Some(Cause::new("UnsupportedValue", format!("{} is no port", listener.port)))
+        }
+        ("HTTP" | "HTTPS", _) if !hostname.is_empty() && !is_hostname(&hostname) => {
+            Some(Cause::new("UnsupportedValue", format!("\"{hostname}\" is no hostname")))
+        }
+        ("HTTP" | "HTTPS", _) if unknown.is_some() => {
+            let unknown = unknown.unwrap_or_default();
+            Some(Cause::new("UnsupportedValue", format!("routes from {unknown} are not supported")))
+        }
+        ("HTTP", _) if tls.is_some() => {
+            Some(Cause::new("UnsupportedValue", "a listener of protocol HTTP has no TLS"))
+        }
+        ("HTTPS", _) if asks_clients || tls.is_some_and(|tls| tls.frontend_validation.is_some()) => {
+            Some(Cause::new("UnsupportedValue", "certificates of clients are not asked for here"))
+        }
+        ("HTTPS", _) if tls.and_then(|tls| tls.mode.as_deref()).is_some_and(|mode| mode != "Terminate") => {
+            Some(Cause::new("UnsupportedValue", "TLS is only terminated here, and not passed through"))
+        }
+        ("HTTP" | "HTTPS", _) => None,
+        (other, _) => Some(Cause::new("UnsupportedProtocol", format!("protocol {other} is not supported"))),
+    };
+    let mut view = ListenerView {
+        name: listener.name.clone(),
+        hostname,
+        port: port.unwrap_or_default(),
+        scheme,
+        refused,
+        conflict: None,
+        unresolved: None,
+        takes_routes,
+        namespaces,
+        secrets: Vec::new(),
+    };
+    if scheme == Scheme::Https {
+        read_certificates(&mut view, gateway, listener, around, named);
+    }
+    if let Some(other) = kinds.iter().find(|kind| !is_http_route(kind)) {
+        let message = format!("routes of kind {} are not supported, only HTTPRoute", other.kind);
+        view.unresolved.get_or_insert(Cause::new("InvalidRouteKinds", message));
+    }
+    view
+}
+
+fn is_http_route(kind: &RouteKind) -> bool {
+    kind.group.as_deref().is_none_or(|group| group == GROUP) && kind.kind == "HTTPRoute"
+}
+
+fn read_certificates(
+    view: &mut ListenerView,
+    gateway: &Key,
+    listener: &Listener,
+    around: &Surroundings<'_>,
+    named: &mut HashSet<Key>,
+) {
+    let refs = listener.tls.as_ref().map(|tls| tls.certificate_refs.as_slice()).unwrap_or_default();
+    if refs.is_empty() {
+        view.unresolved = Some(Cause::new("InvalidCertificateRef", "no certificate is named"));
+    }
+    for reference in refs.iter().take(MAX_CERTIFICATES) {
+        let key = Key::new(reference.namespace_from(&gateway.namespace), reference.name.as_str());
+        let outcome = if !reference.is_core("Secret") {
+            let kind = reference.kind.as_deref().unwrap_or("Secret");
+            Err(Cause::new("InvalidCertificateRef", format!("{kind} \"{key}\" is no Secret")))
+        } else if !around.grants.allow(("Gateway", &gateway.namespace), ("Secret", &key.namespace, &key.name))
+        {
+            let message =
+                format!("no ReferenceGrant lets Gateways of {} name secret \"{key}\"", gateway.namespace);
+            Err(Cause::new("RefNotPermitted", message))
+        } else {
+            named.insert(key.clone());
+            match (around.secret)(&key) {
+                None => Err(Cause::new("InvalidCertificateRef", format!("secret \"{key}\" not found"))),
+                Some(checked) => checked.map_err(|why| {
+                    let message = format!("secret \"{key}\" has no usable certificate: {why}");
+                    Cause::new("InvalidCertificateRef", message)
+                }),
+            }
+        };
+        match outcome {
+            Ok(()) => view.secrets.push(key),
+            Err(cause) => drop(view.unresolved.get_or_insert(cause)),
+        }
+    }
+}

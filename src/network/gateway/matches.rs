@@ -1,0 +1,189 @@
+//! What a rule compares requests with: path, headers, query parameters, method.
+
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderName, Method};
+use percent_encoding::percent_decode_str;
+use regex::{Regex, RegexBuilder};
+
+use super::problem::RouteProblem;
+use super::resources::{RouteMatch, ValueMatch};
+use crate::reverse_proxy::{Asked, RequestPath};
+
+/// How large a compiled expression may become, in bytes.
+const PATTERN_BYTES: usize = 1 << 18;
+/// The methods that a rule may name, those of the API but CONNECT, for which there is no tunnel here.
+const METHODS: [Method; 8] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::DELETE,
+    Method::OPTIONS,
+    Method::TRACE,
+    Method::PATCH,
+];
+
+/// One set of conditions, all of which a request has to meet.
+#[derive(Clone, Debug)]
+pub(super) struct Match {
+    pub(super) path: PathMatch,
+    pub(super) method: Option<Method>,
+    headers: Vec<(HeaderName, Wanted)>,
+    query: Vec<(String, Wanted)>,
+}
+
+/// What the path of a request has to be.
+#[derive(Clone, Debug)]
+pub(super) enum PathMatch {
+    Exact(String),
+    /// Without the slash at the end.
+    Prefix(String),
+    /// The whole path, letter by letter.
+    Pattern(Pattern),
+}
+
+/// A value that is asked for.
+#[derive(Clone, Debug)]
+enum Wanted {
+    Exact(String),
+    Pattern(Pattern),
+}
+
+impl Wanted {
+    fn is(&self, value: &str) -> bool {
+        match self {
+            Self::Exact(wanted) => wanted == value,
+            Self::Pattern(pattern) => pattern.regex.is_match(value),
+        }
+    }
+}
+
+/// A regular expression that the whole of a text has to be.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    pub(super) regex: Regex,
+    /// As it was written, in characters.
+    pub(super) length: usize,
+}
+
+impl Pattern {
+    fn new(source: &str) -> Result<Self, RouteProblem> {
+        let built = RegexBuilder::new(&format!("^(?:{source})$"))
+            .dot_matches_new_line(true)
+            .size_limit(PATTERN_BYTES)
+            .dfa_size_limit(PATTERN_BYTES)
+            .build();
+        let regex = built.map_err(|error| {
+            let text = error.to_string();
+            let why = text.lines().last().unwrap_or_default().trim().to_string();
+            RouteProblem::unsupported(format!("\"{source}\" is no regular expression: {why}"))
+        })?;
+        Ok(Self { regex, length: source.chars().count() })
+    }
+}
+
+impl Match {
+    /// Reads a match; unknown values are refused, as the API wants it.
+    pub(super) fn read(of: &RouteMatch) -> Result<Self, RouteProblem> {
+        let path = match &of.path {
+            Some(path) => path_match(path)?,
+            None => PathMatch::Prefix(String::new()),
+        };
+        let method = of.method.as_deref().map(|name| {
+            let known = METHODS.into_iter().find(|method| method.as_str() == name);
+            known.ok_or_else(|| RouteProblem::unsupported(format!("method {name} is not supported")))
+        });
+        // Of two conditions about the same name the first one holds.
+        let mut headers: Vec<(HeaderName, Wanted)> = Vec::new();
+        for header in &of.headers {
+            let name = HeaderName::try_from(&header.name).map_err(|_| {
+                RouteProblem::unsupported(format!("\"{}\" is no name of a header", header.name))
+            })?;
+            let wanted = wanted(header)?;
+            if headers.iter().all(|(known, _)| *known != name) {
+                headers.push((name, wanted));
+            }
+        }
+        let mut query: Vec<(String, Wanted)> = Vec::new();
+        for parameter in &of.query_params {
+            let wanted = wanted(parameter)?;
+            if query.iter().all(|(known, _)| *known != parameter.name) {
+                query.push((parameter.name.clone(), wanted));
+            }
+        }
+        Ok(Self { path, method: method.transpose()?, headers, query })
+    }
+
+    /// How many expressions it has.
+    pub(super) fn patterns(&self) -> usize {
+        let of_path = usize::from(matches!(self.path, PathMatch::Pattern(_)));
+        let wanted = self.headers.iter().map(|(_, wanted)| wanted).chain(self.query.iter().map(|(_, w)| w));
+        of_path + wanted.filter(|wanted| matches!(wanted, Wanted::Pattern(_))).count()
+    }
+
+    /// What comes first of two with paths that are alike: the larger.
+    pub(super) fn rank(&self) -> (usize, bool, usize, usize) {
+        let pattern = match &self.path {
+            PathMatch::Pattern(pattern) => pattern.length,
+            PathMatch::Exact(_) | PathMatch::Prefix(_) => 0,
+        };
+        (pattern, self.method.is_some(), self.headers.len(), self.query.len())
+    }
+
+    /// Whether a request meets what is not about its path.
+    pub(super) fn is_met_beside_path(&self, asked: &Asked<'_>) -> bool {
+        self.method.as_ref().is_none_or(|method| method == asked.method)
+            && self
+                .headers
+                .iter()
+                .all(|(name, wanted)| value_of(asked.headers, name).is_some_and(|value| wanted.is(&value)))
+            && self.query.iter().all(|(name, wanted)| {
+                parameter(asked.uri.query().unwrap_or_default(), name).is_some_and(|value| wanted.is(&value))
+            })
+    }
+}
+
+fn path_match(of: &ValueMatch) -> Result<PathMatch, RouteProblem> {
+    let text = of.value.as_deref().filter(|text| !text.is_empty()).unwrap_or("/");
+    let read = || {
+        let read = RequestPath::read(text).filter(|_| !text.contains("//"));
+        let read = read.ok_or_else(|| RouteProblem::unsupported(format!("\"{text}\" is no path")))?;
+        Ok(read.decoded)
+    };
+    match of.type_.as_deref().unwrap_or("PathPrefix") {
+        "Exact" => Ok(PathMatch::Exact(read()?)),
+        "PathPrefix" => Ok(PathMatch::Prefix(read()?.trim_end_matches('/').to_string())),
+        "RegularExpression" => Ok(PathMatch::Pattern(Pattern::new(text)?)),
+        other => Err(RouteProblem::unsupported(format!("path match type {other} is not supported"))),
+    }
+}
+
+fn wanted(of: &ValueMatch) -> Result<Wanted, RouteProblem> {
+    let value = of.value.as_deref().unwrap_or_default();
+    match of.type_.as_deref().unwrap_or("Exact") {
+        "Exact" => Ok(Wanted::Exact(value.into())),
+        "RegularExpression" => Ok(Wanted::Pattern(Pattern::new(value)?)),
+        other => Err(RouteProblem::unsupported(format!("match type {other} is not supported"))),
+    }
+}
+
+/// The value of a header; one that comes several times is a list (RFC 9110, 5.3).
+fn value_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, str>> {
+    let mut all = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let first = all.next()?;
+    Some(all.fold(first, |list, value| Cow::Owned(format!("{list},{value}"))))
+}
+
+/// The first value of a query parameter, decoded.
+fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, str>> {
+    let decoded = |text: &'a str| {
+        if text.contains('+') {
+            let spaced = text.replace('+', " ");
+            return Cow::Owned(percent_decode_str(&spaced).decode_utf8_lossy().into_owned());
+        }
+        percent_decode_str(text).decode_utf8_lossy()
+    };
+    let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs.into_iter().find(|(key, _)| decoded(key) == name).map(|(_, value)| decoded(value))
+}

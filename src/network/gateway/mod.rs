@@ -1,0 +1,314 @@
+//! The controller of the Gateway API: serves what HTTPRoutes say at the ports of Gateways (NET-9).
+//!
+//! ```text
+//! GatewayClass, Gateway ─► listener (accepted? in conflict?) ─► ports ──────────┐
+//! HTTPRoute ─► route (read, checked) ─► attach ─► resolve (Services, grants) ─► table ─► judge
+//!                                          └─► status                client ─► reverse_proxy ─► endpoint
+//! ```
+//!
+//! The resources are custom: nothing here begins before a user has installed their definitions, and all of it ends when
+//! these go. Each change leads to a look at everything, whatever the change was; what was read of a route is kept.
+
+mod attach;
+mod conflicts;
+mod filters;
+mod following;
+mod grants;
+mod hosts;
+mod installed;
+mod judge;
+mod listener;
+mod matches;
+mod path_edit;
+mod ports;
+mod problem;
+mod resolve;
+mod resources;
+mod route;
+mod status;
+mod table;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::reverse_proxy::ReverseProxy;
+use crate::reverse_proxy::certificates;
+use crate::reverse_proxy::pools::Pools;
+use api::{Api, WriteOptions};
+use base::task::Tasks;
+use following::Following;
+use installed::Installed;
+use judge::Current;
+use listener::Checked;
+use object::{Key, Kind, Object, Revision, Shared};
+use ports::OpenPorts;
+use reconcile::Caches;
+use route::Route;
+use view::{Picture, Seen};
+
+/// This controller, as GatewayClasses name it.
+pub const CONTROLLER: &str = "podium.dev/gateway";
+/// The GatewayClass that is made where the definitions appear and none is of this controller.
+const OUR_CLASS: &str = "podium";
+/// How long changes are gathered before they are looked at: they come in crowds.
+const BURST: Duration = Duration::from_millis(20);
+/// How often idle connections are closed, and ports that could not be had are tried again.
+const TIDY: Duration = Duration::from_secs(5);
+
+/// How the controller is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct GatewayConfig {
+    /// The address of Gateways that ask for none.
+    pub address: IpAddr,
+}
+
+/// Starts the controller; it ends with `tasks`.
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, proxy: &Arc<ReverseProxy>, config: GatewayConfig) {
+    let mut controller = Controller {
+        api: api.acting_as("podium-gateway"),
+        caches: caches.clone(),
+        config,
+        proxy: proxy.clone(),
+        changed: Arc::new(Notify::new()),
+        installed: Installed::default(),
+        had_classes: false,
+        following: None,
+        checked: Mutex::default(),
+        routes: HashMap::new(),
+        pools: Arc::default(),
+        ports: OpenPorts::default(),
+    };
+    tasks.spawn("gateway controller", async move {
+        let mut kinds = controller.api.kinds_changed();
+        loop {
+            kinds.mark_unchanged();
+            controller.sync().await;
+            tokio::select! {
+                () = controller.wait() => {}
+                Ok(()) = kinds.changed() => {}
+            }
+            tokio::time::sleep(BURST).await;
+        }
+    });
+}
+
+struct Controller {
+    api: Api,
+    caches: Caches,
+    config: GatewayConfig,
+    proxy: Arc<ReverseProxy>,
+    changed: Arc<Notify>,
+    /// The definitions that are there.
+    installed: Installed,
+    /// Whether GatewayClasses could be made when it was last looked.
+    had_classes: bool,
+    /// What Gateways and routes refer to; once there was a Gateway.
+    following: Option<Following>,
+    /// What was found in Secrets, by their versions.
+    checked: Mutex<HashMap<Key, (Revision, Checked)>>,
+    /// What was read of routes, by their uids and generations.
+    routes: HashMap<Key, (String, i64, Option<Arc<Route>>)>,
+    pools: Arc<Pools>,
+    ports: OpenPorts,
+}
+
+impl Controller {
+    /// Waits until there is something to look at.
+    async fn wait(&self) {
+        let services = async {
+            match &self.following {
+                None => std::future::pending().await,
+                Some(Following { services, named }) => loop {
+                    let changed = services.take().await;
+                    let named = named.read();
+                    if changed.into_iter().any(|(key, _)| named.contains(&(Kind::Service, key))) {
+                        return;
+                    }
+                },
+            }
+        };
+        let tidy = async {
+            // Without ports there is nothing to be tidied, and no reason to wake.
+            if self.ports.open.is_empty() && self.ports.failed.is_empty() {
+                std::future::pending::<()>().await;
+            }
+            loop {
+                tokio::time::sleep(TIDY).await;
+                self.proxy.tidy();
+                if !self.ports.failed.is_empty() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = self.changed.notified() => {}
+            () = services => {}
+            () = tidy => {}
+        }
+    }
+
+    /// Brings what is served to what the resources say now.
+    async fn sync(&mut self) {
+        self.installed.follow(&self.api, &self.caches, &self.changed).await;
+        let has_classes = self.installed.classes.is_some();
+        if has_classes && !std::mem::replace(&mut self.had_classes, has_classes) {
+            self.make_class();
+        }
+        self.had_classes = has_classes;
+        let seen = self.look();
+        if !seen.gateways.is_empty() {
+            self.follow().await;
+        }
+        let mut picture = self.picture(&seen);
+        self.ports.bring_to(&picture.wanted_ports(), &self.proxy).await;
+        self.publish(&mut picture);
+        self.tell(&seen, &picture).await;
+    }
+
+    /// The GatewayClass that everybody expects of an implementation; one that a user deletes stays away until the next
+    /// start.
+    fn make_class(&self) {
+        let Some(kind) = self.installed.classes else { return };
+        let classes = self.caches.objects(kind);
+        let is_there = classes.iter().any(|class| class.name() == OUR_CLASS || view::is_our_class(class));
+        if is_there {
+            return;
+        }
+        let class = json!({"apiVersion": format!("{}/v1", resources::GROUP), "kind": "GatewayClass",
+            "metadata": {"name": OUR_CLASS}, "spec": {"controllerName": CONTROLLER}});
+        let options = WriteOptions { requested: self.installed.served_class, ..WriteOptions::default() };
+        let made = Object::from_value(kind, class).map_err(|error| error.to_string());
+        let made = made.and_then(|class| self.api.create(class, &options).map_err(|error| error.to_string()));
+        if let Err(error) = made {
+            tracing::warn!("GatewayClass {OUR_CLASS} was not made: {error}");
+        }
+    }
+
+    /// The objects there are.
+    fn look(&mut self) -> Seen {
+        let objects = |kind: Option<Kind>| kind.map(|kind| self.caches.objects(kind)).unwrap_or_default();
+        let mut seen = Seen::of(
+            objects(self.installed.classes),
+            objects(self.installed.gateways),
+            objects(self.installed.routes),
+            &objects(self.installed.grants),
+        );
+        let mut kept = HashMap::new();
+        for (object, route) in &mut seen.routes {
+            let (uid, generation) = (object.uid().to_string(), object.meta().generation.unwrap_or_default());
+            let known = self.routes.remove(&object.key());
+            let known = known.filter(|(of, at, _)| (of, *at) == (&uid, generation) && generation > 0);
+            let read = known.map_or_else(|| Route::read(object).map(Arc::new), |(_, _, route)| route);
+            kept.insert(object.key(), (uid, generation, read.clone()));
+            *route = read;
+        }
+        self.routes = kept;
+        seen
+    }
+
+    /// Begins to follow what Gateways and routes refer to.
+    async fn follow(&mut self) {
+        if self.following.is_some() {
+            return;
+        }
+        self.following = Some(Following::start(&self.caches, &self.changed).await);
+    }
+
+    /// What is to be served, and what is wrong.
+    fn picture(&self, seen: &Seen) -> Picture {
+        let Some(following) = &self.following else { return Picture::default() };
+        let (secrets, namespaces) = (self.caches.of::<Secret>(), self.caches.of::<Namespace>());
+        let picture = Picture::of(
+            seen,
+            self.config.address,
+            &|key| Some(self.checked(&secrets.get(key)?)),
+            &|key| following.services.get(key).service,
+            &|name| namespaces.get(&Key::new("", name))?.metadata.labels.clone(),
+        );
+        let secrets = picture.secrets.iter().map(|key| (Kind::Secret, key.clone()));
+        let services = picture.services.iter().map(|key| (Kind::Service, key.clone()));
+        *following.named.write() = secrets.chain(services).collect();
+        self.checked.lock().retain(|key, _| picture.secrets.contains(key));
+        picture
+    }
+
+    /// Whether a Secret has a certificate that can be used. Reading keys takes longer than all else: once is enough.
+    fn checked(&self, secret: &Shared<Secret>) -> Checked {
+        let (key, revision) = (secret.key(), secret.revision());
+        let mut checked = self.checked.lock();
+        let known = checked.get(&key).filter(|(of, _)| *of == revision).map(|(_, known)| known.clone());
+        let outcome = known.unwrap_or_else(|| certificates::certified(secret).map(drop));
+        checked.insert(key, (revision, outcome.clone()));
+        outcome
+    }
+
+    /// Puts tables and certificates in force.
+    fn publish(&mut self, picture: &mut Picture) {
+        let Some(following) = &self.following else { return };
+        let nodes = self.caches.of::<Node>().list();
+        let tables = picture.take_tables();
+        let backends: HashSet<_> = tables.values().flat_map(table::Table::backends).collect();
+        let pools = self.proxy.pools(backends, &self.pools, &following.services, &nodes);
+        self.pools = Arc::new(pools);
+        let mut moved: HashMap<IpAddr, HashMap<u16, u16>> = HashMap::new();
+        for ((ip, asked), port) in &self.ports.open {
+            moved.entry(*ip).or_default().insert(*asked, port.address.port());
+        }
+        let mut tables: BTreeMap<_, _> = tables;
+        let secrets = self.caches.of::<Secret>();
+        for (at, port) in &mut self.ports.open {
+            let moved = moved.get(&at.0).cloned().unwrap_or_default();
+            let table = tables.remove(at).unwrap_or_default();
+            port.judge.replace(Current { table, pools: self.pools.clone(), moved });
+            port.show(picture.certificates(*at), &|key| secrets.get(key));
+        }
+    }
+
+    /// Says what became of everything.
+    async fn tell(&self, seen: &Seen, picture: &Picture) {
+        let now = self.api.clock().time();
+        if let Some(kind) = self.installed.classes {
+            for (class, refused) in &seen.classes {
+                let generation = class.meta().generation.unwrap_or_default();
+                let at = status::At { now: &now, generation };
+                status::write(&self.api, kind, class, |before| {
+                    status::of_class(before, refused.as_ref(), at)
+                });
+            }
+        }
+        let served = self.ports.open.iter().map(|(at, port)| (*at, Ok(port.served())));
+        let failed = self.ports.failed.iter().map(|(at, why)| (*at, Err(why.clone())));
+        let ports: status::Ports = served.chain(failed).collect();
+        if let Some(kind) = self.installed.gateways {
+            for (object, _) in &seen.gateways {
+                let Some((gateway, attached)) = picture.gateway(&object.key()) else { continue };
+                let at = status::At { now: &now, generation: gateway.generation };
+                status::write(&self.api, kind, object, |before| {
+                    status::of_gateway(before, gateway, &ports, attached, at)
+                });
+            }
+        }
+        let Some(kind) = self.installed.routes else { return };
+        for (object, route) in &seen.routes {
+            let parents = picture.parents(&object.key());
+            if parents.is_empty() && !status::names_us(object) {
+                continue;
+            }
+            let generation = object.meta().generation.unwrap_or_default();
+            let generation = route.as_ref().map_or(generation, |route| route.generation);
+            let at = status::At { now: &now, generation };
+            status::write(&self.api, kind, object, |before| status::of_route(before, parents, at));
+            tokio::task::consume_budget().await;
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The ports that are open for Gateways.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::judge::GatewayJudge;
+use super::listener::{PortAt, Scheme};
+use super::status::Served;
+use crate::reverse_proxy::certificates::{self, Certificates, Resolver, Star};
+use crate::reverse_proxy::{Port, ReverseProxy, serve};
+use base::task::Tasks;
+use object::{Key, Revision, Shared};
+
+/// How much higher a port is served that only root may have: 80 at 18080, 443 at 18443, as for Ingresses.
+const MOVED_BY: u16 = 18_000;
+/// Ports at once; each takes a descriptor of this process and a task.
+const MAX_PORTS: usize = 256;
+
+/// One open port.
+pub(super) struct OpenPort {
+    scheme: Scheme,
+    tasks: Tasks,
+    resolver: Option<Arc<Resolver>>,
+    /// The certificates that are shown: by hostname, with the versions of their Secrets.
+    shown: Vec<(String, Key, Option<Revision>)>,
+    pub(super) judge: Arc<GatewayJudge>,
+    pub(super) address: SocketAddr,
+    moved: Option<String>,
+}
+
+impl OpenPort {
+    /// Opens a port and serves nothing there yet; the error says why it cannot be had.
+    async fn open(proxy: &Arc<ReverseProxy>, at: PortAt, scheme: Scheme) -> Result<Self, String> {
+        let (listener, moved) = bind(at).await?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let resolver = match scheme {
+            Scheme::Http => None,
+            Scheme::Https => Some(Resolver::new()?),
+        };
+        let tls = resolver.as_ref().map(Resolver::server_config).transpose()?.map(TlsAcceptor::from);
+        let (tasks, judge) = (proxy.port_tasks(), Arc::new(GatewayJudge::default()));
+        let port = Port { proxy: proxy.clone(), judge: judge.clone() };
+        tasks.spawn("gateway listener", serve::accept(listener, tls, port));
+        Ok(Self { scheme, tasks, resolver, shown: Vec::new(), judge, address, moved })
+    }
+
+    /// Where it is.
+    pub(super) fn served(&self) -> Served {
+        Served { port: self.address.port(), moved: self.moved.clone() }
+    }
+
+    /// Shows hostnames (empty = any other) their certificates. Reading keys takes long: it is left out where nothing changed.
+    pub(super) fn show(
+        &mut self,
+        wanted: Vec<(String, Key)>,
+        secret: &dyn Fn(&Key) -> Option<Shared<Secret>>,
+    ) {
+        let Some(resolver) = &self.resolver else { return };
+        let version = |key: &Key| secret(key).map(|secret| secret.revision());
+        let wanted: Vec<_> =
+            wanted.into_iter().map(|(host, key)| (host, key.clone(), version(&key))).collect();
+        if wanted == self.shown {
+            return;
+        }
+        let mut all = Certificates::new(Star::AnyLabels);
+        for (host, key, _) in &wanted {
+            let certified = secret(key).and_then(|secret| certificates::certified(&secret).ok());
+            if let Some(certified) = certified {
+                all.add(host, certified);
+            }
+        }
+        resolver.replace(all);
+        self.shown = wanted;
+    }
+
+    async fn close(self) {
+        // Connections live longer than their port: nothing is served there any more.
+        self.judge.replace(super::judge::Current::default());
+        self.tasks.stop().await;
+    }
+}
+
+async fn bind((ip, port): PortAt) -> Result<(TcpListener, Option<String>), String> {
+    let asked = SocketAddr::new(ip, port);
+    let error = match TcpListener::bind(asked).await {
+        Ok(listener) => return Ok((listener, None)),
+        Err(error) => error,
+    };
+    let refused = format!("{asked} cannot be had: {error}");
+    // A port that somebody else has is nobody's to move: who asks there meets that one.
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return Err(refused);
+    }
+    for instead in [port.saturating_add(MOVED_BY), 0] {
+        if let Ok(listener) = TcpListener::bind(SocketAddr::new(ip, instead)).await {
+            return Ok((listener, Some(refused)));
+        }
+    }
+    Err(refused)
+}
+
+/// All open ports.
+#[derive(Default)]
+pub(super) struct OpenPorts {
+    pub(super) open: BTreeMap<PortAt, OpenPort>,
+    /// Those that cannot be had, and why.
+    pub(super) failed: BTreeMap<PortAt, String>,
+}
+
+impl OpenPorts {
+    /// Opens what is wanted and closes the rest.
+    pub(super) async fn bring_to(&mut self, wanted: &BTreeMap<PortAt, Scheme>, proxy: &Arc<ReverseProxy>) {
+        let is_wanted = |at: &PortAt, port: &OpenPort| wanted.get(at) == Some(&port.scheme);
+        let gone: Vec<PortAt> =
+            self.open.iter().filter(|(at, port)| !is_wanted(at, port)).map(|(at, _)| *at).collect();
+        for at in gone {
+            if let Some(port) = self.open.remove(&at) {
+                port.close().await;
+            }
+        }
+        self.failed.clear();
+        for (at, scheme) in wanted {
+            if self.open.contains_key(at) {
+                continue;
+            }
+            let opened = if self.open.len() < MAX_PORTS {
+                OpenPort::open(proxy, *at, *scheme).await
+            } else {
+                Err(format!("no more than {MAX_PORTS} ports are served"))
+            };
+            match opened {
+                Ok(port) => drop(self.open.insert(*at, port)),
+                Err(why) => drop(self.failed.insert(*at, why)),
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a route refers to: services and their ports, in its own namespace or where a ReferenceGrant lets it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+
+use super::filters::{Filter, Share};
+use super::grants::Grants;
+use super::problem::Cause;
+use super::resources::ObjectRef;
+use super::route::{self, Limits};
+use crate::reverse_proxy::options::{MOST, Options, Protocol};
+use crate::reverse_proxy::pools::Backend;
+use object::{Key, Shared};
+
+/// What a service's port says by `appProtocol` is spoken there: HTTP/2 without TLS.
+const HTTP2: &str = "kubernetes.io/h2c";
+/// WebSocket inside TLS: nothing says whom to trust there.
+const SECURE_WEBSOCKET: &str = "kubernetes.io/wss";
+
+/// Looks services up.
+pub(super) type Services<'a> = &'a dyn Fn(&Key) -> Option<Shared<Service>>;
+
+/// One rule as requests are judged by it.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) route: Key,
+    pub(super) filters: Vec<Filter<Option<Target>>>,
+    pub(super) choices: Vec<Choice>,
+    /// How many requests have been dealt out.
+    turn: AtomicU32,
+}
+
+/// One backend of a rule.
+#[derive(Debug)]
+pub(super) struct Choice {
+    weight: u32,
+    /// None = its requests are answered 500.
+    pub(super) target: Option<Target>,
+    pub(super) options: Arc<Options>,
+    pub(super) filters: Vec<Filter<Option<Target>>>,
+}
+
+/// The port of a service, and what is spoken there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) backend: Backend,
+    pub(super) protocol: Protocol,
+}
+
+impl Rule {
+    /// The number of the next request.
+    pub(super) fn turn(&self) -> u32 {
+        self.turn.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The backend of a request by its number, each as often as its weight says; none = they have no weight at all.
+    pub(super) fn choose(&self, turn: u32) -> Option<&Choice> {
+        let total: u64 = self.choices.iter().map(|choice| u64::from(choice.weight)).sum();
+        let mut point = point(turn, FIRST, total);
+        self.choices.iter().find(|choice| {
+            let weight = u64::from(choice.weight);
+            let is_it = point < weight;
+            point = point.saturating_sub(weight);
+            is_it
+        })
+    }
+}
+
+impl Share {
+    /// Whether a request is one of these, by its number.
+    pub(super) fn has(self, turn: u32) -> bool {
+        point(turn, SECOND, self.denominator.into()) < u64::from(self.numerator)
+    }
+}
+
+/// The two axes of the sequence R2 (Roberts, 2018), as parts of 2^32: whom a request goes to, and whether it is copied, do not
+/// hang together.
+const FIRST: u32 = 0xc13f_a9a9;
+const SECOND: u32 = 0x91e1_0da5;
+
+/// Spreads numbers that follow one another evenly over `0..total`, so that any run of requests has about the shares that are
+/// asked for.
+fn point(turn: u32, axis: u32, total: u64) -> u64 {
+    (u64::from(turn.wrapping_mul(axis)) * total) >> 32
+}
+
+/// Resolves the rules of a route; the cause is the first reference that cannot be followed. `named` gets the services.
+pub(super) fn resolve(
+    key: &Key,
+    rules: &[route::Rule],
+    grants: &Grants,
+    services: Services<'_>,
+    named: &mut HashSet<Key>,
+) -> (Vec<Arc<Rule>>, Option<Cause>) {
+    let mut first = None;
+    let mut target = |reference: &ObjectRef| match resolve_one(key, reference, grants, services, named) {
+        Ok(target) => Some(target),
+        Err(cause) => {
+            first.get_or_insert(cause);
+            None
+        }
+    };
+    let rules = rules.iter().map(|rule| {
+        let choices = rule.backends.iter().map(|backend| {
+            let found = target(&backend.to);
+            let protocol = found.as_ref().map(|found| found.protocol).unwrap_or_default();
+            Choice {
+                weight: backend.weight,
+                options: Arc::new(options(protocol, rule.timeouts)),
+                filters: backend.filters.iter().map(|filter| filter.map(&mut target)).collect(),
+                target: found,
+            }
+        });
+        let choices = choices.collect();
+        let filters = rule.filters.iter().map(|filter| filter.map(&mut target)).collect();
+        Arc::new(Rule { route: key.clone(), filters, choices, turn: AtomicU32::new(0) })
+    });
+    (rules.collect(), first)
+}
+
+/// A limit of no time is none; where there is one of the whole, silence is none of its own.
+fn options(protocol: Protocol, limits: Limits) -> Options {
+    let mut options = Options { protocol, ..Options::default() };
+    if limits != Limits::default() {
+        (options.read_timeout, options.send_timeout) = (MOST, options.send_timeout);
+        options.request_timeout = limits.request.filter(|limit| !limit.is_zero());
+        options.backend_timeout = limits.backend.filter(|limit| !limit.is_zero());
+    }
+    options
+}
+
+fn resolve_one(
+    route: &Key,
+    reference: &ObjectRef,
+    grants: &Grants,
+    services: Services<'_>,
+    named: &mut HashSet<Key>,
+) -> Result<Target, Cause> {
+    let key = Key::new(reference.namespace_from(&route.namespace), reference.name.as_str());
+    if !reference.is_core("Service") {
+        let kind = reference.kind.as_deref().unwrap_or("Service");
+        return Err(Cause::new("InvalidKind", format!("{kind} \"{key}\" is no Service")));
+    }
+    if !grants.allow(("HTTPRoute", &route.namespace), ("Service", &key.namespace, &key.name)) {
+        let message =
+            format!("no ReferenceGrant lets HTTPRoutes of {} name service \"{key}\"", route.namespace);
+        return Err(Cause::new("RefNotPermitted", message));
+    }
+    named.insert(key.clone());
+    let not_found = |message: String| Cause::new("BackendNotFound", message);
+    let service = services(&key).ok_or_else(|| not_found(format!("service \"{key}\" not found")))?;
+    let spec = service.spec.as_ref();
+    if spec.and_then(|spec| spec.type_.as_deref()) == Some("ExternalName") {
+        let message = format!("service \"{key}\" is of type ExternalName, which is not served");
+        return Err(Cause::new("UnsupportedProtocol", message));
+    }
+    let asked = reference.port.ok_or_else(|| not_found(format!("no port of service \"{key}\" is named")))?;
+    let is_it = |port: &&ServicePort| {
+        port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP") && i64::from(port.port) == asked
+    };
+    let port = spec.and_then(|spec| spec.ports.as_ref()).into_iter().flatten().find(is_it);
+    let port = port.ok_or_else(|| not_found(format!("service \"{key}\" has no TCP port {asked}")))?;
+    let protocol = match port.app_protocol.as_deref() {
+        Some(HTTP2) => Protocol::Grpc,
+        Some(SECURE_WEBSOCKET) => {
+            let message = format!("service \"{key}\" speaks {SECURE_WEBSOCKET}, which is not supported");
+            return Err(Cause::new("UnsupportedProtocol", message));
+        }
+        _ => Protocol::Http,
+    };
+    let backend = Backend { service: key, port: port.name.clone().unwrap_or_default() };
+    Ok(Target { backend, protocol })
+}

@@ -1,0 +1,143 @@
+//! Which rule a request at one port is for: listeners by their hostnames, and their routes compiled for lookup.
+//!
+//! Pure. The order is the API's: the listener whose hostname is the most specific has the request alone; of its routes those
+//! whose hostname is; then Exact paths, expressions (the longest first), the longest prefix; a method, the more headers, the
+//! more query parameters; the older route, the first by name, the first rule.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::hosts::Hosts;
+use super::matches::{Match, PathMatch};
+use super::resolve::{Rule, Target};
+use crate::reverse_proxy::Asked;
+use crate::reverse_proxy::pools::Backend;
+
+/// What is served at one port.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    listeners: Hosts<ListenerTable>,
+}
+
+/// The routes of one listener.
+#[derive(Debug, Default)]
+pub(super) struct ListenerTable {
+    routes: Hosts<Paths>,
+}
+
+/// A place in the table.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) matching: Arc<Match>,
+    pub(super) rule: Arc<Rule>,
+}
+
+#[derive(Debug, Default)]
+struct Paths {
+    exact: HashMap<String, Vec<Entry>>,
+    /// Without the slash at the end.
+    prefixes: HashMap<String, Vec<Entry>>,
+    /// How long the longest of these is.
+    longest: usize,
+    patterns: Vec<Entry>,
+}
+
+impl Table {
+    /// The listener of a hostname; it is there from now on.
+    pub(super) fn listener(&mut self, hostname: &str) -> &mut ListenerTable {
+        self.listeners.entry(hostname)
+    }
+
+    /// Puts what was added in order.
+    pub(super) fn sort(&mut self) {
+        for paths in self.listeners.values_mut().flat_map(|listener| listener.routes.values_mut()) {
+            let lists = paths.exact.values_mut().chain(paths.prefixes.values_mut());
+            for list in lists.chain([&mut paths.patterns]) {
+                // Stable: of two that are alike the one that was added first comes first.
+                list.sort_by_key(|entry| Reverse(entry.matching.rank()));
+            }
+        }
+    }
+
+    /// The listener that a host belongs to.
+    pub(super) fn listener_of(&self, host: &str) -> Option<&ListenerTable> {
+        self.listeners.matching(host).next()
+    }
+
+    /// Everything requests may go to.
+    pub(super) fn backends(&self) -> impl Iterator<Item = &Backend> {
+        let entries =
+            self.listeners.values().flat_map(|listener| listener.routes.values()).flat_map(|paths| {
+                paths.exact.values().chain(paths.prefixes.values()).flatten().chain(&paths.patterns)
+            });
+        entries.flat_map(|entry| entry.rule.targets()).map(|target| &target.backend)
+    }
+}
+
+impl Rule {
+    /// Everything its requests, and copies of these, may go to.
+    fn targets(&self) -> impl Iterator<Item = &Target> {
+        use super::filters::Filter;
+        let filters = self.filters.iter().chain(self.choices.iter().flat_map(|choice| &choice.filters));
+        let mirrors = filters.filter_map(|filter| match filter {
+            Filter::Mirror(target, _) => target.as_ref(),
+            _ => None,
+        });
+        self.choices.iter().filter_map(|choice| choice.target.as_ref()).chain(mirrors)
+    }
+}
+
+impl ListenerTable {
+    /// Adds a rule of a route with this hostname (empty = any) by one of its matches. The oldest route comes first, and its
+    /// rules in their order.
+    pub(super) fn add(&mut self, hostname: &str, matching: &Arc<Match>, rule: &Arc<Rule>) {
+        let paths = self.routes.entry(hostname);
+        let entry = Entry { matching: matching.clone(), rule: rule.clone() };
+        let list = match &matching.path {
+            PathMatch::Exact(path) => paths.exact.entry(path.clone()).or_default(),
+            PathMatch::Prefix(prefix) => {
+                paths.longest = paths.longest.max(prefix.len());
+                paths.prefixes.entry(prefix.clone()).or_default()
+            }
+            PathMatch::Pattern(_) => &mut paths.patterns,
+        };
+        list.push(entry);
+    }
+
+    /// The rule that a request is for.
+    pub(super) fn find(&self, asked: &Asked<'_>) -> Option<&Entry> {
+        self.routes.matching(&asked.host.name).find_map(|paths| paths.find(asked))
+    }
+}
+
+impl Paths {
+    fn find(&self, asked: &Asked<'_>) -> Option<&Entry> {
+        let path = asked.path.decoded.as_str();
+        let first = |list: Option<&'_ Vec<Entry>>| {
+            list.and_then(|list| list.iter().position(|entry| entry.matching.is_met_beside_path(asked)))
+        };
+        let exact = self.exact.get(path);
+        if let (Some(list), Some(at)) = (exact, first(exact)) {
+            return list.get(at);
+        }
+        let is_match = |entry: &&Entry| match &entry.matching.path {
+            PathMatch::Pattern(pattern) => {
+                entry.matching.is_met_beside_path(asked) && pattern.regex.is_match(path)
+            }
+            PathMatch::Exact(_) | PathMatch::Prefix(_) => false,
+        };
+        if let Some(found) = self.patterns.iter().find(is_match) {
+            return Some(found);
+        }
+        let mut rest = path.trim_end_matches('/');
+        loop {
+            // What is longer than every prefix need not be hashed.
+            let list = if rest.len() <= self.longest { self.prefixes.get(rest) } else { None };
+            if let (Some(list), Some(at)) = (list, first(list)) {
+                return list.get(at);
+            }
+            rest = &rest[..rest.rfind('/')?];
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Everything at once: from the objects there are to what is served at which port, and what is to be said of each.
+//!
+//! Pure: Secrets, Services and namespaces are looked up by functions.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Service;
+use serde_json::Value;
+
+use super::CONTROLLER;
+use super::attach::{Attached, attach};
+use super::conflicts;
+use super::grants::Grants;
+use super::listener::{Checks, GatewayView, PortAt, Scheme, Surroundings, read_spec, view as view_gateway};
+use super::matches::Match;
+use super::problem::Cause;
+use super::resolve::{Rule, resolve};
+use super::resources::{GatewayClassSpec, GatewaySpec, Labels};
+use super::route::Route;
+use super::status::ParentOutcome;
+use super::table::Table;
+use object::{Key, Object, Shared};
+
+/// Places in the tables of all ports together: routes beyond it, the youngest, are not served.
+const MAX_ENTRIES: usize = 200_000;
+
+/// The objects that concern this controller.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Its classes, and why one is not accepted.
+    pub(super) classes: Vec<(Arc<Object>, Option<Cause>)>,
+    /// Gateways of accepted classes, the oldest first, with what they say or why that cannot be read.
+    pub(super) gateways: Vec<(Arc<Object>, Result<GatewaySpec, String>)>,
+    /// All HTTPRoutes, the oldest first; none = not read yet, or unreadable.
+    pub(super) routes: Vec<(Arc<Object>, Option<Arc<Route>>)>,
+    grants: Grants,
+}
+
+fn spec_of<T: serde::de::DeserializeOwned>(object: &Object) -> Option<T> {
+    let spec: &Value = object.custom()?.fields.get("spec")?;
+    serde_json::from_value(spec.clone()).ok()
+}
+
+/// Whether a GatewayClass is this controller's.
+pub(super) fn is_our_class(class: &Object) -> bool {
+    spec_of::<GatewayClassSpec>(class).is_some_and(|spec| spec.controller_name == CONTROLLER)
+}
+
+impl Seen {
+    /// Takes what is of this controller.
+    pub(super) fn of(
+        classes: Vec<Arc<Object>>,
+        mut gateways: Vec<Arc<Object>>,
+        mut routes: Vec<Arc<Object>>,
+        grants: &[Arc<Object>],
+    ) -> Self {
+        let ours = classes.into_iter().filter(|class| is_our_class(class));
+        let classes: Vec<_> = ours
+            .map(|class| {
+                let spec: GatewayClassSpec = spec_of(&class).unwrap_or_default();
+                let refused = spec
+                    .parameters_ref
+                    .map(|_| Cause::new("InvalidParameters", "classes have no parameters here"));
+                (class, refused)
+            })
+            .collect();
+        let accepted: HashSet<&str> =
+            classes.iter().filter(|(_, refused)| refused.is_none()).map(|(class, _)| class.name()).collect();
+        for all in [&mut gateways, &mut routes] {
+            all.sort_by_cached_key(|object| (object.meta().creation_timestamp.clone(), object.key()));
+        }
+        let gateways = gateways.into_iter().filter_map(|gateway| {
+            let class = gateway.custom()?.fields.get("spec")?.get("gatewayClassName")?.as_str()?;
+            let is_ours = accepted.contains(class);
+            let spec = is_ours.then(|| read_spec(&gateway))?;
+            Some((gateway, spec))
+        });
+        let gateways = gateways.collect();
+        let grants = grants.iter().filter_map(|grant| Some((grant.namespace().to_string(), spec_of(grant)?)));
+        let grants = Grants::new(grants.collect());
+        Self { classes, gateways, routes: routes.into_iter().map(|route| (route, None)).collect(), grants }
+    }
+}
+
+/// What is to be served, and said.
+#[derive(Default)]
+pub(super) struct Picture {
+    gateways: Vec<GatewayView>,
+    /// Routes by Gateway and listener.
+    attached: HashMap<Key, Vec<usize>>,
+    parents: HashMap<Key, Vec<ParentOutcome>>,
+    tables: BTreeMap<PortAt, Table>,
+    /// Secrets and Services that are named, those included that are not there.
+    pub(super) secrets: HashSet<Key>,
+    pub(super) services: HashSet<Key>,
+}
+
+impl Picture {
+    /// Looks at everything.
+    pub(super) fn of(
+        seen: &Seen,
+        address: IpAddr,
+        secret: Checks<'_>,
+        service: &dyn Fn(&Key) -> Option<Shared<Service>>,
+        labels: &dyn Fn(&str) -> Option<Labels>,
+    ) -> Self {
+        let mut picture = Self::default();
+        let around = Surroundings { address, grants: &seen.grants, secret };
+        for (object, spec) in &seen.gateways {
+            let view = match spec {
+                Ok(spec) => view_gateway(object, spec, &around, &mut picture.secrets),
+                Err(why) => {
+                    let mut view =
+                        view_gateway(object, &GatewaySpec::default(), &around, &mut HashSet::new());
+                    view.refused = Some(Cause::new("Invalid", format!("the spec cannot be read: {why}")));
+                    view
+                }
+            };
+            picture.gateways.push(view);
+        }
+        conflicts::find(&mut picture.gateways);
+        for gateway in &picture.gateways {
+            picture.attached.insert(gateway.key.clone(), vec![0; gateway.listeners.len()]);
+            for (at, hostname) in ports_of(gateway) {
+                // A listener without routes has its hosts all the same.
+                picture.tables.entry(at).or_default().listener(hostname);
+            }
+        }
+        let by_key: HashMap<Key, usize> =
+            picture.gateways.iter().enumerate().map(|(at, gateway)| (gateway.key.clone(), at)).collect();
+        let mut room = MAX_ENTRIES;
+        for route in seen.routes.iter().filter_map(|(_, route)| route.as_ref()) {
+            picture.add(route, &by_key, seen, service, labels, &mut room);
+        }
+        for table in picture.tables.values_mut() {
+            table.sort();
+        }
+        picture
+    }
+
+    /// Attaches a route to those of its parents that are here.
+    fn add(
+        &mut self,
+        route: &Arc<Route>,
+        by_key: &HashMap<Key, usize>,
+        seen: &Seen,
+        service: &dyn Fn(&Key) -> Option<Shared<Service>>,
+        labels: &dyn Fn(&str) -> Option<Labels>,
+        room: &mut usize,
+    ) {
+        let namespace = &route.key.namespace;
+        let ours = route.parents.iter().filter_map(|parent| {
+            let at = *by_key.get(&parent.gateway(namespace)?)?;
+            Some((parent, at))
+        });
+        let ours: Vec<_> = ours.collect();
+        if ours.is_empty() {
+            return;
+        }
+        let labels = labels(namespace);
+        let (rules, unresolved) = match &route.rules {
+            Ok(rules) => resolve(&route.key, rules, &seen.grants, service, &mut self.services),
+            Err(_) => (Vec::new(), None),
+        };
+        let places = Places::of(route, &rules);
+        let mut outcomes = Vec::new();
+        // Two references may lead to one listener.
+        let mut counted: HashSet<(usize, usize)> = HashSet::new();
+        for (parent, at) in ours {
+            let gateway = &self.gateways[at];
+            let Attached { listeners, mut refused } = attach(route, parent, gateway, labels.as_ref());
+            let counts = self.attached.entry(gateway.key.clone()).or_default();
+            for (listener, hostnames) in listeners {
+                if !counted.insert((at, listener)) {
+                    continue;
+                }
+                if let Some(count) = counts.get_mut(listener) {
+                    *count += 1;
+                }
+                let needed = hostnames.len() * places.0.len() * gateway.addresses.len();
+                let view = &gateway.listeners[listener];
+                if gateway.refused.is_some() || !view.is_valid() {
+                    continue;
+                }
+                let Some(left) = room.checked_sub(needed) else {
+                    let message = format!("no more than {MAX_ENTRIES} matches are served in all");
+                    refused = refused.or(Some(Cause::new("UnsupportedValue", message)));
+                    continue;
+                };
+                *room = left;
+                for ip in &gateway.addresses {
+                    let table = self.tables.entry((*ip, view.port)).or_default().listener(&view.hostname);
+                    for hostname in &hostnames {
+                        for (matching, rule) in &places.0 {
+                            table.add(hostname, matching, rule);
+                        }
+                    }
+                }
+            }
+            let refused = refused.or_else(|| route.rules.as_ref().err().map(|problem| problem.0.clone()));
+            outcomes.push(ParentOutcome { parent: parent.clone(), refused, unresolved: unresolved.clone() });
+        }
+        self.parents.insert(route.key.clone(), outcomes);
+    }
+
+    /// The ports that are to be open.
+    pub(super) fn wanted_ports(&self) -> BTreeMap<PortAt, Scheme> {
+        let of = |gateway: &GatewayView| {
+            let valid = gateway.listeners.iter().filter(|listener| listener.is_valid());
+            let ports: Vec<_> = valid.map(|listener| (listener.port, listener.scheme)).collect();
+            let at = gateway.addresses.iter().flat_map(move |ip| {
+                ports.clone().into_iter().map(move |(port, scheme)| ((*ip, port), scheme))
+            });
+            at.collect::<Vec<_>>()
+        };
+        self.gateways.iter().filter(|gateway| gateway.refused.is_none()).flat_map(of).collect()
+    }
+
+    /// The tables, once.
+    pub(super) fn take_tables(&mut self) -> BTreeMap<PortAt, Table> {
+        std::mem::take(&mut self.tables)
+    }
+
+    /// The certificates of a port, by hostname.
+    pub(super) fn certificates(&self, at: PortAt) -> Vec<(String, Key)> {
+        let gateways = self.gateways.iter().filter(|gateway| gateway.refused.is_none());
+        let here = gateways.filter(|gateway| gateway.addresses.contains(&at.0));
+        let listeners = here.flat_map(|gateway| &gateway.listeners);
+        let valid = listeners.filter(|listener| listener.is_valid() && listener.port == at.1);
+        let named = valid.flat_map(|listener| {
+            listener.secrets.iter().map(|secret| (listener.hostname.clone(), secret.clone()))
+        });
+        named.collect()
+    }
+
+    /// A Gateway, and how many routes are attached to each of its listeners.
+    pub(super) fn gateway(&self, key: &Key) -> Option<(&GatewayView, &[usize])> {
+        let gateway = self.gateways.iter().find(|gateway| gateway.key == *key)?;
+        Some((gateway, self.attached.get(key).map(Vec::as_slice).unwrap_or_default()))
+    }
+
+    /// What became of a route's parents that are here.
+    pub(super) fn parents(&self, route: &Key) -> &[ParentOutcome] {
+        self.parents.get(route).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// The ports that a Gateway's listeners are served at, with their hostnames.
+fn ports_of(gateway: &GatewayView) -> impl Iterator<Item = (PortAt, &str)> {
+    let is_served = gateway.refused.is_none();
+    let valid = gateway.listeners.iter().filter(move |listener| is_served && listener.is_valid());
+    valid.flat_map(|listener| {
+        gateway.addresses.iter().map(|ip| ((*ip, listener.port), listener.hostname.as_str()))
+    })
+}
+
+/// What a route puts into a table for each of its hostnames.
+struct Places(Vec<(Arc<Match>, Arc<Rule>)>);
+
+impl Places {
+    fn of(route: &Route, resolved: &[Arc<Rule>]) -> Self {
+        let Ok(rules) = &route.rules else { return Self(Vec::new()) };
+        let places = rules.iter().zip(resolved).flat_map(|(rule, resolved)| {
+            rule.matches.iter().map(|matching| (matching.clone(), resolved.clone()))
+        });
+        Self(places.collect())
+    }
+}

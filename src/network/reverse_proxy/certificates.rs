@@ -1,0 +1,171 @@
+//! Certificates that hosts are shown: read from Secrets, and one of our own where there is none.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use parking_lot::RwLock;
+use rcgen::{CertificateParams, DnType, KeyPair};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+/// Whom the default certificate is for: nobody.
+const DEFAULT_NAME: &str = "ingress.local";
+
+/// For how many labels of a host a star stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Star {
+    /// One, as in Ingresses.
+    #[default]
+    OneLabel,
+    /// Any number, as in Gateways.
+    AnyLabels,
+}
+
+/// Certificates by host.
+#[derive(Default)]
+pub(crate) struct Certificates {
+    star: Star,
+    /// Hosts as they are configured, with `*.` and without; empty = any other. The first comes first.
+    by_host: HashMap<String, Vec<Arc<CertifiedKey>>>,
+}
+
+impl Certificates {
+    /// None yet.
+    pub(crate) fn new(star: Star) -> Self {
+        Self { star, by_host: HashMap::new() }
+    }
+
+    /// Shows a host one more certificate, where none of its others is for the name that a client asks for.
+    pub(crate) fn add(&mut self, host: &str, certified: Arc<CertifiedKey>) {
+        self.by_host.entry(host.to_string()).or_default().push(certified);
+    }
+
+    /// Shows a host a certificate, if it has none.
+    pub(crate) fn add_first(&mut self, host: &str, certified: Arc<CertifiedKey>) {
+        self.by_host.entry(host.to_string()).or_insert_with(|| vec![certified]);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_host.is_empty()
+    }
+
+    /// The certificate for the name that a client asks for.
+    fn find(&self, name: Option<&str>) -> Option<&Arc<CertifiedKey>> {
+        let name = name.map(str::to_ascii_lowercase);
+        let any = || self.by_host.get("");
+        let of_host = match &name {
+            None => any(),
+            Some(name) => self.by_host.get(name).or_else(|| self.wildcard(name)).or_else(any),
+        }?;
+        let fitting =
+            of_host.iter().find(|certified| name.as_ref().is_some_and(|name| is_for(certified, name)));
+        fitting.or_else(|| of_host.first())
+    }
+
+    fn wildcard(&self, name: &str) -> Option<&Vec<Arc<CertifiedKey>>> {
+        let mut rest = name;
+        loop {
+            rest = rest.split_once('.')?.1;
+            let found = self.by_host.get(&format!("*.{rest}"));
+            if found.is_some() || self.star == Star::OneLabel {
+                return found;
+            }
+        }
+    }
+}
+
+/// The certificate and key of a Secret; the error says what is wrong with it.
+pub(crate) fn certified(secret: &Secret) -> Result<Arc<CertifiedKey>, String> {
+    let data = |name: &str| {
+        let bytes = secret.data.as_ref().and_then(|data| data.get(name)).filter(|bytes| !bytes.0.is_empty());
+        bytes.map(|bytes| bytes.0.as_slice()).ok_or_else(|| format!("it has no {name}"))
+    };
+    let (chain, private_key) = (data("tls.crt")?, data("tls.key")?);
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("tls.crt: {error}"))?;
+    if chain.is_empty() {
+        return Err("tls.crt has no certificate".into());
+    }
+    let private_key =
+        PrivateKeyDer::from_pem_slice(private_key).map_err(|error| format!("tls.key: {error}"))?;
+    CertifiedKey::from_der(chain, private_key, &provider()).map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// Whether clients that ask for this host take the certificate for its.
+pub(crate) fn is_for(certified: &CertifiedKey, host: &str) -> bool {
+    // Any name below a wildcard will do.
+    let name = host.strip_prefix("*.").map_or_else(|| host.to_string(), |parent| format!("any.{parent}"));
+    let Ok(name) = ServerName::try_from(name) else { return true };
+    let parsed = certified.end_entity_cert().and_then(ParsedCertificate::try_from);
+    parsed.is_ok_and(|parsed| rustls::client::verify_server_name(&parsed, &name).is_ok())
+}
+
+fn provider() -> CryptoProvider {
+    rustls::crypto::ring::default_provider()
+}
+
+/// A certificate that nobody has asked for.
+fn default_certificate() -> Result<Arc<CertifiedKey>, String> {
+    let key = KeyPair::generate().map_err(|error| error.to_string())?;
+    let mut params = CertificateParams::new(vec![DEFAULT_NAME.into()]).map_err(|error| error.to_string())?;
+    params.distinguished_name.push(DnType::CommonName, "Podium Ingress Default Certificate");
+    let certificate = params.self_signed(&key).map_err(|error| error.to_string())?;
+    let private_key =
+        PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).map_err(|error| error.to_string())?;
+    let certified = CertifiedKey::from_der(vec![certificate.der().clone()], private_key, &provider());
+    certified.map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// Chooses certificates by the host that clients name, as it is configured at this moment.
+pub(crate) struct Resolver {
+    current: RwLock<Arc<Certificates>>,
+    pub(crate) default: Arc<CertifiedKey>,
+}
+
+impl Resolver {
+    /// One that has only the default certificate yet.
+    pub(crate) fn new() -> Result<Arc<Self>, String> {
+        Ok(Arc::new(Self { current: RwLock::default(), default: default_certificate()? }))
+    }
+
+    /// From now on these are shown; connections that exist go on.
+    pub(crate) fn replace(&self, certificates: Certificates) {
+        *self.current.write() = Arc::new(certificates);
+    }
+
+    /// What a server is made of that asks this.
+    pub(crate) fn server_config(self: &Arc<Self>) -> Result<Arc<rustls::ServerConfig>, String> {
+        let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_no_client_auth()
+            .with_cert_resolver(self.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    /// What a client that asks for this name is shown.
+    pub(crate) fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
+        let current = self.current.read().clone();
+        current.find(name).unwrap_or(&self.default).clone()
+    }
+}
+
+impl fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolver").finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for Resolver {
+    fn resolve(&self, client_hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.find(client_hello.server_name()))
+    }
+}

@@ -1,0 +1,47 @@
+//! Copies of requests for whoever is to see them too: what is answered to a copy goes nowhere.
+//!
+//! A copy never delays its request: where there is no room for it, or its reader does not keep up, it is given up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use tokio::time::timeout;
+
+use super::client::Client;
+use super::onward::{address, head_of};
+use super::upstream::{Endpoint, Onward};
+use super::{Passage, ReverseProxy};
+
+/// How long a copy may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Sends copies of a request to its mirrors.
+pub(super) fn send(proxy: &Arc<ReverseProxy>, client: &Arc<Client>, passage: &Passage, request: &mut Onward) {
+    for (pool, protocol) in &passage.mirrors {
+        let (protocol, options) = (*protocol, passage.options.clone());
+        let Some(to) = pool.pick(proxy, client.address.ip(), &[]) else { continue };
+        let Ok(place) = proxy.requests.clone().try_acquire_owned() else { continue };
+        let (mut parts, ()) = head_of(request).into_parts();
+        if address(&mut parts, protocol, &passage.authority, &passage.uri).is_err() {
+            continue;
+        }
+        // Nobody goes on with another protocol on a copy.
+        super::headers::strip(&mut parts.headers, None);
+        let copy = Request::from_parts(parts, request.body_mut().copy());
+        let upstreams = proxy.upstreams.clone();
+        proxy.tasks.spawn("reverse proxy copy", async move {
+            let endpoint = Endpoint { address: to, protocol };
+            let sent = async {
+                let mut connection = upstreams.obtain(endpoint, options.connect_timeout).await?;
+                connection.send(copy).await.map_err(|error| std::io::Error::other(error.into_error()))
+            };
+            match timeout(PATIENCE, sent).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => tracing::debug!("a copy for {to}: {error}"),
+                Err(_) => tracing::debug!("a copy for {to} took too long"),
+            }
+            drop(place);
+        });
+    }
+}
