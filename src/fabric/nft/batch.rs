@@ -93,9 +93,9 @@ impl Nft {
         taken_at_once(&batch.messages, self.most) >= batch.messages.len()
     }
 
-    /// Bytes that one transaction takes; more of them are several.
+    /// Bytes of a batch that one transaction takes; more of them are several.
     pub fn room(&self) -> usize {
-        self.most
+        self.most.saturating_sub(2 * edge(ControlMessage::BatchBegin).len())
     }
 }
 
@@ -159,6 +159,7 @@ struct Message {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     messages: Vec<Message>,
+    bytes: usize,
 }
 
 /// Of sets that are made: within a transaction the kernel wants to tell them apart before they have names.
@@ -177,7 +178,7 @@ impl Batch {
 
     /// Bytes that the kernel gets.
     pub fn bytes(&self) -> usize {
-        self.messages.iter().map(|message| message.bytes.len()).sum()
+        self.bytes
     }
 
     /// Makes a table, unless it is there.
@@ -411,13 +412,16 @@ impl Batch {
     /// Changes that come after these.
     pub fn append(&mut self, mut later: Self) {
         self.messages.append(&mut later.messages);
+        self.bytes += later.bytes;
     }
 
     fn add(&mut self, table: &Table, step: String, message: NfTablesMessage, flags: u16) {
         let header = NetfilterHeader::new(proto_family(table.family), 0, 0);
         let message = NetfilterMessage::new(header, message);
         let flags = NLM_F_REQUEST | flags;
-        self.messages.push(Message { bytes: encoded(message, flags), flags, step, with_next: false });
+        let bytes = encoded(message, flags);
+        self.bytes += bytes.len();
+        self.messages.push(Message { bytes, flags, step, with_next: false });
     }
 }
 

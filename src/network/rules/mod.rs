@@ -8,13 +8,16 @@ mod base;
 mod endpoints;
 mod faults;
 mod flows;
+mod judgement;
 mod kernel;
 mod names;
 mod nodes;
 mod piece;
 mod pods;
 mod policies;
+mod policy_chains;
 mod policy_changes;
+mod policy_names;
 mod services;
 #[cfg(test)]
 mod tests;
@@ -40,11 +43,12 @@ use ::base::backoff::BackoffPolicy;
 use ::base::task::Tasks;
 use fabric::conntrack::Conntrack;
 use flows::Flows;
+use judgement::Judgement;
 use kernel::Kernel;
 use nodes::Places;
 use object::{Key, Kind};
-use piece::Piece;
-use policy_changes::{Judgement, PolicyChanges};
+use piece::{Piece, Wish};
+use policy_changes::PolicyChanges;
 use reconcile::Caches;
 
 pub(crate) use faults::{Broken, FaultRules, How, Settled};
@@ -96,6 +100,12 @@ enum Owner {
     Node(String),
     /// A set of peers that policies name.
     Peers(SetId),
+    /// Addresses that policies name, by a number.
+    Block(u32),
+    /// Ports that policies name, by a number.
+    Ports(u32),
+    /// What policies leave of pods, by a number.
+    Isolation(u32),
     /// A pod that policies isolate.
     Isolated(Key),
     /// A fault.
@@ -212,8 +222,8 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
     })
 }
 
-fn of_fault((name, piece): (String, Piece)) -> (Owner, Piece) {
-    (Owner::Fault(name), piece)
+fn of_fault((name, piece): (String, Piece)) -> (Owner, Wish) {
+    (Owner::Fault(name), piece.into())
 }
 
 /// The tables, and what is known of the cluster besides.
@@ -232,26 +242,27 @@ struct Rules {
 
 impl Rules {
     /// What nodes want; these are all.
-    fn of_nodes(&mut self, now: Places) -> Vec<(Owner, Piece)> {
+    fn of_nodes(&mut self, now: Places) -> Vec<(Owner, Wish)> {
         let gone = self.places.keys().filter(|name| !now.contains_key(*name));
-        let gone = gone.map(|name| (Owner::Node(name.clone()), Piece::default()));
-        let there = now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::piece(name, place)));
+        let gone = gone.map(|name| (Owner::Node(name.clone()), Piece::default().into()));
+        let there =
+            now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::piece(name, place).into()));
         let changes = gone.chain(there).collect();
         self.places = now;
         changes
     }
 
     /// What a pod with host ports wants.
-    fn of_pod(&self, key: Key, pod: Option<&Pod>) -> (Owner, Piece) {
+    fn of_pod(&self, key: Key, pod: Option<&Pod>) -> (Owner, Wish) {
         let piece = pod.map(|pod| pods::piece(&key.namespace, pod, &self.places));
-        (Owner::Pod(key), piece.unwrap_or_default())
+        (Owner::Pod(key), piece.unwrap_or_default().into())
     }
 
     /// What a service wants, and what becomes of its flows once it has it.
-    fn of_service(&mut self, key: Key, joined: &Joined) -> (Owner, Piece) {
+    fn of_service(&mut self, key: Key, joined: &Joined) -> (Owner, Wish) {
         self.flows.change(key.clone(), services::datagrams(joined, &self.places, &self.ranges));
         let piece = services::piece(&key, joined, &self.places, &self.ranges);
-        (Owner::Service(key), piece)
+        (Owner::Service(key), piece.into())
     }
 
     /// Until what was refused is to be tried again.
@@ -263,7 +274,7 @@ impl Rules {
     }
 
     /// Takes changes over. A whole set of tables takes some hundred milliseconds: not on a thread of the runtime.
-    async fn apply(mut self, changes: Vec<(Owner, Piece)>) -> Self {
+    async fn apply(mut self, changes: Vec<(Owner, Wish)>) -> Self {
         let work = move || {
             let is_retry = changes.is_empty();
             let applied = if is_retry { self.kernel.retry() } else { self.kernel.apply(changes) };
