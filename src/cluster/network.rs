@@ -132,6 +132,7 @@ fn serve_inside(
         way_out: true,
         dns: (!config.is_disabled("dns")).then(|| fabric.address()),
         faults,
+        in_force: tokio::sync::watch::Sender::default(),
     };
     let refuse = rules::start(caches, tasks, rules);
     let way_out = fabric.way_out(refuse, config.file.network.host_ports(), allow_open_files() / 4)?;

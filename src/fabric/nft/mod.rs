@@ -13,3 +13,4 @@ pub use batch::{Batch, Nft};
 pub use model::{
     Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Remembered, Rule, Set, Table, Value, Verdict,
 };
+pub use read::SetFacts;

@@ -13,6 +13,17 @@ use super::batch::{Nft, encoded, proto_family};
 use super::model::{Family, Key, Remembered, Table};
 use crate::FabricError;
 
+/// A set that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetFacts {
+    /// Its name.
+    pub name: String,
+    /// What is in it goes out after some time.
+    pub forgets: bool,
+    /// How much is in it; kernels before 6.16 do not say.
+    pub elements: Option<u32>,
+}
+
 impl Nft {
     /// The tables of a family that are there.
     pub fn tables(&self, family: Family) -> Result<Vec<Table>, FabricError> {
@@ -29,8 +40,8 @@ impl Nft {
         Ok(tables)
     }
 
-    /// The sets of a table that forget; without those of which the kernel says that nothing is in them.
-    pub fn forgetting(&self, table: &Table) -> Result<Vec<String>, FabricError> {
+    /// The sets of a table that have a name.
+    pub fn sets(&self, table: &Table) -> Result<Vec<SetFacts>, FabricError> {
         let attributes = vec![SetAttribute::Table(table.name.clone())];
         let mut sets = Vec::new();
         self.list(
@@ -39,16 +50,17 @@ impl Nft {
             NfTablesMessage::GetSet(SetMessage { attributes }),
             |message| {
                 let NfTablesMessage::NewSet(set) = message else { return };
-                let (mut name, mut forgets, mut is_empty) = (None, false, false);
+                let (mut name, mut forgets, mut elements) = (None, false, None);
                 for attribute in set.attributes {
                     match attribute {
                         SetAttribute::Name(own) => name = Some(own),
                         SetAttribute::Flags(flags) => forgets = flags.contains(SetFlags::Timeout),
-                        SetAttribute::Count(count) => is_empty = count == 0,
+                        SetAttribute::Count(count) => elements = Some(count),
                         _ => {}
                     }
                 }
-                sets.extend(name.filter(|_| forgets && !is_empty));
+                let name = name.filter(|name| !name.starts_with("__"));
+                sets.extend(name.map(|name| SetFacts { name, forgets, elements }));
             },
         )?;
         Ok(sets)

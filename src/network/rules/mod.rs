@@ -32,7 +32,8 @@ use fabric::nft::{Element, Family, Key as FieldKey, Nft};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
 
 use self::base::{TCP, UNREACHED, base};
 use crate::egress::Refuse;
@@ -77,6 +78,8 @@ pub struct RulesConfig {
     pub dns: Option<Ipv4Addr>,
     /// What is broken on purpose.
     pub faults: FaultSeam,
+    /// How often all that was known then has been put in force: the kernel has acknowledged it.
+    pub in_force: watch::Sender<u64>,
 }
 
 /// Where faults are handed over to the rules, which wait for them at the start.
@@ -159,7 +162,8 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             // Nor what is cut off.
             config.faults.0.said()
         );
-        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns, faults } = config;
+        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns, faults, in_force } =
+            config;
         let faults = faults.0;
         let base = base(&families, &inside, way_out);
         let mut rules = Rules {
@@ -171,6 +175,8 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             places: Places::new(),
             failures: 0,
             policies: Judgement::new(dns),
+            retry_at: None,
+            in_force,
         };
         // All in one change, nodes first: tables that somebody else has left are replaced by it, and half of what they
         // say would refuse what is served, or let through what policies refuse.
@@ -183,7 +189,7 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
         rules = rules.apply(first).await;
         loop {
             faults.settle(turn, |name| rules.kernel.refuses(&Owner::Fault(name.to_owned())));
-            let mut changes = Vec::new();
+            let (mut changes, mut tries_again) = (Vec::new(), false);
             tokio::select! {
                 changed = services.take() => {
                     changes.extend(changed.into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
@@ -211,9 +217,12 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
                     }
                     continue;
                 }
-                () = rules.wait() => {}
+                () = rules.wait() => tries_again = true,
             }
-            rules = rules.apply(changes).await;
+            // Most of what pods say of themselves is nothing to policies.
+            if tries_again || !changes.is_empty() {
+                rules = rules.apply(changes).await;
+            }
         }
     });
     // Of more than that at once some are reset once more.
@@ -236,8 +245,11 @@ struct Rules {
     places: Places,
     /// Changes that the kernel has refused in a row.
     failures: u32,
+    /// When what it has refused is tried again.
+    retry_at: Option<Instant>,
     /// What network policies say.
     policies: Judgement,
+    in_force: watch::Sender<u64>,
 }
 
 impl Rules {
@@ -265,18 +277,18 @@ impl Rules {
         (Owner::Service(key), piece.into())
     }
 
-    /// Until what was refused is to be tried again.
+    /// Until what was refused is to be tried again, however often others change meanwhile.
     async fn wait(&self) {
-        match self.failures {
-            0 => std::future::pending().await,
-            failures => tokio::time::sleep(RETRY.delay(failures)).await,
+        match self.retry_at {
+            None => std::future::pending().await,
+            Some(at) => tokio::time::sleep_until(at).await,
         }
     }
 
     /// Takes changes over. A whole set of tables takes some hundred milliseconds: not on a thread of the runtime.
     async fn apply(mut self, changes: Vec<(Owner, Wish)>) -> Self {
+        let is_retry = changes.is_empty();
         let work = move || {
-            let is_retry = changes.is_empty();
             let applied = if is_retry { self.kernel.retry() } else { self.kernel.apply(changes) };
             let applied = applied.and_then(|()| self.flows.forget_stale(&self.conntrack, &self.families));
             self.failures = match applied {
@@ -291,7 +303,16 @@ impl Rules {
             self
         };
         match tokio::task::spawn_blocking(work).await {
-            Ok(rules) => rules,
+            Ok(rules) => {
+                let mut rules = rules;
+                if rules.failures == 0 {
+                    rules.retry_at = None;
+                    rules.in_force.send_modify(|times| *times += 1);
+                } else if is_retry || rules.retry_at.is_none() {
+                    rules.retry_at = Some(Instant::now() + RETRY.delay(rules.failures));
+                }
+                rules
+            }
             // A panic inside: the task ends with it, and is told.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }

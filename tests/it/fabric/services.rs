@@ -19,6 +19,7 @@ use podium::object::{Key, Kind, Object, Typed};
 use podium::reconcile::Caches;
 use podium::store::Store;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::traffic::drained;
 use super::{Running, User, users};
@@ -79,6 +80,7 @@ impl Cluster {
             way_out: false,
             dns: None,
             faults: FaultSeam::unused(),
+            in_force: watch::Sender::default(),
         };
         drop(rules::start(&Caches::new(&self.api, tasks), tasks, config));
     }

@@ -61,11 +61,12 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         let mut batch = Batch::new();
         let mut room = REMEMBERED;
         for from in old {
-            let sets = self.nft.forgetting(from).unwrap_or_else(|error| {
+            let sets = self.nft.sets(from).unwrap_or_else(|error| {
                 tracing::debug!(%error, table = from.name, "session affinity is not taken over");
                 Vec::new()
             });
-            for set in sets.iter().filter_map(|name| self.set(from.family, name)) {
+            let sets = sets.iter().filter(|set| set.forgets && set.elements != Some(0));
+            for set in sets.filter_map(|set| self.set(from.family, &set.name)) {
                 if set.forgets_after.is_none() || room == 0 {
                     continue;
                 }
