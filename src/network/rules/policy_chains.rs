@@ -148,3 +148,62 @@ impl Chains {
         becomes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Peers, Ports};
+
+    fn isolation(port: u16) -> Arc<Isolation> {
+        let range = crate::policy::PortRange::one(crate::policy::Protocol::Tcp, port);
+        let peers = [(Peers::Everybody, Ports::of([range]))].into();
+        Arc::new(Isolation { peers, ..Isolation::default() })
+    }
+
+    fn pod(name: &str, ingress: Option<&Arc<Isolation>>) -> (Key, Option<IsolatedPod>) {
+        let ips = vec!["10.244.0.1".parse().unwrap()];
+        let pod = ingress.map(|ingress| IsolatedPod {
+            ips,
+            node: None,
+            ingress: Some(ingress.clone()),
+            egress: None,
+        });
+        (Key::new("default", name), pod)
+    }
+
+    /// Chains written, gone, and pods that lead elsewhere with their numbers.
+    fn told(moved: &Moved) -> (usize, Vec<u32>, Vec<(&str, Option<u32>)>) {
+        let pods = moved
+            .pods
+            .iter()
+            .map(|(key, pod)| (key.name.as_str(), pod.as_ref().and_then(|(_, [own, _])| *own)));
+        (moved.written.len(), moved.gone.clone(), pods.collect())
+    }
+
+    #[test]
+    fn pods_share_chains_and_stay_where_all_of_them_go_net_8() {
+        let [one, two, three] = [1, 2, 3].map(isolation);
+        let mut chains = Chains::default();
+        let moved = chains.lead(vec![pod("a", Some(&one)), pod("b", Some(&one))]);
+        assert_eq!(told(&moved), (1, vec![], vec![("a", Some(1)), ("b", Some(1))]));
+        // A policy that changes is a chain that changes.
+        let moved = chains.lead(vec![pod("a", Some(&two)), pod("b", Some(&two))]);
+        assert_eq!(told(&moved), (1, vec![], vec![]));
+        assert!(Arc::ptr_eq(&moved.unsaid[0], &one));
+        let chain = chains.get(&moved.written[0]).unwrap();
+        assert_eq!((chain.number, chain.turn), (1, 1));
+        // One that goes alone has one of its own, and another one that it goes to.
+        let moved = chains.lead(vec![pod("b", Some(&three))]);
+        assert_eq!(told(&moved), (1, vec![], vec![("b", Some(2))]));
+        let moved = chains.lead(vec![pod("b", Some(&two))]);
+        assert_eq!(told(&moved), (0, vec![2], vec![("b", Some(1))]));
+        // Where they part, nobody stays.
+        let moved = chains.lead(vec![pod("a", Some(&one)), pod("b", Some(&three))]);
+        assert_eq!(told(&moved), (2, vec![1], vec![("a", Some(3)), ("b", Some(4))]));
+        let moved = chains.lead(vec![pod("a", None), pod("b", Some(&three))]);
+        assert_eq!(told(&moved), (0, vec![3], vec![("a", None)]));
+        let moved = chains.lead(vec![pod("b", None), pod("c", None)]);
+        assert_eq!(told(&moved), (0, vec![4], vec![("b", None), ("c", None)]));
+        assert!(chains.known.is_empty() && chains.pods.is_empty());
+    }
+}
