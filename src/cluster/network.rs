@@ -144,6 +144,7 @@ fn serve_inside(
         way_out: Some(way_out),
         dns: if config.is_disabled("dns") { Vec::new() } else { fabric.addresses() },
         faults,
+        in_force: tokio::sync::watch::Sender::default(),
     };
     let refuse = rules::start(caches, tasks, rules);
     let host = config.file.network.host_ports();

@@ -10,6 +10,7 @@ mod network;
 mod pods;
 mod probes;
 mod report;
+mod rules;
 mod scheduler;
 mod soak;
 mod traffic;
@@ -39,7 +40,7 @@ pub(super) enum Suite {
     Pods,
     /// 1 000 probes a second.
     Probes,
-    /// Pods' own networks beside loopback: throughput and connections.
+    /// Pods' own networks beside loopback: throughput and connections; rules of many services and policies.
     Network,
     /// Pods a second from created to bound.
     Scheduler,

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::instance::Instance;
 use super::report::Report;
+use super::rules::{self, Rules};
 use super::traffic::Found;
 
 /// How long each measure takes.
@@ -75,6 +76,29 @@ pub(super) async fn run() -> Result<()> {
         said.trim().parse().with_context(|| String::from_utf8_lossy(&made.stderr).into_owned())?;
     let each = seconds * 1000.0 / f64::from(LEAVES);
     Report::against_limit("a pod's network made", "ms", each, "goal", GOAL_MILLISECONDS);
+    rules()
+}
+
+/// What the kernel's rules take, beside what they should.
+fn rules() -> Result<()> {
+    let made = traffic(&std::env::current_exe()?).arg("rules").output()?;
+    let said = String::from_utf8_lossy(&made.stdout);
+    let found: Rules = serde_json::from_str(said.trim())
+        .with_context(|| String::from_utf8_lossy(&made.stderr).into_owned())?;
+    let services = format!("{} services × {} endpoints", rules::SERVICES, rules::ENDPOINTS);
+    let policies = format!("{} policies × {} pods", rules::POLICIES, rules::PODS);
+    for (what, value, goal) in [
+        (format!("{services}, all"), found.services, 5000.0),
+        ("  one slice changed".to_owned(), found.service, 10.0),
+        (format!("  {} services made at once", rules::AT_ONCE), found.made, 1000.0),
+        ("  deleted at once".to_owned(), found.deleted, 1000.0),
+        (format!("{policies}, all"), found.policies, 5000.0),
+        ("  one pod more".to_owned(), found.pod, 50.0),
+        ("  one policy changed".to_owned(), found.policy, 250.0),
+    ] {
+        Report::against_limit(&what, "ms", value, "goal", goal);
+    }
+    Report::alone("  memory of it, with the objects", "MiB", found.mebibytes);
     Ok(())
 }
 

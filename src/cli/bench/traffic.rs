@@ -34,7 +34,8 @@ pub(super) struct Found {
 
 /// Runs `podium bench-traffic serve PORT`, which prints the port, or `podium bench-traffic ask HOST:PORT SECONDS`, which
 /// takes so long for each of its measures, or `podium bench-traffic leaves COUNT`, which prints the seconds that the networks
-/// of so many pods take. The process must have one thread.
+/// of so many pods take, or `podium bench-traffic rules`, which prints what the kernel's rules take, a line of JSON. The
+/// process must have one thread.
 pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<String> = arguments.into_iter().filter_map(|text| text.into_string().ok()).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -49,7 +50,11 @@ pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> Exi
             println!("{}", make_leaves(count)?.as_secs_f64());
             Ok(())
         }),
-        _ => Err(anyhow::anyhow!("serve PORT, ask HOST:PORT SECONDS, or leaves COUNT")),
+        ["rules"] => super::rules::measure().and_then(|found| {
+            println!("{}", serde_json::to_string(&found)?);
+            Ok(())
+        }),
+        _ => Err(anyhow::anyhow!("serve PORT, ask HOST:PORT SECONDS, leaves COUNT, or rules")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -80,11 +80,10 @@ impl Netlink {
     /// first that failed.
     pub(crate) fn transact(&self, batch: &[u8]) -> Result<(), Failed> {
         let unsent = |error: rustix::io::Errno| Failed { request: usize::MAX, error: error.into() };
-        // What a transaction before this one left unread.
-        self.answers_now().map_err(unsent)?;
+        self.forget_answers().map_err(unsent)?;
         rustix::net::send(&self.0, batch, SendFlags::empty()).map_err(unsent)?;
-        let failed = self.answers_now().map_err(unsent)?.into_iter().filter(|(_, code)| *code != 0);
-        match failed.min_by_key(|(request, _)| *request) {
+        let answers = self.answers_now().map_err(unsent)?;
+        match answers.into_iter().filter(|(_, code)| *code != 0).min_by_key(|(request, _)| *request) {
             Some((request, code)) => Err(Failed { request, error: io::Error::from_raw_os_error(-code) }),
             None => Ok(()),
         }
@@ -103,7 +102,7 @@ impl Netlink {
     /// Sends a request for a list and hands each message over that comes, whole. The kernel writes them while they are
     /// received.
     pub(crate) fn dump(&self, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
-        self.answers_now()?;
+        self.forget_answers()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
         let mut buffer = vec![0; ANSWERS_BYTES];
         loop {
@@ -124,16 +123,28 @@ impl Netlink {
         }
     }
 
+    /// Throws away what a transaction before left unread.
+    fn forget_answers(&self) -> rustix::io::Result<()> {
+        match self.answers_now() {
+            Ok(_) | Err(rustix::io::Errno::NOBUFS) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// All answers that lie in the socket.
     fn answers_now(&self) -> rustix::io::Result<Vec<(usize, i32)>> {
         let mut buffer = vec![0; ANSWERS_BYTES];
-        let mut all = Vec::new();
+        let (mut all, mut overflown) = (Vec::new(), false);
         loop {
             match rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()) {
                 Ok((length, _)) => all.append(&mut answers(&buffer[..length])),
+                // So many answers that they found no room, which is said before those that did: failures, for only
+                // these are answered unasked.
+                Err(rustix::io::Errno::NOBUFS) if !overflown => overflown = true,
+                Err(rustix::io::Errno::AGAIN) if overflown && all.is_empty() => {
+                    return Err(rustix::io::Errno::NOBUFS);
+                }
                 Err(rustix::io::Errno::AGAIN) => return Ok(all),
-                // So many answers that they found no room: there are failures among those that did.
-                Err(rustix::io::Errno::NOBUFS) if !all.is_empty() => return Ok(all),
                 Err(error) => return Err(error),
             }
         }

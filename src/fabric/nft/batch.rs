@@ -2,10 +2,10 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use netlink_packet_core::{
-    Emitable, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    Emitable, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
 };
 use netlink_packet_netfilter::nftables::{
     ChainAttribute, ChainMessage, DataAttribute, Hook as HookAttribute, HookNumber, InetHookNumber,
@@ -14,12 +14,10 @@ use netlink_packet_netfilter::nftables::{
     TableAttribute, TableMessage,
 };
 use netlink_packet_netfilter::none::ControlMessage;
-use netlink_packet_netfilter::{
-    NetfilterHeader, NetfilterMessage, NetfilterMessageInner, NetfilterProtoFamily,
-};
+use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterProtoFamily};
 
 use super::expressions::{self, ANONYMOUS, AnonymousMap, Expression};
-use super::model::{Base, Element, Family, Field, Hook, Kind, Rule, Set, Table, Value};
+use super::model::{Base, Element, Family, Field, Hook, Kind, Remembered, Rule, Set, Table, Value};
 use crate::FabricError;
 use crate::netlink::Netlink;
 
@@ -45,7 +43,7 @@ const SEND_BYTES: usize = 4 << 20;
 /// A socket of nftables in a network namespace, whoever holds it ([`crate::SocketKind::Netfilter`]).
 #[derive(Debug)]
 pub struct Nft {
-    socket: Netlink,
+    pub(super) socket: Netlink,
     /// The most bytes that it takes at once.
     most: usize,
 }
@@ -94,6 +92,11 @@ impl Nft {
     pub fn takes_at_once(&self, batch: &Batch) -> bool {
         taken_at_once(&batch.messages, self.most) >= batch.messages.len()
     }
+
+    /// Bytes of a batch that one transaction takes; more of them are several.
+    pub fn room(&self) -> usize {
+        self.most.saturating_sub(2 * edge(ControlMessage::BatchBegin).len())
+    }
 }
 
 /// How many of these messages one transaction of so many bytes takes: as many as there is room for, and never a part of
@@ -113,31 +116,7 @@ fn taken_at_once(messages: &[Message], most: usize) -> usize {
     taken.max(1)
 }
 
-impl Nft {
-    /// The tables of a family that are there.
-    pub fn tables(&self, family: Family) -> Result<Vec<Table>, FabricError> {
-        let message = NfTablesMessage::GetTable(TableMessage { attributes: Vec::new() });
-        let header = NetfilterHeader::new(proto_family(family), 0, 0);
-        let request = encoded(NetfilterMessage::new(header, message), NLM_F_REQUEST | NLM_F_DUMP);
-        let name = |bytes: &[u8]| {
-            let message = NetlinkMessage::<NetfilterMessage>::deserialize(bytes).ok()?;
-            let NetlinkPayload::InnerMessage(message) = message.payload else { return None };
-            let NetfilterMessageInner::NfTables(NfTablesMessage::NewTable(table)) = message.inner else {
-                return None;
-            };
-            table.attributes.into_iter().find_map(|attribute| match attribute {
-                TableAttribute::Name(name) => Some(Table { family, name }),
-                _ => None,
-            })
-        };
-        let mut tables = Vec::new();
-        let listed = self.socket.dump(&request, |message| tables.extend(name(message)));
-        listed.map_err(FabricError::at("list tables"))?;
-        Ok(tables)
-    }
-}
-
-fn proto_family(family: Family) -> NetfilterProtoFamily {
+pub(super) fn proto_family(family: Family) -> NetfilterProtoFamily {
     match family {
         Family::V4 => NetfilterProtoFamily::IPv4,
         Family::V6 => NetfilterProtoFamily::IPv6,
@@ -156,7 +135,7 @@ fn edge(message: ControlMessage) -> Vec<u8> {
     encoded(NetfilterMessage::new(header, message), NLM_F_REQUEST)
 }
 
-fn encoded(message: NetfilterMessage, flags: u16) -> Vec<u8> {
+pub(super) fn encoded(message: NetfilterMessage, flags: u16) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.flags = flags;
     let mut message = NetlinkMessage::new(header, message.into());
@@ -180,6 +159,7 @@ struct Message {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     messages: Vec<Message>,
+    bytes: usize,
 }
 
 /// Of sets that are made: within a transaction the kernel wants to tell them apart before they have names.
@@ -198,7 +178,7 @@ impl Batch {
 
     /// Bytes that the kernel gets.
     pub fn bytes(&self) -> usize {
-        self.messages.iter().map(|message| message.bytes.len()).sum()
+        self.bytes
     }
 
     /// Makes a table, unless it is there.
@@ -298,6 +278,11 @@ impl Batch {
             flags |= SetFlags::Map;
             attributes.push(SetAttribute::DataType(OF_VERDICTS));
         }
+        if set.numbers {
+            flags |= SetFlags::Map;
+            attributes.push(SetAttribute::DataType(expressions::shown_type(Field::Mark, family)));
+            attributes.push(SetAttribute::DataLen(expressions::width(Field::Mark, family)));
+        }
         if let Some(after) = set.forgets_after {
             flags |= SetFlags::Timeout | SetFlags::Eval;
             attributes.push(SetAttribute::Timeout(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)));
@@ -342,10 +327,29 @@ impl Batch {
         add: bool,
     ) {
         let all: Vec<_> = elements.into_iter().flat_map(|element| attributes_of(element, set)).collect();
-        for some in chunks(&all) {
+        self.listed(table, &set.name, &all, add);
+    }
+
+    /// Puts what another table remembered into a set that forgets: for as long as it was remembered there, and no longer
+    /// than this set remembers.
+    pub fn add_remembered(&mut self, table: &Table, set: &Set, all: &[Remembered]) {
+        let most = set.forgets_after.unwrap_or_default();
+        let milliseconds = |time: Duration| u64::try_from(time.min(most).as_millis()).unwrap_or(u64::MAX);
+        let element = |one: &Remembered| {
+            ListAttribute::Element(vec![
+                SetElementAttribute::Key(DataAttribute::Value(one.key.0.clone())),
+                SetElementAttribute::Expiration(milliseconds(one.expires)),
+            ])
+        };
+        let all: Vec<_> = all.iter().map(element).collect();
+        self.listed(table, &set.name, &all, true);
+    }
+
+    fn listed(&mut self, table: &Table, set: &str, all: &[ListAttribute<SetElementAttribute>], add: bool) {
+        for some in chunks(all) {
             let attributes = vec![
                 SetElementList::Table(table.name.clone()),
-                SetElementList::Set(set.name.clone()),
+                SetElementList::Set(set.to_owned()),
                 SetElementList::Elements(some.to_vec()),
             ];
             let message = SetElementMessage { attributes };
@@ -354,7 +358,7 @@ impl Batch {
             } else {
                 (NfTablesMessage::DeleteSetElement(message), 0)
             };
-            self.add(table, format!("elements of set {}", set.name), message, flags);
+            self.add(table, format!("elements of set {set}"), message, flags);
         }
     }
 
@@ -408,13 +412,16 @@ impl Batch {
     /// Changes that come after these.
     pub fn append(&mut self, mut later: Self) {
         self.messages.append(&mut later.messages);
+        self.bytes += later.bytes;
     }
 
     fn add(&mut self, table: &Table, step: String, message: NfTablesMessage, flags: u16) {
         let header = NetfilterHeader::new(proto_family(table.family), 0, 0);
         let message = NetfilterMessage::new(header, message);
         let flags = NLM_F_REQUEST | flags;
-        self.messages.push(Message { bytes: encoded(message, flags), flags, step, with_next: false });
+        let bytes = encoded(message, flags);
+        self.bytes += bytes.len();
+        self.messages.push(Message { bytes, flags, step, with_next: false });
     }
 }
 

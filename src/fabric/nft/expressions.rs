@@ -64,6 +64,11 @@ pub(super) fn of(
             with(vec![expression("fib", way)], compare(&Key::new().number(0), 0))
         }
         Part::Dispatch(fields, map) => with(load(fields, family), lookup(map, None, Some(VERDICT), false)),
+        Part::DispatchBy(fields, numbers, verdicts) => {
+            let mut all = load(fields, family);
+            all.push(lookup(numbers, None, Some(FIRST), false));
+            with(all, lookup(verdicts, None, Some(VERDICT), false))
+        }
         Part::Verdict(verdict) => vec![immediate(VERDICT, &data_of_verdict(verdict))],
         Part::Dnat(to) => {
             let port = FIRST + address_words(family);

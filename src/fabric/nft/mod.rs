@@ -7,8 +7,10 @@
 mod batch;
 mod expressions;
 mod model;
+mod read;
 
 pub use batch::{Batch, Nft};
 pub use model::{
-    Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Rule, Set, Table, Value, Verdict,
+    Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Remembered, Rule, Set, Table, Value, Verdict,
 };
+pub use read::SetFacts;

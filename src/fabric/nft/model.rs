@@ -156,8 +156,10 @@ pub struct Set {
     pub fields: Vec<Field>,
     /// Its keys are ranges.
     pub intervals: bool,
-    /// Its values are verdicts; without, it has none.
+    /// Its values are verdicts.
     pub verdicts: bool,
+    /// Its values are numbers; without either, it has none.
+    pub numbers: bool,
     /// Rules put keys in, which go out after this time.
     pub forgets_after: Option<Duration>,
 }
@@ -166,7 +168,7 @@ impl Set {
     /// A plain set.
     pub fn new(name: &str, fields: &[Field]) -> Self {
         let (name, fields) = (name.to_owned(), fields.to_vec());
-        Self { name, fields, intervals: false, verdicts: false, forgets_after: None }
+        Self { name, fields, intervals: false, verdicts: false, numbers: false, forgets_after: None }
     }
 
     /// The same of ranges.
@@ -179,6 +181,12 @@ impl Set {
     #[must_use]
     pub fn of_verdicts(self) -> Self {
         Self { verdicts: true, ..self }
+    }
+
+    /// A map to numbers, which another map may lead on from ([`Part::DispatchBy`]).
+    #[must_use]
+    pub fn of_numbers(self) -> Self {
+        Self { numbers: true, ..self }
     }
 
     /// A set that rules fill.
@@ -215,6 +223,21 @@ impl Element {
     pub fn to(self, verdict: Verdict) -> Self {
         Self { value: Some(Value::Verdict(verdict)), ..self }
     }
+
+    /// Of a map to numbers.
+    #[must_use]
+    pub fn to_number(self, number: u32) -> Self {
+        Self { value: Some(Value::Key(Key::new().number(number))), ..self }
+    }
+}
+
+/// What is in a set that forgets, and for how long yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// Its key.
+    pub key: Key,
+    /// How long it stays from now on.
+    pub expires: Duration,
 }
 
 /// What a map says.
@@ -274,6 +297,10 @@ pub enum Part {
     OfFalseSender,
     /// What the map says of the fields; goes on when it says nothing.
     Dispatch(Vec<Field>, String),
+    /// What the second map, of verdicts by number, says of the number that the first map says of the fields; goes on when
+    /// either says nothing. The kernel follows all that a map of verdicts leads to whenever it gets an element: one with a
+    /// number for each address and another with a verdict for each number cost what they say once.
+    DispatchBy(Vec<Field>, String, String),
     /// Ends.
     Verdict(Verdict),
     /// Sends the connection to one of these, in turn.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::peers::{Member, Peers, SetId};
 use super::ports::{PortRange, Ports};
 use super::rule::{Direction, Policy};
-use super::world::{PodFacts, World};
+use super::world::{NamedPort, PodFacts, World, numbers_of};
 use object::Key;
 
 /// What all policies say of all pods.
@@ -43,7 +43,7 @@ impl IsolatedPod {
 }
 
 /// What is allowed in one direction of an isolated pod: any of these. Nothing, where both are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Isolation {
     /// Peers, each with the ports allowed to it: the pod's own of ingress, the peer's of egress. None are empty.
     pub peers: BTreeMap<Peers, Ports>,
@@ -52,53 +52,53 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    fn allow(&mut self, peers: Peers, ports: &Ports) {
-        if !ports.is_empty() {
-            let known = self.peers.entry(peers).or_insert_with(|| ports.clone());
-            *known = known.or(ports);
-        }
-    }
-
-    /// What these policies leave of a direction; none when none of them isolates in it.
-    fn of(policies: &[&Policy], direction: Direction, pod: &PodFacts) -> Option<Self> {
-        let mut isolation = None;
+    /// What these policies leave of a direction of pods with these named ports; none when none of them isolates in it.
+    fn of(policies: &[&Policy], direction: Direction, named: &[NamedPort]) -> Option<Self> {
+        let mut is_isolated = false;
+        // Gathered first and put in order once: a thousand policies may allow the same peer a port each.
+        let mut allowed: BTreeMap<Peers, Option<Vec<PortRange>>> = BTreeMap::new();
+        let mut endpoints = BTreeSet::new();
         for rules in policies.iter().filter_map(|policy| policy.rules(direction)) {
-            let isolation = isolation.get_or_insert_with(Self::default);
+            is_isolated = true;
             for rule in rules {
-                let ports = if rule.ports.is_none() {
-                    Ports::All
-                } else {
-                    let own = rule.named().filter(|_| direction == Direction::Ingress);
-                    let own = own.flat_map(|(protocol, name)| {
-                        let numbers = pod.numbers(protocol, name).into_iter();
-                        numbers.map(move |number| PortRange::one(protocol, number))
-                    });
-                    Ports::of(rule.ranges().chain(own))
-                };
+                let own = rule.named().filter(|_| direction == Direction::Ingress);
+                let own = own.flat_map(|(protocol, name)| {
+                    let numbers = numbers_of(named, protocol, name);
+                    numbers.map(move |number| PortRange::one(protocol, number))
+                });
+                let ranges: Option<Vec<PortRange>> =
+                    rule.ports.is_some().then(|| rule.ranges().chain(own).collect());
                 for peer in &rule.peers {
-                    isolation.allow(peer.peers(), &ports);
+                    let known = allowed.entry(peer.peers()).or_insert_with(|| Some(Vec::new()));
+                    match (known.as_mut(), &ranges) {
+                        (Some(known), Some(ranges)) => known.extend(ranges),
+                        _ => *known = None,
+                    }
                     if direction == Direction::Egress {
                         let named = rule.named().map(|(protocol, name)| peer.endpoints(protocol, name).id);
-                        isolation.endpoints.extend(named);
+                        endpoints.extend(named);
                     }
                 }
             }
         }
-        isolation
+        let ports = |ranges: Option<Vec<PortRange>>| ranges.map_or(Ports::All, Ports::of);
+        let peers = allowed.into_iter().map(|(peers, ranges)| (peers, ports(ranges)));
+        let peers = peers.filter(|(_, ports)| !ports.is_empty()).collect();
+        is_isolated.then_some(Self { peers, endpoints })
     }
 }
 
 /// Both directions of all pods that the same policies select and that have the same named ports.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Isolations {
-    ingress: Option<Arc<Isolation>>,
-    egress: Option<Arc<Isolation>>,
+    pub(super) ingress: Option<Arc<Isolation>>,
+    pub(super) egress: Option<Arc<Isolation>>,
 }
 
 impl Isolations {
-    /// What these policies, which select it, leave of a pod's connections.
-    pub(super) fn of(policies: &[&Policy], pod: &PodFacts) -> Self {
-        let of = |direction| Isolation::of(policies, direction, pod).map(Arc::new);
+    /// What these policies leave of the connections of pods that they select and that have these named ports.
+    pub(super) fn of(policies: &[&Policy], named: &[NamedPort]) -> Self {
+        let of = |direction| Isolation::of(policies, direction, named).map(Arc::new);
         Self { ingress: of(Direction::Ingress), egress: of(Direction::Egress) }
     }
 
@@ -116,7 +116,7 @@ pub fn compile(world: &World) -> Model {
     let mut model = Model::default();
     for (key, pod) in &world.pods {
         let policies: Vec<&Policy> = world.isolating(key, pod).collect();
-        if let Some(isolated) = Isolations::of(&policies, pod).isolate(pod) {
+        if let Some(isolated) = Isolations::of(&policies, &pod.ports).isolate(pod) {
             model.pods.insert(key.clone(), isolated);
         }
     }

@@ -20,7 +20,15 @@ impl SetId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether its elements are [`Member::Endpoint`]s; of all others they are [`Member::Address`]es.
+    pub fn is_of_endpoints(&self) -> bool {
+        self.0.starts_with(OF_ENDPOINTS)
+    }
 }
+
+/// How the names of sets begin that are of a port by its name.
+const OF_ENDPOINTS: &str = "port ";
 
 impl fmt::Display for SetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,7 +144,7 @@ impl Definition {
         let mut id = String::new();
         let text = (|| {
             if let Some((protocol, name)) = &port {
-                write!(id, "port {}/{protocol} of ", quoted(name))?;
+                write!(id, "{OF_ENDPOINTS}{}/{protocol} of ", quoted(name))?;
             }
             write!(id, "pods")?;
             if !pods.is_everything() {

@@ -17,9 +17,15 @@ use object::selector::Labels;
 /// A port of a pod that has a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NamedPort {
-    name: String,
-    protocol: Protocol,
+    pub(super) name: String,
+    pub(super) protocol: Protocol,
     number: u16,
+}
+
+/// The numbers of the ports among these that have a name: one, unless a pod's containers disagree.
+pub(super) fn numbers_of(named: &[NamedPort], protocol: Protocol, name: &str) -> impl Iterator<Item = u16> {
+    let same = named.iter().filter(move |port| port.protocol == protocol && port.name == name);
+    same.map(|port| port.number)
 }
 
 /// A pod that has not ended and has an address.
@@ -75,8 +81,7 @@ impl PodFacts {
 
     /// The ports that it has by this name: one, unless its containers disagree.
     pub(super) fn numbers(&self, protocol: Protocol, name: &str) -> Vec<u16> {
-        let same = self.ports.iter().filter(|port| port.protocol == protocol && port.name == name);
-        same.map(|port| port.number).collect()
+        numbers_of(&self.ports, protocol, name).collect()
     }
 }
 

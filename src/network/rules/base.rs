@@ -16,10 +16,14 @@ pub(super) const SERVICES: &str = "services";
 pub(super) const REFUSED: &str = "refused";
 /// Endpoints, twice each: who reaches itself through a service.
 pub(super) const HAIRPIN: &str = "hairpin";
-/// Pods that policies isolate, by who sends → the chain of what they may send.
+/// Pods that policies isolate, by who sends → the number of what they may send.
 pub(super) const EGRESS_OF: &str = "egress-of";
 /// The same by who is sent to.
 pub(super) const INGRESS_OF: &str = "ingress-of";
+/// What is left of pods that policies isolate, by number → its chain. Many pods share one.
+pub(super) const ISOLATIONS: &str = "isolations";
+/// Maps to numbers, each with the map that these are looked up in.
+pub(super) const LEADS_ON: [(&str, &str); 2] = [(EGRESS_OF, ISOLATIONS), (INGRESS_OF, ISOLATIONS)];
 /// Nodes and their own pods, both ways: nothing isolates these from each other.
 pub(super) const OWN_NODE: &str = "own-node";
 /// The chain that refuses, so that the client hears of it.
@@ -141,7 +145,7 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
         // Of connections and flows that have been taken already.
         vec![Part::OfTransparentSocket, Part::SetMark(OUT), Part::Verdict(Verdict::Accept)],
         // What goes out never comes to where pods' packets are judged.
-        vec![Part::Dispatch(vec![Field::SourceAddress], EGRESS_OF.to_owned())],
+        vec![isolated(Field::SourceAddress, EGRESS_OF)],
         vec![is(TCP), Part::In(refused(), REFUSED_THERE.to_owned()), Part::Reject(Reject::Reset)],
         vec![is(TCP), Part::In(refused(), UNREACHED.to_owned()), Part::Reject(Reject::Prohibited)],
     ];
@@ -179,8 +183,9 @@ fn half(half: &mut Half) {
     half.base_chain("refuse", refuse, vec![vec![Part::HasBits(Field::ConnectionState, NEW), refused]]);
     let translate = Base { kind: Kind::Nat, hook: Hook::PreRouting, priority: -100 };
     half.base_chain("translate", translate, vec![vec![Part::Dispatch(place(), SERVICES.to_owned())]]);
-    half.set(Set::new(EGRESS_OF, &[Field::SourceAddress]).of_verdicts());
-    half.set(Set::new(INGRESS_OF, &[Field::DestinationAddress]).of_verdicts());
+    half.set(Set::new(EGRESS_OF, &[Field::SourceAddress]).of_numbers());
+    half.set(Set::new(INGRESS_OF, &[Field::DestinationAddress]).of_numbers());
+    half.set(Set::new(ISOLATIONS, &[Field::Mark]).of_verdicts());
     half.set(Set::new(OWN_NODE, &both).of_intervals());
     let accept = || Part::Verdict(Verdict::Accept);
     let forward = Base { kind: Kind::Filter, hook: Hook::Forward, priority: 0 };
@@ -188,8 +193,8 @@ fn half(half: &mut Half) {
         vec![Part::HasBits(Field::ConnectionState, KNOWN), accept()],
         vec![Part::In(both.to_vec(), HAIRPIN.to_owned()), accept()],
         vec![Part::In(both.to_vec(), OWN_NODE.to_owned()), accept()],
-        vec![Part::Dispatch(vec![Field::SourceAddress], EGRESS_OF.to_owned())],
-        vec![Part::Dispatch(vec![Field::DestinationAddress], INGRESS_OF.to_owned())],
+        vec![isolated(Field::SourceAddress, EGRESS_OF)],
+        vec![isolated(Field::DestinationAddress, INGRESS_OF)],
     ];
     half.base_chain("policies", forward, policies);
     let masquerade = Base { kind: Kind::Nat, hook: Hook::PostRouting, priority: 100 };
@@ -199,6 +204,11 @@ fn half(half: &mut Half) {
         Part::Masquerade,
     ];
     half.base_chain("masquerade", masquerade, vec![to_itself]);
+}
+
+/// What is left of the one that has this address.
+fn isolated(of: Field, map: &str) -> Part {
+    Part::DispatchBy(vec![of], map.to_owned(), ISOLATIONS.to_owned())
 }
 
 /// The verdict that refuses.

@@ -8,13 +8,16 @@ mod base;
 mod endpoints;
 mod faults;
 mod flows;
+mod judgement;
 mod kernel;
 mod names;
 mod nodes;
 mod piece;
 mod pods;
 mod policies;
+mod policy_chains;
 mod policy_changes;
+mod policy_names;
 mod services;
 #[cfg(test)]
 mod tests;
@@ -29,7 +32,8 @@ use fabric::nft::{Element, Family, Key as FieldKey, Nft};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
 
 use self::base::{REFUSED_THERE, TCP, UNREACHED, base};
 use crate::egress::{Refusal, Refuse, Refused};
@@ -40,11 +44,12 @@ use ::base::backoff::BackoffPolicy;
 use ::base::task::Tasks;
 use fabric::conntrack::Conntrack;
 use flows::Flows;
+use judgement::Judgement;
 use kernel::Kernel;
 use nodes::Places;
 use object::{Key, Kind};
-use piece::Piece;
-use policy_changes::{Judgement, PolicyChanges};
+use piece::{Piece, Wish};
+use policy_changes::PolicyChanges;
 use reconcile::Caches;
 
 pub use base::WayOut;
@@ -74,6 +79,8 @@ pub struct RulesConfig {
     pub dns: Vec<IpAddr>,
     /// What is broken on purpose.
     pub faults: FaultSeam,
+    /// How often all that was known then has been put in force: the kernel has acknowledged it.
+    pub in_force: watch::Sender<u64>,
 }
 
 /// Where faults are handed over to the rules, which wait for them at the start.
@@ -97,6 +104,12 @@ enum Owner {
     Node(String),
     /// A set of peers that policies name.
     Peers(SetId),
+    /// Addresses that policies name, by a number.
+    Block(u32),
+    /// Ports that policies name, by a number.
+    Ports(u32),
+    /// What policies leave of pods, by a number.
+    Isolation(u32),
     /// A pod that policies isolate.
     Isolated(Key),
     /// A fault.
@@ -150,7 +163,8 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             // Nor what is cut off.
             config.faults.0.said()
         );
-        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns, faults } = config;
+        let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns, faults, in_force } =
+            config;
         let faults = faults.0;
         let base = base(&families, &inside, way_out);
         let mut rules = Rules {
@@ -162,6 +176,8 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             places: Places::new(),
             failures: 0,
             policies: Judgement::new(&dns),
+            retry_at: None,
+            in_force,
         };
         // All in one change, nodes first: tables that somebody else has left are replaced by it, and half of what they
         // say would refuse what is served, or let through what policies refuse.
@@ -174,7 +190,7 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
         rules = rules.apply(first).await;
         loop {
             faults.settle(turn, |name| rules.kernel.refuses(&Owner::Fault(name.to_owned())));
-            let mut changes = Vec::new();
+            let (mut changes, mut tries_again) = (Vec::new(), false);
             tokio::select! {
                 changed = services.take() => {
                     changes.extend(changed.into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
@@ -198,9 +214,12 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
                     rules.refuse(refused);
                     continue;
                 }
-                () = rules.wait() => {}
+                () = rules.wait() => tries_again = true,
             }
-            rules = rules.apply(changes).await;
+            // Most of what pods say of themselves is nothing to policies.
+            if tries_again || !changes.is_empty() {
+                rules = rules.apply(changes).await;
+            }
         }
     });
     // Of more than that at once some are reset.
@@ -209,8 +228,8 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
     })
 }
 
-fn of_fault((name, piece): (String, Piece)) -> (Owner, Piece) {
-    (Owner::Fault(name), piece)
+fn of_fault((name, piece): (String, Piece)) -> (Owner, Wish) {
+    (Owner::Fault(name), piece.into())
 }
 
 /// The tables, and what is known of the cluster besides.
@@ -223,32 +242,36 @@ struct Rules {
     places: Places,
     /// Changes that the kernel has refused in a row.
     failures: u32,
+    /// When what it has refused is tried again.
+    retry_at: Option<Instant>,
     /// What network policies say.
     policies: Judgement,
+    in_force: watch::Sender<u64>,
 }
 
 impl Rules {
     /// What nodes want; these are all.
-    fn of_nodes(&mut self, now: Places) -> Vec<(Owner, Piece)> {
+    fn of_nodes(&mut self, now: Places) -> Vec<(Owner, Wish)> {
         let gone = self.places.keys().filter(|name| !now.contains_key(*name));
-        let gone = gone.map(|name| (Owner::Node(name.clone()), Piece::default()));
-        let there = now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::piece(name, place)));
+        let gone = gone.map(|name| (Owner::Node(name.clone()), Piece::default().into()));
+        let there =
+            now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::piece(name, place).into()));
         let changes = gone.chain(there).collect();
         self.places = now;
         changes
     }
 
     /// What a pod with host ports wants.
-    fn of_pod(&self, key: Key, pod: Option<&Pod>) -> (Owner, Piece) {
+    fn of_pod(&self, key: Key, pod: Option<&Pod>) -> (Owner, Wish) {
         let piece = pod.map(|pod| pods::piece(&key.namespace, pod, &self.places));
-        (Owner::Pod(key), piece.unwrap_or_default())
+        (Owner::Pod(key), piece.unwrap_or_default().into())
     }
 
     /// What a service wants, and what becomes of its flows once it has it.
-    fn of_service(&mut self, key: Key, joined: &Joined) -> (Owner, Piece) {
+    fn of_service(&mut self, key: Key, joined: &Joined) -> (Owner, Wish) {
         self.flows.change(key.clone(), services::datagrams(joined, &self.places, &self.ranges));
         let piece = services::piece(&key, joined, &self.places, &self.ranges);
-        (Owner::Service(key), piece)
+        (Owner::Service(key), piece.into())
     }
 
     /// Has a connection to the world refused when it is tried again.
@@ -266,18 +289,18 @@ impl Rules {
         }
     }
 
-    /// Until what was refused is to be tried again.
+    /// Until what was refused is to be tried again, however often others change meanwhile.
     async fn wait(&self) {
-        match self.failures {
-            0 => std::future::pending().await,
-            failures => tokio::time::sleep(RETRY.delay(failures)).await,
+        match self.retry_at {
+            None => std::future::pending().await,
+            Some(at) => tokio::time::sleep_until(at).await,
         }
     }
 
     /// Takes changes over. A whole set of tables takes some hundred milliseconds: not on a thread of the runtime.
-    async fn apply(mut self, changes: Vec<(Owner, Piece)>) -> Self {
+    async fn apply(mut self, changes: Vec<(Owner, Wish)>) -> Self {
+        let is_retry = changes.is_empty();
         let work = move || {
-            let is_retry = changes.is_empty();
             let applied = if is_retry { self.kernel.retry() } else { self.kernel.apply(changes) };
             let applied = applied.and_then(|()| self.flows.forget_stale(&self.conntrack, &self.families));
             self.failures = match applied {
@@ -292,7 +315,16 @@ impl Rules {
             self
         };
         match tokio::task::spawn_blocking(work).await {
-            Ok(rules) => rules,
+            Ok(rules) => {
+                let mut rules = rules;
+                if rules.failures == 0 {
+                    rules.retry_at = None;
+                    rules.in_force.send_modify(|times| *times += 1);
+                } else if is_retry || rules.retry_at.is_none() {
+                    rules.retry_at = Some(Instant::now() + RETRY.delay(rules.failures));
+                }
+                rules
+            }
             // A panic inside: the task ends with it, and is told.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }

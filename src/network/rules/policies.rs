@@ -1,59 +1,50 @@
 //! Network policies as the kernel must have them (NET-8).
 //!
-//! Pure: a pod that is isolated, or a set of peers, in; a piece of the tables out. Each direction of an isolated pod is a
-//! chain that returns what is allowed and drops the rest; both ends are asked.
+//! Pure: what is left of pods, a set of peers, or a pod, in; a piece of the tables out. What is left of a direction is a
+//! chain that returns what is allowed and drops the rest; both ends are asked. Pods lead to their chains by number, and what
+//! rules name more than once is a set of its own ([`super::policy_names`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use fabric::nft::{Element, Family, Field, Key, Part, Rule, Set, Verdict};
 use ipnet::IpNet;
 
-use super::base::{EGRESS_OF, INGRESS_OF, TCP, UDP};
-use super::names::short;
-use super::piece::{Half, Piece};
-use crate::policy::{Block, Direction, IsolatedPod, Isolation, Member, Peers, Ports, Protocol, SetId};
-use object::Key as ObjectKey;
+use super::base::{EGRESS_OF, INGRESS_OF, ISOLATIONS, TCP, UDP};
+use super::piece::{Delta, Half, Piece};
+use super::policy_names::Names;
+use crate::policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports, Protocol, SetId};
 
 /// SCTP.
 const SCTP: u8 = 132;
 
-/// Short names of sets: a number each, that no other set gets.
-#[derive(Debug, Default)]
-pub(super) struct SetNames {
-    known: BTreeMap<SetId, u64>,
-    next: u64,
-}
-
-impl SetNames {
-    /// The number of a set, a new one if it has none.
-    fn number(&mut self, id: &SetId) -> u64 {
-        let next = &mut self.next;
-        *self.known.entry(id.clone()).or_insert_with(|| {
-            *next += 1;
-            *next
-        })
-    }
-
-    /// The set is gone.
-    pub(super) fn forget(&mut self, id: &SetId) {
-        self.known.remove(id);
+/// The set of a number's peers: of their addresses, or of these with ports.
+fn peers_set(id: &SetId, number: u32) -> Set {
+    if id.is_of_endpoints() {
+        Set::new(&format!("endpoints/{number}"), &of_endpoint())
+    } else {
+        Set::new(&format!("peers/{number}"), &[Field::SourceAddress])
     }
 }
 
-/// The set of a number's addresses.
-fn addresses(number: u64) -> String {
-    format!("peers/{number}")
+/// The set of a number's ranges of addresses.
+fn block_set(number: u32) -> Set {
+    Set::new(&format!("block/{number}"), &[Field::SourceAddress]).of_intervals()
 }
 
-/// The set of a number's addresses with ports.
-fn endpoints(number: u64) -> String {
-    format!("ports/{number}")
+/// The set of a number's ports.
+fn ports_set(number: u32) -> Set {
+    Set::new(&format!("ports/{number}"), &of_port()).of_intervals()
 }
 
 /// What is matched of an endpoint.
 fn of_endpoint() -> Vec<Field> {
     vec![Field::DestinationAddress, Field::Protocol, Field::DestinationPort]
+}
+
+/// What is matched of a port.
+fn of_port() -> Vec<Field> {
+    vec![Field::Protocol, Field::DestinationPort]
 }
 
 fn number_of(protocol: Protocol) -> u8 {
@@ -64,101 +55,173 @@ fn number_of(protocol: Protocol) -> u8 {
     }
 }
 
+/// A member as an element of its family.
+fn element_of(member: &Member) -> (Family, Element) {
+    let (ip, key) = match member {
+        Member::Address(ip) => (*ip, Key::new().ip(*ip)),
+        Member::Endpoint(ip, protocol, port) => {
+            (*ip, Key::new().ip(*ip).protocol(number_of(*protocol)).port(*port))
+        }
+    };
+    (Family::of(ip), Element::new(key))
+}
+
 /// A set of peers, in every family: rules of any may name it.
-pub(super) fn peers(
+pub(super) fn peers(id: &SetId, number: u32, members: &BTreeSet<Member>, families: &[Family]) -> Piece {
+    let mut piece = Piece::default();
+    let set = peers_set(id, number);
+    for family in families {
+        piece.half(*family).set(set.clone());
+    }
+    for (family, element) in members.iter().map(element_of) {
+        if families.contains(&family) {
+            piece.half(family).element(&set.name, element);
+        }
+    }
+    piece
+}
+
+/// What comes into a set of peers, and what goes.
+pub(super) fn peers_change<'a>(
     id: &SetId,
-    members: &BTreeSet<Member>,
-    names: &mut SetNames,
+    number: u32,
+    (added, removed): (impl IntoIterator<Item = &'a Member>, impl IntoIterator<Item = &'a Member>),
     families: &[Family],
-) -> Piece {
-    let number = names.number(id);
+) -> Delta {
+    let mut delta = Delta::default();
+    let name = peers_set(id, number).name;
+    let there = |(family, _): &(Family, Element)| families.contains(family);
+    for (family, element) in removed.into_iter().map(element_of).filter(there) {
+        delta.of(family, &name).take(element);
+    }
+    for (family, element) in added.into_iter().map(element_of).filter(there) {
+        delta.of(family, &name).put(element);
+    }
+    delta
+}
+
+/// The addresses of a block.
+pub(super) fn block(number: u32, block: &Block, families: &[Family]) -> Piece {
+    let mut piece = Piece::default();
+    let family = Family::of(block.cidr.addr());
+    if families.contains(&family) {
+        let (half, set) = (piece.half(family), block_set(number));
+        for (first, last) in ranges(block) {
+            half.element(&set.name, Element::range(Key::new().ip(first), Key::new().ip(last)));
+        }
+        half.set(set);
+    }
+    piece
+}
+
+/// Ports, in every family.
+pub(super) fn ports(number: u32, ranges: &BTreeSet<PortRange>, families: &[Family]) -> Piece {
     let mut piece = Piece::default();
     for family in families {
-        let half = piece.half(*family);
-        half.set(Set::new(&addresses(number), &[Field::SourceAddress]));
-        half.set(Set::new(&endpoints(number), &of_endpoint()));
-    }
-    for member in members {
-        let (ip, name, key) = match member {
-            Member::Address(ip) => (*ip, addresses(number), Key::new().ip(*ip)),
-            Member::Endpoint(ip, protocol, port) => {
-                let key = Key::new().ip(*ip).protocol(number_of(*protocol)).port(*port);
-                (*ip, endpoints(number), key)
-            }
-        };
-        if families.contains(&Family::of(ip)) {
-            piece.half(Family::of(ip)).element(&name, Element::new(key));
+        let (half, set) = (piece.half(*family), ports_set(number));
+        for range in ranges {
+            let key = |port| Key::new().protocol(number_of(range.protocol)).port(port);
+            half.element(&set.name, Element::range(key(range.first), key(range.last)));
         }
+        half.set(set);
     }
     piece
 }
 
-/// A pod that is isolated in a direction or in both.
-pub(super) fn isolated(
-    key: &ObjectKey,
-    pod: &IsolatedPod,
-    names: &mut SetNames,
+/// Ports that a rule can say itself: one, or every one of a protocol.
+fn plain(ranges: &BTreeSet<PortRange>) -> Option<Part> {
+    let mut all = ranges.iter();
+    let (Some(range), None) = (all.next(), all.next()) else { return None };
+    let protocol = Key::new().protocol(number_of(range.protocol));
+    match range {
+        range if range.first == range.last => Some(Part::Is(of_port(), protocol.port(range.first))),
+        range if *range == PortRange::every(range.protocol) => {
+            Some(Part::Is(vec![Field::Protocol], protocol))
+        }
+        _ => None,
+    }
+}
+
+/// Ports that a rule needs a set for.
+pub(super) fn listed(ports: &Ports) -> Option<&BTreeSet<PortRange>> {
+    match ports {
+        Ports::Some(ranges) if plain(ranges).is_none() => Some(ranges),
+        _ => None,
+    }
+}
+
+/// What is left of a direction: its chain, which a number leads to. One that is written anew gets another `turn`, so that
+/// the rules of a chain never change: of however many bytes they are, they are in force at once.
+pub(super) fn chain(
+    (number, turn): (u32, u64),
+    direction: Direction,
+    isolation: &Isolation,
+    names: &Names,
     families: &[Family],
 ) -> Piece {
     let mut piece = Piece::default();
-    for ip in pod.ips.iter().filter(|ip| families.contains(&Family::of(**ip))) {
-        for direction in [Direction::Ingress, Direction::Egress] {
-            if let Some(isolation) = pod.isolation(direction) {
-                direction_of(piece.half(Family::of(*ip)), key, (*ip, direction), isolation, names);
-            }
-        }
+    let (word, peer) = match direction {
+        Direction::Ingress => ("ingress", Field::SourceAddress),
+        Direction::Egress => ("egress", Field::DestinationAddress),
+    };
+    let name = format!("{word}/{number}/{turn}");
+    for family in families {
+        let half = piece.half(*family);
+        half.chain(name.clone(), rules_of(isolation, (*family, peer), names));
+        let element = Element::new(Key::new().number(number));
+        half.element(ISOLATIONS, element.to(Verdict::Jump(name.clone())));
     }
     piece
 }
 
-fn direction_of(
-    half: &mut Half,
-    key: &ObjectKey,
-    (ip, direction): (IpAddr, Direction),
-    isolation: &Isolation,
-    names: &mut SetNames,
-) {
-    let (word, map, peer) = match direction {
-        Direction::Ingress => ("ingress", INGRESS_OF, Field::SourceAddress),
-        Direction::Egress => ("egress", EGRESS_OF, Field::DestinationAddress),
-    };
-    let chain = short(format!("{word}/{}/{}", key.namespace, key.name));
+fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Names) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
-    for (number, (peers, ports)) in isolation.peers.iter().enumerate() {
+    for (peers, ports) in &isolation.peers {
         let mut rule = match peers {
             Peers::Everybody => Vec::new(),
-            Peers::Set(id) => vec![Part::In(vec![peer], addresses(names.number(id)))],
-            Peers::Block(block) if Family::of(block.cidr.addr()) == Family::of(ip) => {
-                let name = format!("{chain}/block/{number}");
-                half.set(Set::new(&name, &[peer]).of_intervals());
-                for (first, last) in ranges(block) {
-                    half.element(&name, Element::range(Key::new().ip(first), Key::new().ip(last)));
-                }
-                vec![Part::In(vec![peer], name)]
+            Peers::Set(id) => {
+                let Some(number) = names.sets.number(id) else { continue };
+                vec![Part::In(vec![peer], peers_set(id, number).name)]
+            }
+            Peers::Block(block) if Family::of(block.cidr.addr()) == family => {
+                let Some(number) = names.blocks.number(block) else { continue };
+                vec![Part::In(vec![peer], block_set(number).name)]
             }
             // Of the other family: nobody here.
             Peers::Block(_) => continue,
         };
-        if let Ports::Some(all) = ports {
-            let name = format!("{chain}/ports/{number}");
-            let fields = [Field::Protocol, Field::DestinationPort];
-            half.set(Set::new(&name, &fields).of_intervals());
-            for range in all {
-                let key = |port| Key::new().protocol(number_of(range.protocol)).port(port);
-                half.element(&name, Element::range(key(range.first), key(range.last)));
+        if let Ports::Some(ranges) = ports {
+            match plain(ranges) {
+                Some(plain) => rule.push(plain),
+                None => {
+                    let Some(number) = names.ports.number(ranges) else { continue };
+                    rule.push(Part::In(of_port(), ports_set(number).name));
+                }
             }
-            rule.push(Part::In(fields.to_vec(), name));
         }
         rule.push(Part::Verdict(Verdict::Return));
         rules.push(rule);
     }
     for id in &isolation.endpoints {
-        rules
-            .push(vec![Part::In(of_endpoint(), endpoints(names.number(id))), Part::Verdict(Verdict::Return)]);
+        let Some(number) = names.sets.number(id) else { continue };
+        rules.push(vec![Part::In(of_endpoint(), peers_set(id, number).name), Part::Verdict(Verdict::Return)]);
     }
     rules.push(vec![Part::Verdict(Verdict::Drop)]);
-    half.chain(chain.clone(), rules);
-    half.element(map, Element::new(Key::new().ip(ip)).to(Verdict::Jump(chain)));
+    rules
+}
+
+/// A pod: by each of its addresses it leads to what is left of its directions.
+pub(super) fn isolated(ips: &[IpAddr], [ingress, egress]: [Option<u32>; 2], families: &[Family]) -> Piece {
+    let mut piece = Piece::default();
+    for ip in ips.iter().filter(|ip| families.contains(&Family::of(**ip))) {
+        let half: &mut Half = piece.half(Family::of(*ip));
+        for (map, number) in [(INGRESS_OF, ingress), (EGRESS_OF, egress)] {
+            if let Some(number) = number {
+                half.element(map, Element::new(Key::new().ip(*ip)).to_number(number));
+            }
+        }
+    }
+    piece
 }
 
 /// The addresses of a block without what is excepted: ranges from the first to the last, in order.

@@ -12,13 +12,12 @@ use object::{Key, Shared};
 use serde_json::{from_value, json};
 
 use super::base::{WayOut, base};
+use super::judgement::Judgement;
 use super::kernel::Kernel;
 use super::nodes::Places;
-use super::piece::{Half, Piece, steps};
-use super::policies::{SetNames, isolated, peers};
+use super::piece::{Half, Steps, Wish};
 use super::services;
 use crate::follow::Joined;
-use crate::policy::{World, compile};
 
 /// Writes the tables of a cluster of a service with an endpoint, which is kept for its client, and of a policy that lets
 /// in who is of the range `pods`; of IPv4.
@@ -45,12 +44,9 @@ pub fn try_ipv6(nft: &Nft) -> Result<(), FabricError> {
     let table = Table { family, name: "podium-trial".to_owned() };
     let mut batch = Batch::new();
     batch.add_table(&table);
-    batch.append(steps(&table, &Half::default(), wanted).begin);
-    for (set, elements) in &wanted.elements {
-        if let Some(set) = wanted.sets.get(set) {
-            batch.add_elements(&table, set, elements);
-        }
-    }
+    let mut steps = Steps::default();
+    steps.between(&table, &Half::default(), wanted);
+    batch.append(steps.whole());
     batch.delete_table(&table);
     nft.commit(&batch)
 }
@@ -60,7 +56,7 @@ fn pieces(
     endpoint: SocketAddr,
     pods: IpNet,
     families: &[Family],
-) -> Result<Vec<Piece>, serde_json::Error> {
+) -> Result<Vec<Wish>, serde_json::Error> {
     let metadata = json!({"name": "trial", "namespace": "trial", "labels": {"app": "trial"}});
     let key = Key::new("trial", "trial");
     let served = from_value(
@@ -72,23 +68,21 @@ fn pieces(
         "endpoints": [{"addresses": [endpoint.ip()], "conditions": {"ready": true}}]}))?;
     let slices = [(key.clone(), Shared::from_value(slice))].into();
     let joined = Joined { service: Some(Shared::from_value(served)), slices };
-    let mut all = vec![services::piece(&key, &joined, &Places::new(), &[IpNet::from(service.ip())])];
+    let mut all = vec![services::piece(&key, &joined, &Places::new(), &[IpNet::from(service.ip())]).into()];
 
-    let mut world = World::default();
+    let mut judgement = Judgement::new(&[]);
     let namespace: Namespace = from_value(json!({"metadata": {"name": "trial"}}))?;
-    world.set_namespace("trial", Some(&namespace));
+    judgement.index.stage_namespace("trial", Some(&namespace));
     let pod: Pod = from_value(json!({"metadata": metadata, "spec": {"containers": []},
         "status": {"podIP": endpoint.ip(), "podIPs": [{"ip": endpoint.ip()}]}}))?;
-    world.set_pod(&key, Some(&pod));
+    judgement.index.stage_pod(&key, Some(&pod));
     let peers_of = |direction: &str| {
         json!([{direction: [{"podSelector": {}}], "ports": [{"port": 1, "endPort": 9}]},
             {direction: [{"ipBlock": {"cidr": pods, "except": [IpNet::from(endpoint.ip())]}}]}])
     };
     let policy: NetworkPolicy = from_value(json!({"metadata": metadata, "spec": {"podSelector": {},
         "policyTypes": ["Ingress", "Egress"], "ingress": peers_of("from"), "egress": peers_of("to")}}))?;
-    world.set_policy(&key, Some(&policy));
-    let (model, mut names) = (compile(&world), SetNames::default());
-    all.extend(model.sets.iter().map(|(id, members)| peers(id, members, &mut names, families)));
-    all.extend(model.pods.iter().map(|(key, pod)| isolated(key, pod, &mut names, families)));
+    judgement.index.stage_policy(&key, Some(&policy));
+    all.extend(judgement.settle(families).into_iter().map(|(_, wish)| wish));
     Ok(all)
 }

@@ -3,6 +3,7 @@
 mod crashes;
 mod leaves;
 mod nft;
+mod policies;
 mod services;
 mod traffic;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use fabric::conntrack::{Conntrack, Flow};
 use fabric::nft::{
-    Base, Batch, Element, Family, Field, Hook, Key, Kind, Nft, Part, Reject, Rule, Set, Table, Verdict,
+    Base, Batch, Element, Family, Field, Hook, Key, Kind, Nft, Part, Reject, Remembered, Rule, Set, Table,
+    Verdict,
 };
 use fabric::{SocketKind, SocketSpec};
 
@@ -99,6 +100,8 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
                 Set::new("pairs", &[Field::SourceAddress, Field::DestinationAddress]).of_intervals(),
                 Set::new("places", &place()).of_verdicts(),
                 Set::new("seen", &source()).forgetting(Duration::from_secs(90)),
+                Set::new("numbers", &source()).of_numbers(),
+                Set::new("verdicts", &[Field::Mark]).of_verdicts(),
             ];
             for set in &sets {
                 batch.add_set(&table, set);
@@ -118,6 +121,9 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
             let places =
                 [place_of(TCP).to(Verdict::Goto("leaf".to_owned())), place_of(UDP).to(Verdict::Drop)];
             batch.add_elements(&table, &sets[3], &places);
+            batch.add_elements(&table, &sets[5], &[Element::new(one.clone()).to_number(7)]);
+            let seven = Element::new(Key::new().number(7)).to(Verdict::Jump("leaf".to_owned()));
+            batch.add_elements(&table, &sets[6], &[seven]);
             let rules: Vec<Rule> = vec![
                 vec![Part::Is(source(), one.clone()), Part::Verdict(Verdict::Accept)],
                 vec![Part::IsNot(source(), one.clone()), Part::Verdict(Verdict::Return)],
@@ -130,6 +136,7 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
                 vec![Part::Reject(Reject::PortUnreachable)],
                 vec![Part::Reject(Reject::Prohibited)],
                 vec![Part::Dispatch(place(), "places".into())],
+                vec![Part::DispatchBy(source(), "numbers".into(), "verdicts".into())],
                 vec![Part::VerdictAmong(vec![Verdict::Drop, Verdict::Goto("leaf".into())])],
                 vec![Part::BytesPerSecondOver(1_000_000), Part::Verdict(Verdict::Drop)],
                 vec![Part::PerMilleOfPackets(100), Part::Verdict(Verdict::Drop)],
@@ -210,6 +217,9 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
                 "\nreject\n".to_owned(),
                 format!("reject with {icmp} {code}"),
                 format!("{family} daddr . meta l4proto . th dport vmap @places"),
+                format!("map numbers {{\ntype {ip} : mark\nelements = {{ {one} : 0x00000007 }}"),
+                "map verdicts {\ntype mark : verdict\nelements = { 0x00000007 : jump leaf }".to_owned(),
+                format!("{family} saddr map @numbers vmap @verdicts"),
                 "numgen inc mod 2 vmap { 0 : drop, 1 : goto leaf }".to_owned(),
                 "limit rate over 1000000 bytes/second burst 100000 bytes drop".to_owned(),
                 "numgen random mod 1000 < 100 drop".to_owned(),
@@ -227,6 +237,41 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
             ] {
                 assert!(own.contains(&expected), "{expected}\n\n{own}");
             }
+        }
+    }
+}
+
+/// NET-6: what a set remembers is put into another one with the time that is left of it, and no more than that one keeps.
+#[test]
+fn what_is_remembered_goes_over_with_the_time_that_is_left_net_6() {
+    for user in users() {
+        let written = Written::start(user, 1);
+        let (long, short) = (Duration::from_secs(600), Duration::from_secs(60));
+        for (family, ips) in
+            [(Family::V4, ["192.0.2.1", "192.0.2.2"]), (Family::V6, ["2001:db8::1", "2001:db8::2"])]
+        {
+            let table = Table { family, name: "tried".to_owned() };
+            let seen = Set::new("seen", &[Field::SourceAddress]).forgetting(long);
+            let less = Set::new("less", &[Field::SourceAddress]).forgetting(short);
+            let mut batch = Batch::new();
+            batch.add_table(&table);
+            for set in [&seen, &less, &Set::new("plain", &[Field::SourceAddress])] {
+                batch.add_set(&table, set);
+            }
+            let left = Duration::from_secs(300);
+            let all = ips.map(|ip| Remembered { key: key(ip), expires: left });
+            batch.add_remembered(&table, &seen, &all);
+            batch.add_remembered(&table, &less, &all[..1]);
+            written.nft.commit(&batch).unwrap();
+            let sets = written.nft.sets(&table).unwrap();
+            let forget = sets.iter().filter(|set| set.forgets).map(|set| set.name.as_str());
+            assert_eq!(forget.collect::<Vec<_>>(), ["seen", "less"], "as {user:?}");
+            let mut found = written.nft.remembered(&table, "seen").unwrap();
+            found.sort_by(|one, two| one.key.cmp(&two.key));
+            assert_eq!(found.iter().map(|one| one.key.clone()).collect::<Vec<_>>(), ips.map(key));
+            assert!(found.iter().all(|one| one.expires <= left && one.expires > short), "{found:?}");
+            let found = written.nft.remembered(&table, "less").unwrap();
+            assert!(found.len() == 1 && found[0].expires <= short, "{found:?}");
         }
     }
 }

@@ -15,10 +15,12 @@ use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
 use podium::network::rules::{self, FaultSeam, RulesConfig};
+use podium::object::config::Limits;
 use podium::object::{Key, Kind, Object, Typed};
 use podium::reconcile::Caches;
 use podium::store::Store;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::traffic::drained;
 use super::{Running, User, users};
@@ -26,14 +28,14 @@ use crate::instance::wait_for;
 
 /// A fabric with leaves of two nodes, `a` with `l1` to `l15` and `b` with `l16` to `l31`, nodes' own leaves `a` and `b`,
 /// and an API whose services are kept there.
-struct Cluster {
-    running: Running,
-    api: Api,
-    tasks: Tasks,
+pub(super) struct Cluster {
+    pub(super) running: Running,
+    pub(super) api: Api,
+    pub(super) tasks: Tasks,
 }
 
 impl Cluster {
-    fn start(user: User, leaves: &[u8]) -> Self {
+    pub(super) fn start(user: User, leaves: &[u8]) -> Self {
         let running = Running::start(user).unwrap();
         running.route();
         for number in leaves {
@@ -45,7 +47,13 @@ impl Cluster {
             running.fabric.leaf(LeafSpec::new(link, addresses, 1500).meeting_itself_outside()).unwrap();
             running.until_up(link);
         }
-        let config = ApiConfig { service_range: "10.96.0.0/16".parse().unwrap(), ..ApiConfig::default() };
+        let limits = Limits { active_pods: Some(0), ..Limits::default() };
+        let config = ApiConfig {
+            service_range: "10.96.0.0/16".parse().unwrap(),
+            service_range_v6: "fd00:96::/112".parse().ok(),
+            limits,
+            ..ApiConfig::default()
+        };
         let api = Api::new(Store::ephemeral(), Clock::machine(), config);
         let cluster = Self { running, api, tasks: Tasks::new() };
         cluster.create::<Namespace>(json!({"metadata": {"name": "default"}}));
@@ -68,35 +76,36 @@ impl Cluster {
     }
 
     /// Starts keeping the rules, as a control plane does.
-    fn follow(&self, tasks: &Tasks) {
+    pub(super) fn follow(&self, tasks: &Tasks) {
         let socket = || self.running.fabric.socket(&SocketSpec::new(SocketKind::Netfilter)).unwrap();
         let config = RulesConfig {
             nft: Nft::new(socket()).unwrap(),
             conntrack: Conntrack::new(socket()),
             families: vec![Family::V4, Family::V6],
-            services: vec!["10.96.0.0/16".parse().unwrap()],
+            services: vec!["10.96.0.0/16".parse().unwrap(), "fd00:96::/112".parse().unwrap()],
             inside: Vec::new(),
             way_out: None,
             dns: Vec::new(),
             faults: FaultSeam::unused(),
+            in_force: watch::Sender::default(),
         };
         drop(rules::start(&Caches::new(&self.api, tasks), tasks, config));
     }
 
-    fn create<T: Typed>(&self, manifest: Value) {
+    pub(super) fn create<T: Typed>(&self, manifest: Value) {
         let object = Object::from_value(T::kind(), manifest).unwrap();
         self.api.create(object, &WriteOptions::default()).unwrap();
     }
 
     /// Makes a service at an address with one port 80 that leads to port 8080, or more as `spec` says.
-    fn service(&self, name: &str, ip: &str, spec: &Value) {
+    pub(super) fn service(&self, name: &str, ip: &str, spec: &Value) {
         let mut whole = json!({"clusterIP": ip, "ports": [{"port": 80, "targetPort": 8080}]});
         json_patch::merge(&mut whole, spec);
         self.create::<Service>(json!({"metadata": {"name": name, "namespace": "default"}, "spec": whole}));
     }
 
     /// Says who is behind a service from now on: leaves, each ready, `t`erminating but serving, or gone.
-    fn endpoints(&self, service: &str, protocol: &str, of: &[(u8, char)]) {
+    pub(super) fn endpoints(&self, service: &str, protocol: &str, of: &[(u8, char)]) {
         let endpoints: Vec<Value> = of.iter().map(|(number, state)| endpoint(*number, *state)).collect();
         let slice: EndpointSlice = serde_json::from_value(json!({
             "metadata": {"name": service, "namespace": "default",
@@ -113,6 +122,17 @@ impl Cluster {
         }
     }
 
+    /// The same of IPv6, of which all are ready.
+    fn endpoints_v6(&self, service: &str, of: &[u8]) {
+        let endpoints: Vec<Value> =
+            of.iter().map(|number| json!({"addresses": [format!("fd00:10:244::1:{number}")]})).collect();
+        self.create::<EndpointSlice>(json!({
+            "metadata": {"name": format!("{service}-v6"), "namespace": "default",
+                "labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv6", "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
+            "endpoints": endpoints}));
+    }
+
     /// Who serves a connection: the leaf, by its listener.
     fn served_by(&self, from: &str, to: &str, listeners: &[TcpListener]) -> Result<usize, ErrorKind> {
         for listener in listeners {
@@ -123,7 +143,13 @@ impl Cluster {
     }
 
     /// Waits until connections are served by these listeners and no other.
-    fn until_served_by(&self, from: &str, to: &str, listeners: &[TcpListener], expected: &[usize]) {
+    pub(super) fn until_served_by(
+        &self,
+        from: &str,
+        to: &str,
+        listeners: &[TcpListener],
+        expected: &[usize],
+    ) {
         wait_for(&format!("{from} to {to}: {expected:?}"), || {
             let mut by: Vec<usize> =
                 (0..listeners.len() * 2).filter_map(|_| self.served_by(from, to, listeners).ok()).collect();
@@ -134,7 +160,7 @@ impl Cluster {
     }
 
     /// Waits until connections end like this.
-    fn until_refused(&self, from: &str, to: &str, how: ErrorKind) {
+    pub(super) fn until_refused(&self, from: &str, to: &str, how: ErrorKind) {
         wait_for(&format!("{from} to {to}: {how}"), || {
             (self.running.refused(from, to) == Some(how)).then_some(())
         });
@@ -148,12 +174,12 @@ impl Cluster {
         });
     }
 
-    fn listeners(&self, numbers: &[u8]) -> Vec<TcpListener> {
+    pub(super) fn listeners(&self, numbers: &[u8]) -> Vec<TcpListener> {
         numbers.iter().map(|number| self.running.listen(&format!("l{number}"), "0.0.0.0:8080")).collect()
     }
 
     /// Ends those that keep the rules and waits for it.
-    async fn stop(tasks: &Tasks) {
+    pub(super) async fn stop(tasks: &Tasks) {
         tasks.stop().await;
     }
 }
@@ -250,6 +276,56 @@ async fn a_client_keeps_its_endpoint_net_6() {
         (ask("l16") != Ok(before)).then_some(())
     });
     Cluster::stop(&cluster.tasks).await;
+}
+
+/// NET-6: a client keeps its endpoint in either family, also when another control plane writes the rules anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_keeps_its_endpoint_over_a_restart_in_both_families_net_6() {
+    let has_ipv6 = fabric::has_ipv6();
+    for user in users() {
+        let cluster = Cluster::start(user, &[1, 2, 3, 16, 17, 18]);
+        let listen = |number: u8| cluster.running.listen(&format!("l{number}"), "[::]:8080");
+        let listeners: Vec<TcpListener> =
+            if has_ipv6 { [1, 2, 3].map(listen).into() } else { cluster.listeners(&[1, 2, 3]) };
+        let sticky = json!({"sessionAffinity": "ClientIP", "ipFamilyPolicy": "PreferDualStack",
+            "clusterIPs": ["10.96.0.82", "fd00:96::82"]});
+        cluster.service("sticky", "10.96.0.82", &sticky);
+        cluster.endpoints("sticky", "TCP", &[(1, 'r'), (2, 'r'), (3, 'r')]);
+        cluster.endpoints_v6("sticky", &[1, 2, 3]);
+        let targets: &[&str] =
+            if has_ipv6 { &["10.96.0.82:80", "[fd00:96::82]:80"] } else { &["10.96.0.82:80"] };
+        let clients = ["l16", "l17", "l18"];
+        let ask = |from: &str, to: &str| cluster.served_by(from, to, &listeners);
+        let mut known = Vec::new();
+        for to in targets {
+            wait_for("the first connection", || ask("l16", to).ok());
+            let by = clients.map(|client| ask(client, to).unwrap());
+            assert_eq!(clients.map(|client| ask(client, to).unwrap()), by, "{to} as {user:?}");
+            let mut all = by.to_vec();
+            all.sort_unstable();
+            assert_eq!(all, [0, 1, 2], "in turn: {to} as {user:?}");
+            known.push(by);
+        }
+        // Who comes first would get the first one, were it forgotten who had that.
+        let mut reversed = clients;
+        reversed.reverse();
+        let mut tasks = cluster.tasks.clone();
+        for round in 0..2_u8 {
+            Cluster::stop(&tasks).await;
+            tasks = Tasks::new();
+            let name = format!("next{round}");
+            cluster.service(&name, &format!("10.96.0.9{round}"), &json!({}));
+            cluster.endpoints(&name, "TCP", &[(1, 'r')]);
+            cluster.follow(&tasks);
+            cluster.until_served_by("l18", &format!("10.96.0.9{round}:80"), &listeners, &[0]);
+            for (to, by) in targets.iter().zip(&known) {
+                let mut now = reversed.map(|client| ask(client, to).unwrap());
+                now.reverse();
+                assert_eq!(now, *by, "{to} as {user:?} after {round}");
+            }
+        }
+        Cluster::stop(&tasks).await;
+    }
 }
 
 /// NET-6: node ports at nodes' addresses, external addresses, a load balancer's for those who may come, host ports; and

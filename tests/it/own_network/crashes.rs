@@ -96,3 +96,75 @@ fn connections_outlive_whoever_is_killed_net_5_net_6() {
         wait_for("nothing to be left", || (!socket.exists()).then_some(()));
     }
 }
+
+/// A service that keeps its clients, by programs that tell who asked for what.
+const STICKY: &str = r"
+apiVersion: v1
+kind: Service
+metadata: {name: sticky}
+spec: {selector: {app: sticky}, sessionAffinity: ClientIP, ports: [{port: 80, targetPort: 8000}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: later}
+spec: {selector: {app: later}, ports: [{port: 80, targetPort: 8000}]}
+---
+";
+
+/// NET-6: a client keeps its endpoint when the control plane is killed and another one writes the rules anew.
+#[test]
+fn a_client_keeps_its_endpoint_when_the_control_plane_is_killed_net_6() {
+    needs!(Kubectl);
+    for user in users() {
+        let cluster = Cluster::start(user, "");
+        let server = |name: &str, app: &str| {
+            running(name, "node-1", "[python3, -m, http.server, '8000']").replace(
+                &format!("metadata: {{name: {name}}}"),
+                &format!("metadata: {{name: {name}, labels: {{app: {app}}}}}"),
+            )
+        };
+        let pods =
+            [server("a", "sticky"), server("b", "sticky"), idle("one", "node-1"), idle("two", "node-2")];
+        cluster.apply(&[&pods.concat(), STICKY].concat());
+        ["a", "b", "one", "two"].iter().for_each(|pod| cluster.ready(pod));
+        let asks = |cluster: &Cluster, pod: &str, url: &str| {
+            cluster.shell(pod, &format!("curl -s -m 3 -o /dev/null -w '%{{http_code}}' {url}"))
+        };
+        wait_for("both endpoints", || {
+            let slices = cluster.instance.kubectl(&[
+                "get",
+                "endpointslices",
+                "-l",
+                "kubernetes.io/service-name=sticky",
+                "-o",
+                "jsonpath={.items[*].endpoints[*].conditions.ready}",
+            ]);
+            (slices == "true true").then_some(())
+        });
+        // Who is asked by whom: the servers log it.
+        let server_of = |cluster: &Cluster, client: &str, path: &str| {
+            wait_for("an answer", || {
+                (asks(cluster, client, &format!("http://sticky/{path}")) == "404").then_some(())
+            });
+            wait_for("the log", || {
+                let is =
+                    |pod: &&str| cluster.instance.kubectl(&["logs", pod]).contains(&format!("GET /{path} "));
+                ["a", "b"].into_iter().find(is)
+            })
+        };
+        let (one, two) = (server_of(&cluster, "one", "one"), server_of(&cluster, "two", "two"));
+        assert_ne!(one, two, "in turn, as {user:?}");
+        let Cluster { instance, home, user } = cluster;
+        instance.crash();
+        let cluster = Cluster { instance: Cluster::serve(&home, user), home, user };
+        // What only the next control plane knows is in force.
+        cluster.apply(&server("later", "later"));
+        cluster.ready("later");
+        wait_for("new rules", || (asks(&cluster, "two", "http://later/") == "200").then_some(()));
+        // Who comes first would get the first endpoint, were it forgotten who had that.
+        for (client, path, expected) in [("two", "two-again", two), ("one", "one-again", one)] {
+            assert_eq!(server_of(&cluster, client, path), expected, "{client} as {user:?}");
+        }
+        cluster.instance.stop();
+    }
+}

@@ -1,29 +1,40 @@
 //! The model, kept by single changes: each costs what it concerns, not what there is.
 //!
 //! A pod finds the policies that isolate it, and the sets that it is in, by its namespace and its labels; a policy and a
-//! set find their pods the same way. Labels of a namespace concern the sets that select namespaces alone.
+//! set find their pods the same way. Labels of a namespace concern the sets that select namespaces alone. Many changes at
+//! once are staged and settled together: each pod is judged once.
 
+mod classes;
 mod pods;
 mod selectors;
+mod sets;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 
 use super::changes::Changes;
-use super::model::{Isolations, Model};
-use super::peers::{Definition, Member, Namespaces, SetId};
+use super::model::Model;
+use super::peers::{Namespaces, SetId};
 use super::rule::Policy;
-use super::world::{NamedPort, World};
+use super::world::World;
+use classes::{Class, Classes, Version};
 use object::Key;
-use object::selector::Selector;
+use object::selector::{Labels, Selector};
 use pods::Pods;
 use selectors::Selectors;
+use sets::{Placed, Set};
+
+/// As many policies of a namespace that change at once are asked of the pods one by one; of more, each pod asks for all of
+/// its policies.
+const FEW: usize = 64;
 
 /// A world with its model.
 ///
-/// Invariant: `model` is what [`compile`](super::compile) makes of `world`.
+/// Invariant: but for what is staged, `model` is what [`compile`](super::compile) makes of `world`.
 #[derive(Default)]
 pub struct Index {
     world: World,
@@ -31,27 +42,33 @@ pub struct Index {
     pods: Pods,
     /// The policies of each namespace, by the pods they select.
     policies: HashMap<String, Selectors<Key>>,
+    /// Pods by the policies that select them.
+    classes: Classes,
     sets: HashMap<SetId, Set>,
     /// The sets, by the namespaces that they look into and the pods that they select.
     groups: HashMap<Namespaces, Selectors<SetId>>,
     /// The selectors of namespaces among `groups`, by the namespaces they select.
     namespace_selectors: Selectors<Selector>,
-    /// The sets that each pod is in.
-    memberships: HashMap<Key, BTreeSet<SetId>>,
+    /// The pods that are in sets.
+    placed: HashMap<Arc<Key>, Placed>,
+    staged: Staged,
 }
 
-/// What is known within one change, while no policy moves: by where the policies are and the pod's named ports. Many pods
-/// share both, and one policy may concern thousands.
-type Known = HashMap<(Vec<usize>, Vec<NamedPort>), Isolations>;
+/// What has changed and is not settled yet.
+#[derive(Default)]
+struct Staged {
+    /// What is told of it; of sets already all of it.
+    changes: Changes,
+    /// Pods to be judged anew.
+    pods: BTreeSet<Key>,
+    /// Policies that are others now, with what they were.
+    policies: BTreeMap<Key, Option<(Version, Selector)>>,
+}
 
-struct Set {
-    definition: Definition,
-    /// How often policies name it.
-    users: usize,
-    /// What each pod that is selected brings, be it nothing.
-    brought: HashMap<Key, BTreeSet<Member>>,
-    /// How many pods bring it: of two that have one address for a moment, either may go first.
-    counts: BTreeMap<Member, usize>,
+/// A policy that is another one now.
+struct Turn {
+    before: Option<(Version, Selector)>,
+    now: Option<(Version, Selector)>,
 }
 
 impl Index {
@@ -67,11 +84,28 @@ impl Index {
 
     /// A pod is like this from now on, or gone.
     pub fn set_pod(&mut self, key: &Key, pod: Option<&Pod>) -> Changes {
-        let mut changes = Changes::default();
+        self.stage_pod(key, pod);
+        self.settle()
+    }
+
+    /// A namespace is like this from now on, or gone.
+    pub fn set_namespace(&mut self, name: &str, namespace: Option<&Namespace>) -> Changes {
+        self.stage_namespace(name, namespace);
+        self.settle()
+    }
+
+    /// A policy is like this from now on, or gone.
+    pub fn set_policy(&mut self, key: &Key, policy: Option<&NetworkPolicy>) -> Changes {
+        self.stage_policy(key, policy);
+        self.settle()
+    }
+
+    /// As [`Self::set_pod`], with the next [`Self::settle`].
+    pub fn stage_pod(&mut self, key: &Key, pod: Option<&Pod>) {
         let before = self.world.replace_pod(key, pod);
         let now = self.world.pods.get(key);
         if before.as_ref() == now {
-            return changes;
+            return;
         }
         let labels_before = before.as_ref().filter(|pod| !pod.of_host).map(|pod| &pod.labels);
         let labels_now = now.filter(|pod| !pod.of_host).map(|pod| &pod.labels);
@@ -83,14 +117,12 @@ impl Index {
                 self.pods.insert(key, labels);
             }
         }
-        self.isolate(key, &mut Known::new(), &mut changes);
-        self.place(key, &mut changes);
-        changes
+        self.staged.pods.insert(key.clone());
+        self.place(key);
     }
 
-    /// A namespace is like this from now on, or gone.
-    pub fn set_namespace(&mut self, name: &str, namespace: Option<&Namespace>) -> Changes {
-        let mut changes = Changes::default();
+    /// As [`Self::set_namespace`], with the next [`Self::settle`].
+    pub fn stage_namespace(&mut self, name: &str, namespace: Option<&Namespace>) {
         let before = self.selectors_of(name);
         self.world.set_namespace(name, namespace);
         let now = self.selectors_of(name);
@@ -105,51 +137,79 @@ impl Index {
             .cloned()
             .collect();
         for pod in concerned {
-            self.place(&pod, &mut changes);
+            self.place(&pod);
         }
-        changes
     }
 
-    /// A policy is like this from now on, or gone.
-    pub fn set_policy(&mut self, key: &Key, policy: Option<&NetworkPolicy>) -> Changes {
-        let mut changes = Changes::default();
+    /// As [`Self::set_policy`], with the next [`Self::settle`].
+    pub fn stage_policy(&mut self, key: &Key, policy: Option<&NetworkPolicy>) {
         let before = self.world.replace_policy(key, policy);
         let now = self.world.policies.get(key).cloned();
         if before == now {
-            return changes;
+            return;
         }
+        let was = before.as_ref().and_then(|before| Some((self.classes.version(key)?, before.pods.clone())));
+        self.staged.policies.entry(key.clone()).or_insert(was);
         let own = self.policies.entry(key.namespace.clone()).or_default();
         if let Some(before) = &before {
             own.remove(&before.pods, key);
         }
-        if let Some(now) = &now {
-            own.insert(&now.pods, key);
+        match &now {
+            Some(now) => {
+                own.insert(&now.pods, key);
+                self.classes.renew(key);
+            }
+            None => self.classes.forget(key),
         }
         if own.is_empty() {
             self.policies.remove(&key.namespace);
         }
         // First what comes: a set that both name stays as it is.
         for definition in now.iter().flat_map(Policy::sets) {
-            self.acquire(definition, &mut changes);
+            self.acquire(definition);
         }
         for definition in before.iter().flat_map(Policy::sets) {
-            self.release(&definition.id, &mut changes);
+            self.release(&definition.id);
         }
-        let selectors = before.iter().chain(&now).map(|policy| &policy.pods);
-        let concerned: BTreeSet<Key> =
-            selectors.flat_map(|pods| self.pods.candidates(&key.namespace, pods)).cloned().collect();
-        let mut known = Known::new();
-        for pod in concerned {
-            self.isolate(&pod, &mut known, &mut changes);
+    }
+
+    /// Takes over what is staged, and tells what has changed by it.
+    pub fn settle(&mut self) -> Changes {
+        let Staged { changes, pods, policies } = mem::take(&mut self.staged);
+        self.staged.changes = changes;
+        let mut turns: BTreeMap<String, Vec<Turn>> = BTreeMap::new();
+        for (key, before) in policies {
+            let policy = self.world.policies.get(&key);
+            let now = policy.and_then(|policy| Some((self.classes.version(&key)?, policy.pods.clone())));
+            turns.entry(key.namespace).or_default().push(Turn { before, now });
         }
-        changes
+        for (namespace, turns) in &turns {
+            let all = Selector::everything();
+            let both = turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.now));
+            let selectors: Vec<&Selector> = match turns.len() {
+                ..=FEW => both.map(|(_, selector)| selector).collect(),
+                _ => vec![&all],
+            };
+            let concerned = selectors.into_iter().flat_map(|one| self.pods.candidates(namespace, one));
+            let concerned: BTreeSet<Key> = concerned.filter(|pod| !pods.contains(*pod)).cloned().collect();
+            if turns.len() <= FEW {
+                self.turn(&concerned, turns);
+            } else {
+                self.classify(&concerned);
+            }
+        }
+        self.classify(&pods);
+        mem::take(&mut self.staged.changes)
     }
 
     /// Whether nothing is kept of what is gone.
     #[cfg(test)]
     pub(super) fn is_vacant(&self) -> bool {
-        let counts = [self.policies.len(), self.sets.len(), self.groups.len(), self.memberships.len()];
-        counts == [0; 4] && self.namespace_selectors.is_empty() && self.pods.namespaces().next().is_none()
+        let counts = [self.policies.len(), self.sets.len(), self.groups.len(), self.placed.len()];
+        counts == [0; 4]
+            && self.namespace_selectors.is_empty()
+            && self.classes.is_empty()
+            && self.pods.namespaces().next().is_none()
     }
 
     /// How many selectors a change of a pod is compared with.
@@ -163,17 +223,63 @@ impl Index {
         of_sets + own.map_or(0, |own| own.candidates(&pod.labels).count())
     }
 
-    /// Looks again at what policies make of a pod.
-    fn isolate(&mut self, key: &Key, known: &mut Known, changes: &mut Changes) {
-        let now = self.world.pods.get(key).filter(|pod| !pod.of_host).and_then(|pod| {
-            let names = self.policies.get(&key.namespace)?.matching(&pod.labels);
-            let policies: Vec<&Policy> = names.filter_map(|name| self.world.policies.get(name)).collect();
-            let mut same: Vec<usize> =
-                policies.iter().map(|policy| std::ptr::from_ref(*policy).addr()).collect();
-            same.sort_unstable();
-            let isolations = known.entry((same, pod.ports.clone()));
-            isolations.or_insert_with(|| Isolations::of(&policies, pod)).clone().isolate(pod)
-        });
+    /// Looks at what these policies, of one namespace, make of pods that have not changed.
+    fn turn(&mut self, pods: &BTreeSet<Key>, turns: &[Turn]) {
+        let gone: Vec<Version> =
+            turns.iter().filter_map(|turn| turn.before.as_ref()).map(|(version, _)| *version).collect();
+        // By where a class is and which policies select a pod of it now: many pods share both.
+        let mut known: HashMap<(*const Version, u64), Class> = HashMap::new();
+        let none: Class = Class::from([]);
+        for key in pods {
+            let Some(pod) = self.world.pods.get(key) else { continue };
+            let mut come = 0_u64;
+            for (place, turn) in turns.iter().enumerate() {
+                let selects = |(_, selector): &(Version, Selector)| selector.matches(Some(&pod.labels));
+                come |= u64::from(turn.now.as_ref().is_some_and(selects)) << place;
+            }
+            let class = self.classes.of(key).unwrap_or(&none);
+            let class = known.entry((class.as_ptr(), come)).or_insert_with(|| {
+                let stay = class.iter().copied().filter(|version| !gone.contains(version));
+                let new = turns.iter().enumerate().filter(|(place, _)| come >> place & 1 == 1);
+                let new = new.filter_map(|(_, turn)| Some(turn.now.as_ref()?.0));
+                self.classes.class(stay.chain(new).collect())
+            });
+            let class = class.clone();
+            self.isolate(key, &class);
+        }
+    }
+
+    /// Looks at what all policies make of pods.
+    fn classify(&mut self, pods: &BTreeSet<Key>) {
+        let mut known: HashMap<(String, Labels), Class> = HashMap::new();
+        for key in pods {
+            let pod = self.world.pods.get(key).filter(|pod| !pod.of_host);
+            let class = pod.map(|pod| {
+                let same = known.entry((key.namespace.clone(), pod.labels.clone()));
+                same.or_insert_with(|| {
+                    let own = self.policies.get(&key.namespace);
+                    let names = own.into_iter().flat_map(|own| own.matching(&pod.labels));
+                    self.classes.class(names.filter_map(|name| self.classes.version(name)).collect())
+                })
+            });
+            let class = class.cloned().unwrap_or_else(|| Class::from([]));
+            self.isolate(key, &class);
+        }
+    }
+
+    /// A pod is selected by the policies of a class.
+    fn isolate(&mut self, key: &Key, class: &Class) {
+        let Self { world, classes, .. } = self;
+        let pod = world.pods.get(key).filter(|pod| !pod.of_host && !class.is_empty());
+        let now = match pod {
+            Some(pod) => {
+                classes.enter(key, (class, &pod.ports), |name| world.policies.get(name)).isolate(pod)
+            }
+            None => {
+                classes.leave(key);
+                None
+            }
+        };
         if self.model.pods.get(key) == now.as_ref() {
             return;
         }
@@ -181,127 +287,7 @@ impl Index {
             Some(now) => drop(self.model.pods.insert(key.clone(), now.clone())),
             None => drop(self.model.pods.remove(key)),
         }
-        changes.pods.insert(key.clone(), now);
-    }
-
-    /// Puts a pod into the sets that it belongs to, and takes it out of others.
-    fn place(&mut self, key: &Key, changes: &mut Changes) {
-        let mut now: BTreeSet<SetId> = BTreeSet::new();
-        if let Some(pod) = self.world.pods.get(key).filter(|pod| !pod.of_host) {
-            let groups = self.groups_of(&key.namespace);
-            for group in groups.iter().filter_map(|namespaces| self.groups.get(namespaces)) {
-                now.extend(group.matching(&pod.labels).cloned());
-            }
-        }
-        let before = self.memberships.remove(key).unwrap_or_default();
-        for id in before.union(&now) {
-            let members = now.contains(id).then(|| self.brought_by(key, id));
-            self.bring(key, id, members, changes);
-        }
-        if !now.is_empty() {
-            self.memberships.insert(key.clone(), now);
-        }
-    }
-
-    /// What a pod that is selected brings into a set.
-    fn brought_by(&self, key: &Key, id: &SetId) -> BTreeSet<Member> {
-        match (self.world.pods.get(key), self.sets.get(id)) {
-            (Some(pod), Some(set)) => {
-                set.definition.members(&pod.ips, |protocol, name| pod.numbers(protocol, name)).collect()
-            }
-            _ => BTreeSet::new(),
-        }
-    }
-
-    /// A pod brings these into a set from now on; none: it is not in there.
-    fn bring(&mut self, key: &Key, id: &SetId, members: Option<BTreeSet<Member>>, changes: &mut Changes) {
-        let Some(set) = self.sets.get_mut(id) else { return };
-        let before = set.brought.remove(key).unwrap_or_default();
-        let now: BTreeSet<Member> = members.iter().flatten().copied().collect();
-        let held = self.model.sets.entry(id.clone()).or_default();
-        for member in now.difference(&before) {
-            let count = set.counts.entry(*member).or_default();
-            *count += 1;
-            if *count == 1 {
-                held.insert(*member);
-                changes.change_set(id, |change| change.add(*member));
-            }
-        }
-        for member in before.difference(&now) {
-            let count = set.counts.entry(*member).or_default();
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                set.counts.remove(member);
-                held.remove(member);
-                changes.change_set(id, |change| change.remove(*member));
-            }
-        }
-        if let Some(members) = members {
-            set.brought.insert(key.clone(), members);
-        }
-    }
-
-    /// A policy names a set.
-    fn acquire(&mut self, definition: Definition, changes: &mut Changes) {
-        let id = definition.id.clone();
-        if let Some(set) = self.sets.get_mut(&id) {
-            set.users += 1;
-            return;
-        }
-        let group = self.groups.entry(definition.namespaces.clone()).or_default();
-        if let (Namespaces::Selected(selector), true) = (&definition.namespaces, group.is_empty()) {
-            self.namespace_selectors.insert(selector, selector);
-        }
-        group.insert(&definition.pods, &id);
-        let namespaces: Vec<&str> = match &definition.namespaces {
-            Namespaces::Named(name) => vec![name.as_str()],
-            all => self.pods.namespaces().filter(|name| self.world.looks_into(all, name)).collect(),
-        };
-        let candidates = namespaces.into_iter().flat_map(|name| self.pods.candidates(name, &definition.pods));
-        let is_in = |key: &&Key| {
-            let pod = self.world.pods.get(key);
-            pod.is_some_and(|pod| self.world.selects(&definition, key, pod))
-        };
-        let pods: Vec<Key> = candidates.filter(is_in).cloned().collect();
-        let set = Set { definition, users: 1, brought: HashMap::new(), counts: BTreeMap::new() };
-        self.sets.insert(id.clone(), set);
-        self.model.sets.insert(id.clone(), BTreeSet::new());
-        changes.set_made(id.clone(), BTreeSet::new());
-        for pod in pods {
-            let members = self.brought_by(&pod, &id);
-            self.bring(&pod, &id, Some(members), changes);
-            self.memberships.entry(pod).or_default().insert(id.clone());
-        }
-    }
-
-    /// A policy does not name a set any more.
-    fn release(&mut self, id: &SetId, changes: &mut Changes) {
-        let Some(set) = self.sets.get_mut(id) else { return };
-        set.users -= 1;
-        if set.users > 0 {
-            return;
-        }
-        let Some(set) = self.sets.remove(id) else { return };
-        let namespaces = &set.definition.namespaces;
-        if let Some(group) = self.groups.get_mut(namespaces) {
-            group.remove(&set.definition.pods, id);
-            if group.is_empty() {
-                self.groups.remove(namespaces);
-                if let Namespaces::Selected(selector) = namespaces {
-                    self.namespace_selectors.remove(selector, selector);
-                }
-            }
-        }
-        for pod in set.brought.keys() {
-            if let Some(sets) = self.memberships.get_mut(pod) {
-                sets.remove(id);
-                if sets.is_empty() {
-                    self.memberships.remove(pod);
-                }
-            }
-        }
-        self.model.sets.remove(id);
-        changes.set_gone(id.clone());
+        self.staged.changes.pods.insert(key.clone(), now);
     }
 
     /// How the sets that look into a namespace may say so.

@@ -166,3 +166,42 @@ fn a_pods_change_costs_what_concerns_it_net_8() {
     assert!(asked <= 100 * 2 * 10, "{asked} selectors for 100 changes");
     assert!(*index.model() == compile(index.world()));
 }
+
+#[test]
+fn many_policies_at_once_are_what_they_are_one_by_one_net_8() {
+    let (mut staged, mut single) = (Index::default(), Index::default());
+    for n in 0..60 {
+        let name = format!("p{n}");
+        let ports = json!([{"name": "http", "containerPort": 80 + n % 2}]);
+        let more = json!({"spec": {"containers": [{"name": "c", "ports": ports}]}});
+        let own = format!("app=a{},name={name}", n % 3);
+        let pod = pod(&name, &own, &[&format!("10.244.0.{}", n + 1)], &more);
+        staged.stage_pod(&key(&name), Some(&pod));
+        single.set_pod(&key(&name), Some(&pod));
+    }
+    let spec = |n: usize, port: usize| {
+        let pods = if n % 5 == 0 { json!({"matchLabels": {"app": "a1"}}) } else { json!({}) };
+        json!({"podSelector": pods, "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": format!("a{}", n % 3)}}}],
+            "ports": [{"port": port}, {"port": "http"}]}]})
+    };
+    // So many at once that pods ask for all of theirs, and few of them after.
+    for (round, count) in [(0, 150), (1, 20), (2, 100)] {
+        for n in 0..count {
+            let policy = policy(&spec(n, 1000 * round + n));
+            staged.stage_policy(&key(&format!("n{n}")), Some(&policy));
+            single.set_policy(&key(&format!("n{n}")), Some(&policy));
+        }
+        let changes = staged.settle();
+        assert_eq!(changes.pods.len(), 60);
+        assert!(staged.model() == single.model() && *staged.model() == compile(staged.world()), "{round}");
+        // Pods share what is left of them by the policies that select them and their ports.
+        let places: BTreeSet<_> =
+            staged.model().pods.values().flat_map(|pod| &pod.ingress).map(Arc::as_ptr).collect();
+        assert_eq!(places.len(), 4);
+    }
+    for n in 0..150 {
+        staged.stage_policy(&key(&format!("n{n}")), None);
+    }
+    assert!(staged.settle().pods.values().all(Option::is_none));
+    assert!(staged.model().pods.is_empty());
+}

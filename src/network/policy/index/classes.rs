@@ -1,0 +1,187 @@
+//! Pods by the policies that select them: those that the same ones select share what these leave of their connections.
+//!
+//! A policy that changes is another one from then on, so that a class never changes: pods leave it for another one.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Weak};
+
+use super::super::model::{Isolation, Isolations};
+use super::super::ports::Protocol;
+use super::super::rule::{Direction, Policy};
+use super::super::world::NamedPort;
+use object::Key;
+
+/// A policy as it was written once; a later one has a higher number.
+pub(super) type Version = u64;
+/// Policies that select the same pods, in order.
+pub(super) type Class = Arc<[Version]>;
+
+/// The classes that pods are in.
+#[derive(Default)]
+pub(super) struct Classes {
+    versions: HashMap<Key, Version>,
+    policies: HashMap<Version, Key>,
+    last: Version,
+    classes: HashMap<Class, OfClass>,
+    pods: HashMap<Key, Place>,
+    /// What is left of pods, by its hash: what says the same is the same, whichever policies say it.
+    interned: HashMap<u64, Vec<Weak<Isolation>>>,
+    /// How many of those may be of nobody any more.
+    left: usize,
+}
+
+/// What is known of a class.
+#[derive(Default)]
+struct OfClass {
+    /// The names of ports on which it depends what is left of a pod.
+    names: BTreeSet<(Protocol, String)>,
+    /// By the ports that pods have of those names, each with how many pods have them.
+    isolations: HashMap<Arc<[NamedPort]>, (Isolations, usize)>,
+}
+
+/// Where a pod is.
+struct Place {
+    class: Class,
+    named: Arc<[NamedPort]>,
+}
+
+impl Classes {
+    /// The version of a policy that is there.
+    pub(super) fn version(&self, policy: &Key) -> Option<Version> {
+        self.versions.get(policy).copied()
+    }
+
+    /// A policy has changed, or come.
+    pub(super) fn renew(&mut self, policy: &Key) {
+        self.forget(policy);
+        self.last += 1;
+        self.versions.insert(policy.clone(), self.last);
+        self.policies.insert(self.last, policy.clone());
+    }
+
+    /// A policy is gone.
+    pub(super) fn forget(&mut self, policy: &Key) {
+        if let Some(before) = self.versions.remove(policy) {
+            self.policies.remove(&before);
+        }
+    }
+
+    /// The class of the policies of these versions.
+    pub(super) fn class(&self, mut versions: Vec<Version>) -> Class {
+        versions.sort_unstable();
+        match self.classes.get_key_value(versions.as_slice()) {
+            Some((known, _)) => known.clone(),
+            None => versions.into(),
+        }
+    }
+
+    /// The class that a pod is in; none of a pod that no policy selects.
+    pub(super) fn of(&self, pod: &Key) -> Option<&Class> {
+        self.pods.get(pod).map(|place| &place.class)
+    }
+
+    /// A pod with these ports is in a class from now on; what is left of its connections, of policies that `find` knows.
+    pub(super) fn enter<'a>(
+        &mut self,
+        pod: &Key,
+        (class, named): (&Class, &[NamedPort]),
+        find: impl Fn(&Key) -> Option<&'a Policy>,
+    ) -> Isolations {
+        if !self.classes.contains_key(class) {
+            let policies = self.policies_of(class, &find);
+            let names = policies.iter().filter_map(|policy| policy.rules(Direction::Ingress)).flatten();
+            let names =
+                names.flat_map(|rule| rule.named().map(|(protocol, name)| (protocol, name.to_owned())));
+            let known = OfClass { names: names.collect(), isolations: HashMap::new() };
+            self.classes.insert(class.clone(), known);
+        }
+        let known = self.classes.entry(class.clone()).or_default();
+        let is_meant = |port: &&NamedPort| {
+            !known.names.is_empty() && known.names.contains(&(port.protocol, port.name.clone()))
+        };
+        let named: Vec<NamedPort> = named.iter().filter(is_meant).cloned().collect();
+        if let Some(place) = self.pods.get(pod)
+            && Arc::ptr_eq(&place.class, class)
+            && *place.named == *named
+            && let Some((isolations, _)) = known.isolations.get(&place.named)
+        {
+            return isolations.clone();
+        }
+        let (named, isolations) = match known.isolations.get_key_value(named.as_slice()) {
+            Some((named, (isolations, _))) => (named.clone(), isolations.clone()),
+            None => {
+                let policies = self.policies_of(class, &find);
+                let isolations = Isolations::of(&policies, &named);
+                let isolations = Isolations {
+                    ingress: isolations.ingress.map(|isolation| self.intern(isolation)),
+                    egress: isolations.egress.map(|isolation| self.intern(isolation)),
+                };
+                (named.into(), isolations)
+            }
+        };
+        // First in, then out: one that both need stays.
+        let known = self.classes.entry(class.clone()).or_default();
+        known.isolations.entry(named.clone()).or_insert_with(|| (isolations.clone(), 0)).1 += 1;
+        let place = Place { class: class.clone(), named };
+        let before = match self.pods.get_mut(pod) {
+            Some(known) => Some(std::mem::replace(known, place)),
+            None => self.pods.insert(pod.clone(), place),
+        };
+        before.into_iter().for_each(|before| self.release(&before));
+        isolations
+    }
+
+    /// A pod is in no class any more.
+    pub(super) fn leave(&mut self, pod: &Key) {
+        if let Some(before) = self.pods.remove(pod) {
+            self.release(&before);
+        }
+    }
+
+    fn policies_of<'a>(&self, class: &Class, find: impl Fn(&Key) -> Option<&'a Policy>) -> Vec<&'a Policy> {
+        class.iter().filter_map(|version| find(self.policies.get(version)?)).collect()
+    }
+
+    fn release(&mut self, place: &Place) {
+        let Some(of_class) = self.classes.get_mut(&place.class) else { return };
+        if let Some((_, pods)) = of_class.isolations.get_mut(&place.named) {
+            *pods -= 1;
+            if *pods == 0 {
+                of_class.isolations.remove(&place.named);
+                self.left += 1;
+            }
+        }
+        if of_class.isolations.is_empty() {
+            self.classes.remove(&place.class);
+        }
+        if self.left > self.interned.len() {
+            self.left = 0;
+            self.interned.retain(|_, same| {
+                same.retain(|one| one.strong_count() > 0);
+                !same.is_empty()
+            });
+        }
+    }
+
+    fn intern(&mut self, isolation: Arc<Isolation>) -> Arc<Isolation> {
+        let mut hasher = DefaultHasher::new();
+        isolation.hash(&mut hasher);
+        let same = self.interned.entry(hasher.finish()).or_default();
+        if let Some(known) = same.iter().filter_map(Weak::upgrade).find(|known| **known == *isolation) {
+            return known;
+        }
+        same.push(Arc::downgrade(&isolation));
+        isolation
+    }
+
+    /// Whether nobody is here.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.versions.is_empty()
+            && self.policies.is_empty()
+            && self.classes.is_empty()
+            && self.pods.is_empty()
+    }
+}

@@ -1,0 +1,173 @@
+//! The sets that policies name, and the pods in them.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::super::peers::{Definition, Member, Namespaces, SetId};
+use super::super::world::{NamedPort, numbers_of};
+use super::Index;
+use object::Key;
+
+/// A set that a policy names.
+pub(super) struct Set {
+    pub(super) definition: Definition,
+    /// How often policies name it.
+    users: usize,
+    /// The pods that are selected, be it that they bring nothing.
+    pods: HashSet<Arc<Key>>,
+    /// How many pods more bring a member than the one that it takes: of two that have one address for a moment, either may
+    /// go first.
+    more: BTreeMap<Member, usize>,
+}
+
+/// A pod that is in sets.
+pub(super) struct Placed {
+    ips: Vec<IpAddr>,
+    ports: Vec<NamedPort>,
+    sets: BTreeSet<SetId>,
+}
+
+impl Placed {
+    /// What it brings into a set.
+    fn members(&self, definition: &Definition) -> BTreeSet<Member> {
+        let numbers = |protocol, name: &str| numbers_of(&self.ports, protocol, name).collect();
+        definition.members(&self.ips, numbers).collect()
+    }
+}
+
+impl Index {
+    /// Puts a pod into the sets that it belongs to, and takes it out of others.
+    pub(super) fn place(&mut self, key: &Key) {
+        let before = self.placed.remove_entry(key);
+        let now = self.world.pods.get(key).filter(|pod| !pod.of_host).and_then(|pod| {
+            let groups = self.groups_of(&key.namespace);
+            let groups = groups.iter().filter_map(|namespaces| self.groups.get(namespaces));
+            let sets: BTreeSet<SetId> =
+                groups.flat_map(|group| group.matching(&pod.labels).cloned()).collect();
+            let (ips, ports) = (pod.ips.clone(), pod.ports.clone());
+            (!sets.is_empty()).then_some(Placed { ips, ports, sets })
+        });
+        let (key, before) = match before {
+            Some((key, before)) => (key, Some(before)),
+            None => (Arc::new(key.clone()), None),
+        };
+        let ids = before.iter().chain(&now).flat_map(|placed| &placed.sets);
+        let ids: BTreeSet<SetId> = ids.cloned().collect();
+        let is_same = match (&before, &now) {
+            (Some(before), Some(now)) => (&before.ips, &before.ports) == (&now.ips, &now.ports),
+            _ => false,
+        };
+        for id in ids {
+            let (was, is) = (
+                before.as_ref().filter(|placed| placed.sets.contains(&id)),
+                now.as_ref().filter(|placed| placed.sets.contains(&id)),
+            );
+            if !(is_same && was.is_some() && is.is_some()) {
+                self.bring(&key, &id, was, is);
+            }
+        }
+        if let Some(now) = now {
+            self.placed.insert(key, now);
+        }
+    }
+
+    /// A pod that brought what it was brings what it is from now on; none: it is not in there.
+    fn bring(&mut self, key: &Arc<Key>, id: &SetId, was: Option<&Placed>, is: Option<&Placed>) {
+        let Some(set) = self.sets.get_mut(id) else { return };
+        let members = |placed: Option<&Placed>| placed.map(|placed| placed.members(&set.definition));
+        let (was, now) = (members(was).unwrap_or_default(), members(is).unwrap_or_default());
+        if is.is_some() {
+            set.pods.insert(key.clone());
+        } else {
+            set.pods.remove(key);
+        }
+        let held = self.model.sets.entry(id.clone()).or_default();
+        let changes = &mut self.staged.changes;
+        for member in now.difference(&was) {
+            if held.insert(*member) {
+                changes.change_set(id, |change| change.add(*member));
+            } else {
+                *set.more.entry(*member).or_default() += 1;
+            }
+        }
+        for member in was.difference(&now) {
+            match set.more.get_mut(member) {
+                Some(more) if *more > 1 => *more -= 1,
+                Some(_) => drop(set.more.remove(member)),
+                None => {
+                    held.remove(member);
+                    changes.change_set(id, |change| change.remove(*member));
+                }
+            }
+        }
+    }
+
+    /// A policy names a set.
+    pub(super) fn acquire(&mut self, definition: Definition) {
+        let id = definition.id.clone();
+        if let Some(set) = self.sets.get_mut(&id) {
+            set.users += 1;
+            return;
+        }
+        let group = self.groups.entry(definition.namespaces.clone()).or_default();
+        if let (Namespaces::Selected(selector), true) = (&definition.namespaces, group.is_empty()) {
+            self.namespace_selectors.insert(selector, selector);
+        }
+        group.insert(&definition.pods, &id);
+        let namespaces: Vec<&str> = match &definition.namespaces {
+            Namespaces::Named(name) => vec![name.as_str()],
+            all => self.pods.namespaces().filter(|name| self.world.looks_into(all, name)).collect(),
+        };
+        let candidates = namespaces.into_iter().flat_map(|name| self.pods.candidates(name, &definition.pods));
+        let is_in = |key: &&Key| {
+            let pod = self.world.pods.get(key);
+            pod.is_some_and(|pod| self.world.selects(&definition, key, pod))
+        };
+        let pods: Vec<Key> = candidates.filter(is_in).cloned().collect();
+        let set = Set { definition, users: 1, pods: HashSet::new(), more: BTreeMap::new() };
+        self.sets.insert(id.clone(), set);
+        self.model.sets.insert(id.clone(), BTreeSet::new());
+        self.staged.changes.set_made(id.clone(), BTreeSet::new());
+        for key in pods {
+            let Some(pod) = self.world.pods.get(&key) else { continue };
+            let (key, mut placed) = self.placed.remove_entry(&key).unwrap_or_else(|| {
+                let (ips, ports) = (pod.ips.clone(), pod.ports.clone());
+                (Arc::new(key), Placed { ips, ports, sets: BTreeSet::new() })
+            });
+            placed.sets.insert(id.clone());
+            self.bring(&key, &id, None, Some(&placed));
+            self.placed.insert(key, placed);
+        }
+    }
+
+    /// A policy does not name a set any more.
+    pub(super) fn release(&mut self, id: &SetId) {
+        let Some(set) = self.sets.get_mut(id) else { return };
+        set.users -= 1;
+        if set.users > 0 {
+            return;
+        }
+        let Some(set) = self.sets.remove(id) else { return };
+        let namespaces = &set.definition.namespaces;
+        if let Some(group) = self.groups.get_mut(namespaces) {
+            group.remove(&set.definition.pods, id);
+            if group.is_empty() {
+                self.groups.remove(namespaces);
+                if let Namespaces::Selected(selector) = namespaces {
+                    self.namespace_selectors.remove(selector, selector);
+                }
+            }
+        }
+        for pod in &set.pods {
+            if let Some(placed) = self.placed.get_mut(pod) {
+                placed.sets.remove(id);
+                if placed.sets.is_empty() {
+                    self.placed.remove(pod);
+                }
+            }
+        }
+        self.model.sets.remove(id);
+        self.staged.changes.set_gone(id.clone());
+    }
+}

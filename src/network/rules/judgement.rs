@@ -1,0 +1,116 @@
+//! What network policies say of everybody, as wishes for the kernel.
+
+use std::net::IpAddr;
+
+use fabric::nft::Family;
+use k8s_openapi::api::core::v1::{Namespace, Pod, PodIP, PodStatus};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::Owner;
+use super::piece::{Piece, Wish};
+use super::policies;
+use super::policy_chains::Chains;
+use super::policy_changes::Changed;
+use super::policy_names::{Names, Needed};
+use crate::policy::{Index, SetChange};
+use object::{Key, Kind, Object};
+
+/// The pod that stands for the cluster's DNS: no real one has such a name.
+fn dns_pod() -> Key {
+    Key::new("kube-system", "(dns)")
+}
+
+/// What policies say of everybody.
+pub(super) struct Judgement {
+    pub(super) index: Index,
+    names: Names,
+    chains: Chains,
+}
+
+impl Judgement {
+    /// Of nobody but the cluster's DNS.
+    pub(super) fn new(dns: &[IpAddr]) -> Self {
+        let mut index = Index::default();
+        if let Some(first) = dns.first() {
+            let labels = [("k8s-app".to_owned(), "kube-dns".to_owned())].into();
+            let metadata = ObjectMeta { labels: Some(labels), ..ObjectMeta::default() };
+            let all = dns.iter().map(|ip| PodIP { ip: ip.to_string() }).collect();
+            let status =
+                PodStatus { pod_ip: Some(first.to_string()), pod_ips: Some(all), ..PodStatus::default() };
+            let pod = Pod { metadata, status: Some(status), ..Pod::default() };
+            index.set_pod(&dns_pod(), Some(&pod));
+        }
+        Self { index, names: Names::default(), chains: Chains::default() }
+    }
+
+    /// Takes changes over and gives what is wanted by them.
+    pub(super) fn take(&mut self, changed: Changed, families: &[Family]) -> Vec<(Owner, Wish)> {
+        for ((kind, key), now) in changed {
+            let now = now.as_deref();
+            match kind {
+                Kind::Pod => self.index.stage_pod(&key, now.and_then(Object::get::<Pod>)),
+                Kind::Namespace => {
+                    self.index.stage_namespace(&key.name, now.and_then(Object::get::<Namespace>));
+                }
+                _ => self.index.stage_policy(&key, now.and_then(Object::get::<NetworkPolicy>)),
+            }
+        }
+        self.settle(families)
+    }
+
+    /// What is wanted by what is staged: what others name before they do, and what is gone after.
+    pub(super) fn settle(&mut self, families: &[Family]) -> Vec<(Owner, Wish)> {
+        let changes = self.index.settle();
+        let Self { names, chains, .. } = self;
+        let (mut wanted, mut gone): (Vec<(Owner, Wish)>, Vec<Owner>) = (Vec::new(), Vec::new());
+        for (id, change) in changes.sets {
+            let wish = match change {
+                SetChange::Gone => {
+                    if names.sets.release(&id).is_some() {
+                        gone.push(Owner::Peers(id));
+                    }
+                    continue;
+                }
+                SetChange::Made(members) | SetChange::Replaced(members) => {
+                    let number = names.sets.number(&id).or_else(|| names.sets.acquire(&id));
+                    policies::peers(&id, number.unwrap_or_default(), &members, families).into()
+                }
+                SetChange::Changed { added, removed } => {
+                    let Some(number) = names.sets.number(&id) else { continue };
+                    Wish::Change(policies::peers_change(&id, number, (&added, &removed), families))
+                }
+            };
+            wanted.push((Owner::Peers(id), wish));
+        }
+        // The control plane itself is nobody's to isolate.
+        let pods = changes.pods.into_iter().filter(|(key, _)| *key != dns_pod()).collect();
+        let moved = chains.lead(pods);
+        let written: Vec<_> =
+            moved.written.iter().filter_map(|side| Some((side.0, chains.get(side)?))).collect();
+        let (mut needed, mut needless) = (Needed::default(), Needed::default());
+        written.iter().for_each(|(_, chain)| names.acquire(&chain.isolation, &mut needed));
+        moved.unsaid.iter().for_each(|isolation| names.release(isolation, &mut needless));
+        for (number, block) in needed.blocks {
+            wanted.push((Owner::Block(number), policies::block(number, &block, families).into()));
+        }
+        for (number, ports) in needed.ports {
+            wanted.push((Owner::Ports(number), policies::ports(number, &ports, families).into()));
+        }
+        for (direction, chain) in written {
+            let name = (chain.number, chain.turn);
+            let piece = policies::chain(name, direction, &chain.isolation, names, families);
+            wanted.push((Owner::Isolation(chain.number), piece.into()));
+        }
+        for (key, pod) in moved.pods {
+            let piece = pod.map(|(ips, numbers)| policies::isolated(&ips, numbers, families));
+            wanted.push((Owner::Isolated(key), piece.unwrap_or_default().into()));
+        }
+        let chains = moved.gone.into_iter().map(Owner::Isolation);
+        let blocks = needless.blocks.into_iter().map(|(number, _)| Owner::Block(number));
+        let ports = needless.ports.into_iter().map(|(number, _)| Owner::Ports(number));
+        let gone = chains.chain(blocks).chain(ports).chain(gone);
+        wanted.extend(gone.map(|owner| (owner, Piece::default().into())));
+        wanted
+    }
+}

@@ -1,0 +1,177 @@
+//! Tables written as a whole, which then take the place of those that are there, and take over what these remember.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use fabric::FabricError;
+use fabric::nft::{Batch, Table};
+
+use super::super::piece::Half;
+use super::{Kernel, NAME, table};
+
+/// Bytes that are gathered before the kernel gets them: all of it at once is as much memory again.
+const GATHERED: usize = 4 << 20;
+/// So many clients of session affinity are taken over; who is beyond is dealt an endpoint anew.
+const REMEMBERED: usize = 262_144;
+
+/// Tables that nothing asks yet.
+pub(super) struct LaidOut {
+    pub(super) generation: u64,
+    /// What is there now.
+    old: Vec<Table>,
+    /// What puts them in the place of those.
+    swap: Batch,
+}
+
+impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
+    /// Writes all that is wanted into tables of a new name, which then take the place of all others at once.
+    pub(super) fn rebuild(&mut self) -> Result<(), FabricError> {
+        self.generation = None;
+        let laid_out = self.lay_out()?;
+        self.put_in_force(laid_out)
+    }
+
+    /// Has tables take the place of all others, with what those remember.
+    pub(super) fn put_in_force(&mut self, laid_out: LaidOut) -> Result<(), FabricError> {
+        self.generation = None;
+        let LaidOut { generation, old, swap } = laid_out;
+        let committed = match self.remembered(generation, &old) {
+            remembered if remembered.is_empty() => self.nft.commit(&swap),
+            mut remembered if remembered.bytes() + swap.bytes() <= self.nft.room() => {
+                remembered.append(swap.clone());
+                self.nft.commit(&remembered).or_else(|error| {
+                    tracing::warn!(%error, "session affinity is not taken over");
+                    self.nft.commit(&swap)
+                })
+            }
+            remembered => {
+                if let Err(error) = self.nft.commit(&remembered) {
+                    tracing::warn!(%error, "session affinity is not taken over");
+                }
+                self.nft.commit(&swap)
+            }
+        };
+        committed.inspect_err(|_| self.remove(generation))?;
+        self.generation = Some(generation);
+        Ok(())
+    }
+
+    /// What sets that forget remember in the tables that are there, as changes of the new ones.
+    fn remembered(&self, generation: u64, old: &[Table]) -> Batch {
+        let mut batch = Batch::new();
+        let mut room = REMEMBERED;
+        for from in old {
+            let sets = self.nft.sets(from).unwrap_or_else(|error| {
+                tracing::debug!(%error, table = from.name, "session affinity is not taken over");
+                Vec::new()
+            });
+            let sets = sets.iter().filter(|set| set.forgets && set.elements != Some(0));
+            for set in sets.filter_map(|set| self.set(from.family, &set.name)) {
+                if set.forgets_after.is_none() || room == 0 {
+                    continue;
+                }
+                match self.nft.remembered(from, &set.name) {
+                    Ok(mut all) => {
+                        all.truncate(room);
+                        room -= all.len();
+                        batch.add_remembered(&table(from.family, generation), &set, &all);
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, set = set.name, "session affinity is not taken over");
+                    }
+                }
+            }
+        }
+        batch
+    }
+
+    /// Removes tables that are not in force: nobody else would before the next ones are.
+    fn remove(&self, generation: u64) {
+        for family in &self.families {
+            let mut batch = Batch::new();
+            batch.delete_table(&table(*family, generation));
+            if let Err(error) = self.nft.commit(&batch) {
+                tracing::debug!(%error, generation, "tables that nobody needs stay for now");
+            }
+        }
+    }
+
+    /// Writes all that is wanted into tables of a new name that nothing asks yet.
+    pub(super) fn lay_out(&self) -> Result<LaidOut, FabricError> {
+        let mut old = Vec::new();
+        for family in &self.families {
+            let tables = self.nft.tables(*family)?.into_iter().filter(|table| table.name.starts_with(NAME));
+            old.extend(tables);
+        }
+        let number = |table: &Table| table.name.strip_prefix(NAME)?.parse::<u64>().ok();
+        let generation = old.iter().filter_map(number).max().unwrap_or_default() + 1;
+        let mut swap = Batch::new();
+        self.fill(generation, &mut swap).inspect_err(|_| self.remove(generation))?;
+        for table in &old {
+            swap.delete_table(table);
+        }
+        Ok(LaidOut { generation, old, swap })
+    }
+
+    /// Fills the tables of a generation, but for what is asked by itself, which `swap` gets.
+    fn fill(&self, generation: u64, swap: &mut Batch) -> Result<(), FabricError> {
+        let mut content = Gathered { kernel: self, batch: Batch::new() };
+        for family in &self.families {
+            let table = table(*family, generation);
+            content.batch.add_table(&table);
+            let none = Half::default();
+            let halves = || [&self.base].into_iter().chain(self.pieces.values());
+            let halves = || halves().map(|piece| piece.halves.get(family).unwrap_or(&none));
+            for set in halves().flat_map(|half| half.sets.values()) {
+                content.batch.add_set(&table, set);
+                content.commit_some()?;
+            }
+            let chains = || halves().flat_map(|half| &half.chains);
+            for (name, _) in chains().filter(|(_, chain)| chain.base.is_none()) {
+                content.batch.add_chain(&table, name, None);
+                content.commit_some()?;
+            }
+            for (name, chain) in chains() {
+                let is_base = chain.base.is_some();
+                let into = if is_base { &mut *swap } else { &mut content.batch };
+                if is_base {
+                    into.add_chain(&table, name, chain.base);
+                }
+                for rule in &chain.rules {
+                    into.add_rule(&table, name, rule);
+                }
+                content.commit_some()?;
+            }
+            for half in halves() {
+                for (name, elements) in &half.elements {
+                    if let Some(set) = half.sets.get(name) {
+                        content.batch.add_elements(&table, set, elements);
+                        content.commit_some()?;
+                    }
+                }
+            }
+            for ((of, name), shares) in self.shares.iter().filter(|((of, _), _)| of == family) {
+                if let Some(set) = self.set(*of, name) {
+                    content.batch.add_elements(&table, &set, shares.all());
+                    content.commit_some()?;
+                }
+            }
+        }
+        self.nft.commit(&content.batch)
+    }
+}
+
+/// Changes that nobody sees, on their way.
+struct Gathered<'a, Owner> {
+    kernel: &'a Kernel<Owner>,
+    batch: Batch,
+}
+
+impl<Owner> Gathered<'_, Owner> {
+    fn commit_some(&mut self) -> Result<(), FabricError> {
+        if self.batch.bytes() < GATHERED {
+            return Ok(());
+        }
+        self.kernel.nft.commit(&std::mem::take(&mut self.batch))
+    }
+}

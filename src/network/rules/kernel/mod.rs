@@ -1,0 +1,364 @@
+//! The kernel's tables, kept as their owners want them: by the least changes, or, where what is there is not known or not
+//! what it should be, all at once.
+//!
+//! Whose wish the kernel refuses keeps what it had, and hinders nobody else.
+
+mod layout;
+mod shares;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use fabric::FabricError;
+use fabric::nft::{Batch, Element, Family, Nft, Set, Table, Value};
+
+use super::base::LEADS_ON;
+use super::piece::{Half, Moves, Piece, Steps, Wish};
+use shares::Shares;
+
+/// How the names of all our tables begin; a number comes after.
+const NAME: &str = "podium-";
+
+/// The tables of both families.
+pub(crate) struct Kernel<Owner> {
+    nft: Nft,
+    families: Vec<Family>,
+    /// Of the tables that are there; none when that is not known.
+    generation: Option<u64>,
+    /// What there is from the start: its sets are those that others' elements go into.
+    base: Piece,
+    pieces: HashMap<Owner, Piece>,
+    /// Wishes that the kernel refuses; `pieces` has what these owners had before.
+    refused: HashMap<Owner, Piece>,
+    /// The sets of all, by name.
+    sets: HashMap<(Family, String), Set>,
+    /// Who wants which elements of sets that are not the owner's own.
+    shares: BTreeMap<(Family, String), Shares<Owner>>,
+}
+
+impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
+    /// Tables of these families with this from the start; nothing is written before the first change.
+    pub(crate) fn new(nft: Nft, families: Vec<Family>, base: Piece) -> Self {
+        let of_half = |(family, half): (&Family, &Half)| {
+            let family = *family;
+            half.sets.values().map(move |set| ((family, set.name.clone()), set.clone())).collect::<Vec<_>>()
+        };
+        let sets = base.halves.iter().flat_map(of_half).collect();
+        let (pieces, shares) = (HashMap::new(), BTreeMap::new());
+        Self { nft, families, generation: None, base, pieces, refused: HashMap::new(), sets, shares }
+    }
+
+    /// Owners want something else from now on, or nothing; each of them once. Wishes that the kernel refuses are tried again
+    /// by [`Self::retry`]; an error says that it refuses tables altogether.
+    pub(crate) fn apply(&mut self, changes: Vec<(Owner, Wish)>) -> Result<(), FabricError> {
+        let mut known_as_refused = BTreeSet::new();
+        let mut wishes = Vec::with_capacity(changes.len());
+        for (owner, wish) in changes {
+            let refused = self.refused.remove(&owner);
+            if refused.is_some() {
+                known_as_refused.insert(wishes.len());
+            }
+            let wish = match (wish, refused) {
+                (Wish::Change(delta), Some(mut piece)) => {
+                    delta.apply(&mut piece);
+                    Wish::Whole(piece)
+                }
+                (wish, _) => wish,
+            };
+            wishes.push((owner, wish));
+        }
+        let (steps, undo) = self.change(wishes, self.generation.is_some());
+        let mut is_refused = false;
+        if let Some(generation) = self.generation {
+            match self.carry_out(steps, true) {
+                Ok(()) => return Ok(()),
+                Err(Unfit::TooLarge) => {}
+                // Somebody else has been there, or one of these is refused.
+                Err(Unfit::Refused(error)) => {
+                    tracing::warn!(%error, generation, "the kernel refuses a change of the rules of the pods' network");
+                    is_refused = true;
+                }
+                Err(Unfit::Torn(error)) => {
+                    tracing::warn!(%error, generation, "the rules of the pods' network are written anew");
+                }
+            }
+        }
+        // Nothing has changed by what is refused: what others want needs no new tables.
+        if is_refused && self.is_there() {
+            let wanted = self.taken_back(undo);
+            let is_clean = self.each(wanted, true);
+            let is_known = self.refused.len() <= known_as_refused.len();
+            return if is_clean && (is_known || self.refused.is_empty()) { Ok(()) } else { self.repair() };
+        }
+        self.generation = None;
+        let Err(error) = self.rebuild() else { return Ok(()) };
+        tracing::warn!(%error, "the rules of the pods' network are written one by one");
+        let wanted = self.taken_back(undo);
+        self.rebuild_with_each(wanted)
+    }
+
+    /// Whether wishes wait that the kernel has refused.
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Whether what this one wants is not in force.
+    pub(crate) fn refuses(&self, owner: &Owner) -> bool {
+        self.generation.is_none() || self.refused.contains_key(owner)
+    }
+
+    /// Tries again what was refused.
+    pub(crate) fn retry(&mut self) -> Result<(), FabricError> {
+        let refused: Vec<(Owner, Piece)> = self.refused.drain().collect();
+        if self.generation.is_none() {
+            return self.apply(refused.into_iter().map(|(owner, piece)| (owner, piece.into())).collect());
+        }
+        if self.each(refused, true) { Ok(()) } else { self.rebuild() }
+    }
+
+    /// Writes all anew that is in force, and then asks once more for what is refused: perhaps it was for what somebody else
+    /// has done to the tables.
+    fn repair(&mut self) -> Result<(), FabricError> {
+        self.rebuild()?;
+        let refused = self.refused.drain().collect();
+        if self.each(refused, true) { Ok(()) } else { self.rebuild() }
+    }
+
+    /// Whether the tables are there.
+    fn is_there(&self) -> bool {
+        let is_there = |family: &Family| {
+            let own = table(*family, self.generation.unwrap_or_default());
+            self.nft.tables(*family).is_ok_and(|tables| tables.contains(&own))
+        };
+        self.families.iter().all(is_there)
+    }
+
+    /// Takes wishes back that have not been carried out, and gives them.
+    fn taken_back(&mut self, mut undo: Vec<(Owner, Wish)>) -> Vec<(Owner, Piece)> {
+        let wanted =
+            |(owner, _): &(Owner, Wish)| (owner.clone(), self.pieces.get(owner).cloned().unwrap_or_default());
+        let wanted = undo.iter().map(wanted).collect();
+        undo.reverse();
+        self.change(undo, false);
+        wanted
+    }
+
+    /// Writes what there was, then each of these by itself, and only then puts all of it in force.
+    fn rebuild_with_each(&mut self, mut wanted: Vec<(Owner, Piece)>) -> Result<(), FabricError> {
+        let laid_out = self.lay_out().or_else(|_| {
+            // Nor does it take what it had.
+            let later: HashSet<Owner> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
+            let all: Vec<(Owner, Wish)> =
+                self.pieces.keys().map(|owner| (owner.clone(), Piece::default().into())).collect();
+            let (_, had) = self.change(all, false);
+            wanted.extend(had.into_iter().filter_map(|(owner, wish)| match wish {
+                Wish::Whole(piece) if !later.contains(&owner) => Some((owner, piece)),
+                _ => None,
+            }));
+            self.lay_out()
+        });
+        let laid_out = match laid_out {
+            Ok(laid_out) => laid_out,
+            Err(error) => {
+                self.refused.extend(wanted);
+                return Err(error);
+            }
+        };
+        self.generation = Some(laid_out.generation);
+        if self.each(wanted, false) { self.put_in_force(laid_out) } else { self.rebuild() }
+    }
+
+    /// Carries each wish out by itself, and keeps those that are refused; false when the tables are not what they should be:
+    /// parts of such may be there, or wishes are not that take tables of their own.
+    fn each(&mut self, mut wanted: Vec<(Owner, Piece)>, in_force: bool) -> bool {
+        let mut is_clean = true;
+        loop {
+            let tried = wanted.len();
+            let mut refused = Vec::new();
+            for (owner, piece) in std::mem::take(&mut wanted) {
+                if let Some(error) = self.missing(&piece) {
+                    refused.push((owner, piece, error));
+                    continue;
+                }
+                let (steps, undo) = self.change(vec![(owner, piece.into())], true);
+                let error = match self.carry_out(steps, in_force) {
+                    Ok(()) => continue,
+                    Err(Unfit::TooLarge) => {
+                        is_clean = false;
+                        continue;
+                    }
+                    Err(Unfit::Refused(error)) => error,
+                    Err(Unfit::Torn(error)) => {
+                        is_clean = false;
+                        error
+                    }
+                };
+                let back = self.taken_back(undo).into_iter();
+                refused.extend(back.map(|(owner, piece)| (owner, piece, error.to_string())));
+            }
+            // What one wish needs, or may not have any more, may have come with one after it.
+            if refused.len() < tried {
+                wanted.extend(refused.into_iter().map(|(owner, piece, _)| (owner, piece)));
+                continue;
+            }
+            for (owner, piece, error) in refused {
+                tracing::warn!(%error, ?owner, "the kernel refuses these rules; those before them stay");
+                self.refused.insert(owner, piece);
+            }
+            return is_clean;
+        }
+    }
+
+    /// What elements of a wish lead to and is not there, which the kernel does not mind: to it they would say nothing.
+    fn missing(&self, piece: &Piece) -> Option<String> {
+        for (family, half) in &piece.halves {
+            for (from, to) in LEADS_ON {
+                let there = self.shares.get(&(*family, to.to_owned()));
+                let elements = half.elements.get(from).into_iter().flatten();
+                let mut numbers = elements.filter_map(|element| match &element.value {
+                    Some(Value::Key(number)) => Some(number),
+                    _ => None,
+                });
+                if numbers.any(|number| !there.is_some_and(|there| there.wanted.contains_key(number))) {
+                    return Some(format!("what {from} leads to is not in {to}"));
+                }
+            }
+        }
+        None
+    }
+
+    /// Puts an element into a set that forgets, where the tables are there.
+    pub(crate) fn remember(&self, family: Family, set: &str, element: &Element) -> Result<(), FabricError> {
+        let (Some(generation), Some(set)) = (self.generation, self.set(family, set)) else { return Ok(()) };
+        let mut batch = Batch::new();
+        batch.add_elements(&table(family, generation), &set, [element]);
+        self.nft.commit(&batch)
+    }
+
+    /// Carries steps out: of tables that are in force so that what is in force changes at once.
+    fn carry_out(&self, steps: Steps, in_force: bool) -> Result<(), Unfit> {
+        if steps.bytes() <= self.nft.room() {
+            return self.nft.commit(&steps.whole()).map_err(Unfit::Refused);
+        }
+        if !in_force {
+            return self.nft.commit(&steps.whole()).map_err(Unfit::Torn);
+        }
+        if !self.nft.takes_at_once(&steps.switch) {
+            return Err(Unfit::TooLarge);
+        }
+        for batch in [&steps.prepare, &steps.switch, &steps.end] {
+            self.nft.commit(batch).map_err(Unfit::Torn)?;
+        }
+        Ok(())
+    }
+
+    /// Takes wishes over; gives what changes by them, if it is to be written, and the wishes that take them back.
+    fn change(&mut self, wishes: Vec<(Owner, Wish)>, writes: bool) -> (Steps, Vec<(Owner, Wish)>) {
+        let (mut steps, mut undo) = (Steps::default(), Vec::with_capacity(wishes.len()));
+        let mut moves: BTreeMap<(Family, String), Moves> = BTreeMap::new();
+        let generation = self.generation.unwrap_or_default();
+        for (owner, wish) in wishes {
+            let back = match wish {
+                Wish::Change(delta) => {
+                    delta.apply(self.pieces.entry(owner.clone()).or_default());
+                    for (set, own) in &delta.sets {
+                        let moves = moves.entry(set.clone()).or_default();
+                        own.out.iter().for_each(|element| moves.take(element.clone()));
+                        own.into.iter().for_each(|element| moves.put(element.clone()));
+                    }
+                    Wish::Change(delta.inverse())
+                }
+                Wish::Whole(now) => {
+                    let before = self.pieces.remove(&owner).unwrap_or_default();
+                    let none = Half::default();
+                    for family in self.families.clone() {
+                        let [was, is] =
+                            [&before, &now].map(|piece| piece.halves.get(&family).unwrap_or(&none));
+                        if writes {
+                            steps.between(&table(family, generation), was, is);
+                        }
+                        for name in was.sets.keys().filter(|name| !is.sets.contains_key(*name)) {
+                            self.sets.remove(&(family, name.clone()));
+                        }
+                        let made = is.sets.values().map(|set| ((family, set.name.clone()), set.clone()));
+                        self.sets.extend(made);
+                        self.share(family, &owner, (was, is), &mut moves);
+                    }
+                    if !now.is_empty() {
+                        self.pieces.insert(owner.clone(), now);
+                    }
+                    Wish::Whole(before)
+                }
+            };
+            undo.push((owner, back));
+        }
+        for ((family, name), moves) in moves.iter().filter(|_| writes) {
+            if let Some(set) = self.set(*family, name) {
+                let table = table(*family, generation);
+                steps.switch.delete_elements(&table, &set, &moves.out);
+                steps.switch.add_elements(&table, &set, &moves.into);
+            }
+        }
+        for set in moves.keys() {
+            if self.shares.get(set).is_some_and(|shares| shares.wanted.is_empty()) {
+                self.shares.remove(set);
+            }
+        }
+        (steps, undo)
+    }
+
+    /// Takes over which elements an owner wants; those of a set that it makes are made with that.
+    fn share(
+        &mut self,
+        family: Family,
+        owner: &Owner,
+        (was, is): (&Half, &Half),
+        moves: &mut BTreeMap<(Family, String), Moves>,
+    ) {
+        let none = BTreeSet::new();
+        let names: BTreeSet<&String> = was.elements.keys().chain(is.elements.keys()).collect();
+        for name in names {
+            let place = (family, name.clone());
+            let is_own = [was, is].map(|half| half.sets.contains_key(name));
+            let (was, is) = (was.elements.get(name).unwrap_or(&none), is.elements.get(name).unwrap_or(&none));
+            if is_own == [true, true] {
+                let moves = moves.entry(place).or_default();
+                was.difference(is).for_each(|element| moves.take(element.clone()));
+                is.difference(was).for_each(|element| moves.put(element.clone()));
+                continue;
+            }
+            if is_own != [false, false] {
+                continue;
+            }
+            let shares = self.shares.entry(place.clone()).or_default();
+            let moves = moves.entry(place).or_default();
+            // First what comes: what both want does not go in between.
+            for element in is.difference(was) {
+                shares.add(element, owner, moves);
+            }
+            for element in was.difference(is) {
+                shares.remove(element, owner, moves);
+            }
+        }
+    }
+
+    /// A set that elements go into, whose ever it is.
+    fn set(&self, family: Family, name: &str) -> Option<Set> {
+        self.sets.get(&(family, name.to_owned())).cloned()
+    }
+}
+
+/// Why steps are not carried out.
+enum Unfit {
+    /// They would be in force one after the other. Nothing has changed.
+    TooLarge,
+    /// The kernel refuses them. Nothing has changed.
+    Refused(FabricError),
+    /// It refuses some of them, and has others.
+    Torn(FabricError),
+}
+
+fn table(family: Family, generation: u64) -> Table {
+    Table { family, name: format!("{NAME}{generation}") }
+}

@@ -1,0 +1,209 @@
+//! The chains that isolated pods lead to: one for all of which the same is left.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::policy::{Direction, IsolatedPod, Isolation};
+use object::Key;
+
+/// What is left of a direction of pods, by where it is kept: what is kept twice has two chains.
+pub(super) type Side = (Direction, usize);
+
+/// A chain, and how many pods lead to it.
+pub(super) struct Chain {
+    pub(super) number: u32,
+    /// How often it was written anew.
+    pub(super) turn: u64,
+    pub(super) isolation: Arc<Isolation>,
+    pods: usize,
+}
+
+/// A pod that is isolated.
+struct Led {
+    ips: Vec<IpAddr>,
+    /// Of ingress and of egress.
+    sides: [Option<Side>; 2],
+}
+
+/// All of them, and the pods.
+#[derive(Default)]
+pub(super) struct Chains {
+    known: HashMap<Side, Chain>,
+    pods: HashMap<Key, Led>,
+    last: u32,
+}
+
+/// What changes by what pods are now.
+#[derive(Default)]
+pub(super) struct Moved {
+    /// Chains that are new or are others, in whatever order.
+    pub(super) written: Vec<Side>,
+    /// What chains said before that are others or gone.
+    pub(super) unsaid: Vec<Arc<Isolation>>,
+    /// The numbers of those that are gone.
+    pub(super) gone: Vec<u32>,
+    /// Pods that lead elsewhere, with their addresses and the numbers of ingress and egress; none: they are open.
+    pub(super) pods: Vec<(Key, Option<(Vec<IpAddr>, [Option<u32>; 2])>)>,
+}
+
+fn sides(pod: &IsolatedPod) -> [Option<(Side, &Arc<Isolation>)>; 2] {
+    let of = |direction, own: &Option<Arc<Isolation>>| {
+        own.as_ref().map(|own| (direction, Arc::as_ptr(own).addr()))
+    };
+    [(Direction::Ingress, &pod.ingress), (Direction::Egress, &pod.egress)]
+        .map(|(direction, own)| Some((of(direction, own)?, own.as_ref()?)))
+}
+
+impl Chains {
+    /// A chain.
+    pub(super) fn get(&self, side: &Side) -> Option<&Chain> {
+        self.known.get(side)
+    }
+
+    /// Pods are like this from now on. Where all of a chain go to one that is not there, the chain becomes that one, and the
+    /// pods stay where they are: a policy that changes costs a chain and no pod.
+    pub(super) fn lead(&mut self, pods: Vec<(Key, Option<IsolatedPod>)>) -> Moved {
+        let mut moved = Moved::default();
+        let becomes = self.turned(&pods, &mut moved);
+        let mut left = HashSet::new();
+        for (key, now) in pods {
+            let now = now.as_ref();
+            let before = self.pods.remove(&key);
+            let same = |side: Side| becomes.get(&side).copied().unwrap_or(side);
+            let was = before.as_ref().map_or([None; 2], |led| led.sides.map(|side| side.map(same)));
+            let is = now.map_or([None; 2], sides);
+            for (was, is) in was.into_iter().zip(is) {
+                if was == is.map(|(side, _)| side) {
+                    continue;
+                }
+                if let Some((side, isolation)) = is {
+                    let last = &mut self.last;
+                    let chain = self.known.entry(side).or_insert_with(|| {
+                        *last = last.wrapping_add(1);
+                        moved.written.push(side);
+                        Chain { number: *last, turn: 0, isolation: isolation.clone(), pods: 0 }
+                    });
+                    chain.pods += 1;
+                }
+                if let Some(side) = was
+                    && let Some(chain) = self.known.get_mut(&side)
+                {
+                    chain.pods -= 1;
+                    left.insert(side);
+                }
+            }
+            let is = is.map(|side| side.map(|(side, _)| side));
+            let ips = now.map(|pod| pod.ips.clone()).unwrap_or_default();
+            let is_same = was == is && before.is_some_and(|before| before.ips == ips);
+            if !is_same {
+                let numbers = is.map(|side| Some(self.known.get(&side?)?.number));
+                moved.pods.push((key.clone(), now.map(|_| (ips.clone(), numbers))));
+            }
+            if now.is_some() {
+                self.pods.insert(key, Led { ips, sides: is });
+            }
+        }
+        for side in left {
+            if self.known.get(&side).is_some_and(|chain| chain.pods == 0)
+                && let Some(chain) = self.known.remove(&side)
+            {
+                moved.gone.push(chain.number);
+                moved.unsaid.push(chain.isolation);
+            }
+        }
+        moved
+    }
+
+    /// The chains that become others, each with what it becomes.
+    fn turned(&mut self, pods: &[(Key, Option<IsolatedPod>)], moved: &mut Moved) -> HashMap<Side, Side> {
+        // Where the pods of a chain go, if all go to the same one, and how many go.
+        let mut going: HashMap<Side, (Option<(Side, &Arc<Isolation>)>, usize)> = HashMap::new();
+        for (key, now) in pods {
+            let Some(led) = self.pods.get(key) else { continue };
+            let now = now.as_ref().map_or([None; 2], sides);
+            for (was, is) in led.sides.into_iter().zip(now) {
+                let Some(was) = was.filter(|was| is.is_none_or(|(is, _)| is != *was)) else { continue };
+                let (goes, count) = going.entry(was).or_insert((is, 0));
+                *count += 1;
+                if goes.map(|(side, _)| side) != is.map(|(side, _)| side) {
+                    *goes = None;
+                }
+            }
+        }
+        let mut becomes = HashMap::new();
+        for (was, (is, count)) in going {
+            let Some((is, isolation)) = is.filter(|(is, _)| !self.known.contains_key(is)) else { continue };
+            if self.known.get(&was).is_none_or(|chain| chain.pods != count) {
+                continue;
+            }
+            if let Some(chain) = self.known.remove(&was) {
+                let now = Chain { isolation: isolation.clone(), turn: chain.turn + 1, ..chain };
+                moved.unsaid.push(chain.isolation);
+                self.known.insert(is, now);
+                moved.written.push(is);
+                becomes.insert(was, is);
+            }
+        }
+        becomes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Peers, Ports};
+
+    fn isolation(port: u16) -> Arc<Isolation> {
+        let range = crate::policy::PortRange::one(crate::policy::Protocol::Tcp, port);
+        let peers = [(Peers::Everybody, Ports::of([range]))].into();
+        Arc::new(Isolation { peers, ..Isolation::default() })
+    }
+
+    fn pod(name: &str, ingress: Option<&Arc<Isolation>>) -> (Key, Option<IsolatedPod>) {
+        let ips = vec!["10.244.0.1".parse().unwrap()];
+        let pod = ingress.map(|ingress| IsolatedPod {
+            ips,
+            node: None,
+            ingress: Some(ingress.clone()),
+            egress: None,
+        });
+        (Key::new("default", name), pod)
+    }
+
+    /// Chains written, gone, and pods that lead elsewhere with their numbers.
+    fn told(moved: &Moved) -> (usize, Vec<u32>, Vec<(&str, Option<u32>)>) {
+        let pods = moved
+            .pods
+            .iter()
+            .map(|(key, pod)| (key.name.as_str(), pod.as_ref().and_then(|(_, [own, _])| *own)));
+        (moved.written.len(), moved.gone.clone(), pods.collect())
+    }
+
+    #[test]
+    fn pods_share_chains_and_stay_where_all_of_them_go_net_8() {
+        let [one, two, three] = [1, 2, 3].map(isolation);
+        let mut chains = Chains::default();
+        let moved = chains.lead(vec![pod("a", Some(&one)), pod("b", Some(&one))]);
+        assert_eq!(told(&moved), (1, vec![], vec![("a", Some(1)), ("b", Some(1))]));
+        // A policy that changes is a chain that changes.
+        let moved = chains.lead(vec![pod("a", Some(&two)), pod("b", Some(&two))]);
+        assert_eq!(told(&moved), (1, vec![], vec![]));
+        assert!(Arc::ptr_eq(&moved.unsaid[0], &one));
+        let chain = chains.get(&moved.written[0]).unwrap();
+        assert_eq!((chain.number, chain.turn), (1, 1));
+        // One that goes alone has one of its own, and another one that it goes to.
+        let moved = chains.lead(vec![pod("b", Some(&three))]);
+        assert_eq!(told(&moved), (1, vec![], vec![("b", Some(2))]));
+        let moved = chains.lead(vec![pod("b", Some(&two))]);
+        assert_eq!(told(&moved), (0, vec![2], vec![("b", Some(1))]));
+        // Where they part, nobody stays.
+        let moved = chains.lead(vec![pod("a", Some(&one)), pod("b", Some(&three))]);
+        assert_eq!(told(&moved), (2, vec![1], vec![("a", Some(3)), ("b", Some(4))]));
+        let moved = chains.lead(vec![pod("a", None), pod("b", Some(&three))]);
+        assert_eq!(told(&moved), (0, vec![3], vec![("a", None)]));
+        let moved = chains.lead(vec![pod("b", None), pod("c", None)]);
+        assert_eq!(told(&moved), (0, vec![4], vec![("b", None), ("c", None)]));
+        assert!(chains.known.is_empty() && chains.pods.is_empty());
+    }
+}
