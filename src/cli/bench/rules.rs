@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
-use crate::network::rules::{self, FaultSeam, RulesConfig};
+use crate::network::rules::{self, FaultSeam, RulesConfig, WayOut};
 use crate::object::config::Limits;
 use crate::object::{Key, Kind, Object, Typed};
 use crate::reconcile::Caches;
@@ -102,8 +102,8 @@ impl Followed {
             families: families(),
             services: vec!["10.96.0.0/16".parse()?],
             inside: Vec::new(),
-            way_out: true,
-            dns: None,
+            way_out: Some(WayOut::Asked),
+            dns: Vec::new(),
             faults: FaultSeam::unused(),
             in_force: sender,
         };
