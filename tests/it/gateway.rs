@@ -217,8 +217,17 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
     assert!(shown.contains(r#""attachedRoutes":1"#) && shown.contains(&served.address), "{shown}");
 
     // The port is open as long as somebody wants it.
-    served.instance.kubectl(&["delete", "crd", "gateways.gateway.networking.k8s.io"]);
     let nobody = || TcpStream::connect((served.address.as_str(), served.port)).err();
+    served.instance.kubectl(&["delete", "gatewayclass", "podium"]);
+    wait_for("nobody listens without the class", nobody);
+    let conditions = "jsonpath={.status.conditions[*].reason}";
+    wait_for("the Gateway says so", || {
+        (served.instance.kubectl(&["get", "gateway", "g", "-o", conditions]) == "Pending Pending")
+            .then_some(())
+    });
+    served.apply(&object("GatewayClass", "podium", "{controllerName: podium.dev/gateway}"));
+    served.wait_for_answer("x.r.test", "/", "from a\n");
+    served.instance.kubectl(&["delete", "crd", "gateways.gateway.networking.k8s.io"]);
     wait_for("nobody listens", nobody);
     let parents = || served.conditions("httproute r", ".status.parents");
     wait_for("the route has no parents", || parents().is_empty().then_some(()));

@@ -87,6 +87,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, proxy: &Arc<ReverseProxy
         routes: HashMap::new(),
         pools: Arc::default(),
         ports: OpenPorts::default(),
+        told: HashSet::new(),
     };
     tasks.spawn("gateway controller", async move {
         let mut kinds = controller.api.kinds_changed();
@@ -120,6 +121,8 @@ struct Controller {
     routes: HashMap<Key, (String, i64, Option<Arc<Route>>)>,
     pools: Arc<Pools>,
     ports: OpenPorts,
+    /// The Gateways whose status is this controller's.
+    told: HashSet<Key>,
 }
 
 impl Controller {
@@ -275,7 +278,7 @@ impl Controller {
     }
 
     /// Says what became of everything.
-    async fn tell(&self, seen: &Seen, picture: &Picture) {
+    async fn tell(&mut self, seen: &Seen, picture: &Picture) {
         let now = self.api.clock().time();
         if let Some(kind) = self.installed.classes {
             for (class, refused) in &seen.classes {
@@ -290,6 +293,15 @@ impl Controller {
         let failed = self.ports.failed.iter().map(|(at, why)| (*at, Err(why.clone())));
         let ports: status::Ports = served.chain(failed).collect();
         if let Some(kind) = self.installed.gateways {
+            let ours = seen.gateways.iter().map(|(object, _)| object.key()).collect();
+            let before = std::mem::replace(&mut self.told, ours);
+            let is_released =
+                |object: &Object| before.contains(&object.key()) && !self.told.contains(&object.key());
+            let released = self.caches.objects(kind).into_iter().filter(|object| is_released(object));
+            for object in released.collect::<Vec<_>>() {
+                let at = status::At { now: &now, generation: object.meta().generation.unwrap_or_default() };
+                status::write(&self.api, kind, &object, |before| status::of_released(before, at));
+            }
             for (object, _) in &seen.gateways {
                 let Some((gateway, attached)) = picture.gateway(&object.key()) else { continue };
                 let at = status::At { now: &now, generation: gateway.generation };

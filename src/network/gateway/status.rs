@@ -183,6 +183,17 @@ pub(super) fn of_gateway(
     status.into()
 }
 
+/// That of a Gateway which has been served here and is no longer: its class is gone, or it has another.
+pub(super) fn of_released(before: &Map<String, Value>, at: At<'_>) -> Value {
+    let mut status = before.clone();
+    status.insert("addresses".into(), json!([]));
+    status.insert("listeners".into(), json!([]));
+    let cause = Cause::new("Pending", format!("no longer served by {CONTROLLER}"));
+    let all = ["Accepted", "Programmed"].map(|type_| said(type_, type_, Some(&cause)));
+    status.insert("conditions".into(), conditions(before.get("conditions"), all.into(), at));
+    status.into()
+}
+
 fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Said> {
     let broken: Vec<&str> = (gateway.listeners.iter().zip(outcomes))
         .filter(|(_, outcome)| outcome.refused.is_some())

@@ -549,6 +549,10 @@ fn a_port_that_cannot_be_had_and_one_that_is_elsewhere_are_told_net_9() {
     conditions.push(json!({"type": "Other", "status": "True", "reason": "R", "message": "",
         "lastTransitionTime": "1970-01-01T00:00:01Z"}));
     before.insert("extra".into(), json!(1));
+    let now = Time(jiff::Timestamp::from_second(99).unwrap());
+    let released = status::of_released(&before, At { now: &now, generation: 3 });
+    let expected = "Accepted=False:Pending Programmed=False:Pending Other=True:R";
+    assert_eq!((shown(&released["conditions"]).as_str(), &released["addresses"]), (expected, &json!([])));
     let again = world.gateway_status(&Key::new("d", "g"), &before, &ports, 99);
     assert_eq!(again, Value::Object(before));
 }
