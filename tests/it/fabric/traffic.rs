@@ -24,13 +24,23 @@ impl Running {
 
     /// What becomes of a connection.
     pub(super) fn outcome(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
+        self.outcome_within(from, to, NOTHING)
+    }
+
+    /// What becomes of a connection whose first packet is not lost, however busy the machine is: it would be sent again
+    /// after a second.
+    pub(super) fn first_packet_of(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
+        self.outcome_within(from, to, Timespec { tv_sec: 0, tv_nsec: 950_000_000 })
+    }
+
+    fn outcome_within(&self, from: &str, to: &str, within: Timespec) -> Result<TcpStream, ErrorKind> {
         let to: SocketAddr = to.parse().unwrap();
         let socket = self.fabric.socket(&SocketSpec::new(super::tcp(to)).in_leaf(from)).unwrap();
         match rustix::net::connect(&socket, &to) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
             Err(error) => return Err(std::io::Error::from(error).kind()),
         }
-        if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&NOTHING)).unwrap() == 0 {
+        if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&within)).unwrap() == 0 {
             return Err(ErrorKind::TimedOut);
         }
         let stream = TcpStream::from(socket);
