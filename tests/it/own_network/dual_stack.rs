@@ -301,7 +301,7 @@ fn the_way_out_is_of_both_families_net_7() {
 }
 
 /// Asks a server about names, over datagrams or connections, and says of each how many answers there are, and the last bytes.
-const ASK: &str = r#"
+const ASK: &str = r"
 import socket, struct, sys
 server, way = sys.argv[1:3]
 family = socket.AF_INET6 if ':' in server else socket.AF_INET
@@ -318,7 +318,7 @@ for question in sys.argv[3:]:
     count = struct.unpack('>H', got[6:8])[0]
     last = socket.inet_ntop(socket.AF_INET6, got[-16:]) if kind == 28 else got[-4:].hex() if kind == 1 else 'cluster' if b'cluster' in got[len(asked):] else 'else'
     print(got[3] & 15, count, last if count else '-')
-"#;
+";
 
 /// Pods may ask the cluster's DNS, and nobody else.
 const ONLY_DNS: &str = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: dns}\nspec:\n  podSelector: {matchLabels: {run: asker}}\n  \
