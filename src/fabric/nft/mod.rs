@@ -2,7 +2,8 @@
 //! not at all.
 //!
 //! A table is of one family; what concerns both is in two tables that are twins. Names of what the kernel has are the
-//! caller's. `nft list ruleset`, run inside, shows what is written here in nft's own words.
+//! caller's. `nft list ruleset`, run inside, shows what is written here in nft's own words; nft 1.0.6
+//! cannot show [`Part::DispatchBy`] and ends at a table that has it.
 
 mod batch;
 mod expressions;

@@ -142,14 +142,6 @@ fn plain(ranges: &BTreeSet<PortRange>) -> Option<Part> {
     }
 }
 
-/// Ports that a rule needs a set for.
-pub(super) fn listed(ports: &Ports) -> Option<&BTreeSet<PortRange>> {
-    match ports {
-        Ports::Some(ranges) if plain(ranges).is_none() => Some(ranges),
-        _ => None,
-    }
-}
-
 /// What is left of a direction: its chain, which a number leads to. One that is written anew gets another `turn`, so that
 /// the rules of a chain never change: of however many bytes they are, they are in force at once.
 pub(super) fn chain(

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-use crate::policy::{Block, Isolation, Peers, PortRange, SetId};
+use crate::policy::{Block, Isolation, Peers, PortRange, Ports, SetId};
 
 /// Numbers of what is used, each with how often. None is given twice, as long as there are four billion.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Names {
             if let Peers::Block(block) = peers {
                 needed.blocks.extend(self.blocks.acquire(block).map(|number| (number, block.clone())));
             }
-            if let Some(ranges) = super::policies::listed(ports) {
+            if let Some(ranges) = listed(ports) {
                 needed.ports.extend(self.ports.acquire(ranges).map(|number| (number, ranges.clone())));
             }
         }
@@ -85,9 +85,21 @@ impl Names {
             if let Peers::Block(block) = peers {
                 needless.blocks.extend(self.blocks.release(block).map(|number| (number, block.clone())));
             }
-            if let Some(ranges) = super::policies::listed(ports) {
+            if let Some(ranges) = listed(ports) {
                 needless.ports.extend(self.ports.release(ranges).map(|number| (number, ranges.clone())));
             }
         }
+    }
+}
+
+/// Ports that a rule needs a set for: more than one, and not every one of a protocol.
+fn listed(ports: &Ports) -> Option<&BTreeSet<PortRange>> {
+    let Ports::Some(ranges) = ports else { return None };
+    let mut all = ranges.iter();
+    match (all.next(), all.next()) {
+        (Some(range), None) if range.first == range.last || *range == PortRange::every(range.protocol) => {
+            None
+        }
+        _ => Some(ranges),
     }
 }

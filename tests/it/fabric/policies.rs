@@ -149,7 +149,7 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
                 }
                 meanwhile("policies that come and go");
                 let runtime = tokio::runtime::Handle::current();
-                runtime.block_on(Cluster::stop(&cluster.tasks));
+                tokio::task::block_in_place(|| runtime.block_on(Cluster::stop(&cluster.tasks)));
                 let gone = Key::new("default", "n79");
                 cluster.api.delete(Kind::NetworkPolicy, &gone, &DeleteOptions::default()).unwrap();
                 cluster.follow(&again);

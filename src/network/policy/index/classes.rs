@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
-use super::super::model::{Isolation, Isolations};
-use super::super::ports::Protocol;
-use super::super::rule::{Direction, Policy};
-use super::super::world::NamedPort;
+use crate::policy::model::{Isolation, Isolations};
+use crate::policy::ports::Protocol;
+use crate::policy::rule::{Direction, Policy};
+use crate::policy::world::NamedPort;
 use object::Key;
 
 /// A policy as it was written once; a later one has a higher number.

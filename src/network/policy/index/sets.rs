@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::super::peers::{Definition, Member, Namespaces, SetId};
-use super::super::world::{NamedPort, numbers_of};
 use super::Index;
+use crate::policy::peers::{Definition, Member, Namespaces, SetId};
+use crate::policy::world::{NamedPort, numbers_of};
 use object::Key;
 
 /// A set that a policy names.

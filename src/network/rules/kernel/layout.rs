@@ -6,8 +6,8 @@ use std::hash::Hash;
 use fabric::FabricError;
 use fabric::nft::{Batch, Table};
 
-use super::super::piece::Half;
 use super::{Kernel, NAME, table};
+use crate::rules::piece::Half;
 
 /// Bytes that are gathered before the kernel gets them: all of it at once is as much memory again.
 const GATHERED: usize = 4 << 20;

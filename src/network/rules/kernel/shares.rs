@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::nft::{Element, Key};
 
-use super::super::piece::Moves;
+use crate::rules::piece::Moves;
 
 /// Who wants which elements of a set.
 pub(super) struct Shares<Owner> {
