@@ -94,11 +94,13 @@ impl Fencer {
 
     async fn fence(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
-        let Some(node) = found(self.api.get_as::<Node>(&Key::new("", name)))? else {
-            self.say(fence, FencePhase::Pending, "NoSuchNode", &format!("there is no node {name}"))?;
-            return Ok(());
-        };
+        let node = found(self.api.get_as::<Node>(&Key::new("", name)))?;
         if fence.phase() == FencePhase::Pending {
+            let Some(node) = &node else {
+                return self
+                    .say(fence, FencePhase::Pending, "NoSuchNode", &format!("there is no node {name}"))
+                    .map(drop);
+            };
             self.hold(fence)?;
             let reason = fence.spec.reason.as_deref().unwrap_or("it was asked for");
             let message =
@@ -106,29 +108,43 @@ impl Fencer {
             self.recorder.warning(node.object(), "FencingNode", message.clone());
             self.say(fence, FencePhase::Killing, "Killing", &message)?;
         }
-        match self.nodes.kill_for_certain(name).await {
-            Ok(()) => {}
-            Err(error) => {
-                let reason = match &error {
-                    FenceError::NotRunHere(_) => "NotRunHere",
-                    FenceError::Busy(_) => "NodeBusy",
-                    FenceError::MayLive(..) => "DeathNotConfirmed",
-                };
-                let message = error.to_string();
-                if self.say(fence, FencePhase::Killing, reason, &message)? {
-                    self.recorder.warning(node.object(), "FencingNotConfirmed", message);
-                }
-                return Ok(());
-            }
+        if !self.kill(fence, node.as_ref()).await? {
+            return Ok(());
         }
+        let Some(node) = node else {
+            // Its object was deleted meanwhile: it is gone for good, and nothing of it runs.
+            return self.go(fence).await;
+        };
         let dead = format!("Every process of node {name} is dead: that was seen");
         self.recorder.normal(node.object(), "NodeProcessesDead", dead.clone());
         self.put_out_of_service(&node)?;
         let message =
             format!("Node {name} is out of service: its volumes are detached and its pods let go of");
         self.recorder.warning(node.object(), "NodeOutOfService", message);
-        self.say(fence, FencePhase::Fenced, "ProcessesDead", &dead)?;
-        Ok(())
+        self.say(fence, FencePhase::Fenced, "ProcessesDead", &dead).map(drop)
+    }
+
+    /// Kills what runs on the node; false, and the status says why, while something may still run.
+    async fn kill(&self, fence: &Shared<NodeFence>, node: Option<&Shared<Node>>) -> Result<bool, ApiError> {
+        let Err(error) = self.nodes.kill_for_certain(fence.name()).await else { return Ok(true) };
+        let reason = match &error {
+            FenceError::NotRunHere(_) => "NotRunHere",
+            FenceError::Busy(_) => "NodeBusy",
+            FenceError::MayLive(..) => "DeathNotConfirmed",
+        };
+        let is_new = self.say(fence, FencePhase::Killing, reason, &error.to_string())?;
+        if let Some(node) = node.filter(|_| is_new && !matches!(error, FenceError::Busy(_))) {
+            self.recorder.warning(node.object(), "FencingNotConfirmed", error.to_string());
+        }
+        Ok(false)
+    }
+
+    /// The node is dead and its object is deleted: it stays away, and the fence goes.
+    async fn go(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+        match self.nodes.take_back(fence.name(), true).await {
+            Ok(()) => self.end(fence),
+            Err(error) => self.say(fence, fence.phase(), "NotStarted", &error).map(drop),
+        }
     }
 
     /// A node that is fenced stays so until it is there again. After a start of the control plane it is started as any.
@@ -136,11 +152,7 @@ impl Fencer {
         let name = fence.name();
         if found(self.api.get_as::<Node>(&Key::new("", name)))?.is_none() {
             // Gone for good, which says more.
-            if self.nodes.take_back(name, true).await.is_err() {
-                return Ok(());
-            }
-            self.end(fence)?;
-            return Ok(());
+            return self.go(fence).await;
         }
         if self.nodes.standing(name) == Standing::Running {
             self.put_in_service(name)?;
@@ -152,6 +164,15 @@ impl Fencer {
     async fn take_back(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
         let gone = found(self.api.get_as::<Node>(&Key::new("", name)))?.is_none();
+        if gone && fence.phase() == FencePhase::Killing {
+            // Nobody takes it back: it has to die first.
+            let dead = self.kill(fence, None).await?;
+            return if dead || self.nodes.standing(name) == Standing::Unwanted {
+                self.go(fence).await
+            } else {
+                Ok(())
+            };
+        }
         if let Err(error) = self.nodes.take_back(name, gone).await {
             let message = format!("node {name} could not be started again: {error}");
             self.say(fence, fence.phase(), "NotStarted", &message)?;

@@ -155,17 +155,15 @@ impl Evictions {
 
 /// Why a pod is driven away. Where its node is cut off, that is the cause, and the pod's end cannot be known (SAFE-4).
 fn why(node: &Shared<Node>) -> String {
-    let mut why = "Taint manager: deleting due to NoExecute taint".to_owned();
+    let why = "Taint manager: deleting due to NoExecute taint";
     let cut = no_execute(node).into_iter().find(|taint| taint.key == UNREACHABLE);
-    if let Some(taint) = cut.filter(|_| !is_out_of_service(node)) {
-        let since = taint.time_added.as_ref().map(|since| format!(" since {}", since.0)).unwrap_or_default();
-        why += &format!(
-            " {UNREACHABLE}: node {} is cut off{since}, and the pod may still run there until the node returns, is deleted \
-             or is fenced",
-            node.name()
-        );
-    }
-    why
+    let Some(taint) = cut.filter(|_| !is_out_of_service(node)) else { return why.to_owned() };
+    let since = taint.time_added.as_ref().map(|since| format!(" since {}", since.0)).unwrap_or_default();
+    format!(
+        "{why} {UNREACHABLE}: node {} is cut off{since}, and the pod may still run there until the node returns, is deleted \
+         or is fenced",
+        node.name()
+    )
 }
 
 #[cfg(test)]

@@ -103,8 +103,21 @@ fn a_node_whose_host_hangs_is_fenced_and_its_set_goes_on_with_its_disk_safe_5_vo
     {
         assert!(reasons.contains(reason), "{reason}: {reasons}");
     }
-    let wide = instance.kubectl(&["get", "nodefences"]);
-    assert_eq!(wide, "");
+    assert_eq!(instance.kubectl(&["get", "nodefences"]), "");
+
+    // A control plane that dies finds the fence at its next start, as a machine that was switched off: nothing runs there.
+    let fenced = podium(&home, &["fence", other, "--yes"]);
+    assert!(fenced.status.success(), "{}", text(&fenced.stderr));
+    instance.crash();
+    let instance = home.start(&["--nodes", "2", "--config", config.to_str().unwrap()]);
+    wait_for("the node's return", || instance.kubectl(&["get", "nodefences"]).is_empty().then_some(()));
+    wait_for("the set", || {
+        let now = processes(&mark);
+        assert!(now.len() <= 2, "two sets of processes of one identity: {now:?}");
+        (now.len() == 2).then_some(())
+    });
+    let taints = instance.kubectl(&["get", "node", other, "-o", "jsonpath={.spec.taints[*].key}"]);
+    assert!(!taints.contains("node.kubernetes.io/out-of-service"), "{taints}");
     instance.stop();
     assert_eq!(processes(&mark), BTreeMap::new());
 }

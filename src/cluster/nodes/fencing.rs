@@ -82,6 +82,8 @@ impl Nodes {
             slot.now = Now::Fencing(running.clone());
             (running, slot.hollow)
         };
+        // Its pods are held up whatever becomes of its object.
+        follower.context.api.hold_node(name);
         follower.moved.notify_waiters();
         let killed = match running {
             Some(running) => kill(running).await,
@@ -117,6 +119,9 @@ impl Nodes {
         };
         if let Some(before) = running {
             follower.start_again(&before).await?;
+            if before.process().is_none() {
+                follower.context.api.release_node(name);
+            }
         }
         follower.moved.notify_waiters();
         follower.changed.notify_one();

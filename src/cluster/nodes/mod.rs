@@ -215,6 +215,7 @@ impl Follower {
                 let starts = fence.is_none_or(|phase| phase == FencePhase::Fenced);
                 if !starts && let Some(slot) = state.slots.get_mut(&desired.name) {
                     slot.now = Now::Fencing(None);
+                    self.context.api.hold_node(&desired.name);
                 }
                 starts
             });

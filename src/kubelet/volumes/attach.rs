@@ -38,10 +38,16 @@ fn disks_of(api: &Api, pod: &Shared<Pod>) -> Option<Vec<PodDisk>> {
     Some(disks)
 }
 
-/// Takes the pod's disks into use; an error says that one of them is not attached to this node (yet). A pod whose claims
-/// are not to be had has no disks: that is somebody else's to say.
+/// Takes the pod's disks into use; an error says that one of them is not attached to this node (yet), or what is wrong with
+/// a claim: which disks a pod has is known only when all its claims are.
 pub(super) async fn take(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
-    let disks = disks_of(&context.api, pod).unwrap_or_default();
+    let Some(disks) = disks_of(&context.api, pod) else {
+        for used in claims_of(pod) {
+            super::backing(context, node, pod, &used)?;
+        }
+        // By now they are to be had: the next time.
+        return Err(VolumeError::not_attached(claims_of(pod).next().map_or("", |used| used.volume)));
+    };
     let driver = context.api.get_as::<CSIDriver>(&Key::new("", DISK_DRIVER));
     if disks.is_empty() || driver.is_ok_and(|driver| driver.spec.attach_required == Some(false)) {
         return Ok(());

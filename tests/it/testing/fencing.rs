@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use podium::api::{DeleteOptions, WriteOptions};
 use podium::object::node_fence::{FencePhase, NodeFence};
@@ -241,4 +241,58 @@ async fn nobody_else_s_node_is_taken_for_dead_safe_5() {
     }
     cluster.advance(Duration::from_secs(5)).await.unwrap();
     assert_eq!(cluster.api().count(Kind::NodeFence), 0);
+}
+
+/// A node that is deleted while nobody has seen its processes dead holds its pods all the same; fenced to its end, it is
+/// gone for good.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_deleted_while_it_is_fenced_dies_first_safe_5_safe_1() {
+    let cluster = started(&json!({})).await;
+    let before = db(&cluster);
+    let silent = node_name(&before).unwrap().to_owned();
+    cluster.hold_processes(&silent, Some("a device does not answer")).unwrap();
+    fence(&cluster, &silent);
+    cluster.advance(Duration::from_secs(5)).await.unwrap();
+    cluster.api().delete(Kind::Node, &Key::new("", &silent), &DeleteOptions::default()).unwrap();
+    for _ in 0..2 {
+        cluster.advance(Duration::from_mins(10)).await.unwrap();
+        assert_eq!((db(&cluster).uid(), attached(&cluster)), (before.uid(), vec![silent.clone()]));
+        assert_eq!(told(&cluster, &silent).unwrap().1, "DeathNotConfirmed");
+        // To take it back helps nobody: there is no node to take back.
+        let key = Key::new("", &silent);
+        cluster.api().delete(Kind::NodeFence, &key, &DeleteOptions::default()).unwrap();
+    }
+    cluster.hold_processes(&silent, None).unwrap();
+    cluster.advance(Duration::from_mins(2)).await.unwrap();
+    assert_eq!(told(&cluster, &silent), None);
+    assert!(cluster.api().get_as::<Node>(&Key::new("", &silent)).is_err());
+    assert!(db(&cluster).uid() != before.uid() && is_ready(&db(&cluster)));
+}
+
+/// No controller completes a deletion: a cut holds a namespace, which says what is left of it, until the node is fenced.
+#[tokio::test(start_paused = true)]
+async fn a_cut_holds_a_namespace_until_its_node_is_fenced_safe_1_safe_4() {
+    let cluster = Cluster::builder().hollow_nodes(1).start().await.unwrap();
+    make::<Namespace>(&cluster, json!({"metadata": {"name": "team"}}));
+    cluster.settle().await.unwrap();
+    let spec = json!({"containers": [{"name": "c", "image": "app"}]});
+    make::<Pod>(&cluster, json!({"metadata": {"name": "p", "namespace": "team"}, "spec": spec}));
+    cluster.settle().await.unwrap();
+    cluster.silence_node("hollow-00001").await.unwrap();
+    cluster.api().delete(Kind::Namespace, &Key::new("", "team"), &DeleteOptions::default()).unwrap();
+    cluster.advance(Duration::from_hours(2)).await.unwrap();
+    let pod: Shared<Pod> = cluster.api().get_as(&Key::new("team", "p")).unwrap();
+    assert!(
+        pod.metadata.deletion_timestamp.is_some(),
+        "it was asked to end, and nobody knows whether it has"
+    );
+    assert_eq!(condition(&pod, "Ready").unwrap().reason.as_deref(), Some("NodeUnreachable"));
+    let namespace: Shared<Namespace> = cluster.api().get_as(&Key::new("", "team")).unwrap();
+    let told = namespace.status.as_ref().unwrap().conditions.clone().unwrap_or_default();
+    let left =
+        told.iter().find(|one| one.type_ == "NamespaceContentRemaining" && one.status == "True").unwrap();
+    assert!(left.message.as_deref().unwrap().contains("pods. has 1 resource instances"), "{left:?}");
+    fence(&cluster, "hollow-00001");
+    cluster.advance(Duration::from_mins(1)).await.unwrap();
+    assert!(cluster.api().get_as::<Namespace>(&Key::new("", "team")).is_err());
 }

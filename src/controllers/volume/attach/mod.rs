@@ -256,15 +256,12 @@ impl Attacher {
     ) -> Result<(BTreeSet<String>, BTreeSet<String>), ApiError> {
         let (mut in_use, mut dead) = (BTreeSet::new(), BTreeSet::new());
         let mut nodes: BTreeSet<&str> = wanted.iter().copied().collect();
-        match current {
-            Some(current) => {
-                nodes.insert(&current.spec.node_name);
-            }
-            None => {
-                let users = self.api.list_as::<Node>(None).into_iter();
-                let users = users.filter(|node| !is_out_of_service(node) && uses(node, attachment));
-                in_use.extend(users.map(|node| node.name().to_owned()));
-            }
+        if let Some(current) = current {
+            nodes.insert(&current.spec.node_name);
+        } else {
+            let users = self.api.list_as::<Node>(None).into_iter();
+            let users = users.filter(|node| !is_out_of_service(node) && uses(node, attachment));
+            in_use.extend(users.map(|node| node.name().to_owned()));
         }
         for name in nodes {
             match found(self.api.get_as::<Node>(&Key::new("", name)))? {
@@ -320,7 +317,7 @@ impl Attacher {
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
         let node = attachment.spec.node_name.as_str();
-        self.set_attached_volumes(node, volume, true)?;
+        self.set_attached_volumes(attachment, true)?;
         let confirmed = modify_status(&self.api, attachment, |fresh: &mut VolumeAttachment| {
             fresh.status.get_or_insert_with(VolumeAttachmentStatus::default).attached = true;
         });
@@ -341,7 +338,7 @@ impl Attacher {
         by_force: bool,
     ) -> Result<(), ApiError> {
         let name = attachment.spec.node_name.as_str();
-        self.set_attached_volumes(name, volume, false)?;
+        self.set_attached_volumes(attachment, false)?;
         if by_force && let Ok(node) = self.api.get_as::<Node>(&Key::new("", name)) {
             let message = format!(
                 "Volume \"{volume}\" is detached from node {name} by force: the node is out of service"
@@ -359,30 +356,37 @@ impl Attacher {
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
         let node = attachment.spec.node_name.as_str();
-        self.set_attached_volumes(node, volume, false)?;
+        self.set_attached_volumes(attachment, false)?;
         drop_finalizer(&self.api, attachment, ATTACHER_FINALIZER)?;
         tracing::info!(volume, node, pods = pods.len(), "the volume is detached");
         Ok(())
     }
 
-    /// Keeps `status.volumesAttached` of a node in line with this volume; nothing happens to a node that is gone.
-    fn set_attached_volumes(&self, node: &str, volume: &str, attached: bool) -> Result<(), ApiError> {
-        let Some(volume) = self.volumes.get(&Key::new("", volume)) else { return Ok(()) };
-        let Some(name) = disk(&volume).map(|disk| unique_volume_name(disk.handle)) else { return Ok(()) };
+    /// Keeps `status.volumesAttached` of a node in line with an attachment; nothing happens to a node that is gone.
+    fn set_attached_volumes(
+        &self,
+        attachment: &Shared<VolumeAttachment>,
+        attached: bool,
+    ) -> Result<(), ApiError> {
+        let volume = volume_of(attachment).and_then(|name| self.volumes.get(&Key::new("", name)));
+        let unique = volume.and_then(|volume| Some(unique_volume_name(disk(&volume)?.handle)));
+        let is_it =
+            |name: &str| handle_of(name).is_some_and(|handle| attachment_name(handle) == attachment.name());
+        let node = attachment.spec.node_name.as_str();
         let key = Key::new("", node);
         let Some(node) = found(self.api.get_as::<Node>(&key))? else { return Ok(()) };
         let listed = |node: &Node| {
             let attached = node.status.as_ref().and_then(|status| status.volumes_attached.as_ref());
-            attached.is_some_and(|all| all.iter().any(|one| one.name == name))
+            attached.is_some_and(|all| all.iter().any(|one| is_it(&one.name)))
         };
         if listed(&node) == attached {
             return Ok(());
         }
         ignore_not_found(self.api.modify_status::<Node>(&key, |fresh| {
             let mut all = fresh.status.get_or_insert_default().volumes_attached.take().unwrap_or_default();
-            all.retain(|one| one.name != name);
-            if attached {
-                all.push(AttachedVolume { name: name.clone(), device_path: String::new() });
+            all.retain(|one| !is_it(&one.name));
+            if let Some(name) = unique.clone().filter(|_| attached) {
+                all.push(AttachedVolume { name, device_path: String::new() });
             }
             fresh.status.get_or_insert_default().volumes_attached = Some(all).filter(|all| !all.is_empty());
             Ok(())

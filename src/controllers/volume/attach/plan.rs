@@ -57,12 +57,17 @@ pub(super) fn next(view: &View<'_>) -> Step {
     let in_use = view.in_use.contains(attachment.node);
     let wanted = view.wanted.contains(&attachment.node);
     match (attachment.terminating, in_use, wanted) {
-        (true, true, _) => Step::Nothing,
         (true, false, _) => Step::Release,
-        (false, _, true) if attachment.attached => Step::Nothing,
-        (false, _, true) => Step::Confirm,
-        (false, true, false) => Step::Nothing,
+        (false, _, true) => {
+            if attachment.attached {
+                Step::Nothing
+            } else {
+                Step::Confirm
+            }
+        }
         (false, false, false) => Step::Detach,
+        // It is used: whoever wants it elsewhere waits.
+        (true, true, _) | (false, true, false) => Step::Nothing,
     }
 }
 
