@@ -29,6 +29,10 @@ struct Stage {
     tasks: Tasks,
     watchers: [Watcher; 3],
     log: Vec<String>,
+    /// Nodes that use the disk, by the API.
+    users: BTreeSet<String>,
+    /// Somebody has vouched that a node is dead: its disk may be taken although it says that it uses it.
+    forced: bool,
 }
 
 impl Stage {
@@ -49,7 +53,15 @@ impl Stage {
         let attachers = (0..count).map(|_| start()).collect();
         let watch = |kind| api.watch(kind, api.revision(), Visibility::Applied);
         let watchers = [Kind::Pod, Kind::VolumeAttachment, Kind::Node].map(watch);
-        let mut stage = Self { cluster, attachers, tasks, watchers, log: Vec::new() };
+        let mut stage = Self {
+            cluster,
+            attachers,
+            tasks,
+            watchers,
+            log: Vec::new(),
+            users: BTreeSet::new(),
+            forced: false,
+        };
         // 1 and 2.
         stage.create::<PersistentVolume>(
             json!({"metadata": {"name": "v"}, "spec": {"capacity": {"storage": "1Gi"},
@@ -110,8 +122,36 @@ impl Stage {
         }
         changes.sort_by_key(|change| change.revision);
         for change in changes {
+            self.hold_to_the_rules(&change);
             self.log.extend(told(&change));
         }
+    }
+
+    /// At every change: one node uses the disk at most, it is attached where it is used, and a pod that runs uses it.
+    fn hold_to_the_rules(&mut self, change: &Change) {
+        let (name, log) = (change.object.name().to_owned(), &self.log);
+        let gone = change.kind == ChangeKind::Deleted;
+        if change.object.get::<Node>().is_some() {
+            if in_use(&change.object).is_some() && !gone {
+                self.users.insert(name);
+            } else {
+                self.users.remove(&name);
+            }
+        } else if let Some(attachment) = change.object.get::<VolumeAttachment>() {
+            let node = &attachment.spec.node_name;
+            let others = self.users.iter().any(|user| user != node);
+            match change.kind {
+                ChangeKind::Added => assert!(self.forced || !others, "{node} {:?} {log:?}", self.users),
+                ChangeKind::Deleted => assert!(self.forced || !self.users.contains(node), "{node} {log:?}"),
+                ChangeKind::Modified => {}
+            }
+        } else if let Some(pod) = change.object.get::<Pod>() {
+            let node = node_name(pod).unwrap_or_default();
+            if phase(pod) == Phase::Running && !gone && pod_started(change) {
+                assert!(self.users.contains(node), "{name} runs on {node}: {log:?}");
+            }
+        }
+        assert!(self.forced || self.users.len() <= 1, "{:?} {log:?}", self.users);
     }
 
     fn running(&self) -> BTreeSet<String> {
@@ -145,6 +185,20 @@ impl Stage {
         }
     }
 
+    /// Kubelets and controllers die and come back, so many times, as often as this many milliseconds.
+    async fn weather(&mut self, period: u64, rounds: usize) {
+        for (round, node) in ["a", "b"].into_iter().cycle().take(rounds).enumerate() {
+            self.cluster.silence_node(node).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(period)).await;
+            self.cluster.wake_node(node).await.unwrap();
+            if round % 3 == 0 {
+                self.crash().await;
+            }
+            tokio::time::sleep(Duration::from_millis(period)).await;
+            self.look();
+        }
+    }
+
     /// Steps 3 to 11.
     async fn until_b_waits(&mut self) {
         self.pod("pod-1", "b");
@@ -156,7 +210,8 @@ impl Stage {
     }
 
     /// Somebody vouches that a node is dead.
-    fn taint_out_of_service(&self, node: &str) {
+    fn taint_out_of_service(&mut self, node: &str) {
+        self.forced = true;
         let tainted = self.cluster.api().modify::<Node>(&Key::new("", node), |node| {
             let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
             taints.push(Taint {
@@ -177,6 +232,17 @@ impl Stage {
         self.tasks.stop().await;
         self.cluster.stop().await;
     }
+}
+
+/// What a node reports as in use.
+fn in_use(object: &Arc<Object>) -> Option<Vec<String>> {
+    object.get::<Node>()?.status.as_ref()?.volumes_in_use.clone().filter(|all| !all.is_empty())
+}
+
+/// Whether this is the change by which a pod is said to run.
+fn pod_started(change: &Change) -> bool {
+    let before = change.previous.as_ref().and_then(|before| before.get::<Pod>());
+    before.is_none_or(|before| phase(before) != Phase::Running)
 }
 
 /// A change in words, where it is a step of the sequence.
@@ -203,10 +269,6 @@ fn told(change: &Change) -> Option<String> {
             ChangeKind::Modified => None,
         };
     }
-    let in_use = |object: &Arc<Object>| {
-        let node = object.get::<Node>()?;
-        node.status.as_ref()?.volumes_in_use.clone().filter(|all| !all.is_empty())
-    };
     let (before, now) = (change.previous.as_ref().and_then(in_use), in_use(&change.object));
     match (before, now) {
         (None, Some(_)) => Some(format!("{name} uses it")),
@@ -328,6 +390,7 @@ async fn fencing_hands_a_disk_over_vol_3_safe_5() {
     stage.cluster.silence_node("a").await.unwrap();
     stage.advance(600).await;
     assert_eq!(stage.log, BEFORE);
+    stage.forced = true;
     stage.create::<NodeFence>(
         json!({"metadata": {"name": "a"}, "spec": {"reason": "nothing is heard of it"}}),
     );
@@ -373,6 +436,30 @@ async fn a_kubelet_that_restarts_keeps_its_disks_vol_3_safe_7() {
     ];
     assert_eq!(stage.log[4..], after);
     stage.stop().await;
+}
+
+/// The kubelets of both nodes die and come back again and again, and the controllers beside them: the steps are the same, and
+/// nothing runs twice (each change is held to the rules).
+#[tokio::test(start_paused = true)]
+async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
+    for period in [1, 3, 7, 40] {
+        let mut stage = Stage::with_attachers(2).await;
+        stage.pod("pod-1", "b");
+        stage.weather(period, 30).await;
+        stage.settle().await;
+        stage.delete("pod-1");
+        stage.pod("pod-2", "a");
+        stage.weather(period, 30).await;
+        stage.advance(STOP_TIME.as_secs() - 1).await;
+        stage.weather(period, 60).await;
+        stage.advance(3 * STOP_TIME.as_secs()).await;
+        assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into(), "{period} {:?}", stage.log);
+        // A kubelet that dies between taking a disk and its first container takes it again.
+        let steps: BTreeSet<&str> = stage.log.iter().map(String::as_str).collect();
+        let expected: BTreeSet<&str> = BEFORE.into_iter().chain(HANDED_OVER).collect();
+        assert_eq!(steps, expected, "{period} {:?}", stage.log);
+        stage.stop().await;
+    }
 }
 
 /// Who takes an attachment away by hand gets it back where the disk is used, not where somebody waits for it.
