@@ -472,6 +472,7 @@ async fn an_attachment_that_somebody_takes_away_comes_back_where_it_is_used_vol_
     api.delete(Kind::VolumeAttachment, &key, &DeleteOptions::default()).unwrap();
     stage.settle().await;
     assert_eq!(stage.attached().as_deref(), Some("a"), "a plain delete waits for the node");
+    stage.forced = true;
     api.modify::<VolumeAttachment>(&key, |attachment| {
         attachment.metadata.finalizers = None;
         Ok(())
@@ -479,6 +480,7 @@ async fn an_attachment_that_somebody_takes_away_comes_back_where_it_is_used_vol_
     .unwrap();
     stage.settle().await;
     assert_eq!(stage.attached().as_deref(), Some("a"));
+    stage.forced = false;
     stage.advance(STOP_TIME.as_secs() + 2).await;
     assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into());
     let tail = &stage.log[stage.log.len() - HANDED_OVER.len()..];
