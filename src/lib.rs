@@ -64,13 +64,14 @@
 //! what pods are given from API objects.
 //!
 //! **Storage** is directories below the data directory: `controllers::volume` binds claims and makes and removes
-//! the directories, the scheduler's `VolumeBinding` decides when, the kubelet links a pod to them.
+//! the directories, the scheduler's `VolumeBinding` decides when, the kubelet links a pod to them. Disks are attached to
+//! one node at a time before (`controllers::volume::attach`, `kubelet::volumes`).
 //!
 //! **Snapshots** of the whole cluster and restores are objects too; `cluster::snapshots` takes them, and while it restores no
 //! controller works.
 //!
 //! **Nodes** are those that flags, config file and Node objects with an annotation ask for; `cluster::nodes` starts
-//! and ends them while the cluster runs.
+//! and ends them while the cluster runs. `cluster::fencing` has one killed for certain, so that others go on without it.
 //!
 //! **The network** is, where pods share the machine's, a proxy that listens at services' addresses and deals out their
 //! endpoints; where they have networks of their own ([`fabric`]), rules of the kernel (`network::rules`), a way out

@@ -64,6 +64,8 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: Box<super::fault::FaultCommand>,
     },
+    /// Kill the processes of a node for certain, so that its pods and volumes may go elsewhere.
+    Fence(super::fence::FenceRequest),
     /// The whole cluster kept in a file, brought back from it, or begun anew elsewhere.
     Snapshot {
         #[command(subcommand)]

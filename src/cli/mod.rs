@@ -4,6 +4,7 @@ pub(crate) mod apply;
 mod args;
 mod bench;
 mod fault;
+mod fence;
 mod flags;
 mod image;
 mod instances;
@@ -55,6 +56,7 @@ pub fn main() -> ExitCode {
         Some(Command::Shell(request)) => shell::run(&request),
         Some(Command::WhyNotConnected(request)) => return why::run(&request),
         Some(Command::Fault { command }) => fault::run(*command),
+        Some(Command::Fence(request)) => fence::run(&request),
         Some(Command::Snapshot { command }) => snapshot::run(command),
         Some(Command::Simulate(request)) => return simulate::run(&request),
         Some(Command::Torture(request)) => match torture::run(&request) {

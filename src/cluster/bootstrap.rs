@@ -1,4 +1,4 @@
-//! What every cluster has from the start: its namespaces, priority classes, a storage class, an ingress class and the
+//! What every cluster has from the start: its namespaces, priority classes, storage classes and the driver of disks, an ingress class and the
 //! `kubernetes` service.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,14 +6,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::networking::v1::{IngressClass, IngressClassSpec};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSIDriver, CSIDriverSpec, StorageClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::fixed_services;
 use api::{Api, ApiError};
 use object::ingress;
-use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER};
+use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER, DISK_DRIVER};
 use object::{Key, Kind, Typed};
+
+/// The class of volumes that are attached to one node at a time.
+const DISK_CLASS: &str = "disk";
 
 /// Makes what is missing; what is there stays, but for the API's own address, and that of its `service`.
 pub(crate) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
@@ -46,6 +49,7 @@ pub(crate) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> 
     api.reconcile_default_roles()?;
     api.reconcile_flow_control()?;
     storage_class(api)?;
+    disks(api)?;
     fixed_services::kubernetes(api, listening, service)
 }
 
@@ -68,6 +72,30 @@ fn storage_class(api: &Api) -> Result<(), ApiError> {
             ..StorageClass::default()
         },
     )
+}
+
+/// The driver of disks, and with it, once, their class: who deletes the class does not get it back.
+fn disks(api: &Api) -> Result<(), ApiError> {
+    if api.get(Kind::CSIDriver, &Key::new("", DISK_DRIVER)).is_ok() {
+        return Ok(());
+    }
+    ensure(
+        api,
+        StorageClass {
+            metadata: meta("", DISK_CLASS),
+            provisioner: DISK_DRIVER.into(),
+            reclaim_policy: Some("Delete".into()),
+            volume_binding_mode: Some("WaitForFirstConsumer".into()),
+            allow_volume_expansion: Some(true),
+            ..StorageClass::default()
+        },
+    )?;
+    let spec = CSIDriverSpec {
+        attach_required: Some(true),
+        volume_lifecycle_modes: Some(vec!["Persistent".into()]),
+        ..CSIDriverSpec::default()
+    };
+    ensure(api, CSIDriver { metadata: meta("", DISK_DRIVER), spec })
 }
 
 /// The class of Ingresses that name none, where there is no class at all; for clusters that serve them.

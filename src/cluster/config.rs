@@ -266,6 +266,8 @@ pub(crate) struct HollowConfig {
     pub run_time: Option<Seconds>,
     /// The same of init containers, where nothing is said of the others: these end.
     pub init_run_time: Seconds,
+    /// How long a container takes to end once it is asked to, in seconds.
+    pub stop_time: Seconds,
     /// The share of such ends that are failures, 0 to 1.
     pub exit_failure_rate: f64,
     /// The same seed gives the same failures.
@@ -280,6 +282,7 @@ impl Default for HollowConfig {
             start_failure_rate: runtime.start_failure_rate,
             run_time: runtime.run_time.map(Seconds),
             init_run_time: Seconds(runtime.init_run_time),
+            stop_time: Seconds(runtime.stop_time),
             exit_failure_rate: runtime.exit_failure_rate,
             seed: runtime.seed,
         }
@@ -294,9 +297,9 @@ impl HollowConfig {
             start_failure_rate: self.start_failure_rate,
             run_time: self.run_time.map(|s| s.0),
             init_run_time: self.init_run_time.0,
+            stop_time: self.stop_time.0,
             exit_failure_rate: self.exit_failure_rate,
             seed: self.seed.wrapping_add(node),
-            ..RuntimeConfig::default()
         }
     }
 }

@@ -194,6 +194,7 @@ impl Cluster {
             data_dir: data_dir.path().to_path_buf(),
             services: std::iter::once(addresses.services().into()).chain(v6).collect(),
         };
+        super::fencing::start(&api, &caches, &actors, &kubelets);
         snapshots::start(&api, &caches, &actors, means);
         self_check::start(&api, &store, &caches, &actors);
         begun.stays();

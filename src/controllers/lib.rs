@@ -5,7 +5,7 @@
 //! reaches the others as changed objects.
 //!
 //! Architecture Invariant: a controller keeps no state that it could not make anew from the store, and
-//! never removes a pod that has a node — that is the kubelet's alone.
+//! never removes a pod that has a node: that is the kubelet's alone, and `pod_gc`'s where no kubelet is left to do it.
 
 mod api_service;
 mod autoscaler;
@@ -30,6 +30,7 @@ mod history;
 mod job;
 mod load_balancer;
 mod namespace;
+mod node_fence;
 mod node_lifecycle;
 mod pod_control;
 mod pod_gc;

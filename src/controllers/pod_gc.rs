@@ -13,11 +13,10 @@ use parking_lot::Mutex;
 use super::context::Context;
 use api::{Api, ApiError};
 use api::{Change, ChangeKind};
-use object::node::is_ready;
 use object::owner::is_terminating;
 use object::pod::disruption::Cause;
 use object::pod::{is_terminal, node_name};
-use object::well_known::taint::OUT_OF_SERVICE;
+use object::storage::is_out_of_service;
 use object::{Key, Shared, Uid};
 use reconcile::{Cache, Disruption, ReconcileError, Reconciler, WorkQueue, disrupt};
 
@@ -85,11 +84,6 @@ impl Reconciler for PodGc {
         }
         Ok(())
     }
-}
-
-fn is_out_of_service(node: &Node) -> bool {
-    let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
-    !is_ready(node) && taints.into_iter().any(|t| t.key == OUT_OF_SERVICE)
 }
 
 impl PodGc {

@@ -14,7 +14,9 @@ use base::clock::{saturating_after, until};
 use object::owner::is_terminating;
 use object::pod::disruption::Cause;
 use object::pod::{is_terminal, node_name};
+use object::storage::is_out_of_service;
 use object::taint::{effect::NO_EXECUTE, tolerates};
+use object::well_known::taint::UNREACHABLE;
 use object::{Key, Shared};
 use reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, WorkQueue, disrupt};
 
@@ -89,7 +91,7 @@ impl Reconciler for Evictions {
                 self.counting_down.lock().insert(key.clone());
                 self.queue.add_after(key.clone(), until(now, end).max(Duration::from_millis(1)));
             }
-            Tolerated::No => self.evict(&pod)?,
+            Tolerated::No => self.evict(&pod, &node)?,
         }
         Ok(())
     }
@@ -141,18 +143,27 @@ impl Evictions {
         }
     }
 
-    fn evict(&self, pod: &Shared<Pod>) -> Result<(), ApiError> {
+    fn evict(&self, pod: &Shared<Pod>, node: &Shared<Node>) -> Result<(), ApiError> {
         self.counting_down.lock().remove(&pod.key());
         let message = format!("Marking for deletion Pod {}", pod.key());
         self.recorder.normal(pod.object(), "TaintManagerEviction", message);
-        let disruption = Disruption {
-            cause: Cause::TaintManager,
-            message: "Taint manager: deleting due to NoExecute taint",
-            fails: false,
-            grace_seconds: None,
-        };
+        let disruption =
+            Disruption { cause: Cause::TaintManager, message: &why(node), fails: false, grace_seconds: None };
         disrupt(&self.api, pod, &disruption).map(drop)
     }
+}
+
+/// Why a pod is driven away. Where its node is cut off, that is the cause, and the pod's end cannot be known (SAFE-4).
+fn why(node: &Shared<Node>) -> String {
+    let why = "Taint manager: deleting due to NoExecute taint";
+    let cut = no_execute(node).into_iter().find(|taint| taint.key == UNREACHABLE);
+    let Some(taint) = cut.filter(|_| !is_out_of_service(node)) else { return why.to_owned() };
+    let since = taint.time_added.as_ref().map(|since| format!(" since {}", since.0)).unwrap_or_default();
+    format!(
+        "{why} {UNREACHABLE}: node {} is cut off{since}, and the pod may still run there until the node returns, is deleted \
+         or is fenced",
+        node.name()
+    )
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod access;
 mod admit;
 mod adopt;
 mod context;
+mod disks;
 pub(crate) mod environment;
 pub(crate) mod eviction;
 mod hooks;
@@ -127,6 +128,7 @@ impl Kubelets {
                 }
             }
         }
+        volumes::restore_disks(&workers.context, &node, &found);
         node::report(&workers.context, &node)
             .map_err(|error| StartError::Register { node: name.clone(), error })?;
         workers.context.api.set_node_access(
@@ -189,6 +191,9 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
     }
     node.ips.lock().give_back(spec.ip, &uid);
     volumes::remove_of(&node, &uid).await;
+    if let Err(error) = volumes::release_disks(&workers.context, &node, &uid) {
+        tracing::warn!(pod = uid, "what it used is reported with the node's next status: {error}");
+    }
     tracing::info!(pod = uid, "a pod that the API does not know was removed");
 }
 

@@ -240,6 +240,9 @@ kinds! { $
     /// The whole cluster brought back from a snapshot.
     ClusterRestore(cluster_snapshot::ClusterRestore) = "podium.dev", "v1alpha1", "clusterrestores", "clusterrestore",
         short [], categories [], Cluster, Generations, subresources [Status];
+    /// A node whose processes are to be dead for certain.
+    NodeFence(node_fence::NodeFence) = "podium.dev", "v1alpha1", "nodefences", "nodefence",
+        short [], categories [], Cluster, Generations, subresources [Status];
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
         short ["no"], categories [], Cluster, SpecStatus, subresources [Status, Proxy];

@@ -23,6 +23,7 @@ pub mod low_ports;
 pub mod managed;
 pub mod names;
 pub mod node;
+pub mod node_fence;
 pub mod node_selector;
 mod numbers;
 mod own_kind;

@@ -154,6 +154,13 @@ impl Cluster {
         self.running().nodes().wake(name).await.map_err(|error| Error::Node(error.to_string()))
     }
 
+    /// From now on the processes of a hollow node do not die, for this reason, as those that the kernel holds; `None` heals.
+    pub fn hold_processes(&self, node: &str, why: Option<&str>) -> Result<(), Error> {
+        let runtime = self.running().nodes().hollow(node).map_err(|error| Error::Node(error.to_string()))?;
+        runtime.faults().refuse_removals(why);
+        Ok(())
+    }
+
     /// From now on these requests fail, until the failure is [healed](Injected::heal). Where several rules are about a
     /// request, the first one counts.
     pub fn fail(&self, requests: Requests, failure: Failure) -> Injected {

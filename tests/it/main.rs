@@ -30,6 +30,7 @@ mod limits;
 mod load_balancers;
 mod needs;
 mod network;
+mod node_fences;
 mod node_set;
 mod ordinary_user;
 mod orphans;

@@ -157,7 +157,7 @@ spec:
         instance.kubectl(&["rollout", "status", "deployment/writer", "--timeout=60s"]);
     };
     ready(&instance);
-    let class = instance.kubectl(&["get", "sc", "--no-headers"]);
+    let class = instance.kubectl(&["get", "sc", "standard", "--no-headers"]);
     assert!(class.starts_with("standard (default)   podium.dev/directory   Delete"), "{class}");
     let place = directory(&instance, "diary");
     assert!(

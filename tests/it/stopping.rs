@@ -26,7 +26,7 @@ spec:
 "#;
 
 /// The processes whose command line holds `mark`, by pid, with the time they were started.
-fn processes(mark: &str) -> BTreeMap<u32, String> {
+pub(crate) fn processes(mark: &str) -> BTreeMap<u32, String> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
@@ -117,7 +117,7 @@ fn children(of: Pid) -> BTreeMap<i32, String> {
     pids.filter(is_child).filter_map(|pid| Some((pid, started(pid)?))).collect()
 }
 
-fn host_pid(home: &Home, node: &str) -> Pid {
+pub(crate) fn host_pid(home: &Home, node: &str) -> Pid {
     let state = home.data_dir().canonicalize().unwrap().join("nodes").join(node);
     let needle = format!("node-host\0--state\0{}\0", state.display());
     let pids = std::fs::read_dir("/proc").unwrap().flatten();

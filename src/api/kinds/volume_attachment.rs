@@ -1,5 +1,5 @@
-//! Volume attachments: the wish of a driver's controller that a volume be at a node. Kept for drivers; no volume here is
-//! a driver's.
+//! Volume attachments: the wish of a driver's controller that a volume be at a node. Here those
+//! of one driver are, whose volumes are disks (`object::storage::DISK_DRIVER`); others are kept for their drivers.
 
 use k8s_openapi::api::storage::v1::{VolumeAttachment, VolumeAttachmentSource, VolumeError};
 use serde_json::json;
@@ -13,7 +13,8 @@ use crate::validate::{FieldErrors, Path, names};
 const MAX_MESSAGE_BYTES: usize = 1024;
 
 impl Resource for VolumeAttachment {
-    const WARNING: Option<&'static str> = Some("no volume is attached: nothing here is a CSI driver's");
+    const WARNING: Option<&'static str> =
+        Some("volumes are attached by their controller, and only those of the driver disk.podium.dev");
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Attacher", "The driver that is to handle this.", |one, _| json!(one.spec.attacher)),

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::capacity;
 use super::desired::{ASKED, CAPACITY, DesiredNode, Origin};
+use super::fence_phase::fence_of;
 use super::settings::ZoneDefaults;
 use crate::cluster::addresses::AddressPlan;
 use crate::cluster::config::ClusterConfig;
@@ -24,6 +25,7 @@ use kubelet::runtime::{ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
 use object::Key;
 use object::low_ports::LowPorts;
+use object::node_fence::FencePhase;
 use object::quantity::ResourceList;
 use reconcile::Recorder;
 
@@ -138,6 +140,14 @@ impl NodeContext {
             Host::Process(runtime) => runtime.clone(),
             Host::Hollow(runtime) => runtime.clone(),
         };
+        if fence_of(&self.api, &desired.name) == Some(FencePhase::Fenced) {
+            // It was said to be dead: nothing of it may come back.
+            let found = runtime.list().await.map_err(|error| error.to_string())?;
+            let living = found.iter().filter(|sandbox| sandbox.is_alive()).count();
+            if living > 0 {
+                return Err(format!("it is fenced and does not return: {living} of its pods still run"));
+            }
+        }
         let (kubelet, tasks, uid) = self.start_kubelet(desired, index, runtime).await?;
         let (name, desired) = (desired.name.clone(), desired.clone());
         Ok(Running { name, desired, index, kubelet, host, tasks, uid })

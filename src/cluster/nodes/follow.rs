@@ -64,6 +64,10 @@ pub(super) enum Now {
     Ending(Arc<Running>),
     /// On the monotonic clock.
     FailedUntil(Duration),
+    /// It is kept away, and its processes may still live; none: what an earlier control plane left.
+    Fencing(Option<Arc<Running>>),
+    /// It is kept away, and its processes are dead.
+    Fenced,
 }
 
 impl State {
@@ -80,7 +84,7 @@ impl State {
         Some(index)
     }
 
-    fn release(&mut self, name: &str) {
+    pub(super) fn release(&mut self, name: &str) {
         self.slots.remove(name);
         self.cidrs.release(name);
     }
@@ -103,7 +107,9 @@ impl State {
         let member = |slot: &Slot| Member {
             stage: match &slot.now {
                 Now::Running(running) => Stage::Running { uid: running.uid.clone() },
-                Now::Starting | Now::Ending(_) | Now::FailedUntil(_) => Stage::Busy,
+                Now::Starting | Now::Ending(_) | Now::FailedUntil(_) | Now::Fencing(_) | Now::Fenced => {
+                    Stage::Busy
+                }
             },
             hollow: slot.hollow,
             origin: slot.origin,

@@ -8,6 +8,8 @@ mod cidr_allocator;
 mod context;
 mod deprovision;
 mod desired;
+mod fence_phase;
+mod fencing;
 mod file;
 mod follow;
 mod settings;
@@ -34,12 +36,15 @@ pub(crate) use capacity::hollow as hollow_capacity;
 use context::{NodeContext, Running};
 pub(super) use desired::ASKED;
 use desired::{DesiredNode, Origin};
+use fence_phase::fence_of;
+pub(crate) use fencing::{FenceError, Standing};
 pub(crate) use file::parse_config;
-use follow::{Follower, Now, State};
+use follow::{Follower, Now, Slot, State};
 use kubelet::Kubelet;
 use kubelet::Kubelets;
 use kubelet::runtime::RuntimeError;
 use object::Kind;
+use object::node_fence::FencePhase;
 use reconcile::{Caches, Recorder};
 
 /// Whom the fields belong to that nodes write, as in Kubernetes.
@@ -48,6 +53,7 @@ const KUBELET: &str = "kubelet";
 const FORCED: Duration = Duration::from_secs(3);
 
 /// The nodes of a cluster.
+#[derive(Clone)]
 pub(crate) struct Nodes {
     /// None where kubelets are disabled.
     follower: Option<Arc<Follower>>,
@@ -155,8 +161,10 @@ impl Follower {
         state.closing = true;
         let hosts: Vec<_> = (state.slots.values())
             .filter_map(|slot| match &slot.now {
-                Now::Running(running) | Now::Ending(running) => running.process().cloned(),
-                Now::Starting | Now::FailedUntil(_) => None,
+                Now::Running(running) | Now::Ending(running) | Now::Fencing(Some(running)) => {
+                    running.process().cloned()
+                }
+                Now::Starting | Now::FailedUntil(_) | Now::Fencing(None) | Now::Fenced => None,
             })
             .collect();
         drop(state);
@@ -174,7 +182,8 @@ impl Follower {
     /// Nodes that could not be started, whose hosts may run.
     fn unstarted(&self) -> Vec<String> {
         let state = self.state.lock();
-        let failed = state.slots.iter().filter(|(_, slot)| matches!(slot.now, Now::FailedUntil(_)));
+        let unstarted = |slot: &Slot| matches!(slot.now, Now::FailedUntil(_) | Now::Fencing(None));
+        let failed = state.slots.iter().filter(|(_, slot)| unstarted(slot));
         let names = failed.map(|(name, _)| name.clone());
         names.filter(|name| self.context.directory(name).join("host.sock").exists()).collect()
     }
@@ -199,7 +208,18 @@ impl Follower {
                     state.reserve(&desired, cidr(&desired.name).as_deref(), &self.context.addresses)?;
                 Some((desired, index))
             };
-            all.into_iter().filter_map(reserve).collect()
+            let mut all: Vec<(DesiredNode, usize)> = all.into_iter().filter_map(reserve).collect();
+            // What a fence has not seen dead is not started, but killed.
+            all.retain(|(desired, _)| {
+                let fence = fence_of(&self.context.api, &desired.name);
+                let starts = fence.is_none_or(|phase| phase == FencePhase::Fenced);
+                if !starts && let Some(slot) = state.slots.get_mut(&desired.name) {
+                    slot.now = Now::Fencing(None);
+                    self.context.api.hold_node(&desired.name);
+                }
+                starts
+            });
+            all
         };
         let failed = |name: &str, reason: String| StartError::Node { node: name.to_string(), reason };
         // Hosts take some milliseconds each to start: all at once.

@@ -22,6 +22,9 @@ pub(crate) enum NodeError {
     /// It has processes, which only its own kubelet can watch.
     #[error("node {0:?} runs processes: that can be done with hollow nodes only")]
     Processes(String),
+    /// It is fenced, and nobody has seen its processes dead.
+    #[error("node {0:?} is being fenced: it does not come back before its processes are dead")]
+    Fencing(String),
     /// Its kubelet could not be started again.
     #[error("the kubelet of node {name:?} could not be started again: {reason}")]
     Restart {
@@ -41,7 +44,7 @@ impl Nodes {
         let follower = self.follower.as_ref().ok_or_else(|| unknown(Vec::new()))?;
         let state = follower.state.lock();
         match state.slots.get(name).map(|slot| &slot.now) {
-            Some(Now::Running(running)) => Ok((follower, running.clone())),
+            Some(Now::Running(running) | Now::Fencing(Some(running))) => Ok((follower, running.clone())),
             _ => Err(unknown(state.slots.keys().map(String::as_str).collect())),
         }
     }
@@ -64,16 +67,26 @@ impl Nodes {
 
     /// A hollow node that was silent is heard again; what became of its pods meanwhile it learns now.
     pub(crate) async fn wake(&self, name: &str) -> Result<(), NodeError> {
+        if let Some(follower) = &self.follower {
+            let is_fenced = match follower.state.lock().slots.get(name).map(|slot| &slot.now) {
+                Some(Now::Fencing(_)) => return Err(NodeError::Fencing(name.into())),
+                Some(Now::Fenced) => true,
+                _ => false,
+            };
+            if is_fenced {
+                // As a machine that was switched off and on again.
+                let failed = |reason: String| NodeError::Restart { name: name.into(), reason };
+                self.take_back(name, false).await.map_err(failed)?;
+                let started = Self::wait_until_started(follower, name).await;
+                return if started { Ok(()) } else { Err(failed("see its events".into())) };
+            }
+        }
         self.hollow(name)?;
         let (follower, before) = self.running(name)?;
         before.kubelet.detach().await;
         before.tasks.stop().await;
         let failed = |reason| NodeError::Restart { name: name.into(), reason };
-        let again = follower.context.start(&before.desired, before.index, before.host.clone()).await;
-        let again = Arc::new(again.map_err(failed)?);
-        if let Some(slot) = follower.state.lock().slots.get_mut(name) {
-            slot.now = Now::Running(again);
-        }
+        follower.start_again(&before).await.map_err(failed)?;
         follower.changed.notify_one();
         Ok(())
     }

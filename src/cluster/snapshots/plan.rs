@@ -2,8 +2,8 @@
 //!
 //! Everything comes back as it was, but for what is of this machine and of this moment: nodes, leases, the services of the
 //! control plane, faults, snapshots and restores stay as they are now. Pods start anew: whoever made them makes them
-//! again, those that nobody made are made here, without a node. What follows from pods (endpoints, attachments of
-//! volumes) is made again too.
+//! again, those that nobody made are made here, without a node. What follows from pods (endpoints) is made again too,
+//! and what nodes hold of volumes (attachments) stays as it is now.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -20,6 +20,7 @@ use k8s_openapi::api::networking::v1::IPAddress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_mirror, is_terminal};
+use object::storage::{DISK_DRIVER, DISK_PATH};
 use object::well_known::label;
 use object::{Key, Kind, Object};
 
@@ -38,11 +39,17 @@ const FIXED: [(Kind, &str, &str); 10] = [
 ];
 
 /// What is of this moment, whatever a snapshot says. What has happened since has happened.
-const OF_NOW: [Kind; 6] =
-    [Kind::Event, Kind::Lease, Kind::CSINode, Kind::Fault, Kind::ClusterSnapshot, Kind::ClusterRestore];
-
-/// What is made again from pods and nodes.
-const MADE_AGAIN: [Kind; 1] = [Kind::VolumeAttachment];
+const OF_NOW: [Kind; 8] = [
+    Kind::Event,
+    Kind::Lease,
+    Kind::CSINode,
+    // A node that does not answer keeps its disks: the controller takes away what nobody wants.
+    Kind::VolumeAttachment,
+    Kind::Fault,
+    Kind::NodeFence,
+    Kind::ClusterSnapshot,
+    Kind::ClusterRestore,
+];
 
 /// What differs between the cluster that a snapshot is of and this one.
 #[derive(Clone, Debug)]
@@ -143,7 +150,7 @@ fn is_made_again(object: &Object, selecting: &HashSet<Key>) -> bool {
     if let Some(address) = object.get::<IPAddress>() {
         return address.spec.parent_ref.resource == "services";
     }
-    MADE_AGAIN.contains(&object.kind()) || is_made_by_another(object)
+    is_made_by_another(object)
 }
 
 /// Whether it is a pod that ran, which its controller makes again, or that was about to end.
@@ -261,9 +268,13 @@ fn moved(ip: IpAddr, (then, now): (IpNet, IpNet)) -> Option<IpAddr> {
 
 /// A volume below the data directory is below this one.
 fn move_directory(volume: &mut PersistentVolume, (then, now): &(PathBuf, PathBuf)) {
-    let Some(host) = volume.spec.as_mut().and_then(|spec| spec.host_path.as_mut()) else { return };
-    if let Ok(below) = Path::new(&host.path).strip_prefix(then) {
-        host.path = now.join(below).display().to_string();
+    let Some(spec) = volume.spec.as_mut() else { return };
+    let of_disk = spec.csi.as_mut().filter(|source| source.driver == DISK_DRIVER);
+    let attribute = of_disk.and_then(|source| source.volume_attributes.as_mut()?.get_mut(DISK_PATH));
+    for path in spec.host_path.as_mut().map(|host| &mut host.path).into_iter().chain(attribute) {
+        if let Ok(below) = Path::new(path.as_str()).strip_prefix(then) {
+            *path = now.join(below).display().to_string();
+        }
     }
 }
 

@@ -143,17 +143,13 @@ fn what_follows_from_pods_is_made_again_safe_8() {
         (vec![endpoints(), service(json!({"a": "b"}))], vec!["+n/a s"]),
         (vec![address("services")], vec![]),
         (vec![address("gateways")], vec!["+n/a 1"]),
-        (
-            vec![named(
-                Kind::VolumeAttachment,
-                "1",
-                &json!({"spec": {"attacher": "x", "nodeName": "y", "source": {}}}),
-            )],
-            vec![],
-        ),
     ] {
         assert_eq!(written(vec![], then), wanted);
     }
+    let attached = json!({"spec": {"attacher": "x", "nodeName": "y", "source": {}}});
+    let attachment = || named(Kind::VolumeAttachment, "1", &attached);
+    assert_eq!(written(vec![], vec![attachment()]), [""; 0], "what was attached then says nothing of now");
+    assert_eq!(written(vec![attachment()], vec![]), [""; 0], "what a node holds it holds, whatever it was");
     assert_eq!(
         written(vec![slice("endpointslice-controller.k8s.io"), endpoints()], vec![]),
         ["-n/a", "-n/a"]
@@ -195,6 +191,12 @@ fn services_and_volumes_are_where_this_cluster_has_them_safe_8() {
         move_directory(of, &places().data_dir);
         assert_eq!(of.spec.as_ref().unwrap().host_path.as_ref().unwrap().path, wanted);
     }
+    let disk = json!({"spec": {"csi": {"driver": "disk.podium.dev", "volumeHandle": "a",
+        "volumeAttributes": {"path": "/then/volumes/a"}}}});
+    let mut disk = named(Kind::PersistentVolume, "1", &disk);
+    let of = disk.get_mut::<PersistentVolume>().unwrap();
+    move_directory(of, &places().data_dir);
+    assert_eq!(object::storage::directory_of(of), Some("/now/volumes/a"));
     // A volume that the snapshot does not know is the user's to remove.
     assert_eq!(written(vec![volume("/now/volumes/a")], vec![]), ["+n/a 1", "=a"]);
 }

@@ -93,6 +93,17 @@ pub(super) fn should_evict(node: &Node) -> bool {
     eviction_taint(node).is_some() && !is_evicting(node)
 }
 
+/// Why the pods of a node that is not Ready are not Ready: reason and message of their condition (SAFE-4).
+pub(super) fn of_pods(node: &Node) -> (&'static str, String) {
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    if condition_is(node, condition::READY, ConditionStatus::Unknown) {
+        let message =
+            format!("node {name} is unreachable: nothing is heard of its kubelet, and the pod may still run");
+        return ("NodeUnreachable", message);
+    }
+    ("NodeNotReady", format!("node {name} is not ready"))
+}
+
 /// The key of the NoExecute taint that the node's Ready condition brings.
 fn eviction_taint(node: &Node) -> Option<&'static str> {
     let ready = |status| condition_is(node, condition::READY, status);

@@ -263,12 +263,15 @@ impl NodeController {
     /// Nobody can vouch for the node's pods: they get no requests.
     fn pods_not_ready(&self, node: &Shared<Node>) -> Result<(), ApiError> {
         let now = self.api.clock().time();
+        let (reason, message) = conditions::of_pods(node);
         for pod in self.pods.on_node(node.name()).iter().filter(|pod| pod::is_ready(pod)) {
             let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
                 let conditions = fresh.status.iter_mut().flat_map(|s| s.conditions.iter_mut().flatten());
                 for condition in conditions.filter(|c| c.type_ == READY && c.is_true()) {
                     condition.status = ConditionStatus::False.into();
                     condition.last_transition_time = Some(now.clone());
+                    condition.reason = Some(reason.into());
+                    condition.message = Some(message.clone());
                 }
                 Ok(())
             });

@@ -10,8 +10,8 @@ use crate::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
 use object::quantity::Amount;
 use object::storage::{
-    DIRECTORY_PROVISIONER, PROVISIONED_BY, annotation, claim_phase, claim_ref, claim_size, claim_uid,
-    volume_name, volume_size,
+    DIRECTORY_PROVISIONER, DISK_DRIVER, PROVISIONED_BY, annotation, claim_phase, claim_ref, claim_size,
+    claim_uid, volume_name, volume_size,
 };
 use object::{Key, Shared};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
@@ -50,7 +50,8 @@ impl Reconciler for Expander {
         if claim_ref(&volume).and_then(claim_uid) != Some(claim.uid()) {
             return Ok(());
         }
-        if annotation(&volume.metadata, PROVISIONED_BY) != Some(DIRECTORY_PROVISIONER) {
+        let by = annotation(&volume.metadata, PROVISIONED_BY);
+        if !matches!(by, Some(DIRECTORY_PROVISIONER | DISK_DRIVER)) {
             let message = "waiting for an external controller to expand this PVC";
             self.recorder.normal(claim.object(), "ExternalExpanding", message);
             return Ok(());

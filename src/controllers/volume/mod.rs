@@ -1,9 +1,10 @@
 //! Volumes and claims (VOL-2): who gets which, who makes them, how they grow and when they may go.
 //!
-//! Each controller here is one of Kubernetes': `binder` brings claims and volumes together, `provisioner` makes
+//! Each controller here is one of Kubernetes': `attach` brings disks to nodes, `binder` brings claims and volumes together, `provisioner` makes
 //! volumes on demand as an external provisioner would, `expander` lets claims grow, `protection` keeps what is in
 //! use, `ephemeral` makes the claims of pods that bring their own. They speak through the objects alone.
 
+pub(super) mod attach;
 pub(super) mod binder;
 pub(super) mod ephemeral;
 pub(super) mod expander;

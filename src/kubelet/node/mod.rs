@@ -16,6 +16,7 @@ use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
+use super::disks::DisksInUse;
 use super::images::PresentImages;
 use super::ips::{Ips, NodeIpv6};
 use super::pod_ips::{self, PodIps};
@@ -115,6 +116,8 @@ pub(super) struct Node {
     pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
     /// Whether its machine is short of something.
     pub(super) eviction: NodePressure,
+    /// Which disks its pods use.
+    pub(super) disks: Mutex<DisksInUse>,
     /// Whether its runtime answers.
     pub(super) health: Health,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
@@ -150,6 +153,7 @@ impl Node {
             taken: Mutex::default(),
             broken_manifests: Mutex::default(),
             eviction: NodePressure::default(),
+            disks: Mutex::default(),
             events: Mutex::new(Some(events)),
             health: Health::new(api.clock(), api.timings().pleg_relist_threshold.0),
             closing: watch::Sender::new(None),

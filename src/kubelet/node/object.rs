@@ -60,12 +60,13 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
     }
 }
 
-/// Whether the Node object says whether the node is Ready, which images it has, and what pods may have of it.
+/// Whether the Node object says whether the node is Ready, which images and disks it has, and what pods may have of it.
 fn is_reported(context: &Context, node: &Node) -> bool {
     let Ok(object) = context.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
     let Some(status) = &object.status else { return false };
     is_ready(&object) == node.health.failure().is_none()
         && status.images == images(node)
+        && status.volumes_in_use == node.disks.lock().names()
         && status.allocatable.as_ref() == Some(&allocatable(node, status))
 }
 
@@ -210,6 +211,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
         runtime_handlers: Some(runtime_class::handlers()),
+        volumes_in_use: node.disks.lock().names(),
         ..old.clone()
     }
 }

@@ -18,7 +18,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::storage::v1::VolumeAttachment;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
@@ -32,6 +34,7 @@ use super::volumes::Tokens;
 use super::wakes::Wakes;
 use base::clock::until;
 use object::pod::node_name;
+use object::storage::claims_of;
 use object::{Kind, Revision, Shared};
 use pending::PendingUpdates;
 pub(super) use pending::PodUpdate;
@@ -72,6 +75,8 @@ pub(super) struct PodState {
     pub(super) tokens: Tokens,
     /// Where what its volumes show lies in memory.
     pub(super) memory: Option<Arc<Memory>>,
+    /// Since when it waits for its volumes to be attached, or since it was last said, on the steady clock.
+    pub(super) waits_since: Option<Timestamp>,
     /// What failed last and waits.
     pub(super) retry: Retry,
     /// Why the runtime did not say what there is of it, as last reported.
@@ -89,6 +94,7 @@ impl PodState {
             refresh: false,
             tokens: Tokens::default(),
             memory: None,
+            waits_since: None,
             retry: Retry::default(),
             blind: None,
         }
@@ -177,6 +183,14 @@ impl PodWorkers {
                 }
             });
         }
+        let weak = Arc::downgrade(&workers);
+        caches.on_any_change(Kind::VolumeAttachment, move |change| {
+            if let (Some(workers), Some(attachment)) =
+                (weak.upgrade(), change.object.get::<VolumeAttachment>())
+            {
+                workers.refresh_claims_on(&attachment.spec.node_name);
+            }
+        });
         workers
     }
 
@@ -268,6 +282,17 @@ impl PodWorkers {
         for (uid, slot) in pods.iter_mut() {
             let pod = slot.pending.pod();
             if pod.namespace() == namespace && super::volumes::shows(pod, kind, name) {
+                slot.pending.push(PodEvent::Refresh);
+                self.start_pass(uid, slot);
+            }
+        }
+    }
+
+    /// Has the pods of a node looked at that have claims.
+    fn refresh_claims_on(self: &Arc<Self>, node: &str) {
+        let mut pods = self.pods.lock();
+        for (uid, slot) in pods.iter_mut().filter(|(_, slot)| slot.node.config.name == node) {
+            if claims_of(slot.pending.pod()).next().is_some() {
                 slot.pending.push(PodEvent::Refresh);
                 self.start_pass(uid, slot);
             }

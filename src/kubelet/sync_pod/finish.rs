@@ -30,6 +30,9 @@ impl SyncPod<'_> {
             return After::Failed(format!("sandbox not removed: {error}"));
         }
         volumes::remove(self.node, &self.pod).await;
+        if let Err(error) = volumes::release_disks(&self.workers.context, self.node, &uid) {
+            return After::Failed(format!("its disks are still reported in use: {error}"));
+        }
         let waiting = self.node.taken.lock().release(&uid);
         self.workers.resync(waiting);
         self.give_address_back();
@@ -53,15 +56,18 @@ impl SyncPod<'_> {
         After::End(Outcome::Removed)
     }
 
-    /// Lets go of the address of a pod that has ended for good, once the API tells so: until then it may be given
-    /// to no other pod, or what is sent to this one would reach that one.
-    pub(super) fn free_address(&self) {
+    /// Lets go of the address and the disks of a pod that has ended for good, once the API tells so: until then they may
+    /// be given to no other pod, or what is sent to this one would reach that one.
+    pub(super) fn free_what_others_may_have(&self) {
         let observed = &self.state.observed;
         let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);
         // The status of a static pod is that of its mirror pod.
         let is_over = is_static(&self.pod) || plan::is_terminal(&self.pod);
         if ends && is_over && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
             self.give_address_back();
+            if let Err(error) = volumes::release_disks(&self.workers.context, self.node, self.pod.uid()) {
+                tracing::warn!(pod = %self.pod.key(), "what it used is reported with the node's next status: {error}");
+            }
         }
     }
 

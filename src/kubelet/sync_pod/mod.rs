@@ -176,7 +176,7 @@ impl SyncPod<'_> {
             tracing::warn!(pod = %self.pod.key(), "pod status not written: {error}");
             held.push(self.workers.context.clock.monotonic() + STATUS_AGAIN);
         }
-        self.free_address();
+        self.free_what_others_may_have();
         if self.state.observed.shutdown {
             // Only now may it be known to have ended for good.
             let last = self.plan();

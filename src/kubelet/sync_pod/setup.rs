@@ -13,6 +13,9 @@ use base::clock::saturating_after;
 use object::Key;
 use reconcile::EventType;
 
+/// A pod waits so long for its volumes before an event says so, again and again: Kubernetes' `podAttachAndMountTimeout`.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(123);
+
 impl SyncPod<'_> {
     /// Lets the node take a new pod, or refuse it for good. What ran before this kubelet is not asked.
     pub(super) fn admit(&mut self) {
@@ -90,14 +93,30 @@ impl SyncPod<'_> {
         };
         self.state.observed.ips = self.node.config.ips_of(ip);
         match self.write_volumes().await {
-            Ok(()) => self.state.observed.prepared = Prepared::Yes,
+            Ok(()) => {
+                self.state.waits_since = None;
+                self.state.observed.prepared = Prepared::Yes;
+            }
             Err(error) => {
                 let message = error.message;
-                self.event(EventType::Warning, "FailedMount", message.clone());
+                if !error.waits || self.has_waited_long() {
+                    self.event(EventType::Warning, "FailedMount", message.clone());
+                }
                 self.state.observed.prepared = Prepared::Blocked { until: again, message };
             }
         }
         After::Again
+    }
+
+    /// Whether it is time to say that the pod waits for its volumes to be attached.
+    fn has_waited_long(&mut self) -> bool {
+        let now = self.now();
+        let since = *self.state.waits_since.get_or_insert(now);
+        let long = now >= saturating_after(since, ATTACH_TIMEOUT);
+        if long {
+            self.state.waits_since = Some(now);
+        }
+        long
     }
 
     async fn write_volumes(&mut self) -> Result<(), volumes::VolumeError> {

@@ -17,7 +17,7 @@ use crate::spec;
 use api::Api;
 use object::owner::is_terminating;
 use object::storage::{
-    ClaimUse, claim_phase, claim_ref, claim_uid, claims_of, is_made_for, is_reachable_from, volume_name,
+    ClaimUse, claim_phase, claim_ref, claim_uid, claims_of, disk, is_made_for, is_reachable_from, volume_name,
 };
 use object::{Key, Shared};
 
@@ -60,7 +60,7 @@ impl Unusable {
             ),
             Self::Volume(name, why) => VolumeError::set_up(name, why).message,
         };
-        VolumeError { volume: volume.into(), message }
+        VolumeError { volume: volume.into(), message, waits: false }
     }
 }
 
@@ -144,6 +144,12 @@ fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<Backin
     if let Some(source) = &spec.host_path {
         let path = PathBuf::from(&source.path);
         return Ok(Backing { path, check: Check::HostPath(source.clone()), volume: name });
+    }
+    if let Some(disk) = disk(volume) {
+        return match disk.path {
+            Some(path) => Ok(Backing { path: path.into(), check: Check::Exists, volume: name }),
+            None => unusable("its volumeAttributes name no path"),
+        };
     }
     match &spec.local {
         Some(source) => Ok(Backing { path: source.path.clone().into(), check: Check::Exists, volume: name }),

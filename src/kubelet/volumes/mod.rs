@@ -1,10 +1,11 @@
 //! A pod's volumes as directories on the node (VOL-1): emptyDir, hostPath, configMap, secret, downwardAPI,
-//! projected; and the volumes of its claims (VOL-2).
+//! projected; and the volumes of its claims (VOL-2), which may have to be attached first (VOL-3).
 //!
 //! They live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. What comes from API objects is swapped
 //! in whole (`atomic`), so that a reader never sees half an update.
 
 mod atomic;
+mod attach;
 mod claims;
 mod content;
 mod memory;
@@ -27,6 +28,7 @@ use super::observed::{Observed, Prepared};
 use super::resize;
 use super::runtime::{Memory, Mount};
 use super::spec;
+pub(crate) use attach::{release as release_disks, restore as restore_disks};
 pub use claims::user_of;
 use claims::{Backing, Check};
 pub(crate) use content::{Content, ContentSources, content};
@@ -48,12 +50,23 @@ pub(crate) struct VolumeError {
     pub(crate) volume: String,
     /// What is wrong, as events tell it.
     pub(crate) message: String,
+    /// Nothing is wrong yet: it waits for its volume to be attached.
+    pub(crate) waits: bool,
 }
 
 impl VolumeError {
     fn set_up(volume: &str, why: &str) -> Self {
         let message = format!("MountVolume.SetUp failed for volume \"{volume}\" : {why}");
-        Self { volume: volume.into(), message }
+        Self { volume: volume.into(), message, waits: false }
+    }
+
+    /// The volume is not attached to this node.
+    fn not_attached(volume: &str) -> Self {
+        let message = format!(
+            "Unable to attach or mount volumes: unmounted volumes=[{volume}], unattached volumes=[{volume}], failed to \
+             process volumes=[]: context deadline exceeded"
+        );
+        Self { volume: volume.into(), message, waits: true }
     }
 }
 
@@ -134,6 +147,9 @@ pub(super) async fn prepare(
     let given = resize::allocated_pod(pod, &observed.resize);
     let owners = Owners::of(pod);
     let first = observed.prepared != Prepared::Yes;
+    if first {
+        attach::take(context, node, pod).await?;
+    }
     let tokens = RefCell::new(tokens);
     let now = context.clock.now();
     let mut work = Vec::new();

@@ -3,6 +3,7 @@
 //! Pure reading, shared by the controllers that bind, the scheduler that chooses and the kubelet that mounts.
 
 mod claims;
+mod disk;
 mod matching;
 
 use k8s_openapi::api::core::v1::{Node, ObjectReference, PersistentVolume, PersistentVolumeClaim};
@@ -13,6 +14,10 @@ use super::node_selector::NodeTerm;
 use super::quantity::Amount;
 use super::{Key, Kind, Shared};
 pub use claims::{ClaimUse, claims_of, ephemeral_claim_name, is_made_for};
+pub use disk::{
+    ATTACHER_FINALIZER, DISK_DRIVER, DISK_PATH, Disk, attachment_name, directory_of, disk, handle_of,
+    is_attached_to, is_out_of_service, unique_volume_name, volumes_in_use,
+};
 pub use matching::{Mismatch, Seeker, best_match, find_match, same_mode, satisfies};
 
 /// On a claim: its binding was completed once.

@@ -115,7 +115,7 @@ pub(super) fn is_going(pod: &Pod) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
+async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2_safe_4() {
     let cluster = started(&["n1", "n2"]);
     cluster.create::<Deployment>(patient(300));
     cluster.run().await;
@@ -140,7 +140,19 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
     assert!(is_going(&gone), "only its kubelet can remove it");
     let disruption = condition(&gone, "DisruptionTarget").unwrap();
     assert_eq!(disruption.reason.as_deref(), Some("DeletionByTaintManager"));
-    assert_eq!(disruption.message.as_deref(), Some("Taint manager: deleting due to NoExecute taint"));
+    // SAFE-4: the cut is named, and what it means.
+    let message = disruption.message.as_deref().unwrap();
+    let (why, what) = message.split_once(" since ").unwrap();
+    assert_eq!(
+        why,
+        "Taint manager: deleting due to NoExecute taint node.kubernetes.io/unreachable: node n1 is cut off"
+    );
+    assert!(
+        what.contains("the pod may still run there until the node returns, is deleted or is fenced"),
+        "{what}"
+    );
+    let ready = condition(&gone, "Ready").unwrap();
+    assert_eq!((ready.status.as_str(), ready.reason.as_deref()), ("False", Some("NodeUnreachable")));
     assert_eq!(printed(&gone), ("Running".into(), "Terminating".into()));
     assert_eq!(cluster.pods().len(), 2, "and it has been replaced");
 

@@ -2,8 +2,10 @@
 //! that it gives.
 
 mod choices;
+mod disks;
 mod ends;
 mod faults;
+mod fencing;
 mod nodes;
 mod pods;
 mod snapshots;

@@ -14,6 +14,7 @@ mod hostile;
 mod limits;
 mod metadata;
 mod networking;
+mod node_fences;
 mod pod_resize;
 mod pod_spec;
 mod pod_update;

@@ -7,7 +7,7 @@ use super::Binder;
 use crate::volume::{annotate, modify, modify_status};
 use api::ApiError;
 use object::storage::{
-    BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, DIRECTORY_PROVISIONER,
+    BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, DIRECTORY_PROVISIONER, DISK_DRIVER,
     STORAGE_PROVISIONER, annotation, claim_phase, claim_ref, is_kept_for, keep_for, names_class, volume_name,
     volume_phase,
 };
@@ -94,7 +94,7 @@ impl Binder {
             }
             Ok(())
         })?;
-        let is_ours = provisioner == DIRECTORY_PROVISIONER;
+        let is_ours = matches!(provisioner, DIRECTORY_PROVISIONER | DISK_DRIVER);
         // Ours starts with the annotation; a foreign one may never come, which people should know.
         if !is_ours || asked.object().revision() != claim.object().revision() {
             let message = format!(

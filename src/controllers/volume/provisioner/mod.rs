@@ -2,7 +2,8 @@
 //!
 //! The part that an external provisioner plays in Kubernetes, by the same rules: it answers to an annotation of
 //! the claim, makes a volume that names it, and holds a finalizer until the directory is gone. The directories
-//! are on this one machine, where every node of the cluster reaches them: the volumes need no node affinity.
+//! are on this one machine, where every node of the cluster reaches them: the volumes need no node affinity. Disks are
+//! directories too, and are removed when they are attached nowhere.
 
 mod plan;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
 use parking_lot::Mutex;
 
 use super::{add_finalizer, delete, drop_finalizer, modify};
@@ -21,8 +22,8 @@ use crate::volume_directory::{self, VolumeDirectory};
 use api::{Api, ApiError, Change, ChangeKind};
 use base::task::Tasks;
 use object::storage::{
-    DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, claim_class,
-    has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
+    DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, attachment_name,
+    claim_class, directory_of, disk, has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
 };
 use object::{Key, Shared};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
@@ -103,7 +104,7 @@ impl Provisioner {
     }
 
     fn volume_changed(&self, change: &Change) {
-        let ours = annotation(change.object.meta(), PROVISIONED_BY) == Some(DIRECTORY_PROVISIONER);
+        let ours = annotation(change.object.meta(), PROVISIONED_BY).is_some_and(plan::is_ours);
         if change.kind == ChangeKind::Deleted {
             self.removals.lock().remove(change.object.name());
         } else if ours {
@@ -119,7 +120,7 @@ impl Provisioner {
         }
         let class_name = claim_class(claim);
         let Ok(class) = self.api.get_as::<StorageClass>(&Key::new("", class_name)) else { return Ok(()) };
-        if class.provisioner != DIRECTORY_PROVISIONER {
+        if !plan::is_ours(&class.provisioner) {
             return Ok(());
         }
         let node = annotation(&claim.metadata, SELECTED_NODE);
@@ -184,7 +185,7 @@ impl Provisioner {
 
     /// Holds a volume as long as its directory is to go with it, and lets it go after the directory.
     fn mind(&self, volume: &Shared<PersistentVolume>) -> Result<(), ReconcileError> {
-        if annotation(&volume.metadata, PROVISIONED_BY) != Some(DIRECTORY_PROVISIONER) {
+        if !annotation(&volume.metadata, PROVISIONED_BY).is_some_and(plan::is_ours) {
             return Ok(());
         }
         let goes_along = reclaim_policy(volume) == "Delete";
@@ -217,11 +218,23 @@ impl Provisioner {
                 self.recorder.normal(volume.object(), "VolumeDelete", message);
                 Err(ReconcileError::After(IN_USE_AGAIN))
             }
+            Clear::Attached(node) => {
+                let message = format!("persistentvolume {} is still attached to node {node}", volume.name());
+                self.recorder.warning(volume.object(), "VolumeFailedDelete", message);
+                Err(ReconcileError::After(IN_USE_AGAIN))
+            }
             Clear::Failed(why) => {
                 self.recorder.warning(volume.object(), "VolumeFailedDelete", why);
                 Err(ReconcileError::After(plan::AGAIN))
             }
         }
+    }
+
+    /// The node that a disk is attached to, or is about to be.
+    fn attached_to(&self, volume: &PersistentVolume) -> Option<String> {
+        let name = attachment_name(disk(volume)?.handle);
+        let attachment = self.api.get_as::<VolumeAttachment>(&Key::new("", name)).ok()?;
+        Some(attachment.spec.node_name.clone())
     }
 
     /// Removes a volume's directory, beside the work on other volumes.
@@ -230,8 +243,7 @@ impl Provisioner {
         let Some(path) = self.directory.path(name) else {
             return Clear::Failed(format!("{name} is no name of a directory"));
         };
-        let source = volume.spec.as_ref().and_then(|spec| spec.host_path.as_ref());
-        let stands_for = source.map(|source| source.path.as_str()).unwrap_or_default();
+        let stands_for = directory_of(volume).unwrap_or_default();
         if path.to_str() != Some(stands_for) {
             // Written by hand, or of another data directory: not ours to remove.
             let here = path.display();
@@ -248,6 +260,9 @@ impl Provisioner {
             Some(Removal::Over(Ok(()))) => return Clear::Done,
             Some(Removal::Over(Err(why))) => return Clear::Failed(why),
             None => {}
+        }
+        if let Some(node) = self.attached_to(volume) {
+            return Clear::Attached(node);
         }
         if let Some(pod) = self.directory.user(&path) {
             return Clear::InUse(pod);
@@ -272,5 +287,6 @@ enum Clear {
     Done,
     Later,
     InUse(String),
+    Attached(String),
     Failed(String),
 }

@@ -1,9 +1,13 @@
 //! What volume a claim gets, and what claim gets none: pure.
+//!
+//! Of a class of [`DIRECTORY_PROVISIONER`] it is a directory that every node reaches; of a class of [`DISK_DRIVER`] a disk,
+//! which is attached to one node at a time, and a directory all the same.
 
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
-    HostPathVolumeSource, PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec,
+    CSIPersistentVolumeSource, HostPathVolumeSource, PersistentVolume, PersistentVolumeClaim,
+    PersistentVolumeSpec,
 };
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -11,17 +15,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use object::Shared;
 use object::owner::is_terminating;
 use object::storage::{
-    BETA_STORAGE_PROVISIONER, DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER,
-    STORAGE_PROVISIONER, annotation, claim_size, keep_for, volume_name,
+    BETA_STORAGE_PROVISIONER, DIRECTORY_PROVISIONER, DISK_DRIVER, DISK_PATH, PROVISIONED_BY,
+    PROVISIONER_FINALIZER, STORAGE_PROVISIONER, annotation, claim_size, keep_for, volume_name,
 };
 
 /// What failed is tried again after this time.
 pub(super) const AGAIN: Duration = Duration::from_secs(15);
 
+/// Whether a provisioner is played here.
+pub(super) fn is_ours(provisioner: &str) -> bool {
+    matches!(provisioner, DIRECTORY_PROVISIONER | DISK_DRIVER)
+}
+
 /// Whether a claim is to get its volume here, and has none.
 pub(super) fn asks(claim: &PersistentVolumeClaim) -> bool {
     let named = [STORAGE_PROVISIONER, BETA_STORAGE_PROVISIONER];
-    let ours = |key: &str| annotation(&claim.metadata, key) == Some(DIRECTORY_PROVISIONER);
+    let ours = |key: &str| annotation(&claim.metadata, key).is_some_and(is_ours);
     named.iter().any(|key| ours(key)) && volume_name(claim).is_none() && !is_terminating(&claim.metadata)
 }
 
@@ -34,14 +43,18 @@ pub(super) fn volume_name_for(claim: &Shared<PersistentVolumeClaim>) -> String {
 pub(super) fn refusal(claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<String> {
     let spec = claim.spec.as_ref()?;
     let options = class.mount_options.as_deref().unwrap_or_default();
-    if spec.volume_mode.as_deref() == Some("Block") {
-        Some(format!("{DIRECTORY_PROVISIONER} does not support block volume provisioning"))
+    let provisioner = class.provisioner.as_str();
+    let shared = |mode: &&String| provisioner == DISK_DRIVER && !mode.starts_with("ReadWriteOnce");
+    if let Some(mode) = spec.access_modes.iter().flatten().find(shared) {
+        Some(format!("{DISK_DRIVER} is attached to one node at a time and cannot be {mode}"))
+    } else if spec.volume_mode.as_deref() == Some("Block") {
+        Some(format!("{provisioner} does not support block volume provisioning"))
     } else if spec.selector.is_some() {
         Some("claim.Spec.Selector is not supported".to_string())
     } else if spec.data_source.is_some() || spec.data_source_ref.is_some() {
-        Some(format!("{DIRECTORY_PROVISIONER} cannot provision a claim with a datasource"))
+        Some(format!("{provisioner} cannot provision a claim with a datasource"))
     } else if let Some(key) = class.parameters.iter().flatten().map(|(key, _)| key).next() {
-        Some(format!("invalid option \"{key}\" for provisioner {DIRECTORY_PROVISIONER}"))
+        Some(format!("invalid option \"{key}\" for provisioner {provisioner}"))
     } else if !options.is_empty() {
         let class = class.metadata.name.as_deref().unwrap_or_default();
         Some(format!(
@@ -59,10 +72,12 @@ pub(super) fn volume(
     path: &str,
 ) -> PersistentVolume {
     let policy = class.reclaim_policy.clone().unwrap_or_else(|| "Delete".into());
-    let annotations = [(PROVISIONED_BY.to_string(), DIRECTORY_PROVISIONER.to_string())].into();
+    let annotations = [(PROVISIONED_BY.to_string(), class.provisioner.clone())].into();
+    let is_disk = class.provisioner == DISK_DRIVER;
+    let name = volume_name_for(claim);
     let finalizers = (policy == "Delete").then(|| vec![PROVISIONER_FINALIZER.to_string()]);
     let metadata = ObjectMeta {
-        name: Some(volume_name_for(claim)),
+        name: Some(name.clone()),
         annotations: Some(annotations),
         finalizers,
         ..ObjectMeta::default()
@@ -70,7 +85,14 @@ pub(super) fn volume(
     let spec = PersistentVolumeSpec {
         access_modes: claim.spec.as_ref().and_then(|spec| spec.access_modes.clone()),
         capacity: Some([("storage".to_string(), claim_size(claim).to_binary())].into()),
-        host_path: Some(HostPathVolumeSource { path: path.into(), type_: Some("Directory".into()) }),
+        host_path: (!is_disk)
+            .then(|| HostPathVolumeSource { path: path.into(), type_: Some("Directory".into()) }),
+        csi: is_disk.then(|| CSIPersistentVolumeSource {
+            driver: DISK_DRIVER.into(),
+            volume_handle: name,
+            volume_attributes: Some([(DISK_PATH.to_string(), path.to_string())].into()),
+            ..CSIPersistentVolumeSource::default()
+        }),
         persistent_volume_reclaim_policy: Some(policy),
         storage_class_name: Some(class.name().into()),
         volume_mode: Some("Filesystem".into()),
@@ -93,7 +115,9 @@ mod tests {
 
     fn claim(annotations: &Value, spec: &Value) -> Shared<PersistentVolumeClaim> {
         let mut spec = spec.clone();
-        spec["accessModes"] = json!(["ReadWriteOnce"]);
+        if spec["accessModes"].is_null() {
+            spec["accessModes"] = json!(["ReadWriteOnce"]);
+        }
         spec["resources"] = json!({"requests": {"storage": "1024Mi"}});
         let claim = json!({"metadata": {"name": "c", "namespace": "n", "uid": "1", "annotations": annotations},
             "spec": spec});
@@ -103,7 +127,9 @@ mod tests {
     fn class(more: &Value) -> Shared<StorageClass> {
         let mut class = more.clone();
         class["metadata"] = json!({"name": "standard"});
-        class["provisioner"] = json!(DIRECTORY_PROVISIONER);
+        if class["provisioner"].is_null() {
+            class["provisioner"] = json!(DIRECTORY_PROVISIONER);
+        }
         Shared::from_value(serde_json::from_value(class).unwrap())
     }
 
@@ -125,6 +151,17 @@ mod tests {
         assert_eq!(made["metadata"]["annotations"], json!({PROVISIONED_BY: DIRECTORY_PROVISIONER}));
         let kept = volume(&claim(&ours, &json!({})), &class(&json!({"reclaimPolicy": "Retain"})), "/d");
         assert!(kept.metadata.finalizers.is_none());
+
+        let disks = json!({"provisioner": "disk.podium.dev"});
+        let disk = volume(&claim(&ours, &json!({})), &class(&disks), "/d/pvc-1");
+        let disk = serde_json::to_value(disk).unwrap();
+        assert_eq!(disk["spec"]["hostPath"], Value::Null);
+        assert_eq!(
+            disk["spec"]["csi"],
+            json!({"driver": "disk.podium.dev", "volumeHandle": "pvc-1",
+            "volumeAttributes": {"path": "/d/pvc-1"}})
+        );
+        assert_eq!(disk["metadata"]["annotations"], json!({PROVISIONED_BY: "disk.podium.dev"}));
     }
 
     #[test]
@@ -155,6 +192,12 @@ mod tests {
                      options [\"ro\"]",
                 ),
             ),
+            (
+                json!({"accessModes": ["ReadWriteMany"]}),
+                json!({"provisioner": "disk.podium.dev"}),
+                Some("disk.podium.dev is attached to one node at a time and cannot be ReadWriteMany"),
+            ),
+            (json!({"accessModes": ["ReadWriteOncePod"]}), json!({"provisioner": "disk.podium.dev"}), None),
         ] {
             let actual = refusal(&claim(&json!({}), &spec), &class(&class_given));
             assert_eq!(actual.as_deref(), expected, "{spec} {class_given}");

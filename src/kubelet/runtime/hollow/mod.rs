@@ -137,6 +137,19 @@ impl HollowRuntime {
         running
     }
 
+    /// Ends all that runs here at once, as when a machine is switched off: no container is left, and no pod. An error says
+    /// that it does not die.
+    pub fn kill_all(&self) -> Result<(), RuntimeError> {
+        self.faults.admit_removal()?;
+        let mut state = self.state.lock();
+        state.pods.clear();
+        state.containers.clear();
+        state.loads.clear();
+        state.unready.clear();
+        state.ends.clear();
+        Ok(())
+    }
+
     /// From now on the readiness probes of a pod succeed, or fail.
     pub fn set_ready(&self, pod: &PodUid, ready: bool) {
         let unready = &mut self.state.lock().unready;

@@ -1,0 +1,39 @@
+//! Nodes that are fenced (`podium.dev`), which `cluster::fencing` does.
+
+use serde_json::json;
+
+use super::columns::Column;
+use super::resource::Resource;
+use crate::validate::{FieldErrors, Path};
+use object::conditions;
+use object::node_fence::{FENCED, NodeFence};
+
+/// How long a reason may be, in bytes.
+const LONGEST_REASON: usize = 1024;
+
+impl Resource for NodeFence {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::text("Phase", "How far it is.", |fence, _| json!(fence.phase())),
+        Column::text("Reason", "Why the node is fenced.", |fence, _| {
+            json!(fence.spec.reason.as_deref().unwrap_or("<none>"))
+        }),
+        Column::age(),
+        Column::wide("Message", "What there is to say of it.", |fence, _| {
+            let conditions = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
+            json!(conditions::get(conditions, FENCED).map_or("", |fenced| &fenced.message))
+        }),
+    ];
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        if self.spec.reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
+            errors.too_long(&Path::root("spec").child("reason"), LONGEST_REASON);
+        }
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        if self.spec != old.spec {
+            errors.forbidden(&Path::root("spec"), "field is immutable");
+        }
+    }
+}

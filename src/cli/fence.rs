@@ -1,0 +1,162 @@
+//! `podium fence`: a node's processes killed for certain, so that its pods and volumes may go elsewhere (SAFE-5).
+//!
+//! It makes a NodeFence and tells how far that is; the question before is asked because what is killed is not asked.
+
+use std::io::{BufRead, IsTerminal};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
+
+use super::apply::client_of;
+use super::flags::InstanceArgs;
+use super::output::{note, said, say};
+use super::runtime::runtime;
+use object::conditions;
+use object::node::is_ready;
+use object::node_fence::{FENCED, FencePhase, NodeFence, NodeFenceSpec};
+use object::pod::is_terminal;
+
+/// How often it is looked how far it is.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long it may take until the processes are dead: the kernel may hold them.
+const TO_DIE: Duration = Duration::from_mins(2);
+/// How long a node may take to come back.
+const TO_RETURN: Duration = Duration::from_mins(1);
+/// So many pods are named before the question.
+const NAMED: usize = 10;
+
+#[derive(Debug, Args)]
+pub(super) struct FenceRequest {
+    #[command(flatten)]
+    instance: InstanceArgs,
+    /// The node.
+    node: String,
+    /// Do not ask first.
+    #[arg(long, short = 'y')]
+    yes: bool,
+    /// Why, for whoever reads it later.
+    #[arg(long)]
+    reason: Option<String>,
+    /// Take the node back instead: it starts with nothing running.
+    #[arg(long, conflicts_with_all = ["yes", "reason"])]
+    undo: bool,
+}
+
+pub(super) fn run(request: &FenceRequest) -> Result<()> {
+    runtime()?.block_on(async {
+        let client = client_of(&request.instance).await?;
+        let fences = Api::<NodeFence>::all(client.clone());
+        if request.undo {
+            return undo(&fences, &request.node).await;
+        }
+        let nodes = Api::<Node>::all(client.clone());
+        let node = nodes.get(&request.node).await.map_err(said)?;
+        if !request.yes {
+            preview(&node, &Api::all(client)).await?;
+            ask(&request.node)?;
+        }
+        fence(&fences, request).await
+    })
+}
+
+/// Says what will be killed.
+async fn preview(node: &Node, pods: &Api<Pod>) -> Result<()> {
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    let on_node = ListParams::default().fields(&format!("spec.nodeName={name}"));
+    let pods = pods.list(&on_node).await.map_err(said)?.items;
+    let running: Vec<String> = (pods.iter())
+        .filter(|pod| !is_terminal(pod))
+        .map(|pod| {
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            format!("{}/{}", text(&pod.metadata.namespace), text(&pod.metadata.name))
+        })
+        .collect();
+    if is_ready(node) {
+        note(&format!(
+            "node {name} is Ready: to end its pods within their grace, drain it instead (kubectl drain {name})"
+        ));
+    }
+    note(&format!(
+        "The processes of {} pods on node {name} are killed at once, without grace; what they have not written is lost.",
+        running.len()
+    ));
+    for pod in running.iter().take(NAMED) {
+        note(&format!("  {pod}"));
+    }
+    if running.len() > NAMED {
+        note(&format!("  and {} more", running.len() - NAMED));
+    }
+    Ok(())
+}
+
+fn ask(node: &str) -> Result<()> {
+    let mut input = std::io::stdin().lock();
+    if !std::io::stdin().is_terminal() {
+        bail!("nothing is fenced: there is no terminal to ask at; say --yes");
+    }
+    note(&format!("Type the node's name to fence {node}:"));
+    let mut answer = String::new();
+    input.read_line(&mut answer).context("no answer")?;
+    if answer.trim() != node {
+        bail!("nothing is fenced");
+    }
+    Ok(())
+}
+
+async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
+    let name = request.node.as_str();
+    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+    let fence = NodeFence { metadata, spec: NodeFenceSpec { reason: request.reason.clone() }, status: None };
+    match fences.create(&PostParams::default(), &fence).await {
+        Ok(_) => {}
+        // Somebody was faster: it is told how far that is.
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+        Err(error) => return Err(said(error)),
+    }
+    let mut told = String::new();
+    let mut done = async || {
+        loop {
+            let fence = fences.get(name).await.map_err(said)?;
+            let all = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
+            if let Some(condition) = conditions::get(all, FENCED) {
+                if condition.message != told {
+                    say(&condition.message);
+                    told.clone_from(&condition.message);
+                }
+                match condition.reason.as_str() {
+                    _ if fence.phase() == FencePhase::Fenced => return anyhow::Ok(()),
+                    "NotRunHere" | "NoSuchNode" => {
+                        bail!("node {name} is not fenced; podium fence --undo {name} takes it back")
+                    }
+                    _ => {}
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let waited = tokio::time::timeout(TO_DIE, done()).await;
+    waited.with_context(|| {
+        format!("node {name} is not fenced after {} s; it goes on being tried", TO_DIE.as_secs())
+    })??;
+    say(&format!(
+        "node/{name} is fenced: its pods and volumes may go elsewhere; podium fence --undo {name} takes it back"
+    ));
+    Ok(())
+}
+
+async fn undo(fences: &Api<NodeFence>, name: &str) -> Result<()> {
+    fences.delete(name, &DeleteParams::default()).await.map_err(said)?;
+    let gone = async {
+        while fences.get_opt(name).await.map_err(said)?.is_some() {
+            tokio::time::sleep(LOOK).await;
+        }
+        anyhow::Ok(())
+    };
+    let waited = tokio::time::timeout(TO_RETURN, gone).await;
+    waited.with_context(|| format!("node {name} has not come back after {} s", TO_RETURN.as_secs()))??;
+    say(&format!("node/{name} is in service again"));
+    Ok(())
+}

@@ -1,0 +1,308 @@
+//! Fences nodes, as NodeFence objects ask for (SAFE-5).
+//!
+//! In this order, each step an event of the node: its kubelet is stopped and kept away, its processes are killed and
+//! seen dead, and only then the node is said to be out of service. What follows is others' work: its pods are evicted and
+//! removed by PodGC, its disks detached by force, its StatefulSets go on elsewhere. Where death cannot be confirmed
+//! nothing is said, and the fence's status tells why. Who dies in the middle leaves an object from which the next one
+//! goes on.
+//!
+//! A node that comes back (the control plane is started again, the fence is deleted) registers with nothing running; then
+//! it is taken back into service, and the fence goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use tokio::sync::Notify;
+
+use super::nodes::{FenceError, Nodes, Standing};
+use api::{Api, ApiError, DeleteOptions};
+use base::task::Tasks;
+use object::conditions::{self, ConditionStatus};
+use object::node_fence::{FENCE_FINALIZER, FENCED, FENCED_TAINT, FencePhase, NodeFence};
+use object::owner::is_terminating;
+use object::taint::effect::NO_EXECUTE;
+use object::well_known::condition::READY;
+use object::well_known::taint::OUT_OF_SERVICE;
+use object::{Key, Kind, Shared};
+use reconcile::{Caches, Recorder, found, ignore_gone, ignore_not_found};
+
+/// How often it is looked what has become of a node that is fenced, and what failed is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Fences nodes until `tasks` end.
+pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &Nodes) {
+    let changed = Arc::new(Notify::new());
+    for kind in [Kind::NodeFence, Kind::Node] {
+        let changed = changed.clone();
+        let concerns =
+            move |change: &api::Change| kind == Kind::NodeFence || change.kind == api::ChangeKind::Deleted;
+        caches.on_any_change(kind, move |change| {
+            if concerns(change) {
+                changed.notify_one();
+            }
+        });
+    }
+    let api = api.acting_as("podium-fencing");
+    let fencer =
+        Fencer { recorder: Recorder::new(&api, "podium-fencing"), api, nodes: nodes.clone(), changed };
+    tasks.spawn_restarting("fencing", move || fencer.clone().run());
+}
+
+/// The controller.
+#[derive(Clone)]
+struct Fencer {
+    api: Api,
+    nodes: Nodes,
+    recorder: Recorder,
+    changed: Arc<Notify>,
+}
+
+impl Fencer {
+    async fn run(self) {
+        loop {
+            let fences = self.api.list_as::<NodeFence>(None);
+            futures::future::join_all(fences.iter().map(|fence| self.sync(fence))).await;
+            let again = async {
+                if fences.is_empty() {
+                    std::future::pending::<()>().await;
+                } else {
+                    self.api.clock().sleep(AGAIN).await;
+                }
+            };
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = again => {}
+            }
+        }
+    }
+
+    /// Does what is to be done about one fence.
+    async fn sync(&self, fence: &Shared<NodeFence>) {
+        let outcome = if is_terminating(&fence.metadata) {
+            self.take_back(fence).await
+        } else if fence.phase() == FencePhase::Fenced {
+            self.stand(fence).await
+        } else {
+            self.fence(fence).await
+        };
+        if let Err(error) = outcome {
+            tracing::warn!(node = fence.name(), "the fence is looked at again: {error}");
+        }
+    }
+
+    async fn fence(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+        let name = fence.name();
+        let node = found(self.api.get_as::<Node>(&Key::new("", name)))?;
+        if fence.phase() == FencePhase::Pending {
+            let Some(node) = &node else {
+                return self
+                    .say(fence, FencePhase::Pending, "NoSuchNode", &format!("there is no node {name}"))
+                    .map(drop);
+            };
+            self.hold(fence)?;
+            let reason = fence.spec.reason.as_deref().unwrap_or("it was asked for");
+            let message =
+                format!("Fencing node {name}: it is kept away, and its processes are killed ({reason})");
+            self.recorder.warning(node.object(), "FencingNode", message.clone());
+            self.say(fence, FencePhase::Killing, "Killing", &message)?;
+        }
+        if !self.kill(fence, node.as_ref()).await? {
+            return Ok(());
+        }
+        let Some(node) = node else {
+            // Its object was deleted meanwhile: it is gone for good, and nothing of it runs.
+            return self.go(fence).await;
+        };
+        let dead = format!("Every process of node {name} is dead: that was seen");
+        self.recorder.normal(node.object(), "NodeProcessesDead", dead.clone());
+        self.put_out_of_service(&node)?;
+        let message =
+            format!("Node {name} is out of service: its volumes are detached and its pods let go of");
+        self.recorder.warning(node.object(), "NodeOutOfService", message);
+        self.say(fence, FencePhase::Fenced, "ProcessesDead", &dead).map(drop)
+    }
+
+    /// Kills what runs on the node; false, and the status says why, while something may still run.
+    async fn kill(&self, fence: &Shared<NodeFence>, node: Option<&Shared<Node>>) -> Result<bool, ApiError> {
+        let Err(error) = self.nodes.kill_for_certain(fence.name()).await else { return Ok(true) };
+        let reason = match &error {
+            FenceError::NotRunHere(_) => "NotRunHere",
+            FenceError::Busy(_) => "NodeBusy",
+            FenceError::MayLive(..) => "DeathNotConfirmed",
+        };
+        let is_new = self.say(fence, FencePhase::Killing, reason, &error.to_string())?;
+        if let Some(node) = node.filter(|_| is_new && !matches!(error, FenceError::Busy(_))) {
+            self.recorder.warning(node.object(), "FencingNotConfirmed", error.to_string());
+        }
+        Ok(false)
+    }
+
+    /// The node is dead and its object is deleted: it stays away, and the fence goes.
+    async fn go(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+        match self.nodes.take_back(fence.name(), true).await {
+            Ok(()) => self.end(fence),
+            Err(error) => self.say(fence, fence.phase(), "NotStarted", &error).map(drop),
+        }
+    }
+
+    /// A node that is fenced stays so until it is there again. After a start of the control plane it is started as any.
+    async fn stand(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+        let name = fence.name();
+        if found(self.api.get_as::<Node>(&Key::new("", name)))?.is_none() {
+            // Gone for good, which says more.
+            return self.go(fence).await;
+        }
+        if self.nodes.standing(name) == Standing::Running {
+            self.put_in_service(name)?;
+            self.end(fence)?;
+        }
+        Ok(())
+    }
+
+    async fn take_back(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+        let name = fence.name();
+        let gone = found(self.api.get_as::<Node>(&Key::new("", name)))?.is_none();
+        if gone && fence.phase() == FencePhase::Killing {
+            // Nobody takes it back: it has to die first.
+            let dead = self.kill(fence, None).await?;
+            return if dead || self.nodes.standing(name) == Standing::Unwanted {
+                self.go(fence).await
+            } else {
+                Ok(())
+            };
+        }
+        if let Err(error) = self.nodes.take_back(name, gone).await {
+            let message = format!("node {name} could not be started again: {error}");
+            self.say(fence, fence.phase(), "NotStarted", &message)?;
+            return Ok(());
+        }
+        if !gone && self.nodes.standing(name) == Standing::Out {
+            return Ok(());
+        }
+        self.put_in_service(name)?;
+        self.end(fence)?;
+        Ok(())
+    }
+
+    /// Says of the node that it is not Ready and out of service.
+    fn put_out_of_service(&self, node: &Shared<Node>) -> Result<(), ApiError> {
+        let now = self.api.clock().time();
+        self.api.modify_status::<Node>(&node.key(), |fresh| {
+            let ready = NodeCondition {
+                type_: READY.into(),
+                status: ConditionStatus::False.into(),
+                reason: Some("NodeFenced".into()),
+                message: Some("the node is fenced: its processes are dead, its kubelet is kept away".into()),
+                last_heartbeat_time: Some(now.clone()),
+                last_transition_time: Some(now.clone()),
+            };
+            conditions::set(fresh.status.get_or_insert_default().conditions.get_or_insert_default(), ready);
+            Ok(())
+        })?;
+        self.api.modify::<Node>(&node.key(), |fresh| {
+            let taints = fresh.spec.get_or_insert_default().taints.get_or_insert_default();
+            if !taints.iter().any(|taint| taint.key == OUT_OF_SERVICE) {
+                taints.push(Taint {
+                    key: OUT_OF_SERVICE.into(),
+                    value: Some(FENCED_TAINT.into()),
+                    effect: NO_EXECUTE.into(),
+                    time_added: Some(now.clone()),
+                });
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Takes back what was said of a node; a taint that somebody else has set stays.
+    fn put_in_service(&self, name: &str) -> Result<(), ApiError> {
+        let key = Key::new("", name);
+        let Some(node) = found(self.api.get_as::<Node>(&key))? else { return Ok(()) };
+        let ours =
+            |taint: &Taint| taint.key == OUT_OF_SERVICE && taint.value.as_deref() == Some(FENCED_TAINT);
+        let has = |node: &Node| node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(ours);
+        if !has(&node) {
+            return Ok(());
+        }
+        ignore_not_found(self.api.modify::<Node>(&key, |fresh| {
+            if let Some(spec) = &mut fresh.spec {
+                let taints = spec.taints.take().unwrap_or_default();
+                let others: Vec<Taint> = taints.into_iter().filter(|taint| !ours(taint)).collect();
+                spec.taints = Some(others).filter(|others| !others.is_empty());
+            }
+            Ok(())
+        }))?;
+        let message = format!("Node {name} has come back with nothing running, and is in service again");
+        self.recorder.normal(node.object(), "NodeReturned", message);
+        Ok(())
+    }
+
+    fn hold(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+        let uid = fence.uid();
+        ignore_not_found(self.api.modify::<NodeFence>(&fence.key(), |fresh| {
+            let meta = &mut fresh.metadata;
+            if meta.uid.as_deref() == Some(uid) && meta.deletion_timestamp.is_none() {
+                let finalizers = meta.finalizers.get_or_insert_default();
+                if !finalizers.iter().any(|one| one == FENCE_FINALIZER) {
+                    finalizers.push(FENCE_FINALIZER.to_owned());
+                }
+            }
+            Ok(())
+        }))
+    }
+
+    /// The fence is over: its object goes.
+    fn end(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+        ignore_gone(self.api.delete(Kind::NodeFence, &fence.key(), &DeleteOptions::uid(fence.uid())))?;
+        let uid = fence.uid();
+        ignore_not_found(self.api.modify::<NodeFence>(&fence.key(), |fresh| {
+            if fresh.metadata.uid.as_deref() == Some(uid)
+                && let Some(finalizers) = &mut fresh.metadata.finalizers
+            {
+                finalizers.retain(|one| one != FENCE_FINALIZER);
+            }
+            Ok(())
+        }))
+    }
+
+    /// Writes how far a fence is; whether that is news.
+    fn say(
+        &self,
+        fence: &Shared<NodeFence>,
+        phase: FencePhase,
+        reason: &str,
+        message: &str,
+    ) -> Result<bool, ApiError> {
+        let now = self.api.clock().time();
+        let mut is_new = false;
+        let written = self.api.modify_status::<NodeFence>(&fence.key(), |fresh| {
+            if fresh.metadata.uid.as_deref() != Some(fence.uid()) {
+                return Ok(());
+            }
+            let status = fresh.status.get_or_insert_default();
+            let known = conditions::get(status.conditions.as_ref(), FENCED);
+            is_new = known.is_none_or(|known| known.reason != reason || known.message != message);
+            status.phase = phase;
+            if phase != FencePhase::Pending {
+                status.started_at.get_or_insert_with(|| now.clone());
+            }
+            if phase == FencePhase::Fenced {
+                status.fenced_at.get_or_insert_with(|| now.clone());
+            }
+            let condition = Condition {
+                type_: FENCED.into(),
+                status: ConditionStatus::from(phase == FencePhase::Fenced).into(),
+                reason: reason.into(),
+                message: message.into(),
+                last_transition_time: now.clone(),
+                observed_generation: fresh.metadata.generation,
+            };
+            conditions::set(status.conditions.get_or_insert_default(), condition);
+            Ok(())
+        });
+        ignore_not_found(written)?;
+        Ok(is_new)
+    }
+}

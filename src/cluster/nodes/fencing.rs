@@ -1,0 +1,173 @@
+//! What only who runs the nodes can do of a fence (SAFE-5): kill a node's processes for certain, keep the node out, and
+//! take it back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Nodes;
+use super::context::{Host, Running};
+use super::desired;
+use super::follow::{Follower, Now};
+use k8s_openapi::api::core::v1::Node;
+use object::Key;
+
+/// How long a kubelet may take to stop: it only leaves off what it is at.
+const TO_STOP: Duration = Duration::from_secs(30);
+
+/// A node cannot be fenced, or not yet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FenceError {
+    /// Its processes are not this program's: nobody here can know.
+    #[error(
+        "this control plane does not run node {0}: make sure yourself that it is dead, and say so by the taint node.kubernetes.io/out-of-service"
+    )]
+    NotRunHere(String),
+    /// It is about to start or to end.
+    #[error("node {0} is being started or removed")]
+    Busy(String),
+    /// Something of it may still run.
+    #[error("processes of node {0} may still run: {1}")]
+    MayLive(String, String),
+}
+
+/// Whether a node runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Its kubelet works.
+    Running,
+    /// It is kept out, or is about to start or to end.
+    Out,
+    /// Nobody wants it.
+    Unwanted,
+}
+
+impl Nodes {
+    /// Whether a node runs.
+    pub(crate) fn standing(&self, name: &str) -> Standing {
+        let Some(follower) = &self.follower else { return Standing::Unwanted };
+        let state = follower.state.lock();
+        match state.slots.get(name).map(|slot| &slot.now) {
+            Some(Now::Running(_)) => Standing::Running,
+            Some(_) => Standing::Out,
+            None => {
+                let declared = state.declared.iter().any(|desired| desired.name == name);
+                let object = follower.context.api.get_as::<Node>(&Key::new("", name)).ok();
+                let asks = object.is_some_and(|node| desired::asked(&node).is_some());
+                if (declared && !state.given_up.contains(name)) || asks {
+                    Standing::Out
+                } else {
+                    Standing::Unwanted
+                }
+            }
+        }
+    }
+
+    /// Stops a node's kubelet, which does not come back before the node is [taken back](Nodes::take_back), and kills all
+    /// that runs there. When this answers without an error nothing of the node runs: that was seen. May be tried again.
+    pub(crate) async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
+        let follower = self.follower.as_ref().ok_or_else(|| FenceError::NotRunHere(name.into()))?;
+        let (running, hollow) = {
+            let mut state = follower.state.lock();
+            if state.closing {
+                return Err(FenceError::Busy(name.into()));
+            }
+            let slot = state.slots.get_mut(name).ok_or_else(|| FenceError::NotRunHere(name.into()))?;
+            let running = match &slot.now {
+                Now::Fenced => return Ok(()),
+                Now::Starting | Now::Ending(_) => return Err(FenceError::Busy(name.into())),
+                Now::Running(running) => Some(running.clone()),
+                Now::Fencing(running) => running.clone(),
+                Now::FailedUntil(_) => None,
+            };
+            slot.now = Now::Fencing(running.clone());
+            (running, slot.hollow)
+        };
+        // Its pods are held up whatever becomes of its object.
+        follower.context.api.hold_node(name);
+        follower.moved.notify_waiters();
+        let killed = match running {
+            Some(running) => kill(running).await,
+            None if hollow || !follower.context.directory(name).join("host.sock").exists() => Ok(()),
+            None => follower.context.end_process(name).await.map_err(|error| error.to_string()),
+        };
+        killed.map_err(|why| FenceError::MayLive(name.into(), why))?;
+        if let Some(slot) = follower.state.lock().slots.get_mut(name) {
+            slot.now = Now::Fenced;
+        }
+        follower.context.api.release_node(name);
+        follower.moved.notify_waiters();
+        Ok(())
+    }
+
+    /// Lets a node come back that is kept out: one whose processes are dead is started anew, one that may still run them
+    /// goes on with them. `gone`: it stays away, as its object was deleted.
+    pub(crate) async fn take_back(&self, name: &str, gone: bool) -> Result<(), String> {
+        let Some(follower) = &self.follower else { return Ok(()) };
+        let running = {
+            let mut state = follower.state.lock();
+            match state.slots.get(name).map(|slot| &slot.now) {
+                Some(Now::Fenced | Now::Fencing(None)) => {
+                    if gone {
+                        state.given_up.insert(name.to_owned());
+                    }
+                    state.release(name);
+                    None
+                }
+                Some(Now::Fencing(Some(running))) => Some(running.clone()),
+                _ => None,
+            }
+        };
+        if let Some(before) = running {
+            follower.start_again(&before).await?;
+            if before.process().is_none() {
+                follower.context.api.release_node(name);
+            }
+        }
+        follower.moved.notify_waiters();
+        follower.changed.notify_one();
+        Ok(())
+    }
+
+    /// Answers when a node that is started runs, or could not be started.
+    pub(super) async fn wait_until_started(follower: &Follower, name: &str) -> bool {
+        loop {
+            let moved = follower.moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            match follower.state.lock().slots.get(name).map(|slot| &slot.now) {
+                Some(Now::Running(_)) => return true,
+                Some(Now::FailedUntil(_)) => return false,
+                _ => {}
+            }
+            moved.await;
+        }
+    }
+}
+
+impl Follower {
+    /// Starts a node's kubelet again over what runs there.
+    pub(super) async fn start_again(&self, before: &Arc<Running>) -> Result<(), String> {
+        let again = self.context.start(&before.desired, before.index, before.host.clone()).await?;
+        if let Some(slot) = self.state.lock().slots.get_mut(&before.name) {
+            slot.now = Now::Running(Arc::new(again));
+        }
+        Ok(())
+    }
+}
+
+async fn kill(running: Arc<Running>) -> Result<(), String> {
+    let stopped = async {
+        running.kubelet.detach().await;
+        running.tasks.stop().await;
+    };
+    if tokio::time::timeout(TO_STOP, stopped).await.is_err() {
+        return Err(format!("its kubelet has not stopped within {} s", TO_STOP.as_secs()));
+    }
+    match running.host.clone() {
+        Host::Hollow(runtime) => runtime.kill_all().map_err(|error| error.to_string()),
+        Host::Process(process) => {
+            let killed = tokio::task::spawn_blocking(move || process.kill()).await;
+            killed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        }
+    }
+}

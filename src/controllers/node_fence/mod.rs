@@ -1,0 +1,153 @@
+//! Asks for nodes to be fenced on which StatefulSets have pods that say so (SAFE-5): `podium.dev/fence-after`.
+//!
+//! It only asks, by a NodeFence: whoever runs the nodes does it, and says what has become of it.
+
+mod plan;
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::context::Context;
+use api::{Api, Change, ChangeKind};
+use object::Shared;
+use object::node::is_ready;
+use object::node_fence::{FENCE_AFTER, NodeFence, NodeFenceSpec};
+use object::owner::controller_of;
+use object::pod::{is_terminal, node_name};
+use object::time::go_duration;
+use object::{Key, Kind};
+use plan::Verdict;
+use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, controller_key};
+
+/// While no other node is Ready, it is looked again after this time.
+const ALONE_AGAIN: Duration = Duration::from_secs(10);
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = FenceAfter {
+        api: context.api.clone(),
+        nodes: context.caches.of(),
+        pods: context.caches.of(),
+        sets: context.caches.of(),
+        recorder: Recorder::new(&context.api, "node-fence-controller"),
+        queue: queue.clone(),
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Node, _>(FenceAfter::node_changed)
+        .watches::<StatefulSet, _>(FenceAfter::set_changed)
+        .watches::<Pod, _>(FenceAfter::pod_changed)
+        .run(&context.tasks);
+}
+
+/// The queue holds nodes by name.
+struct FenceAfter {
+    api: Api,
+    nodes: Cache<Node>,
+    pods: Cache<Pod>,
+    sets: Cache<StatefulSet>,
+    recorder: Recorder,
+    queue: WorkQueue<String>,
+}
+
+impl Reconciler for FenceAfter {
+    type Key = String;
+
+    fn name(&self) -> &'static str {
+        "node-fence-controller"
+    }
+
+    fn reconcile(&self, name: &String) -> Result<(), ReconcileError> {
+        let Some(node) = self.nodes.get(&Key::new("", name.as_str())).filter(|node| !is_ready(node)) else {
+            return Ok(());
+        };
+        let Some((patience, set)) = self.least_patient(name) else { return Ok(()) };
+        let another = self.nodes.list().iter().any(|other| other.name() != name && is_ready(other));
+        match plan::verdict(&node, patience, self.api.clock().now(), another) {
+            Verdict::Leave => Ok(()),
+            Verdict::Wait(after) => Err(ReconcileError::After(after)),
+            Verdict::Alone => Err(ReconcileError::After(ALONE_AGAIN)),
+            Verdict::Fence => self.fence(name, patience, &set),
+        }
+    }
+}
+
+impl FenceAfter {
+    fn node_changed(&self, change: &Change) {
+        let ready = |object: &object::Object| object.get::<Node>().is_some_and(is_ready);
+        let was_ready = change.previous.as_ref().is_none_or(|previous| ready(previous));
+        if change.kind != ChangeKind::Deleted && was_ready && !ready(&change.object) {
+            self.queue.add(change.object.name().into());
+        }
+    }
+
+    /// Its patience may be another.
+    fn set_changed(&self, change: &Change) {
+        let Some(set) = change.object.get::<StatefulSet>() else { return };
+        let before = change.previous.as_ref().and_then(|previous| previous.get::<StatefulSet>());
+        if change.kind == ChangeKind::Deleted || before.is_some_and(|before| said(before) == said(set)) {
+            return;
+        }
+        if let Some(Err(why)) = said(set).map(plan::patience) {
+            let message = format!("The annotation {FENCE_AFTER} is not used: {why}");
+            self.recorder.warning(&change.object, "InvalidFenceAfter", message);
+        }
+        for pod in self.pods.controlled_by(change.object.uid()) {
+            self.enqueue_silent_node_of(&pod);
+        }
+    }
+
+    fn pod_changed(&self, change: &Change) {
+        if let Some(pod) = change.object.get::<Pod>().filter(|_| change.kind != ChangeKind::Deleted) {
+            self.enqueue_silent_node_of(pod);
+        }
+    }
+
+    fn enqueue_silent_node_of(&self, pod: &Pod) {
+        if let Some(name) = node_name(pod)
+            && self.nodes.get(&Key::new("", name)).is_some_and(|node| !is_ready(&node))
+        {
+            self.queue.add(name.into());
+        }
+    }
+
+    /// The least patience of the StatefulSets that have pods on the node which have not ended, and whose it is.
+    fn least_patient(&self, node: &str) -> Option<(Duration, Shared<StatefulSet>)> {
+        let pods = self.pods.on_node(node);
+        let sets = pods.iter().filter(|pod| !is_terminal(pod)).filter_map(|pod| {
+            let set = self.sets.get(&controller_key(pod.object(), Kind::StatefulSet)?)?;
+            let owner = controller_of(&pod.metadata)?;
+            (set.uid() == owner.uid).then_some(set)
+        });
+        let patient = sets.filter_map(|set| Some((plan::patience(said(&set)?).ok()?, set)));
+        patient.min_by_key(|(patience, set)| (*patience, set.key()))
+    }
+
+    fn fence(&self, node: &str, patience: Duration, set: &Shared<StatefulSet>) -> Result<(), ReconcileError> {
+        let patience = go_duration(patience);
+        let reason = format!(
+            "it was not Ready for {patience}, and StatefulSet {} waits no longer ({FENCE_AFTER})",
+            set.key()
+        );
+        let metadata = ObjectMeta { name: Some(node.into()), ..ObjectMeta::default() };
+        let fence = NodeFence { metadata, spec: NodeFenceSpec { reason: Some(reason) }, status: None };
+        match self.api.create_as(fence) {
+            Ok(_) => {
+                let message = format!("Node {node} was not Ready for {patience}: it is fenced");
+                self.recorder.warning(set.object(), "FencingNode", message);
+                Ok(())
+            }
+            Err(error) if error.is_already_exists() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What a set says of its patience.
+fn said(set: &StatefulSet) -> Option<&str> {
+    set.metadata.annotations.as_ref()?.get(FENCE_AFTER).map(String::as_str)
+}

@@ -1,0 +1,75 @@
+//! When a node is to be fenced, by the patience of the StatefulSets that have pods on it: pure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+
+use base::clock::{saturating_after, until};
+use object::conditions;
+use object::node::is_ready;
+use object::time::read_go_duration;
+use object::well_known::condition::READY;
+
+/// What is to be done about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing: it is Ready, or has never been heard of.
+    Leave,
+    /// Look again after this time.
+    Wait(Duration),
+    /// Its time is up, and no other node is Ready: fencing it would help nobody.
+    Alone,
+    /// Its time is up.
+    Fence,
+}
+
+/// How long the annotation's value lets a node be not Ready; an error says what is wrong with it.
+pub(super) fn patience(text: &str) -> Result<Duration, String> {
+    read_go_duration(text).ok_or_else(|| format!("\"{text}\" is no duration such as 60s"))
+}
+
+/// What is to be done about a node whose StatefulSets have this much patience.
+pub(super) fn verdict(node: &Node, patience: Duration, now: Timestamp, another_is_ready: bool) -> Verdict {
+    let all = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let Some(ready) = conditions::get(all, READY).filter(|_| !is_ready(node)) else { return Verdict::Leave };
+    let since = ready.last_transition_time.as_ref().map_or(now, |at| at.0);
+    let due = saturating_after(since, patience);
+    match (now >= due, another_is_ready) {
+        (false, _) => Verdict::Wait(until(now, due).max(Duration::from_millis(1))),
+        (true, false) => Verdict::Alone,
+        (true, true) => Verdict::Fence,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_fenced_when_it_was_not_ready_for_so_long_safe_5() {
+        let node = |status: &str| -> Node {
+            let condition =
+                json!({"type": "Ready", "status": status, "lastTransitionTime": "2026-11-21T00:00:00Z"});
+            let conditions = if status.is_empty() { json!([]) } else { json!([condition]) };
+            serde_json::from_value(json!({"metadata": {"name": "n"}, "status": {"conditions": conditions}}))
+                .unwrap()
+        };
+        let minute = Duration::from_mins(1);
+        for (status, at, another, expected) in [
+            ("True", "00:10:00", true, Verdict::Leave),
+            ("", "00:10:00", true, Verdict::Leave),
+            ("Unknown", "00:00:20", true, Verdict::Wait(Duration::from_secs(40))),
+            ("Unknown", "00:01:00", true, Verdict::Fence),
+            ("False", "00:01:00", true, Verdict::Fence),
+            ("Unknown", "00:01:00", false, Verdict::Alone),
+        ] {
+            let now = format!("2026-11-21T{at}Z").parse().unwrap();
+            assert_eq!(verdict(&node(status), minute, now, another), expected, "{status} {at}");
+        }
+        assert_eq!(patience("60s"), Ok(minute));
+        assert_eq!(patience("soon").unwrap_err(), "\"soon\" is no duration such as 60s");
+    }
+}

@@ -1,0 +1,149 @@
+//! What is to be done about the attachment of one disk: pure.
+
+use std::collections::BTreeSet;
+
+/// A disk, the nodes that want it, and where it is.
+#[derive(Debug, Default)]
+pub(super) struct View<'a> {
+    /// Where it is attached.
+    pub(super) attachment: Option<Attachment<'a>>,
+    /// The nodes of the pods that want it, the eldest pod's first. A pod wants it from its binding until it has ended.
+    pub(super) wanted: Vec<&'a str>,
+    /// Nodes whose processes may use it: they report so, and nobody vouches that they are dead.
+    pub(super) in_use: BTreeSet<String>,
+    /// Nodes that nothing is attached to: out of service, or gone.
+    pub(super) dead: BTreeSet<String>,
+}
+
+/// A VolumeAttachment, as far as it matters here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attachment<'a> {
+    pub(super) node: &'a str,
+    pub(super) attached: bool,
+    /// It has a deletion timestamp.
+    pub(super) terminating: bool,
+}
+
+/// What is to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing, until something changes.
+    Nothing,
+    /// Create the attachment.
+    Attach(String),
+    /// Say that it is attached.
+    Confirm,
+    /// Delete the attachment: from then on its node may not begin to use the disk.
+    Detach,
+    /// Let the attachment go: its node does not use the disk.
+    Release,
+}
+
+/// The next step.
+///
+/// A node reports the use of a disk before it mounts, and mounts only when it then still sees an attachment that is not
+/// being deleted. Here the attachment is deleted first and the report looked at then. Whichever way the two meet, one
+/// sees the other, and no disk is let go of that a node is about to use.
+pub(super) fn next(view: &View<'_>) -> Step {
+    let Some(attachment) = view.attachment else {
+        let mut candidates = view.wanted.iter().filter(|node| !view.dead.contains(**node));
+        // Somebody took the attachment away by hand: the disk is where it is used, whatever the API says.
+        let chosen = match view.in_use.first() {
+            None => candidates.next(),
+            Some(_) => candidates.find(|node| view.in_use.contains(**node)),
+        };
+        return chosen.map_or(Step::Nothing, |node| Step::Attach((*node).to_owned()));
+    };
+    let in_use = view.in_use.contains(attachment.node);
+    let wanted = view.wanted.contains(&attachment.node);
+    match (attachment.terminating, in_use, wanted) {
+        (true, false, _) => Step::Release,
+        (false, _, true) => {
+            if attachment.attached {
+                Step::Nothing
+            } else {
+                Step::Confirm
+            }
+        }
+        (false, false, false) => Step::Detach,
+        // It is used: whoever wants it elsewhere waits.
+        (true, true, _) | (false, true, false) => Step::Nothing,
+    }
+}
+
+/// The node that keeps the disk from pods of all others; none while there is no such node.
+pub(super) fn holder<'a>(view: &'a View<'_>) -> Option<&'a str> {
+    view.attachment.map(|attachment| attachment.node).or_else(|| view.in_use.first().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `node`, with `?` behind one that is not attached yet and `-` behind one that goes.
+    fn attachment(text: &str) -> Option<Attachment<'_>> {
+        let node = text.trim_end_matches(['?', '-']);
+        let (attached, terminating) = (!text.contains('?'), text.contains('-'));
+        (!node.is_empty()).then_some(Attachment { node, attached, terminating })
+    }
+
+    fn view<'a>(at: &'a str, wanted: &'a str, in_use: &str, dead: &str) -> View<'a> {
+        let set = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        View {
+            attachment: attachment(at),
+            wanted: wanted.split_whitespace().collect(),
+            in_use: set(in_use),
+            dead: set(dead),
+        }
+    }
+
+    #[test]
+    fn a_disk_goes_to_one_node_at_a_time_vol_3() {
+        let attach = |node: &str| Step::Attach(node.into());
+        for (rule, at, wanted, in_use, dead, expected) in [
+            ("nobody wants it", "", "", "", "", Step::Nothing),
+            ("somebody does", "", "a", "", "", attach("a")),
+            ("the eldest comes first", "", "b a", "", "", attach("b")),
+            ("nothing is attached to the dead", "", "a b", "", "a", attach("b")),
+            ("it is used where nothing says that it is attached", "", "b", "a", "", Step::Nothing),
+            ("there it may be attached", "", "b a", "a", "", attach("a")),
+            ("created, not confirmed", "a?", "a", "", "", Step::Confirm),
+            ("as it should be", "a", "a", "a", "", Step::Nothing),
+            ("wanted elsewhere too", "a", "a b", "a", "", Step::Nothing),
+            ("wanted elsewhere only, and used", "a", "b", "a", "", Step::Nothing),
+            ("no more wanted, and used", "a", "", "a", "", Step::Nothing),
+            ("neither wanted nor used", "a", "", "", "", Step::Detach),
+            ("wanted elsewhere only", "a", "b", "", "", Step::Detach),
+            ("never confirmed, and not wanted", "a?", "b", "", "", Step::Detach),
+            ("its node is dead, its pod's object is there", "a", "a b", "", "a", Step::Nothing),
+            ("its node is dead, its pod is gone", "a", "b", "", "a", Step::Detach),
+            ("goes, and is used", "a-", "a b", "a", "", Step::Nothing),
+            ("goes, and is not used", "a-", "b", "", "", Step::Release),
+            ("goes, and is wanted anew", "a-", "a", "", "", Step::Release),
+            ("goes, and its node is dead", "a-", "a b", "", "a", Step::Release),
+        ] {
+            assert_eq!(next(&view(at, wanted, in_use, dead)), expected, "{rule}");
+        }
+    }
+
+    /// Every view of two nodes: whatever is done, a disk that a living node uses stays there, and no step takes it to two.
+    #[test]
+    fn no_view_takes_a_used_disk_away_vol_3() {
+        let nodes = ["", "a", "b", "a b"];
+        let attachments = ["", "a", "a?", "a-", "a?-", "b", "b-"];
+        for number in 0..attachments.len() * 64 {
+            let (at, wanted) = (attachments[number / 64], nodes[number / 16 % 4]);
+            let view = view(at, wanted, nodes[number / 4 % 4], nodes[number % 4]);
+            match next(&view) {
+                Step::Attach(node) => {
+                    assert!(at.is_empty() && !view.dead.contains(&node), "{view:?}");
+                    assert!(view.in_use.is_empty() || view.in_use.contains(&node), "{view:?}");
+                }
+                Step::Detach | Step::Release => {
+                    assert!(!view.in_use.contains(view.attachment.unwrap().node), "{view:?}");
+                }
+                Step::Confirm | Step::Nothing => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Which disks a node's pods use: what it reports as `status.volumesInUse` (VOL-3).
+//!
+//! A disk is in it from before a pod's first container until the pod has nothing on the node any more, so that nobody
+//! takes it from the node meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The disks in use, by unique name, and the uids of the pods that use each.
+#[derive(Debug, Default)]
+pub(crate) struct DisksInUse {
+    users: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl DisksInUse {
+    /// A pod uses a disk from now on.
+    pub(crate) fn add(&mut self, disk: &str, pod: &str) {
+        self.users.entry(disk.to_owned()).or_default().insert(pod.to_owned());
+    }
+
+    /// Whether this pod uses the disk.
+    pub(crate) fn is_used_by(&self, disk: &str, pod: &str) -> bool {
+        self.users.get(disk).is_some_and(|pods| pods.contains(pod))
+    }
+
+    /// A pod does not use this disk after all.
+    pub(crate) fn remove(&mut self, disk: &str, pod: &str) {
+        self.users.retain(|name, pods| {
+            if name == disk {
+                pods.remove(pod);
+            }
+            !pods.is_empty()
+        });
+    }
+
+    /// A pod uses no disk any more; whether it used one.
+    pub(crate) fn release(&mut self, pod: &str) -> bool {
+        let mut used = false;
+        self.users.retain(|_, pods| {
+            used |= pods.remove(pod);
+            !pods.is_empty()
+        });
+        used
+    }
+
+    /// The disks by their unique names, in order; none when there is none.
+    pub(crate) fn names(&self) -> Option<Vec<String>> {
+        (!self.users.is_empty()).then(|| self.users.keys().cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_in_use_until_its_last_pod_has_let_go_vol_3() {
+        let mut disks = DisksInUse::default();
+        disks.add("d", "1");
+        disks.add("d", "2");
+        disks.add("e", "2");
+        assert_eq!(disks.names(), Some(vec!["d".to_owned(), "e".to_owned()]));
+        assert!(disks.release("2") && !disks.release("2"));
+        assert_eq!(disks.names(), Some(vec!["d".to_owned()]));
+        disks.remove("d", "2");
+        assert!(disks.is_used_by("d", "1"), "another pod's use is its own");
+        disks.remove("d", "1");
+        assert_eq!(disks.names(), None);
+    }
+}

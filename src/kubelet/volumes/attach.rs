@@ -1,0 +1,132 @@
+//! Waits for a pod's disks to be attached to the node, and tells the API which disks the node uses (VOL-3).
+//!
+//! The use of a disk is reported first, and the attachment looked at once more then: whoever detaches marks the
+//! attachment first and looks at the report then, so that one of the two sees the other.
+
+use k8s_openapi::api::core::v1::{Node as NodeObject, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
+
+use super::VolumeError;
+use crate::context::Context;
+use crate::node::Node;
+use crate::runtime::SandboxRecord;
+use api::{Api, ApiError};
+use object::storage::{
+    DISK_DRIVER, attachment_name, claims_of, disk, is_attached_to, unique_volume_name, volume_name,
+    volumes_in_use,
+};
+use object::{Key, Revision, Shared};
+use reconcile::ignore_not_found;
+
+/// A disk that a pod uses.
+struct PodDisk {
+    /// The volume's name in the pod.
+    volume: String,
+    handle: String,
+}
+
+/// The disks of a pod's claims; none where one of its claims or volumes is not to be had.
+fn disks_of(api: &Api, pod: &Shared<Pod>) -> Option<Vec<PodDisk>> {
+    let mut disks = Vec::new();
+    for used in claims_of(pod) {
+        let claim = api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), used.claim)).ok()?;
+        let volume = api.get_as::<PersistentVolume>(&Key::new("", volume_name(&claim)?)).ok()?;
+        if let Some(disk) = disk(&volume) {
+            disks.push(PodDisk { volume: used.volume.to_owned(), handle: disk.handle.to_owned() });
+        }
+    }
+    Some(disks)
+}
+
+/// Takes the pod's disks into use; an error says that one of them is not attached to this node (yet), or what is wrong with
+/// a claim: which disks a pod has is known only when all its claims are.
+pub(super) async fn take(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
+    let Some(disks) = disks_of(&context.api, pod) else {
+        for used in claims_of(pod) {
+            super::backing(context, node, pod, &used)?;
+        }
+        // By now they are to be had: the next time.
+        return Err(VolumeError::not_attached(claims_of(pod).next().map_or("", |used| used.volume)));
+    };
+    let driver = context.api.get_as::<CSIDriver>(&Key::new("", DISK_DRIVER));
+    if disks.is_empty() || driver.is_ok_and(|driver| driver.spec.attach_required == Some(false)) {
+        return Ok(());
+    }
+    let waits = |disk: &PodDisk| VolumeError::not_attached(&disk.volume);
+    let mut seen = Revision::default();
+    for disk in &disks {
+        let (key, name) = (Key::new("", attachment_name(&disk.handle)), unique_volume_name(&disk.handle));
+        let attachment = context.api.get_as::<VolumeAttachment>(&key).map_err(|_| waits(disk))?;
+        let held = node.disks.lock().is_used_by(&name, pod.uid());
+        if held && attachment.spec.node_name == node.config.name {
+            // It may be asked for by now, and is not let go of while this pod is here.
+            continue;
+        }
+        if !is_attached_to(&attachment, &node.config.name) {
+            return Err(waits(disk));
+        }
+        node.disks.lock().add(&name, pod.uid());
+        let give_up = |node: &Node| node.disks.lock().remove(&name, pod.uid());
+        let reported = report(context, node).map_err(|error| {
+            give_up(node);
+            VolumeError::set_up(&disk.volume, &format!("its use was not reported: {error}"))
+        })?;
+        let again = context.api.get_as::<VolumeAttachment>(&key).ok();
+        let same =
+            again.filter(|again| again.uid() == attachment.uid() && is_attached_to(again, &node.config.name));
+        let Some(again) = same else {
+            give_up(node);
+            // The next report says so where this one cannot.
+            let _ = report(context, node);
+            return Err(waits(disk));
+        };
+        seen = seen.max(again.revision()).max(reported);
+    }
+    // A process is only started for what a crash leaves.
+    let durable = tokio::time::timeout(context.timings.runtime_request_timeout.0, context.api.durable(seen));
+    let first = disks.first().map(|disk| disk.volume.as_str()).unwrap_or_default();
+    match durable.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(VolumeError::set_up(first, &format!("its use is not durable: {error}"))),
+        Err(_) => Err(VolumeError::set_up(first, "its use is not durable: the disk does not answer")),
+    }
+}
+
+/// The pod has nothing on the node any more: its disks may go elsewhere.
+pub(crate) fn release(context: &Context, node: &Node, uid: &str) -> Result<(), ApiError> {
+    if !node.disks.lock().release(uid) {
+        return Ok(());
+    }
+    ignore_not_found(report(context, node))
+}
+
+/// Writes what the node uses into its status.
+fn report(context: &Context, node: &Node) -> Result<Revision, ApiError> {
+    let written = context.api.modify_status::<NodeObject>(&Key::new("", &node.config.name), |object| {
+        object.status.get_or_insert_default().volumes_in_use = node.disks.lock().names();
+        Ok(())
+    })?;
+    Ok(written.revision())
+}
+
+/// What is in use on a node whose kubelet starts: the disks of the pods that are found there. One whose object does not
+/// say which these are may use whatever the node used before.
+pub(crate) fn restore(context: &Context, node: &Node, found: &[SandboxRecord]) {
+    let object = context.api.get_as::<NodeObject>(&Key::new("", &node.config.name)).ok();
+    let before = object.as_ref().map(|object| volumes_in_use(object)).unwrap_or_default();
+    let mut disks = node.disks.lock();
+    for sandbox in found {
+        let spec = &sandbox.spec;
+        let pod = context.api.get_as::<Pod>(&Key::new(spec.namespace.as_str(), spec.name.as_str())).ok();
+        let pod = pod.filter(|pod| pod.uid() == spec.pod_uid);
+        match pod.and_then(|pod| disks_of(&context.api, &pod)) {
+            // What was never reported it waits for, unless it runs.
+            Some(own) => {
+                for name in own.iter().map(|disk| unique_volume_name(&disk.handle)) {
+                    disks.add(&name, &spec.pod_uid);
+                }
+            }
+            None => before.iter().for_each(|name| disks.add(name, &spec.pod_uid)),
+        }
+    }
+}

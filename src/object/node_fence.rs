@@ -1,0 +1,131 @@
+//! `podium.dev/v1alpha1` NodeFence (SAFE-5): a node whose processes are to be dead for certain, so that others may go on.
+//!
+//! The object has the node's name: a node is fenced or it is not. To delete the object is to take the node back.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::own_kind::{own_kind, text};
+
+/// The condition that says whether the node's processes are known to be dead.
+pub const FENCED: &str = "Fenced";
+/// Holds a fence's object until the node is back, or is gone for good.
+pub const FENCE_FINALIZER: &str = "podium.dev/fence";
+/// On a StatefulSet: how long a node with a pod of it may be not Ready before it is fenced, such as `60s`.
+pub const FENCE_AFTER: &str = "podium.dev/fence-after";
+/// The value of the taint `node.kubernetes.io/out-of-service` of a node that was fenced.
+pub const FENCED_TAINT: &str = "fenced";
+
+own_kind! {
+    /// A node whose processes are to be dead for certain.
+    NodeFence "NodeFence" "nodefences" "NodeFenceList",
+    "NodeFence has the processes of the node of its name killed for certain, and keeps the node out of service until it is deleted or the node comes back with nothing running.",
+    NodeFenceSpec: "Why; it cannot be changed.",
+    NodeFenceStatus: "How far it is.",
+}
+
+/// Why a node is fenced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeFenceSpec {
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How far a fence is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FencePhase {
+    /// Nothing has been done.
+    #[default]
+    Pending,
+    /// Nothing is heard of the node any more, and its processes are being killed; nobody has been told that they are dead.
+    Killing,
+    /// Every process of the node is known to be dead, and it is out of service.
+    Fenced,
+}
+
+/// How far a fence is, and why it is not farther.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeFenceStatus {
+    /// How far it is.
+    #[serde(default)]
+    pub phase: FencePhase,
+    /// When it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// When the node's processes were known to be dead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fenced_at: Option<Time>,
+    /// [`FENCED`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<Condition>>,
+}
+
+impl NodeFence {
+    /// How far it is.
+    pub fn phase(&self) -> FencePhase {
+        self.status.as_ref().map(|status| status.phase).unwrap_or_default()
+    }
+}
+
+impl JsonSchema for NodeFenceSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.NodeFenceSpec".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "NodeFenceSpec is why a node is fenced; it cannot be changed.",
+            "type": "object",
+            "properties": {"reason": text("Why, for people.")},
+        })
+    }
+}
+
+impl JsonSchema for NodeFenceStatus {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.NodeFenceStatus".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let conditions = generator.subschema_for::<Condition>();
+        json_schema!({
+            "description": "NodeFenceStatus is how far a fence is.",
+            "type": "object",
+            "properties": {
+                "phase": text(
+                    "Pending: nothing has been done. Killing: the node's processes are being killed. Fenced: they are known to be dead, and the node is out of service.",
+                ),
+                "startedAt": generator.subschema_for::<Time>(),
+                "fencedAt": generator.subschema_for::<Time>(),
+                "conditions": {
+                    "description": "Fenced: every process of the node is known to be dead.",
+                    "type": "array",
+                    "items": conditions,
+                },
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fences_are_written_as_they_are_read_safe_5() {
+        let value = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "NodeFence", "metadata": {"name": "node-1"},
+            "spec": {"reason": "it hangs"}, "status": {"phase": "Killing", "startedAt": "2026-11-21T00:00:00Z"}});
+        let fence: NodeFence = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&fence).unwrap(), value);
+        assert_eq!(fence.phase(), FencePhase::Killing);
+        assert_eq!(NodeFence::default().phase(), FencePhase::Pending);
+    }
+}

@@ -1,0 +1,519 @@
+//! Disks are attached to one node at a time (VOL-3): the fifteen steps of attach and detach, with kubelets, scheduler and
+//! controllers, on the manual clock; and what cuts, fencing and crashes make of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Event, Node, PersistentVolume, PersistentVolumeClaim, Pod, Taint};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use podium::api::DeleteOptions;
+use podium::base::task::Tasks;
+use podium::controllers::{Controllers as Registry, Settings};
+use podium::object::node_fence::NodeFence;
+use podium::object::pod::{Phase, node_name, phase};
+use podium::object::{Key, Kind, Object, Shared, Typed};
+use podium::reconcile::Caches;
+use podium::store::{Change, ChangeKind, Visibility, Watcher};
+use podium::testing::{Cluster, Controllers, HollowNode};
+use serde_json::{Value, json};
+
+/// Containers take so long to end.
+const STOP_TIME: Duration = Duration::from_secs(20);
+
+/// A cluster of the nodes `a` and `b`, which reach the volume, and `c`, which does not, with controllers that the test can
+/// stop and start.
+struct Stage {
+    cluster: Cluster,
+    attachers: Vec<Registry>,
+    tasks: Tasks,
+    watchers: [Watcher; 3],
+    log: Vec<String>,
+    /// Nodes that use the disk, by the API.
+    users: BTreeSet<String>,
+    /// Somebody has vouched that a node is dead: its disk may be taken although it says that it uses it.
+    forced: bool,
+}
+
+impl Stage {
+    /// With so many attach/detach controllers at once, and no leader among them.
+    async fn with_attachers(count: usize) -> Self {
+        let node = |name: &str| HollowNode::new(name).label("disk", if name == "c" { "far" } else { "near" });
+        let builder = Cluster::builder().hollow_nodes(0).controllers(Controllers::except(["attachdetach"]));
+        let builder = builder.hollow_node(node("a")).hollow_node(node("b")).hollow_node(node("c"));
+        let cluster =
+            builder.config("{hollow: {stopTime: 20}, timings: {watchHistory: 86400}}").start().await.unwrap();
+        let (api, tasks) = (cluster.api().clone(), Tasks::new());
+        let disabled: Vec<String> =
+            Registry::names().filter(|name| *name != "attachdetach").map(str::to_owned).collect();
+        let start = || {
+            let settings = Settings { disabled: disabled.clone(), ..Settings::default() };
+            Registry::start(&api, &Caches::new(&api, &tasks), &tasks, settings)
+        };
+        let attachers = (0..count).map(|_| start()).collect();
+        let watch = |kind| api.watch(kind, api.revision(), Visibility::Applied);
+        let watchers = [Kind::Pod, Kind::VolumeAttachment, Kind::Node].map(watch);
+        let mut stage = Self {
+            cluster,
+            attachers,
+            tasks,
+            watchers,
+            log: Vec::new(),
+            users: BTreeSet::new(),
+            forced: false,
+        };
+        // 1 and 2.
+        stage.create::<PersistentVolume>(
+            json!({"metadata": {"name": "v"}, "spec": {"capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"], "csi": {"driver": "disk.podium.dev", "volumeHandle": "disk-1",
+                "volumeAttributes": {"path": "/nowhere"}},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions":
+                [{"key": "disk", "operator": "In", "values": ["near"]}]}]}}}}),
+        );
+        stage.create::<PersistentVolumeClaim>(json!({"metadata": {"name": "data", "namespace": "default"},
+            "spec": {"storageClassName": "", "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}}}}));
+        stage.settle().await;
+        stage
+    }
+
+    fn create<T: Typed>(&self, manifest: Value) -> Shared<T> {
+        let object = Object::from_value(T::kind(), manifest).unwrap();
+        let created = self.cluster.api().create(object, &podium::api::WriteOptions::default()).unwrap();
+        Shared::from_object(&created).unwrap()
+    }
+
+    /// 3 and 9: a pod that names the claim, and is to be anywhere but on this node.
+    fn pod(&self, name: &str, not_on: &str) {
+        self.create::<Pod>(json!({"metadata": {"name": name, "namespace": "default"}, "spec": {
+            "terminationGracePeriodSeconds": 60,
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
+                [{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [not_on]}]}]}}},
+            "containers": [{"name": "c", "image": "app"}],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}}));
+    }
+
+    fn delete(&self, pod: &str) {
+        let key = Key::new("default", pod);
+        self.cluster.api().delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
+    }
+
+    async fn settle(&mut self) {
+        self.cluster.settle().await.unwrap();
+        self.look();
+    }
+
+    async fn advance(&mut self, seconds: u64) {
+        self.cluster.advance(Duration::from_secs(seconds)).await.unwrap();
+        self.look();
+    }
+
+    /// Writes down what has happened, and holds at each change that no two nodes have the disk.
+    fn look(&mut self) {
+        let mut changes: Vec<Change> = Vec::new();
+        for watcher in &mut self.watchers {
+            loop {
+                let some = watcher.take().unwrap();
+                if some.is_empty() {
+                    break;
+                }
+                changes.extend(some);
+            }
+        }
+        changes.sort_by_key(|change| change.revision);
+        for change in changes {
+            self.hold_to_the_rules(&change);
+            self.log.extend(told(&change));
+        }
+    }
+
+    /// At every change: one node uses the disk at most, it is attached where it is used, and a pod that runs uses it.
+    fn hold_to_the_rules(&mut self, change: &Change) {
+        let (name, log) = (change.object.name().to_owned(), &self.log);
+        let gone = change.kind == ChangeKind::Deleted;
+        if change.object.get::<Node>().is_some() {
+            if in_use(&change.object).is_some() && !gone {
+                self.users.insert(name);
+            } else {
+                self.users.remove(&name);
+            }
+        } else if let Some(attachment) = change.object.get::<VolumeAttachment>() {
+            let node = &attachment.spec.node_name;
+            let others = self.users.iter().any(|user| user != node);
+            match change.kind {
+                ChangeKind::Added => assert!(self.forced || !others, "{node} {:?} {log:?}", self.users),
+                ChangeKind::Deleted => assert!(self.forced || !self.users.contains(node), "{node} {log:?}"),
+                ChangeKind::Modified => {}
+            }
+        } else if let Some(pod) = change.object.get::<Pod>() {
+            let node = node_name(pod).unwrap_or_default();
+            if phase(pod) == Phase::Running && !gone && pod_started(change) {
+                assert!(self.users.contains(node), "{name} runs on {node}: {log:?}");
+            }
+        }
+        assert!(self.forced || self.users.len() <= 1, "{:?} {log:?}", self.users);
+    }
+
+    fn running(&self) -> BTreeSet<String> {
+        let pods = self.cluster.api().list_as::<Pod>(None);
+        let running = pods.iter().filter(|pod| phase(pod) == Phase::Running);
+        running.map(|pod| format!("{} on {}", pod.name(), node_name(pod).unwrap())).collect()
+    }
+
+    /// The node that the disk is attached to.
+    fn attached(&self) -> Option<String> {
+        let attachments = self.cluster.api().list_as::<VolumeAttachment>(None);
+        assert!(attachments.len() <= 1, "there can be one");
+        attachments.first().map(|attachment| attachment.spec.node_name.clone())
+    }
+
+    fn events(&self, reason: &str) -> Vec<String> {
+        let events = self.cluster.api().list_as::<Event>(None);
+        let of_reason = events.iter().filter(|event| event.reason.as_deref() == Some(reason));
+        let told = of_reason.map(|event| {
+            let about = event.involved_object.name.clone().unwrap_or_default();
+            format!("{about}: {}", event.message.clone().unwrap_or_default())
+        });
+        told.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Every attach controller dies and comes back with nothing but what the store knows.
+    async fn crash(&self) {
+        for attacher in &self.attachers {
+            assert!(attacher.stop_one("attachdetach").await);
+            assert!(attacher.start_one("attachdetach"));
+        }
+    }
+
+    /// Kubelets and controllers die and come back, so many times, as often as this many milliseconds.
+    async fn weather(&mut self, period: u64, rounds: usize) {
+        for (round, node) in ["a", "b"].into_iter().cycle().take(rounds).enumerate() {
+            self.cluster.silence_node(node).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(period)).await;
+            self.cluster.wake_node(node).await.unwrap();
+            if round % 3 == 0 {
+                self.crash().await;
+            }
+            tokio::time::sleep(Duration::from_millis(period)).await;
+            self.look();
+        }
+    }
+
+    /// Steps 3 to 11.
+    async fn until_b_waits(&mut self) {
+        self.pod("pod-1", "b");
+        self.settle().await;
+        assert_eq!(self.running(), ["pod-1 on a".to_owned()].into());
+        self.delete("pod-1");
+        self.pod("pod-2", "a");
+        self.settle().await;
+    }
+
+    /// Somebody vouches that a node is dead.
+    fn taint_out_of_service(&mut self, node: &str) {
+        self.forced = true;
+        let tainted = self.cluster.api().modify::<Node>(&Key::new("", node), |node| {
+            let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
+            taints.push(Taint {
+                key: "node.kubernetes.io/out-of-service".into(),
+                value: Some("nodeshutdown".into()),
+                effect: "NoExecute".into(),
+                time_added: None,
+            });
+            Ok(())
+        });
+        tainted.unwrap();
+    }
+
+    async fn stop(self) {
+        for attacher in &self.attachers {
+            attacher.stop().await;
+        }
+        self.tasks.stop().await;
+        self.cluster.stop().await;
+    }
+}
+
+/// What a node reports as in use.
+fn in_use(object: &Arc<Object>) -> Option<Vec<String>> {
+    object.get::<Node>()?.status.as_ref()?.volumes_in_use.clone().filter(|all| !all.is_empty())
+}
+
+/// Whether this is the change by which a pod is said to run.
+fn pod_started(change: &Change) -> bool {
+    let before = change.previous.as_ref().and_then(|before| before.get::<Pod>());
+    before.is_none_or(|before| phase(before) != Phase::Running)
+}
+
+/// A change in words, where it is a step of the sequence.
+fn told(change: &Change) -> Option<String> {
+    let name = change.object.name();
+    let gone = change.kind == ChangeKind::Deleted;
+    if let Some(pod) = change.object.get::<Pod>() {
+        let before = change.previous.as_ref().and_then(|before| before.get::<Pod>());
+        let is_new = |what: &dyn Fn(&Pod) -> bool| what(pod) && !before.is_some_and(what);
+        let what = match () {
+            () if gone => "gone".to_owned(),
+            () if is_new(&|pod| phase(pod) == Phase::Running) => "runs".to_owned(),
+            () if is_new(&|pod| pod.metadata.deletion_timestamp.is_some()) => "is asked to end".to_owned(),
+            () if is_new(&|pod| node_name(pod).is_some()) => format!("bound to {}", node_name(pod)?),
+            () => return None,
+        };
+        return Some(format!("{name} {what}"));
+    }
+    if let Some(attachment) = change.object.get::<VolumeAttachment>() {
+        let node = &attachment.spec.node_name;
+        return match change.kind {
+            ChangeKind::Added => Some(format!("attached to {node}")),
+            ChangeKind::Deleted => Some(format!("detached from {node}")),
+            ChangeKind::Modified => None,
+        };
+    }
+    let (before, now) = (change.previous.as_ref().and_then(in_use), in_use(&change.object));
+    match (before, now) {
+        (None, Some(_)) => Some(format!("{name} uses it")),
+        (Some(_), None) => Some(format!("{name} has let go")),
+        _ => None,
+    }
+}
+
+/// What happens from the first pod's end on.
+const HANDED_OVER: [&str; 6] =
+    ["a has let go", "pod-1 gone", "detached from a", "attached to b", "b uses it", "pod-2 runs"];
+/// What happens before.
+const BEFORE: [&str; 6] = [
+    "pod-1 bound to a",
+    "attached to a",
+    "a uses it",
+    "pod-1 runs",
+    "pod-1 is asked to end",
+    "pod-2 bound to b",
+];
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_goes_from_pod_to_pod_step_by_step_vol_3() {
+    for attachers in [1, 2, 3] {
+        let mut stage = Stage::with_attachers(attachers).await;
+        stage.until_b_waits().await;
+        assert_eq!(stage.log, BEFORE, "{attachers}");
+        assert_eq!(stage.attached().as_deref(), Some("a"));
+        assert_eq!(
+            stage.events("FailedAttachVolume"),
+            ["pod-2: Multi-Attach error for volume \"v\" Volume is already used by pod(s) pod-1"]
+        );
+        let node: Shared<Node> = stage.cluster.api().get_as(&Key::new("", "a")).unwrap();
+        let status = node.status.as_ref().unwrap();
+        let unique = "kubernetes.io/csi/disk.podium.dev^disk-1";
+        assert_eq!(status.volumes_in_use.as_ref().unwrap(), &[unique]);
+        assert_eq!(status.volumes_attached.as_ref().unwrap()[0].name, unique);
+
+        stage.advance(STOP_TIME.as_secs() + 2).await;
+        assert_eq!(stage.log, [BEFORE, HANDED_OVER].concat(), "{attachers}");
+        let attached = stage.events("SuccessfulAttachVolume");
+        assert_eq!(
+            attached,
+            ["pod-1", "pod-2"].map(|pod| format!("{pod}: AttachVolume.Attach succeeded for volume \"v\" "))
+        );
+        let node: Shared<Node> = stage.cluster.api().get_as(&Key::new("", "a")).unwrap();
+        let status = node.status.as_ref().unwrap();
+        assert_eq!((&status.volumes_in_use, &status.volumes_attached), (&None, &None));
+        stage.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_crashes_at_any_step_changes_nothing_vol_3_safe_6() {
+    let mut stage = Stage::with_attachers(2).await;
+    stage.crash().await;
+    stage.pod("pod-1", "b");
+    for _ in 0..40 {
+        // In the middle of whatever it does.
+        stage.crash().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stage.settle().await;
+    stage.delete("pod-1");
+    stage.pod("pod-2", "a");
+    for _ in 0..(STOP_TIME.as_millis() as u64 + 2_000) / 50 {
+        stage.crash().await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    stage.advance(5).await;
+    assert_eq!(stage.log, [BEFORE, HANDED_OVER].concat());
+    stage.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_keeps_the_attachment_until_it_heals_vol_3_safe_4() {
+    let mut stage = Stage::with_attachers(1).await;
+    stage.until_b_waits().await;
+    stage.cluster.silence_node("a").await.unwrap();
+    stage.advance(3600).await;
+    assert_eq!(stage.log, BEFORE, "B waits for ever");
+    assert_eq!(stage.attached().as_deref(), Some("a"));
+    let waits = stage.events("FailedMount");
+    assert!(
+        waits
+            .iter()
+            .any(|event| event
+                .starts_with("pod-2: Unable to attach or mount volumes: unmounted volumes=[data]")),
+        "{waits:?}"
+    );
+    stage.cluster.wake_node("a").await.unwrap();
+    stage.advance(60).await;
+    assert_eq!(stage.log, [BEFORE, HANDED_OVER].concat(), "nothing ran twice");
+    stage.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_out_of_service_node_loses_its_attachments_vol_3_gc_2() {
+    let mut stage = Stage::with_attachers(2).await;
+    stage.until_b_waits().await;
+    stage.cluster.silence_node("a").await.unwrap();
+    stage.taint_out_of_service("a");
+    stage.advance(30).await;
+    assert_eq!(stage.log, BEFORE, "it is Ready as far as anybody knows");
+    stage.advance(30).await;
+    let fenced = ["pod-1 gone", "detached from a", "attached to b", "b uses it", "pod-2 runs"];
+    assert_eq!(stage.log[BEFORE.len()..], fenced);
+    assert_eq!(
+        stage.events("VolumeForceDetached"),
+        ["a: Volume \"v\" is detached from node a by force: the node is out of service"]
+    );
+    stage.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn fencing_hands_a_disk_over_vol_3_safe_5() {
+    let mut stage = Stage::with_attachers(2).await;
+    stage.until_b_waits().await;
+    stage.cluster.silence_node("a").await.unwrap();
+    stage.advance(600).await;
+    assert_eq!(stage.log, BEFORE);
+    stage.forced = true;
+    stage.create::<NodeFence>(
+        json!({"metadata": {"name": "a"}, "spec": {"reason": "nothing is heard of it"}}),
+    );
+    stage.advance(5).await;
+    let fenced = ["pod-1 gone", "detached from a", "attached to b", "b uses it", "pod-2 runs"];
+    assert_eq!(stage.log[BEFORE.len()..], fenced);
+    // It comes back with nothing, and takes nothing.
+    stage.cluster.wake_node("a").await.unwrap();
+    stage.advance(60).await;
+    assert_eq!(stage.log[BEFORE.len() + fenced.len()..], ["a has let go"]);
+    assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into());
+    stage.stop().await;
+}
+
+/// A kubelet that dies after any step finds what it had, and reports it in use as long as anything of it runs.
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_restarts_keeps_its_disks_vol_3_safe_7() {
+    let mut stage = Stage::with_attachers(1).await;
+    stage.pod("pod-1", "b");
+    stage.settle().await;
+    stage.cluster.silence_node("a").await.unwrap();
+    stage.cluster.wake_node("a").await.unwrap();
+    stage.settle().await;
+    assert_eq!(stage.log, BEFORE[..4], "nothing was let go of in between");
+    // Deleted by force while its kubelet is away: the object is gone, the processes run.
+    stage.cluster.silence_node("a").await.unwrap();
+    let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    stage.cluster.api().delete(Kind::Pod, &Key::new("default", "pod-1"), &now).unwrap();
+    stage.pod("pod-2", "a");
+    stage.advance(600).await;
+    assert_eq!(stage.attached().as_deref(), Some("a"), "it is in use, as far as the API knows");
+    assert_eq!(stage.running(), BTreeSet::new());
+    stage.cluster.wake_node("a").await.unwrap();
+    stage.advance(60).await;
+    let after = [
+        "pod-1 gone",
+        "pod-2 bound to b",
+        "a has let go",
+        "detached from a",
+        "attached to b",
+        "b uses it",
+        "pod-2 runs",
+    ];
+    assert_eq!(stage.log[4..], after);
+    stage.stop().await;
+}
+
+/// The kubelets of both nodes die and come back again and again, and the controllers beside them: the steps are the same, and
+/// nothing runs twice (each change is held to the rules).
+#[tokio::test(start_paused = true)]
+async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
+    for period in [1, 3, 7, 40] {
+        let mut stage = Stage::with_attachers(2).await;
+        stage.pod("pod-1", "b");
+        stage.weather(period, 30).await;
+        stage.settle().await;
+        stage.delete("pod-1");
+        stage.pod("pod-2", "a");
+        stage.weather(period, 30).await;
+        stage.advance(STOP_TIME.as_secs() - 1).await;
+        stage.weather(period, 60).await;
+        stage.advance(3 * STOP_TIME.as_secs()).await;
+        assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into(), "{period} {:?}", stage.log);
+        // A kubelet that dies between taking a disk and its first container takes it again.
+        let steps: BTreeSet<&str> = stage.log.iter().map(String::as_str).collect();
+        let expected: BTreeSet<&str> = BEFORE.into_iter().chain(HANDED_OVER).collect();
+        assert_eq!(steps, expected, "{period} {:?}", stage.log);
+        stage.stop().await;
+    }
+}
+
+/// Who takes an attachment away by hand gets it back where the disk is used, not where somebody waits for it.
+#[tokio::test(start_paused = true)]
+async fn an_attachment_that_somebody_takes_away_comes_back_where_it_is_used_vol_3() {
+    let mut stage = Stage::with_attachers(2).await;
+    stage.until_b_waits().await;
+    let api = stage.cluster.api().clone();
+    let key = api.list_as::<VolumeAttachment>(None)[0].key();
+    api.delete(Kind::VolumeAttachment, &key, &DeleteOptions::default()).unwrap();
+    stage.settle().await;
+    assert_eq!(stage.attached().as_deref(), Some("a"), "a plain delete waits for the node");
+    stage.forced = true;
+    api.modify::<VolumeAttachment>(&key, |attachment| {
+        attachment.metadata.finalizers = None;
+        Ok(())
+    })
+    .unwrap();
+    stage.settle().await;
+    assert_eq!(stage.attached().as_deref(), Some("a"));
+    stage.forced = false;
+    stage.advance(STOP_TIME.as_secs() + 2).await;
+    assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into());
+    let tail = &stage.log[stage.log.len() - HANDED_OVER.len()..];
+    assert_eq!(tail, HANDED_OVER);
+    stage.stop().await;
+}
+
+/// Pods of one node share a disk; one that has ended holds none, though its object stays.
+#[tokio::test(start_paused = true)]
+async fn a_finished_pod_holds_no_disk_vol_3() {
+    let mut stage = Stage::with_attachers(1).await;
+    stage.pod("pod-1", "b");
+    stage.pod("beside", "b");
+    stage.settle().await;
+    assert_eq!(stage.running(), ["beside on a".to_owned(), "pod-1 on a".to_owned()].into());
+    for name in ["pod-1", "beside"] {
+        stage.cluster.api().modify::<Pod>(&Key::new("default", name), |_| Ok(())).unwrap();
+        stage.delete(name);
+        stage.advance(STOP_TIME.as_secs() + 2).await;
+        assert_eq!(stage.attached().is_some(), name == "pod-1", "until the last has ended");
+    }
+    stage.create::<Pod>(
+        json!({"metadata": {"name": "job", "namespace": "default"}, "spec": {"restartPolicy": "Never",
+        "nodeName": "a", "containers": [{"name": "c", "image": "app"}],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}}),
+    );
+    stage.settle().await;
+    assert_eq!(stage.attached().as_deref(), Some("a"));
+    stage.cluster.pod("default", "job").succeed().await.unwrap();
+    stage.pod("pod-2", "a");
+    stage.settle().await;
+    let job: Shared<Pod> = stage.cluster.api().get_as(&Key::new("default", "job")).unwrap();
+    assert_eq!(phase(&job), Phase::Succeeded, "its object stays");
+    assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into());
+    stage.stop().await;
+}
