@@ -2,11 +2,13 @@
 //! sent on from this machine, as the user who runs it.
 //!
 //! A connection is accepted when the world has accepted it, and refused as the world refuses it: its first packet waits until
-//! then ([`asked`]). Where that cannot be had it is accepted before, and what cannot be reached is reset. The machine's own
+//! then ([`beginnings`]). Where that cannot be had it is accepted before, and what cannot be reached is reset. The machine's own
 //! loopback is nobody's but by a name of its own, [`HOST`], and for the ports that the user has named.
 
 mod asked;
+mod beginnings;
 mod destination;
+mod relay;
 mod tcp;
 mod udp;
 
@@ -19,8 +21,8 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::share::Shares;
-pub use asked::OpenBeginnings;
 use base::task::Tasks;
+pub use beginnings::OpenBeginnings;
 pub use destination::{Destinations, HostPorts};
 use fabric::nft::Family;
 
@@ -107,7 +109,7 @@ pub fn start(tasks: &Tasks, config: EgressConfig) {
     let all = (descriptors / 5 * 2).clamp(1, CONNECTIONS);
     let flows = (descriptors / 10).clamp(1, FLOWS);
     let (room, shares) = (Arc::new(Semaphore::new(all)), Shares::new(all));
-    let relay = tcp::Relay {
+    let relay = relay::Relay {
         destinations: destinations.clone(),
         refuse,
         room,
@@ -117,7 +119,7 @@ pub fn start(tasks: &Tasks, config: EgressConfig) {
     };
     let relay = Arc::new(relay);
     if let Some((socket, open)) = beginnings {
-        tasks.spawn("egress beginnings", asked::serve(socket, open, relay.clone()));
+        tasks.spawn("egress beginnings", beginnings::serve(socket, open, relay.clone()));
     }
     let flows = udp::Flows::new(destinations, open, tasks.clone(), flows);
     for Doors { connections, datagrams } in doors {

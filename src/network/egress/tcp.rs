@@ -1,52 +1,24 @@
 //! Connections to the world, joined with one from this machine.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
-use super::asked::{Asked, Made, Place};
-use super::{Destinations, Refusal, Refuse};
+use super::Refusal;
+use super::asked::Made;
+use super::relay::Relay;
 use crate::proxy::tcp::join;
-use crate::share::Shares;
-use base::task::Tasks;
 
-/// How long the world may take to accept.
-const CONNECT: Duration = Duration::from_secs(30);
 /// After so much silence the other side is asked whether it is there,
 const ALIVE_AFTER: Duration = Duration::from_mins(1);
 /// as often as this,
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// until so many questions were in vain.
 const ALIVE_TIMES: u32 = 4;
-
-/// What all connections share.
-pub(super) struct Relay {
-    pub(super) destinations: Arc<Destinations>,
-    pub(super) refuse: Refuse,
-    pub(super) room: Arc<Semaphore>,
-    pub(super) shares: Arc<Shares>,
-    pub(super) asked: Asked,
-    pub(super) tasks: Tasks,
-}
-
-impl Relay {
-    /// A place for one more connection of a pod; none where it has its share, or all are taken.
-    pub(super) fn place(&self, pod: IpAddr) -> Option<Place> {
-        Some((self.shares.take(pod)?, self.room.clone().try_acquire_owned().ok()?))
-    }
-
-    /// Connects to where a pod wants to go; where it may not, that is refused.
-    pub(super) async fn connect(&self, asked: SocketAddr) -> io::Result<TcpStream> {
-        let to = self.destinations.resolve(asked).ok_or(io::ErrorKind::ConnectionRefused)?;
-        tokio::time::timeout(CONNECT, TcpStream::connect(to)).await?
-    }
-}
 
 /// Accepts for ever.
 pub(super) async fn accept(listener: TcpListener, relay: Arc<Relay>) {
@@ -117,9 +89,13 @@ mod tests {
 
     use parking_lot::Mutex;
     use tokio::io::AsyncReadExt;
+    use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::egress::HostPorts;
+    use crate::egress::asked::Asked;
+    use crate::egress::{Destinations, HostPorts};
+    use crate::share::Shares;
+    use base::task::Tasks;
 
     #[tokio::test]
     async fn a_pod_over_its_share_is_reset_and_where_it_wanted_to_go_is_not_refused_net_7() {

@@ -197,6 +197,8 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
             let own = after[..length].join("\n");
             let (icmp, code) = icmp;
             let one_at = if family == "ip" { one.to_owned() } else { format!("[{one}]") };
+            // `nft` takes numbers in maps for those of the network's order, unless a comment of its own says otherwise.
+            let seven = format!("{:#010x}", 7_u32.to_be());
             for expected in [
                 format!("set plain {{\ntype {ip}\nelements = {{ {one} }}\n}}"),
                 format!("set ranges {{\ntype {ip}\nflags interval\nelements = {{ {range} }}\n}}"),
@@ -216,8 +218,8 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
                 "\nreject\n".to_owned(),
                 format!("reject with {icmp} {code}"),
                 format!("{family} daddr . meta l4proto . th dport vmap @places"),
-                format!("map numbers {{\ntype {ip} : mark\nelements = {{ {one} : 0x00000007 }}"),
-                "map verdicts {\ntype mark : verdict\nelements = { 0x00000007 : jump leaf }".to_owned(),
+                format!("map numbers {{\ntype {ip} : mark\nelements = {{ {one} : {seven} }}"),
+                format!("map verdicts {{\ntype mark : verdict\nelements = {{ {seven} : jump leaf }}"),
                 "numgen inc mod 2 vmap { 0 : drop, 1 : goto leaf }".to_owned(),
                 "limit rate over 1000000 bytes/second burst 100000 bytes drop".to_owned(),
                 "numgen random mod 1000 < 100 drop".to_owned(),

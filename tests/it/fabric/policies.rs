@@ -167,7 +167,9 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
         cluster.until_refused("l16", to, ErrorKind::TimedOut);
         cluster.pod("late", "late", "10.244.1.2");
         cluster.until_refused("l17", "10.244.1.2:8081", ErrorKind::TimedOut);
-        cluster.api.delete(Kind::Pod, &Key::new("default", "late"), &DeleteOptions::default()).unwrap();
+        // No kubelet is there to end it.
+        let at_once = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+        cluster.api.delete(Kind::Pod, &Key::new("default", "late"), &at_once).unwrap();
         wait_for("a pod that is gone", || {
             (cluster.running.refused("l17", "10.244.1.2:8081") == Some(ErrorKind::ConnectionRefused))
                 .then_some(())

@@ -1,0 +1,247 @@
+//! Connections to the world that begin (NET-7): the world is asked before the pod is answered.
+//!
+//! The first packet of a connection takes a detour and waits here while this machine connects to where it wants to go. Then it
+//! is sent on: to be accepted, and joined with the connection that is there by now, or to be refused by the kernel as the
+//! world has refused. Where the world says nothing, nothing is said.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::oneshot;
+
+use super::Refusal;
+use super::asked::{Made, Pair};
+use super::relay::Relay;
+use base::backoff::BackoffPolicy;
+use fabric::{ABOUT_PACKET, FabricError};
+
+/// How long a connection that was made may wait for its pod's to be accepted: packets are not lost on the way but by faults.
+const ACCEPTED_WITHIN: Duration = Duration::from_secs(10);
+/// A first packet is no longer than that: it has no data, or what fits (TCP fast open).
+const LONGEST: usize = ABOUT_PACKET + 14 + 65_536;
+/// How soon the detour is made again that has ended.
+const AGAIN: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_millis(10), max: Duration::from_secs(10) };
+
+/// Makes the detour, instead of the one there is, and gives its socket ([`fabric::Fabric::detour`]); it may block for some
+/// milliseconds.
+pub type OpenBeginnings = Arc<dyn Fn() -> Result<OwnedFd, FabricError> + Send + Sync>;
+
+/// Whose first packet a frame is; none for any other packet.
+fn beginning(frame: &[u8]) -> Option<Pair> {
+    let packet = SlicedPacket::from_ethernet(frame.get(ABOUT_PACKET..)?).ok()?;
+    let (from, to): (IpAddr, IpAddr) = match packet.net? {
+        NetSlice::Ipv4(ip) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
+        NetSlice::Ipv6(ip) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
+        NetSlice::Arp(_) => return None,
+    };
+    let Some(TransportSlice::Tcp(tcp)) = packet.transport else { return None };
+    let begins = tcp.syn() && !tcp.ack() && !tcp.rst() && !tcp.fin();
+    begins.then(|| (SocketAddr::new(from, tcp.source_port()), SocketAddr::new(to, tcp.destination_port())))
+}
+
+/// Takes packets and sends them on, for ever; the first socket has been opened already.
+pub(super) async fn serve(first: OwnedFd, open: OpenBeginnings, relay: Arc<Relay>) {
+    let (mut socket, mut failures) = (Some(first), 0);
+    loop {
+        let opened = match socket.take() {
+            Some(socket) => Ok(socket),
+            None => {
+                let open = open.clone();
+                let opened = tokio::task::spawn_blocking(move || open()).await;
+                opened.map_err(io::Error::other).and_then(|opened| opened.map_err(io::Error::other))
+            }
+        };
+        let error = match opened.and_then(registered) {
+            Ok(detour) => {
+                failures = 0;
+                receive(Arc::new(detour), &relay).await
+            }
+            Err(error) => error,
+        };
+        failures += 1;
+        tracing::warn!(%error, "connections to the world are not asked for: trying again");
+        tokio::time::sleep(AGAIN.delay(failures)).await;
+    }
+}
+
+#[expect(unsafe_code, reason = "tokio wants to be told that a descriptor is its owner's")]
+fn registered(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an owned descriptor is open, and nobody else's, for as long as it is there.
+    unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }.map_err(Into::into)
+}
+
+/// Until the socket's link is gone.
+async fn receive(detour: Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) -> io::Error {
+    let mut buffer = vec![0; LONGEST];
+    loop {
+        let received = detour.async_io(Interest::READABLE, |socket| {
+            Ok(rustix::net::recv(socket, &mut buffer[..], RecvFlags::DONTWAIT)?)
+        });
+        let length = match received.await {
+            Ok((length, _)) => length,
+            Err(error) => match Errno::from_io_error(&error) {
+                // Some were dropped for want of room: who sent them sends them again.
+                Some(Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => continue,
+                _ => return error,
+            },
+        };
+        let frame = &buffer[..length];
+        match beginning(frame) {
+            Some(pair) => ask(pair, frame.into(), &detour, relay),
+            // Of a connection that is over: the fabric says so.
+            None => send_on(&detour, frame),
+        }
+    }
+}
+
+/// Sends a packet back; one that there is no room for is lost, and comes again.
+fn send_on(detour: &AsyncFd<OwnedFd>, frame: &[u8]) {
+    if let Err(error) = rustix::net::send(detour.get_ref(), frame, SendFlags::DONTWAIT) {
+        tracing::debug!(%error, "a connection's first packet is lost");
+    }
+}
+
+/// Asks the world for a connection, unless that is under way.
+fn ask(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) {
+    let (from, to) = pair;
+    match relay.asked.0.lock().get(&pair) {
+        None => {}
+        // It is asked for already.
+        Some(None) => return,
+        // Its first packet, or the answer to it, was lost.
+        Some(Some(_)) => return send_on(detour, &frame),
+    }
+    let Some(place) = relay.place(from.ip()) else {
+        let (detour, relay) = (detour.clone(), relay.clone());
+        let told = relay.tasks.clone();
+        told.spawn("egress refusal", async move {
+            relay.refuse(pair, Refusal::Reset).await;
+            send_on(&detour, &frame);
+        });
+        return;
+    };
+    relay.asked.0.lock().insert(pair, None);
+    let (detour, relay) = (detour.clone(), relay.clone());
+    let tasks = relay.tasks.clone();
+    tasks.spawn("egress connection begins", async move {
+        // Whatever becomes of this task, the pair is free again.
+        let mut ends = Ends { pair, relay: &relay, is_taken: false };
+        match relay.connect(to).await {
+            Ok(world) => {
+                let (taken, is_taken) = oneshot::channel();
+                let made = Made { world, place, _taken: taken };
+                relay.asked.0.lock().insert(pair, Some(made));
+                send_on(&detour, &frame);
+                ends.is_taken = tokio::time::timeout(ACCEPTED_WITHIN, is_taken).await.is_ok();
+            }
+            Err(error) => {
+                drop(place);
+                if let Some(how) = refusal(&error) {
+                    relay.refuse(pair, how).await;
+                    send_on(&detour, &frame);
+                }
+            }
+        }
+    });
+}
+
+/// Forgets a pair that nobody has taken.
+struct Ends<'a> {
+    pair: Pair,
+    relay: &'a Relay,
+    /// It may be another's by now.
+    is_taken: bool,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            self.relay.asked.0.lock().remove(&self.pair);
+        }
+    }
+}
+
+/// How a pod hears of what the world has said; none where it said nothing.
+fn refusal(error: &io::Error) -> Option<Refusal> {
+    match error.kind() {
+        io::ErrorKind::TimedOut => None,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
+            Some(Refusal::Unreachable)
+        }
+        _ => Some(Refusal::Reset),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::PacketBuilder;
+
+    use super::*;
+
+    /// A frame as a detour's socket gives it.
+    fn frame(flags: &[&str], data: &[u8], v6: bool) -> Vec<u8> {
+        let ethernet = PacketBuilder::ethernet2([0xee; 6], [0xee; 6]);
+        let ip = if v6 {
+            let ([from, to], hops) =
+                (["fd00::1", "fd00::2"].map(|ip| ip.parse::<std::net::Ipv6Addr>().unwrap()), 63);
+            ethernet.ipv6(from.octets(), to.octets(), hops)
+        } else {
+            ethernet.ipv4([10, 244, 1, 2], [203, 0, 113, 7], 63)
+        };
+        let mut tcp = ip.tcp(40_000, 443, 1, 1000);
+        for flag in flags {
+            tcp = match *flag {
+                "syn" => tcp.syn(),
+                "ack" => tcp.ack(1),
+                "rst" => tcp.rst(),
+                _ => tcp.fin(),
+            };
+        }
+        let mut bytes = vec![0; ABOUT_PACKET];
+        tcp.write(&mut bytes, data).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_first_packet_is_known_by_its_flags_net_7() {
+        let v4 = ("10.244.1.2:40000".parse().unwrap(), "203.0.113.7:443".parse().unwrap());
+        let v6 = ("[fd00::1]:40000".parse().unwrap(), "[fd00::2]:443".parse().unwrap());
+        assert_eq!(beginning(&frame(&["syn"], b"", false)), Some(v4));
+        assert_eq!(beginning(&frame(&["syn"], b"fast open", false)), Some(v4));
+        assert_eq!(beginning(&frame(&["syn"], b"", true)), Some(v6));
+        for other in [&["ack"][..], &["syn", "ack"], &["rst"], &["fin", "ack"], &["syn", "fin"], &[]] {
+            assert_eq!(beginning(&frame(other, b"", false)), None, "{other:?}");
+        }
+        let whole = frame(&["syn"], b"", false);
+        for length in 0..whole.len() {
+            assert_eq!(beginning(&whole[..length]), None, "cut off after {length} bytes");
+        }
+        let datagram =
+            PacketBuilder::ethernet2([0; 6], [0; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(1, 2);
+        let mut bytes = vec![0; ABOUT_PACKET];
+        datagram.write(&mut bytes, b"hello").unwrap();
+        assert_eq!(beginning(&bytes), None);
+    }
+
+    #[test]
+    fn a_pod_hears_what_the_world_has_said_net_7() {
+        for (kind, how) in [
+            (io::ErrorKind::ConnectionRefused, Some(Refusal::Reset)),
+            (io::ErrorKind::PermissionDenied, Some(Refusal::Reset)),
+            (io::ErrorKind::HostUnreachable, Some(Refusal::Unreachable)),
+            (io::ErrorKind::NetworkUnreachable, Some(Refusal::Unreachable)),
+            (io::ErrorKind::TimedOut, None),
+        ] {
+            assert_eq!(refusal(&kind.into()), how, "{kind:?}");
+        }
+    }
+}
