@@ -37,7 +37,7 @@ pub(super) const PODS: u32 = 5000;
 /// Changes of each kind, of which the median is told.
 const CHANGES: u32 = 25;
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What was found, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -52,13 +52,12 @@ fn beginning(frame: &[u8]) -> Option<Pair> {
 pub(super) async fn serve(first: OwnedFd, open: OpenBeginnings, relay: Arc<Relay>) {
     let (mut socket, mut failures) = (Some(first), 0);
     loop {
-        let opened = match socket.take() {
-            Some(socket) => Ok(socket),
-            None => {
-                let open = open.clone();
-                let opened = tokio::task::spawn_blocking(move || open()).await;
-                opened.map_err(io::Error::other).and_then(|opened| opened.map_err(io::Error::other))
-            }
+        let opened = if let Some(socket) = socket.take() {
+            Ok(socket)
+        } else {
+            let open = open.clone();
+            let opened = tokio::task::spawn_blocking(move || open()).await;
+            opened.map_err(io::Error::other).and_then(|opened| opened.map_err(io::Error::other))
         };
         let error = match opened.and_then(registered) {
             Ok(detour) => {

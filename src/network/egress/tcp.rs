@@ -56,13 +56,11 @@ async fn serve(client: TcpStream, (from, asked): (SocketAddr, SocketAddr), relay
         let _ = client.set_zero_linger();
         return;
     };
-    match relay.connect(asked).await {
-        Ok(world) => carry(client, world, asked).await,
-        Err(_) => {
-            relay.refuse((from, asked), Refusal::Reset).await;
-            let _ = client.set_zero_linger();
-        }
+    if let Ok(world) = relay.connect(asked).await {
+        return carry(client, world, asked).await;
     }
+    relay.refuse((from, asked), Refusal::Reset).await;
+    let _ = client.set_zero_linger();
 }
 
 /// Passes on what both say, until they have ended.

@@ -89,8 +89,12 @@ impl Judgement {
         let written: Vec<_> =
             moved.written.iter().filter_map(|side| Some((side.0, chains.get(side)?))).collect();
         let (mut needed, mut needless) = (Needed::default(), Needed::default());
-        written.iter().for_each(|(_, chain)| names.acquire(&chain.isolation, &mut needed));
-        moved.unsaid.iter().for_each(|isolation| names.release(isolation, &mut needless));
+        for (_, chain) in &written {
+            names.acquire(&chain.isolation, &mut needed);
+        }
+        for isolation in &moved.unsaid {
+            names.release(isolation, &mut needless);
+        }
         for (number, block) in needed.blocks {
             wanted.push((Owner::Block(number), policies::block(number, &block, families).into()));
         }

@@ -143,8 +143,12 @@ impl Moves {
         if before == now {
             return;
         }
-        before.into_iter().for_each(|before| self.take(before));
-        now.into_iter().for_each(|now| self.put(now));
+        if let Some(before) = before {
+            self.take(before);
+        }
+        if let Some(now) = now {
+            self.put(now);
+        }
     }
 }
 

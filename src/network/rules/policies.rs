@@ -183,12 +183,11 @@ fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Name
             Peers::Block(_) => continue,
         };
         if let Ports::Some(ranges) = ports {
-            match plain(ranges) {
-                Some(plain) => rule.push(plain),
-                None => {
-                    let Some(number) = names.ports.number(ranges) else { continue };
-                    rule.push(Part::In(of_port(), ports_set(number).name));
-                }
+            if let Some(plain) = plain(ranges) {
+                rule.push(plain);
+            } else {
+                let Some(number) = names.ports.number(ranges) else { continue };
+                rule.push(Part::In(of_port(), ports_set(number).name));
             }
         }
         rule.push(Part::Verdict(Verdict::Return));

@@ -44,8 +44,13 @@ pub(super) struct Moved {
     /// The numbers of those that are gone.
     pub(super) gone: Vec<u32>,
     /// Pods that lead elsewhere, with their addresses and the numbers of ingress and egress; none: they are open.
-    pub(super) pods: Vec<(Key, Option<(Vec<IpAddr>, [Option<u32>; 2])>)>,
+    pub(super) pods: Vec<(Key, Option<Lead>)>,
 }
+
+/// A pod's addresses, and the numbers of the chains of its ingress and egress.
+type Lead = (Vec<IpAddr>, [Option<u32>; 2]);
+/// Where the pods of a chain go, if all go to the same one, and how many go.
+type Going<'a> = (Option<(Side, &'a Arc<Isolation>)>, usize);
 
 fn sides(pod: &IsolatedPod) -> [Option<(Side, &Arc<Isolation>)>; 2] {
     let of = |direction, own: &Option<Arc<Isolation>>| {
@@ -117,8 +122,7 @@ impl Chains {
 
     /// The chains that become others, each with what it becomes.
     fn turned(&mut self, pods: &[(Key, Option<IsolatedPod>)], moved: &mut Moved) -> HashMap<Side, Side> {
-        // Where the pods of a chain go, if all go to the same one, and how many go.
-        let mut going: HashMap<Side, (Option<(Side, &Arc<Isolation>)>, usize)> = HashMap::new();
+        let mut going: HashMap<Side, Going<'_>> = HashMap::new();
         for (key, now) in pods {
             let Some(led) = self.pods.get(key) else { continue };
             let now = now.as_ref().map_or([None; 2], sides);
@@ -172,7 +176,9 @@ mod tests {
     }
 
     /// Chains written, gone, and pods that lead elsewhere with their numbers.
-    fn told(moved: &Moved) -> (usize, Vec<u32>, Vec<(&str, Option<u32>)>) {
+    type Told<'a> = (usize, Vec<u32>, Vec<(&'a str, Option<u32>)>);
+
+    fn told(moved: &Moved) -> Told<'_> {
         let pods = moved
             .pods
             .iter()

@@ -246,7 +246,7 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
 fn what_is_remembered_goes_over_with_the_time_that_is_left_net_6() {
     for user in users() {
         let written = Written::start(user, 1);
-        let (long, short) = (Duration::from_secs(600), Duration::from_secs(60));
+        let (long, short) = (Duration::from_mins(10), Duration::from_mins(1));
         for (family, ips) in
             [(Family::V4, ["192.0.2.1", "192.0.2.2"]), (Family::V6, ["2001:db8::1", "2001:db8::2"])]
         {
@@ -258,7 +258,7 @@ fn what_is_remembered_goes_over_with_the_time_that_is_left_net_6() {
             for set in [&seen, &less, &Set::new("plain", &[Field::SourceAddress])] {
                 batch.add_set(&table, set);
             }
-            let left = Duration::from_secs(300);
+            let left = Duration::from_mins(5);
             let all = ips.map(|ip| Remembered { key: key(ip), expires: left });
             batch.add_remembered(&table, &seen, &all);
             batch.add_remembered(&table, &less, &all[..1]);

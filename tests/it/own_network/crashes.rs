@@ -126,7 +126,9 @@ fn a_client_keeps_its_endpoint_when_the_control_plane_is_killed_net_6() {
         let pods =
             [server("a", "sticky"), server("b", "sticky"), idle("one", "node-1"), idle("two", "node-2")];
         cluster.apply(&[&pods.concat(), STICKY].concat());
-        ["a", "b", "one", "two"].iter().for_each(|pod| cluster.ready(pod));
+        for pod in ["a", "b", "one", "two"] {
+            cluster.ready(pod);
+        }
         let asks = |cluster: &Cluster, pod: &str, url: &str| {
             cluster.shell(pod, &format!("curl -s -m 3 -o /dev/null -w '%{{http_code}}' {url}"))
         };

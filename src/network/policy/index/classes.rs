@@ -24,7 +24,7 @@ pub(super) struct Classes {
     versions: HashMap<Key, Version>,
     policies: HashMap<Version, Key>,
     last: Version,
-    classes: HashMap<Class, OfClass>,
+    known: HashMap<Class, OfClass>,
     pods: HashMap<Key, Place>,
     /// What is left of pods, by its hash: what says the same is the same, whichever policies say it.
     interned: HashMap<u64, Vec<Weak<Isolation>>>,
@@ -71,7 +71,7 @@ impl Classes {
     /// The class of the policies of these versions.
     pub(super) fn class(&self, mut versions: Vec<Version>) -> Class {
         versions.sort_unstable();
-        match self.classes.get_key_value(versions.as_slice()) {
+        match self.known.get_key_value(versions.as_slice()) {
             Some((known, _)) => known.clone(),
             None => versions.into(),
         }
@@ -89,15 +89,15 @@ impl Classes {
         (class, named): (&Class, &[NamedPort]),
         find: impl Fn(&Key) -> Option<&'a Policy>,
     ) -> Isolations {
-        if !self.classes.contains_key(class) {
+        if !self.known.contains_key(class) {
             let policies = self.policies_of(class, &find);
             let names = policies.iter().filter_map(|policy| policy.rules(Direction::Ingress)).flatten();
             let names =
                 names.flat_map(|rule| rule.named().map(|(protocol, name)| (protocol, name.to_owned())));
             let known = OfClass { names: names.collect(), isolations: HashMap::new() };
-            self.classes.insert(class.clone(), known);
+            self.known.insert(class.clone(), known);
         }
-        let known = self.classes.entry(class.clone()).or_default();
+        let known = self.known.entry(class.clone()).or_default();
         let is_meant = |port: &&NamedPort| {
             !known.names.is_empty() && known.names.contains(&(port.protocol, port.name.clone()))
         };
@@ -109,27 +109,29 @@ impl Classes {
         {
             return isolations.clone();
         }
-        let (named, isolations) = match known.isolations.get_key_value(named.as_slice()) {
-            Some((named, (isolations, _))) => (named.clone(), isolations.clone()),
-            None => {
-                let policies = self.policies_of(class, &find);
-                let isolations = Isolations::of(&policies, &named);
-                let isolations = Isolations {
-                    ingress: isolations.ingress.map(|isolation| self.intern(isolation)),
-                    egress: isolations.egress.map(|isolation| self.intern(isolation)),
-                };
-                (named.into(), isolations)
-            }
+        let same = known.isolations.get_key_value(named.as_slice());
+        let (named, isolations) = if let Some((named, (isolations, _))) = same {
+            (named.clone(), isolations.clone())
+        } else {
+            let policies = self.policies_of(class, &find);
+            let isolations = Isolations::of(&policies, &named);
+            let isolations = Isolations {
+                ingress: isolations.ingress.map(|isolation| self.intern(isolation)),
+                egress: isolations.egress.map(|isolation| self.intern(isolation)),
+            };
+            (named.into(), isolations)
         };
         // First in, then out: one that both need stays.
-        let known = self.classes.entry(class.clone()).or_default();
+        let known = self.known.entry(class.clone()).or_default();
         known.isolations.entry(named.clone()).or_insert_with(|| (isolations.clone(), 0)).1 += 1;
         let place = Place { class: class.clone(), named };
         let before = match self.pods.get_mut(pod) {
             Some(known) => Some(std::mem::replace(known, place)),
             None => self.pods.insert(pod.clone(), place),
         };
-        before.into_iter().for_each(|before| self.release(&before));
+        if let Some(before) = before {
+            self.release(&before);
+        }
         isolations
     }
 
@@ -145,7 +147,7 @@ impl Classes {
     }
 
     fn release(&mut self, place: &Place) {
-        let Some(of_class) = self.classes.get_mut(&place.class) else { return };
+        let Some(of_class) = self.known.get_mut(&place.class) else { return };
         if let Some((_, pods)) = of_class.isolations.get_mut(&place.named) {
             *pods -= 1;
             if *pods == 0 {
@@ -154,7 +156,7 @@ impl Classes {
             }
         }
         if of_class.isolations.is_empty() {
-            self.classes.remove(&place.class);
+            self.known.remove(&place.class);
         }
         if self.left > self.interned.len() {
             self.left = 0;
@@ -179,9 +181,6 @@ impl Classes {
     /// Whether nobody is here.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.versions.is_empty()
-            && self.policies.is_empty()
-            && self.classes.is_empty()
-            && self.pods.is_empty()
+        self.versions.is_empty() && self.policies.is_empty() && self.known.is_empty() && self.pods.is_empty()
     }
 }

@@ -271,14 +271,11 @@ impl Index {
     fn isolate(&mut self, key: &Key, class: &Class) {
         let Self { world, classes, .. } = self;
         let pod = world.pods.get(key).filter(|pod| !pod.of_host && !class.is_empty());
-        let now = match pod {
-            Some(pod) => {
-                classes.enter(key, (class, &pod.ports), |name| world.policies.get(name)).isolate(pod)
-            }
-            None => {
-                classes.leave(key);
-                None
-            }
+        let now = if let Some(pod) = pod {
+            classes.enter(key, (class, &pod.ports), |name| world.policies.get(name)).isolate(pod)
+        } else {
+            classes.leave(key);
+            None
         };
         if self.model.pods.get(key) == now.as_ref() {
             return;

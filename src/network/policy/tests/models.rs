@@ -180,7 +180,7 @@ fn many_policies_at_once_are_what_they_are_one_by_one_net_8() {
         single.set_pod(&key(&name), Some(&pod));
     }
     let spec = |n: usize, port: usize| {
-        let pods = if n % 5 == 0 { json!({"matchLabels": {"app": "a1"}}) } else { json!({}) };
+        let pods = if n.is_multiple_of(5) { json!({"matchLabels": {"app": "a1"}}) } else { json!({}) };
         json!({"podSelector": pods, "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": format!("a{}", n % 3)}}}],
             "ports": [{"port": port}, {"port": "http"}]}]})
     };
