@@ -12,7 +12,6 @@
 mod attach;
 mod conflicts;
 mod filters;
-mod following;
 mod grants;
 mod hosts;
 mod installed;
@@ -43,10 +42,10 @@ use tokio::sync::Notify;
 
 use crate::reverse_proxy::ReverseProxy;
 use crate::reverse_proxy::certificates;
+use crate::reverse_proxy::following::Following;
 use crate::reverse_proxy::pools::Pools;
 use api::{Api, WriteOptions};
 use base::task::Tasks;
-use following::Following;
 use installed::Installed;
 use judge::Current;
 use listener::Checked;
@@ -131,13 +130,7 @@ impl Controller {
         let services = async {
             match &self.following {
                 None => std::future::pending().await,
-                Some(Following { services, named }) => loop {
-                    let changed = services.take().await;
-                    let named = named.read();
-                    if changed.into_iter().any(|(key, _)| named.contains(&(Kind::Service, key))) {
-                        return;
-                    }
-                },
+                Some(following) => following.service_changed().await,
             }
         };
         let tidy = async {
@@ -224,7 +217,18 @@ impl Controller {
         if self.following.is_some() {
             return;
         }
-        self.following = Some(Following::start(&self.caches, &self.changed).await);
+        let changed = Arc::downgrade(&self.changed);
+        self.caches.of::<Namespace>().on_change(move |change| {
+            let before = change.previous.as_ref().and_then(|before| before.meta().labels.as_ref());
+            if (change.previous.is_none() || before != change.object.meta().labels.as_ref())
+                && let Some(changed) = changed.upgrade()
+            {
+                changed.notify_one();
+            }
+        });
+        let following = Following::start(&self.caches, &self.changed);
+        let (following, ()) = tokio::join!(following, self.caches.synced(Kind::Namespace));
+        self.following = Some(following);
     }
 
     /// What is to be served, and what is wrong.

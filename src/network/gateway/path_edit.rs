@@ -1,23 +1,10 @@
 //! What becomes of a path where it is rewritten or a client is sent elsewhere.
 
-use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 
 use super::problem::RouteProblem;
 use super::resources::PathModifier;
-use crate::reverse_proxy::RequestPath;
-
-/// What the rest of a path has to be encoded of.
-const ESCAPED: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'#')
-    .add(b'<')
-    .add(b'>')
-    .add(b'?')
-    .add(b'`')
-    .add(b'{')
-    .add(b'}')
-    .add(b'%');
+use crate::reverse_proxy::{RequestPath, escaped};
 
 /// What becomes of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +72,7 @@ fn rest_of(path: &RequestPath, prefix: &str) -> String {
         }
     }
     // A slash of the prefix was sent encoded.
-    utf8_percent_encode(path.decoded.get(prefix.len()..).unwrap_or_default(), ESCAPED).to_string()
+    escaped(path.decoded.get(prefix.len()..).unwrap_or_default()).to_string()
 }
 
 #[cfg(test)]

@@ -23,15 +23,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
-use parking_lot::RwLock;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
-use crate::follow::Follower;
-use crate::machine::NodeFacts;
 use crate::reverse_proxy::certificates::Resolver;
+use crate::reverse_proxy::following::Following;
 use crate::reverse_proxy::{Port, ReverseProxy, serve};
-use api::{Api, ChangeKind};
+use api::Api;
 use base::task::Tasks;
 use class::Classes;
 use judge::{Current, IngressJudge};
@@ -111,13 +109,6 @@ struct Told {
     place: Option<String>,
 }
 
-/// What Ingresses refer to.
-struct Following {
-    services: Arc<Follower>,
-    /// Services and Secrets that are referred to: changes of others are nothing to look at.
-    named: Arc<RwLock<HashSet<(Kind, Key)>>>,
-}
-
 /// Open sockets.
 struct Serving {
     tasks: Tasks,
@@ -150,13 +141,7 @@ impl Controller {
         let services = async {
             match &self.following {
                 None => std::future::pending().await,
-                Some(Following { services, named }) => loop {
-                    let changed = services.take().await;
-                    let named = named.read();
-                    if changed.into_iter().any(|(key, _)| named.contains(&(Kind::Service, key))) {
-                        return;
-                    }
-                },
+                Some(following) => following.service_changed().await,
             }
         };
         let tidy = async {
@@ -210,34 +195,7 @@ impl Controller {
         if self.following.is_some() {
             return;
         }
-        let named: Arc<RwLock<HashSet<(Kind, Key)>>> = Arc::default();
-        let (secrets, changed) = (Arc::downgrade(&named), Arc::downgrade(&self.changed));
-        self.caches.of::<Secret>().on_change(move |change| {
-            if let (Some(named), Some(changed)) = (secrets.upgrade(), changed.upgrade())
-                && named.read().contains(&(Kind::Secret, change.object.key()))
-            {
-                changed.notify_one();
-            }
-        });
-        let changed = Arc::downgrade(&self.changed);
-        self.caches.of::<Node>().on_change(move |change| {
-            let facts = |object: &object::Object| object.get::<Node>().map(NodeFacts::of);
-            let now = facts(&change.object).filter(|_| change.kind != ChangeKind::Deleted);
-            if change.previous.as_deref().and_then(facts) != now
-                && let Some(changed) = changed.upgrade()
-            {
-                changed.notify_one();
-            }
-        });
-        let services = Follower::start(&self.caches);
-        // Half a picture would refuse requests that a moment later are served.
-        tokio::join!(
-            self.caches.synced(Kind::Secret),
-            self.caches.synced(Kind::Node),
-            self.caches.synced(Kind::Service),
-            self.caches.synced(Kind::EndpointSlice)
-        );
-        self.following = Some(Following { services, named });
+        self.following = Some(Following::start(&self.caches, &self.changed).await);
     }
 
     /// Puts a table in force.

@@ -63,27 +63,6 @@ impl Changes {
         }
     }
 
-    /// These and then later ones, as one step.
-    pub fn append(&mut self, later: Self) {
-        self.pods.extend(later.pods);
-        for (id, change) in later.sets {
-            match change {
-                SetChange::Changed { added, removed } => {
-                    self.change_set(&id, |known| {
-                        for member in removed {
-                            known.remove(member);
-                        }
-                        for member in added {
-                            known.add(member);
-                        }
-                    });
-                }
-                SetChange::Gone => self.set_gone(id),
-                SetChange::Made(members) | SetChange::Replaced(members) => self.set_made(id, members),
-            }
-        }
-    }
-
     /// A set is there from now on.
     pub(super) fn set_made(&mut self, id: SetId, members: BTreeSet<Member>) {
         let now = match self.sets.get(&id) {

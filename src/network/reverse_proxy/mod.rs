@@ -13,6 +13,7 @@ pub(crate) mod certificates;
 mod client;
 mod copies;
 pub(crate) mod edits;
+pub(crate) mod following;
 mod forward;
 mod headers;
 mod host;
@@ -43,7 +44,7 @@ use pools::Pool;
 use upstream::Upstreams;
 
 pub(crate) use host::{RequestHost, parent};
-pub(crate) use path::RequestPath;
+pub(crate) use path::{RequestPath, escaped};
 
 /// How the proxy is set up.
 #[derive(Clone)]

@@ -3,7 +3,25 @@
 //! Invariant: what a rule was found by is what the endpoint is asked for. Dot segments are resolved before both
 //! (RFC 3986, 6.2.2.3); what one side may read as one and the other not (`..%2f`) is refused.
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, percent_decode_str, utf8_percent_encode};
+
+/// What a part of a path that is put together has to be encoded of.
+const ESCAPED: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}')
+    .add(b'%');
+
+/// A decoded part of a path, as it is sent.
+pub(crate) fn escaped(part: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(part, ESCAPED)
+}
 
 /// A request's path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,26 +10,13 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use regex::{Regex, RegexBuilder};
 
 use super::annotations::Options;
 use crate::reverse_proxy::pools::Backend;
-use crate::reverse_proxy::{RequestPath, parent};
+use crate::reverse_proxy::{RequestPath, escaped, parent};
 use object::Key;
 
-/// What a rewritten path has to be encoded of.
-const ESCAPED: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'#')
-    .add(b'<')
-    .add(b'>')
-    .add(b'?')
-    .add(b'`')
-    .add(b'{')
-    .add(b'}')
-    .add(b'%');
 /// How large a compiled expression may become, in bytes.
 const PATTERN_BYTES: usize = 1 << 18;
 
@@ -76,7 +63,7 @@ fn expand<'a>(template: &str, group: impl Fn(usize) -> &'a str) -> String {
     while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);
         if let Some(digit @ b'1'..=b'9') = after.bytes().next() {
-            out.extend(utf8_percent_encode(group(usize::from(digit - b'0')), ESCAPED));
+            out.extend(escaped(group(usize::from(digit - b'0'))));
             rest = &after[1..];
         } else {
             out.push('$');

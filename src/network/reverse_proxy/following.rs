@@ -1,9 +1,9 @@
-//! What Gateways and routes refer to, and what wakes the controller when it changes.
+//! What rules of a reverse proxy refer to, and what wakes its controller when it changes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
+use k8s_openapi::api::core::v1::{Node, Secret};
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
@@ -14,15 +14,15 @@ use object::{Key, Kind, Object};
 use reconcile::Caches;
 
 /// What is referred to.
-pub(super) struct Following {
-    pub(super) services: Arc<Follower>,
+pub(crate) struct Following {
+    pub(crate) services: Arc<Follower>,
     /// Services and Secrets that are: changes of others are nothing to look at.
-    pub(super) named: Arc<RwLock<HashSet<(Kind, Key)>>>,
+    pub(crate) named: Arc<RwLock<HashSet<(Kind, Key)>>>,
 }
 
 impl Following {
     /// Begins to follow; returns when everything that is there has been seen.
-    pub(super) async fn start(caches: &Caches, wake: &Arc<Notify>) -> Self {
+    pub(crate) async fn start(caches: &Caches, wake: &Arc<Notify>) -> Self {
         let named: Arc<RwLock<HashSet<(Kind, Key)>>> = Arc::default();
         let (secrets, changed) = (Arc::downgrade(&named), Arc::downgrade(wake));
         caches.of::<Secret>().on_change(move |change| {
@@ -42,24 +42,25 @@ impl Following {
                 changed.notify_one();
             }
         });
-        let changed = Arc::downgrade(wake);
-        caches.of::<Namespace>().on_change(move |change| {
-            let before = change.previous.as_ref().and_then(|before| before.meta().labels.as_ref());
-            if (change.previous.is_none() || before != change.object.meta().labels.as_ref())
-                && let Some(changed) = changed.upgrade()
-            {
-                changed.notify_one();
-            }
-        });
         let services = Follower::start(caches);
         // Half a picture would refuse requests that a moment later are served.
         tokio::join!(
             caches.synced(Kind::Secret),
             caches.synced(Kind::Node),
-            caches.synced(Kind::Namespace),
             caches.synced(Kind::Service),
             caches.synced(Kind::EndpointSlice)
         );
         Self { services, named }
+    }
+
+    /// Waits until a Service that is referred to, or its endpoints, have changed.
+    pub(crate) async fn service_changed(&self) {
+        loop {
+            let changed = self.services.take().await;
+            let named = self.named.read();
+            if changed.into_iter().any(|(key, _)| named.contains(&(Kind::Service, key))) {
+                return;
+            }
+        }
     }
 }
