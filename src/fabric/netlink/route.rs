@@ -30,7 +30,7 @@ pub(crate) type Mac = [u8; 6];
 
 /// How many bytes of a TCP connection the kernel passes on as one (BIG TCP, Linux 6.3; before, 64 KiB): what it costs is
 /// for each such piece, whatever the MTU. Only who captures packets sees them.
-const AT_ONCE: u32 = 256 << 10;
+const HANDED_OVER: u32 = 256 << 10;
 
 /// The kernel's table of ordinary routes.
 const MAIN_TABLE: u8 = 254;
@@ -69,7 +69,7 @@ impl Requests {
     /// A pair of connected links: one here, the other in another namespace. Both are down: the kernel takes neither up
     /// before the other is there. They have one queue, as they would of themselves, but from the start: else the kernel makes
     /// one for every processor and waits until nobody uses the others. Between them a TCP connection of IPv4 hands over
-    /// [`AT_ONCE`] bytes at a time.
+    /// [`HANDED_OVER`] bytes at a time.
     pub(crate) fn pair(self, here: (&str, Mac), there: (&str, Mac, BorrowedFd<'_>), mtu: u32) -> Self {
         let mut peer = LinkMessage::default();
         peer.attributes = vec![
@@ -79,7 +79,7 @@ impl Requests {
             LinkAttribute::NetNsFd(there.2.as_raw_fd()),
             LinkAttribute::NumTxQueues(1),
             LinkAttribute::NumRxQueues(1),
-            LinkAttribute::GsoIpv4MaxSize(AT_ONCE),
+            LinkAttribute::GsoIpv4MaxSize(HANDED_OVER),
         ];
         let mut link = LinkMessage::default();
         link.attributes = vec![
@@ -88,7 +88,7 @@ impl Requests {
             LinkAttribute::Mtu(mtu),
             LinkAttribute::NumTxQueues(1),
             LinkAttribute::NumRxQueues(1),
-            LinkAttribute::GsoIpv4MaxSize(AT_ONCE),
+            LinkAttribute::GsoIpv4MaxSize(HANDED_OVER),
             LinkAttribute::LinkInfo(vec![
                 LinkInfo::Kind(InfoKind::Veth),
                 LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),

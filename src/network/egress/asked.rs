@@ -20,14 +20,45 @@ pub(super) struct Made {
     pub(super) world: TcpStream,
     pub(super) place: Place,
     /// Whoever waits for it to be taken sees that it is.
-    pub(super) _taken: oneshot::Sender<()>,
+    _taken: oneshot::Sender<()>,
 }
 
 /// Those that have begun; none = the world is being asked.
 #[derive(Default)]
-pub(super) struct Asked(pub(super) Mutex<HashMap<Pair, Option<Made>>>);
+pub(super) struct Asked(Mutex<HashMap<Pair, Option<Made>>>);
+
+/// How far the connection of a pair is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The world is being asked.
+    Asking,
+    /// It is there and waits for the pod's.
+    Made,
+}
 
 impl Asked {
+    /// How far a pair is; none where nobody has asked for it.
+    pub(super) fn stage(&self, pair: Pair) -> Option<Stage> {
+        self.0.lock().get(&pair).map(|made| if made.is_some() { Stage::Made } else { Stage::Asking })
+    }
+
+    /// The world is being asked from now on.
+    pub(super) fn begin(&self, pair: Pair) {
+        self.0.lock().insert(pair, None);
+    }
+
+    /// The world has accepted; what comes back resolves when the connection has been taken, or forgotten.
+    pub(super) fn made(&self, pair: Pair, world: TcpStream, place: Place) -> oneshot::Receiver<()> {
+        let (taken, is_taken) = oneshot::channel();
+        self.0.lock().insert(pair, Some(Made { world, place, _taken: taken }));
+        is_taken
+    }
+
+    /// Nobody waits for it any more.
+    pub(super) fn forget(&self, pair: Pair) {
+        self.0.lock().remove(&pair);
+    }
+
     /// The connection that was made for a pod's.
     pub(super) fn take(&self, pair: Pair) -> Option<Made> {
         let mut all = self.0.lock();

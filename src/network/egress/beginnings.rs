@@ -15,10 +15,9 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::oneshot;
 
 use super::Refusal;
-use super::asked::{Made, Pair};
+use super::asked::{Pair, Stage};
 use super::relay::Relay;
 use base::backoff::BackoffPolicy;
 use fabric::{ABOUT_PACKET, FabricError};
@@ -112,33 +111,28 @@ fn send_on(detour: &AsyncFd<OwnedFd>, frame: &[u8]) {
 /// Asks the world for a connection, unless that is under way.
 fn ask(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) {
     let (from, to) = pair;
-    match relay.asked.0.lock().get(&pair) {
+    match relay.asked.stage(pair) {
         None => {}
-        // It is asked for already.
-        Some(None) => return,
+        Some(Stage::Asking) => return,
         // Its first packet, or the answer to it, was lost.
-        Some(Some(_)) => return send_on(detour, &frame),
+        Some(Stage::Made) => return send_on(detour, &frame),
     }
-    let Some(place) = relay.place(from.ip()) else {
-        let (detour, relay) = (detour.clone(), relay.clone());
-        let told = relay.tasks.clone();
-        told.spawn("egress refusal", async move {
+    let place = relay.place(from.ip());
+    let (detour, relay, tasks) = (detour.clone(), relay.clone(), relay.tasks.clone());
+    let Some(place) = place else {
+        tasks.spawn("egress refusal", async move {
             relay.refuse(pair, Refusal::Reset).await;
             send_on(&detour, &frame);
         });
         return;
     };
-    relay.asked.0.lock().insert(pair, None);
-    let (detour, relay) = (detour.clone(), relay.clone());
-    let tasks = relay.tasks.clone();
+    relay.asked.begin(pair);
     tasks.spawn("egress connection begins", async move {
         // Whatever becomes of this task, the pair is free again.
         let mut ends = Ends { pair, relay: &relay, is_taken: false };
         match relay.connect(to).await {
             Ok(world) => {
-                let (taken, is_taken) = oneshot::channel();
-                let made = Made { world, place, _taken: taken };
-                relay.asked.0.lock().insert(pair, Some(made));
+                let is_taken = relay.asked.made(pair, world, place);
                 send_on(&detour, &frame);
                 ends.is_taken = tokio::time::timeout(ACCEPTED_WITHIN, is_taken).await.is_ok();
             }
@@ -164,7 +158,7 @@ struct Ends<'a> {
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         if !self.is_taken {
-            self.relay.asked.0.lock().remove(&self.pair);
+            self.relay.asked.forget(self.pair);
         }
     }
 }
