@@ -17,6 +17,7 @@ use rustix::io::FdFlags;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
 use super::addresses::Ranges;
+use super::node_register::NodeRegister;
 use base::backoff::BackoffPolicy;
 use base::dial::{Dial, Dialer, OwnNetwork, connected};
 use base::task::Tasks;
@@ -26,9 +27,10 @@ use fabric::nft::{Family, Nft};
 use fabric::{
     Fabric, FabricError, LeafSpec, Namespaces, OF_BEGINNINGS, RouterConfig, SocketKind, SocketSpec, set_up,
 };
-use kubelet::runtime::NodeNetwork;
+use kubelet::runtime::{NodeNetwork, NodeSockets};
 use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, OpenBeginnings, Refuse};
 use network::faults::Detours;
+use network::proxy::NodeNetworks;
 
 /// The control plane's leaf.
 const CONTROL_PLANE: &str = "control-plane";
@@ -69,6 +71,8 @@ pub(super) struct ClusterFabric {
     stopped: Mutex<bool>,
     /// Sockets of the control plane's leaf that nobody has used yet.
     ready: Mutex<Vec<OwnedFd>>,
+    /// The networks of the nodes that run here.
+    nodes: NodeRegister,
 }
 
 /// What must be there for the network to be.
@@ -90,7 +94,14 @@ impl ClusterFabric {
             control_plane: connection.leaf_namespace(CONTROL_PLANE)?,
         };
         let connection = Mutex::new(Arc::new(connection));
-        Ok(Self { config, connection, held, stopped: Mutex::new(false), ready: Mutex::default() })
+        Ok(Self {
+            config,
+            connection,
+            held,
+            stopped: Mutex::new(false),
+            ready: Mutex::default(),
+            nodes: NodeRegister::default(),
+        })
     }
 
     /// The control plane's own address inside.
@@ -223,6 +234,11 @@ impl ClusterFabric {
         NodeNetwork { fabric: self.config.directory.join("socket"), leaf }
     }
 
+    /// A node runs, and opens sockets of its network by these.
+    pub(super) fn node_runs(&self, ip: Ipv4Addr, sockets: NodeSockets, tasks: &Tasks) {
+        self.nodes.add(ip, sockets, tasks);
+    }
+
     /// Opens connections from the control plane: inside to who has an address there, else on the machine.
     pub(super) fn dialer(self: &Arc<Self>) -> Dialer {
         self.clone()
@@ -339,6 +355,16 @@ impl Detours for ClusterFabric {
 
     fn close(&self, slot: u8) -> Result<(), FabricError> {
         self.connection().remove_detour(slot)
+    }
+}
+
+impl NodeNetworks for ClusterFabric {
+    fn socket(&self, node: Ipv4Addr, kind: SocketKind) -> BoxFuture<'_, io::Result<OwnedFd>> {
+        self.nodes.socket(node, kind).boxed()
+    }
+
+    fn renewed(&self) -> BoxFuture<'_, Ipv4Addr> {
+        self.nodes.renewed().boxed()
     }
 }
 

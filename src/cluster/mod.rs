@@ -20,6 +20,7 @@ mod ipv6;
 mod kubeconfig;
 mod low_ports;
 mod network;
+mod node_register;
 mod node_settings;
 mod nodes;
 mod place;

@@ -18,7 +18,7 @@ use network::egress;
 use network::faults;
 use network::gateway::{self, GatewayConfig};
 use network::ingress::{self, IngressConfig};
-use network::proxy::{self, Mirrors, ProxyConfig};
+use network::proxy::{self, Inside, Mirrors, ProxyConfig};
 use network::reverse_proxy::{ReverseProxy, ReverseProxyConfig};
 use network::rules::{self, FaultSeam, RulesConfig, WayOut};
 use object::low_ports::LowPorts;
@@ -78,9 +78,7 @@ pub(super) fn start(
     let proxy = match fabric.filter(|_| !config.is_disabled("proxy")) {
         Some(fabric) => serve_inside(caches, tasks, config, addresses, fabric, seam)
             .map_err(|error| ApiError::Internal(error.to_string()))?,
-        None => {
-            Some(ProxyConfig { services: addresses.services(), low_ports, connections: 0, mirrors: None })
-        }
+        None => Some(ProxyConfig { services: addresses.services(), low_ports, connections: 0, inside: None }),
     };
     if let Some(proxy) = proxy.filter(|_| !config.is_disabled("proxy")) {
         proxy::start(api, caches, tasks, ProxyConfig { connections: allow_open_files() / 4, ..proxy });
@@ -153,8 +151,8 @@ fn serve_inside(
         let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, mirrors.probed);
         let has_ipv6 = std::net::UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
         let mirrors = Mirrors { ranges: mirrors.ranges, low_ports, has_ipv6 };
-        let mirrors = Some((mirrors, fabric.dialer()));
-        ProxyConfig { services: addresses.services(), low_ports, connections: 0, mirrors }
+        let inside = Some(Inside { mirrors, dialer: fabric.dialer(), nodes: fabric.clone() });
+        ProxyConfig { services: addresses.services(), low_ports, connections: 0, inside }
     }))
 }
 

@@ -103,7 +103,11 @@ impl NodeContext {
         let network = fabric.map(|fabric| fabric.node(index, self.addresses.node(index)));
         let hidden = Some(self.data_dir.clone());
         let config = ProcessConfig { network, hidden, ..self.process_config(name)? };
-        ProcessRuntime::start(config, self.catalogue.clone()).await
+        let runtime = ProcessRuntime::start(config, self.catalogue.clone()).await?;
+        if let Some(fabric) = fabric {
+            fabric.node_runs(self.addresses.node(index), runtime.sockets(), &self.tasks);
+        }
+        Ok(runtime)
     }
 
     /// Ends the host process of a node, if one runs, with all it holds; an error means that something may still run.

@@ -9,7 +9,7 @@
 pub mod hollow;
 mod process;
 
-pub use process::{HostLife, NodeNetwork, ProcessConfig, ProcessRuntime};
+pub use process::{HostLife, NodeNetwork, NodeSockets, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

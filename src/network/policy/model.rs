@@ -33,6 +33,20 @@ pub struct IsolatedPod {
 }
 
 impl IsolatedPod {
+    /// Whether it is the same pod as far as can be told without a look at what is left of its connections: what is the same
+    /// is one, where [`Index`](super::Index) makes it.
+    pub(super) fn shares_all_with(&self, other: &Self) -> bool {
+        let is_one = |one: &Option<Arc<Isolation>>, other: &Option<Arc<Isolation>>| match (one, other) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        self.ips == other.ips
+            && self.node == other.node
+            && is_one(&self.ingress, &other.ingress)
+            && is_one(&self.egress, &other.egress)
+    }
+
     /// What is left in a direction; none: everything.
     pub fn isolation(&self, direction: Direction) -> Option<&Isolation> {
         match direction {

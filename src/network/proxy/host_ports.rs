@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{ContainerPort, Pod};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::table::{Backend, Balance, BindAddress, Listener, Protocol};
+use super::table::{Backend, Balance, BindAddress, Listener, Place, Protocol};
 use crate::machine::Machine;
 use api::{Change, ChangeKind};
 use object::low_ports::LowPorts;
@@ -140,7 +140,7 @@ pub(super) fn listeners(pod: &Pod, machine: &Machine, low_ports: LowPorts) -> (V
         let balance = Balance { ready, ..Balance::default() };
         for (ip, spare) in addresses {
             let address = SocketAddr::new(ip.into(), low_ports.served(declared));
-            let bind_address = BindAddress { address, protocol };
+            let bind_address = BindAddress { place: Place::Machine, address, protocol };
             all.push(Listener {
                 bind_address,
                 declared,

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::balance::Balancer;
+use super::node_networks::NodeNetworks;
 use super::owner::{Changed, DesiredListeners, Followed, Owner};
 use super::sockets::Sockets;
-use super::table::{BindAddress, Listener, Protocol};
-use super::{Shared, SharedBalancer, tcp, udp};
+use super::table::{BindAddress, Listener, Place, Protocol};
+use super::{Shared, SharedBalancer, node_networks, tcp, udp};
 use base::backoff::BackoffPolicy;
 use base::task::Tasks;
 use object::Object;
@@ -94,7 +96,11 @@ impl Listening {
         let machine = self.shared.machine();
         let mut all = Vec::new();
         for changed in changed {
-            let wanted = changed.wanted(&machine, self.low_ports, self.shared.mirrors.as_ref());
+            let wanted = changed.wanted(
+                &machine,
+                self.low_ports,
+                self.shared.inside.as_ref().map(|inside| &inside.mirrors),
+            );
             // All that closes closes before anything opens: a bind address may go from one owner to another.
             self.close_all_but(&wanted.owner, &wanted.listeners, followed).await;
             if wanted.object.is_some() {
@@ -106,6 +112,20 @@ impl Listening {
         let sockets = Sockets::default();
         for wanted in all {
             self.open_all(wanted, &sockets);
+        }
+    }
+
+    /// A node has another network, perhaps: what is open in the one before is opened anew.
+    pub(super) async fn leave(&mut self, node: Ipv4Addr, followed: &Followed) {
+        let left = |bind_address: &BindAddress| bind_address.place == Place::Node(node);
+        let gone: Vec<BindAddress> = self.open.keys().copied().filter(left).collect();
+        for bind_address in gone {
+            let Some(open) = self.open.remove(&bind_address) else { continue };
+            open.tasks.stop().await;
+            if let Some(own) = self.of_owner.get_mut(&open.owner) {
+                own.remove(&bind_address);
+            }
+            followed.mark([open.owner]);
         }
     }
 
@@ -211,8 +231,14 @@ impl Listening {
     fn open_one(&self, listener: Listener) -> io::Result<(SharedBalancer, Tasks)> {
         let balancer = Arc::new(Mutex::new(Balancer::new(listener.balance)));
         let (tasks, shared) = (self.shared.connections.child(), self.shared.clone());
-        let address = listener.bind_address.address;
-        match listener.bind_address.protocol {
+        let BindAddress { place, address, protocol } = listener.bind_address;
+        if let (Place::Node(node), Some(inside)) = (place, &self.shared.inside) {
+            let nodes = inside.nodes.clone();
+            let serve = serve_in_node(nodes, node, (address, protocol), (balancer.clone(), shared));
+            tasks.spawn("service listener of a node", serve);
+            return Ok((balancer, tasks));
+        }
+        match protocol {
             Protocol::Tcp => {
                 let socket = tcp::listen(address)?;
                 tasks.spawn("service listener", tcp::accept(socket, balancer.clone(), shared));
@@ -233,6 +259,32 @@ impl Listening {
             );
             self.recorder.normal(object, "PortMoved", message);
         }
+    }
+}
+
+/// Listens in a node's network, as soon as it has the port: a node may take its time to give a socket, for which nobody
+/// else waits.
+async fn serve_in_node(
+    nodes: Arc<dyn NodeNetworks>,
+    node: Ipv4Addr,
+    (address, protocol): (SocketAddr, Protocol),
+    (balancer, shared): (SharedBalancer, Arc<Shared>),
+) {
+    let mut failures = 0;
+    loop {
+        let refused = match protocol {
+            Protocol::Tcp => match node_networks::listen(&*nodes, node, address).await {
+                Ok(socket) => return tcp::accept(socket, balancer, shared).await,
+                Err(refused) => refused,
+            },
+            Protocol::Udp => match node_networks::datagrams(&*nodes, node, address).await {
+                Ok(socket) => return udp::forward(socket, balancer, shared).await,
+                Err(refused) => refused,
+            },
+        };
+        failures += 1;
+        tracing::debug!(%refused, %node, %address, "a host port is not served at its node's own address yet");
+        tokio::time::sleep(RETRY.delay(failures)).await;
     }
 }
 

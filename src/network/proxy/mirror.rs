@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::table::{Backend, Balance, BindAddress, Listener, Protocol, balancers, is_left_alone};
+use super::table::{Backend, Balance, BindAddress, Listener, Place, Protocol, balancers, is_left_alone};
 use crate::follow::Joined;
 use object::low_ports::LowPorts;
 use object::pod::is_terminal;
@@ -34,12 +34,7 @@ impl Mirrors {
 
     fn listener(&self, at: IpAddr, to: Target, port: u16, spare: bool) -> Listener {
         let address = SocketAddr::new(at, self.low_ports.served(port));
-        let bind_address = BindAddress { address, protocol: to.protocol };
-        let balance =
-            Balance { ready: vec![Backend { address: to.address, node: None }], ..Balance::default() };
-        // That it is moved is told by the address that users look up, not by an event of every pod.
-        let declared = address.port();
-        Listener { bind_address, declared, balance, program_first: false, spare }
+        listener(BindAddress { place: Place::Machine, address, protocol: to.protocol }, to, spare)
     }
 
     /// The machine's own addresses at which something with these addresses inside is met, with the one that each leads to.
@@ -63,6 +58,13 @@ impl Target {
     fn new(ip: IpAddr, port: u16, protocol: Protocol) -> Self {
         Self { address: SocketAddr::new(ip, port), protocol }
     }
+}
+
+fn listener(bind_address: BindAddress, to: Target, spare: bool) -> Listener {
+    let balance = Balance { ready: vec![Backend { address: to.address, node: None }], ..Balance::default() };
+    // That it is moved is told by the address that users look up, not by an event of every pod.
+    let declared = bind_address.address.port();
+    Listener { bind_address, declared, balance, program_first: false, spare }
 }
 
 fn first(all: &[IpAddr], family: fn(&IpAddr) -> bool) -> Option<IpAddr> {
@@ -124,7 +126,8 @@ fn addresses<'a>(all: Option<impl IntoIterator<Item = &'a String>>, one: Option<
 }
 
 /// Where a pod is met: at its address' mirror for the ports that it declares, and at its node's and at the machine's own
-/// for those of its node, unless another has them.
+/// for those of its node, unless another has them. Programs of its node meet these at 127.0.0.1 and ::1 of the node's own
+/// network, too; all its other addresses are the kernel's to serve ([`crate::rules`]).
 pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
     let Some(status) = pod.status.as_ref().filter(|_| !is_terminal(pod)) else { return Vec::new() };
     let listed = status.pod_ips.as_ref().filter(|all| !all.is_empty());
@@ -143,15 +146,25 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
             IpAddr::V4(v4) => Some((IpAddr::V4(mirrors.of(v4)?), ip, inside)),
             IpAddr::V6(_) => None,
         });
-        let host = number(port.host_port).into_iter().flat_map(|host| {
-            let mirror = node.and_then(|node| mirrors.of(node)).map(IpAddr::V4);
-            let of_node = mirror.zip(v4).into_iter().chain(mirrors.of_machine(&own));
+        let target = |ip| Target::new(ip, inside, protocol);
+        let mut wanted: Vec<Listener> = Vec::new();
+        wanted.extend(at_mirror.map(|(at, ip, number)| mirrors.listener(at, target(ip), number, true)));
+        if let Some(host) = number(port.host_port) {
             let asked = port.host_ip.as_deref().and_then(|ip| ip.parse().ok());
-            let at = of_node.filter(move |(at, _)| is_asked(*at, asked, node));
-            at.map(move |(at, ip)| (at, ip, host)).collect::<Vec<_>>()
-        });
-        for (at, ip, number) in at_mirror.into_iter().chain(host) {
-            let listener = mirrors.listener(at, Target::new(ip, inside, protocol), number, true);
+            let mirror = node.and_then(|node| mirrors.of(node)).map(IpAddr::V4);
+            let of_machine = mirror.zip(v4).into_iter().chain(mirrors.of_machine(&own));
+            let of_machine = of_machine.filter(|(at, _)| is_asked(*at, asked, node));
+            wanted.extend(of_machine.map(|(at, ip)| mirrors.listener(at, target(ip), host, true)));
+            let place = node.map(Place::Node).into_iter();
+            wanted.extend(place.flat_map(|place| {
+                let localhost = mirrors.of_machine(&own).into_iter();
+                localhost.filter(|(at, _)| is_asked(*at, asked, node)).map(move |(at, ip)| {
+                    let address = SocketAddr::new(at, host);
+                    listener(BindAddress { place, address, protocol }, target(ip), true)
+                })
+            }));
+        }
+        for listener in wanted {
             if !all.iter().any(|known| known.bind_address == listener.bind_address) {
                 all.push(listener);
             }
@@ -296,6 +309,7 @@ mod tests {
                 "127.68.1.2:9000/TCP → 10.244.1.2:9000",
                 "127.17.0.2:9090/TCP → 10.244.1.2:9000",
                 "127.0.0.1:9090/TCP → 10.244.1.2:9000",
+                "127.0.0.1:9090/TCP of node 172.16.0.2 → 10.244.1.2:9000",
                 "127.68.1.2:53/UDP → 10.244.1.2:53",
             ]
         );
@@ -304,14 +318,18 @@ mod tests {
             "127.0.0.1:9090/TCP → 10.244.1.2:9000",
             "[::1]:9090/TCP → [fd00::2]:9000",
         );
+        let (in_node, second_in_node) = (
+            "127.0.0.1:9090/TCP of node 172.16.0.2 → 10.244.1.2:9000",
+            "[::1]:9090/TCP of node 172.16.0.2 → [fd00::2]:9000",
+        );
         for (host_ip, expected) in [
-            ("", vec![node, localhost, second]),
-            ("0.0.0.0", vec![node, localhost]),
-            ("::", vec![node, localhost, second]),
+            ("", vec![node, localhost, second, in_node, second_in_node]),
+            ("0.0.0.0", vec![node, localhost, in_node]),
+            ("::", vec![node, localhost, second, in_node, second_in_node]),
             ("172.16.0.2", vec![node]),
-            ("127.0.0.1", vec![localhost]),
+            ("127.0.0.1", vec![localhost, in_node]),
             ("172.16.0.3", vec![]),
-            ("::1", vec![second]),
+            ("::1", vec![second, second_in_node]),
         ] {
             let all = listeners(&of_pod(&pod("Running", host_ip, &both), &mirrors(0)));
             let of_host: Vec<_> = all.iter().filter(|listener| listener.contains(":9090/")).collect();

@@ -10,12 +10,14 @@ mod health;
 pub(crate) mod host_ports;
 mod listening;
 mod mirror;
+mod node_networks;
 mod owner;
 mod sockets;
 pub(crate) mod table;
 pub(crate) mod tcp;
 mod udp;
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +36,7 @@ use host_ports::HostPorts;
 use ipnet::Ipv4Net;
 use listening::Listening;
 pub use mirror::Mirrors;
+pub use node_networks::NodeNetworks;
 use object::low_ports::LowPorts;
 use owner::Followed;
 use reconcile::{Caches, Recorder};
@@ -47,17 +50,27 @@ pub struct ProxyConfig {
     pub low_ports: LowPorts,
     /// Connections and flows at once: each takes two descriptors of this process. More wait.
     pub connections: usize,
-    /// Where services and pods are in a network of their own: what stands for them here, and who connects to them.
-    pub mirrors: Option<(Mirrors, Dialer)>,
+    /// Where services and pods are in a network of their own.
+    pub inside: Option<Inside>,
+}
+
+/// A network that services and pods are in.
+#[derive(Clone)]
+pub struct Inside {
+    /// What stands for them on the machine.
+    pub mirrors: Mirrors,
+    /// Who connects to them.
+    pub dialer: Dialer,
+    /// Where their nodes are.
+    pub nodes: Arc<dyn NodeNetworks>,
 }
 
 /// What every listener and connection shares.
 struct Shared {
     clock: Clock,
     machine: RwLock<Arc<Machine>>,
-    mirrors: Option<Mirrors>,
-    /// Connects to endpoints where they are in a network of their own.
-    inside: Option<Dialer>,
+    /// Where endpoints are in a network of their own.
+    inside: Option<Inside>,
     /// Connections live here: longer than the listener they came through.
     connections: Tasks,
     /// The API's own connections must always find room in this process.
@@ -71,11 +84,11 @@ type SharedBalancer = Arc<Mutex<Balancer>>;
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
     let machine =
         Machine { nodes: std::collections::BTreeMap::new(), services: config.services, fabric: Vec::new() };
-    let (mirrors, inside) = config.mirrors.unzip();
-    health::start(api, caches, tasks, mirrors.clone());
-    let followed_pods = if mirrors.is_some() { mirror::has_ports } else { host_ports::has_host_ports };
+    let inside = config.inside;
+    health::start(api, caches, tasks, inside.as_ref().map(|inside| inside.mirrors.clone()));
+    let followed_pods = if inside.is_some() { mirror::has_ports } else { host_ports::has_host_ports };
+    let nodes = inside.as_ref().map(|inside| inside.nodes.clone());
     let shared = Arc::new(Shared {
-        mirrors,
         inside,
         clock: api.clock().clone(),
         machine: RwLock::new(Arc::new(machine)),
@@ -108,10 +121,19 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
             let retry = listening.next_retry();
             tokio::select! {
                 changed = followed.take() => listening.apply(changed, &followed).await,
+                node = renewed(nodes.as_deref()) => listening.leave(node, &followed).await,
                 () = wait(retry) => followed.mark(listening.due()),
             }
         }
     });
+}
+
+/// Waits until a node has another network; for ever where none has one.
+async fn renewed(nodes: Option<&dyn NodeNetworks>) -> Ipv4Addr {
+    match nodes {
+        Some(nodes) => nodes.renewed().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits for so long, or for ever.

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use super::{Shared, SharedBalancer};
 
 /// Connections the system holds until they are accepted.
-const BACKLOG: u32 = 4096;
+pub(super) const BACKLOG: u32 = 4096;
 /// How long an endpoint may take to accept before the next one is asked.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Bytes on their way in one direction.
@@ -90,7 +90,7 @@ async fn connect(client: IpAddr, balancer: &SharedBalancer, shared: &Shared) -> 
 impl Shared {
     async fn connect(&self, client: IpAddr, backend: SocketAddr) -> io::Result<TcpStream> {
         match &self.inside {
-            Some(inside) => inside.tcp(backend).await,
+            Some(inside) => inside.dialer.tcp(backend).await,
             None => connect_from(client, backend).await,
         }
     }

@@ -103,7 +103,7 @@ async fn open(
 ) -> io::Result<Flow> {
     let room = shared.room.clone().try_acquire_owned().map_err(io::Error::other)?;
     let connect = match &shared.inside {
-        Some(inside) => inside.udp(backend),
+        Some(inside) => inside.dialer.udp(backend),
         None => OwnNetwork.udp(backend),
     };
     let towards = Arc::new(tokio::time::timeout(CONNECT, connect).await??);

@@ -60,7 +60,7 @@ fn proxied() -> Net {
         services: net.services,
         low_ports: LowPorts::default(),
         connections: 1000,
-        mirrors: None,
+        inside: None,
     };
     start(&net.api, &net.caches, &net.tasks, config);
     net

@@ -25,7 +25,7 @@ fn running_with(low_ports: LowPorts) -> Net {
         &net.api,
         &net.caches,
         &net.tasks,
-        ProxyConfig { services: net.services, low_ports, connections: 1000, mirrors: None },
+        ProxyConfig { services: net.services, low_ports, connections: 1000, inside: None },
     );
     net
 }

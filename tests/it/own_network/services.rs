@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
+use super::crashes::{kill, processes};
 use super::{Cluster, idle, needs, running, users, wait_for, web};
 
 const SERVICES: &str = r"
@@ -236,12 +237,20 @@ fn pods_of_a_nodes_network_meet_what_is_served_there_net_5_net_6() {
             "http://172.20.0.1:9091/",
             "http://172.20.0.1:8123/",
             "http://127.0.0.1:8123/",
+            "http://127.0.0.1:9091/",
             "http://web:8080/",
         ] {
             wait_for(url, || (code(&cluster, "own", url) == "200 0").then_some(()));
         }
         // 7 = could not connect.
         assert_eq!(code(&cluster, "own", "http://172.20.0.1:8124/"), "000 7");
+        // The network of a node that dies goes with it, and with the next one comes all that is served there.
+        kill(&processes(&cluster, "node-host"));
+        let url = "http://127.0.0.1:9091/";
+        wait_for("the next host", || {
+            (code(&cluster, "own", "http://127.0.0.1:8123/") == "200 0").then_some(())
+        });
+        wait_for(url, || (code(&cluster, "own", url) == "200 0").then_some(()));
         cluster.instance.stop();
     }
 }

@@ -1,14 +1,16 @@
-//! Connections from a node's network, or from a pod's: their sockets are opened by the node's host, which is there.
+//! Connections from a node's network, or from a pod's, and sockets of a node's: they are opened by the node's host, which is
+//! there.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::io::Interest;
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio::sync::watch;
 
 use super::connection::Shared;
 use crate::runtime::{PodUid, RuntimeError};
@@ -57,11 +59,31 @@ impl HostDialer {
         if let Some(ready) = self.shared.ready_sockets.lock().take(kind) {
             return Ok(ready);
         }
-        let before = self.shared.ready_sockets.lock().generation;
+        let before = *self.shared.ready_sockets.lock().generation.borrow();
         let mut sockets = self.shared.sockets(None, kind, AT_ONCE).await?;
         let first = sockets.pop().ok_or_else(|| super::host_error("no socket came"))?;
         self.shared.ready_sockets.lock().put(before, kind, sockets);
         Ok(first)
+    }
+}
+
+/// Opens sockets in a node's own network, for as long as its runtime is there.
+#[derive(Clone)]
+pub struct NodeSockets(pub(super) Weak<Shared>);
+
+impl NodeSockets {
+    /// A socket that is neither bound nor connected.
+    pub async fn open(&self, kind: SocketKind) -> io::Result<OwnedFd> {
+        let shared = self.0.upgrade().ok_or(io::ErrorKind::NotConnected)?;
+        let opened = shared.sockets(None, kind, 1).await.map_err(io::Error::other)?.pop();
+        opened.ok_or_else(|| io::Error::other("no socket came"))
+    }
+
+    /// Changes whenever the node may have a network that is not the one before: sockets of that lead nowhere. Closed when the
+    /// runtime has ended.
+    pub fn renewed(&self) -> watch::Receiver<u64> {
+        let renewed = self.0.upgrade().map(|shared| shared.ready_sockets.lock().generation.subscribe());
+        renewed.unwrap_or_else(|| watch::Sender::new(0).subscribe())
     }
 }
 

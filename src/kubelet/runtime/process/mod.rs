@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 use super::{ContainerSpec, PodUid, RuntimeError, RuntimeEvent};
 use crate::images::{Catalogue, ResolvedImage};
 use connection::Shared;
+pub use dial::NodeSockets;
 use fabric::LeafSpec;
 use host::protocol::{Launch, Purpose, Request};
 
@@ -147,6 +148,11 @@ impl ProcessRuntime {
     pub async fn leaf(config: ProcessConfig, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
         let mut descriptors = Shared::new(config).descriptors(Purpose::Leaf { pod }).await?;
         descriptors.pop().ok_or_else(|| host_error("no descriptor came"))
+    }
+
+    /// Sockets of the node's own network, where pods have networks of their own.
+    pub fn sockets(&self) -> NodeSockets {
+        NodeSockets(Arc::downgrade(&self.shared))
     }
 
     /// Kills the host with all that it holds, at once and whatever it does; blocks until nothing is left, for some

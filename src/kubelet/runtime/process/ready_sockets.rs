@@ -3,13 +3,14 @@
 use std::os::fd::OwnedFd;
 
 use fabric::SocketKind;
+use tokio::sync::watch;
 
 /// Sockets of the node's network that nobody has used yet.
 #[derive(Default)]
 pub(super) struct ReadySockets {
     sockets: Vec<(SocketKind, OwnedFd)>,
     /// Counts the hosts: a new one has a new network.
-    pub(super) generation: u64,
+    pub(super) generation: watch::Sender<u64>,
 }
 
 impl ReadySockets {
@@ -19,7 +20,7 @@ impl ReadySockets {
     }
 
     pub(super) fn put(&mut self, generation: u64, kind: SocketKind, sockets: Vec<OwnedFd>) {
-        if generation == self.generation && !self.sockets.iter().any(|(known, _)| *known == kind) {
+        if generation == *self.generation.borrow() && !self.sockets.iter().any(|(known, _)| *known == kind) {
             self.sockets.extend(sockets.into_iter().map(|socket| (kind, socket)));
         }
     }
@@ -27,6 +28,6 @@ impl ReadySockets {
     /// What there is belongs to a host before this one, perhaps.
     pub(super) fn forget(&mut self) {
         self.sockets.clear();
-        self.generation += 1;
+        self.generation.send_modify(|generation| *generation += 1);
     }
 }

@@ -15,8 +15,55 @@ use object::Key;
 
 /// A policy as it was written once; a later one has a higher number.
 pub(super) type Version = u64;
-/// Policies that select the same pods, in order.
-pub(super) type Class = Arc<[Version]>;
+
+/// Policies that select the same pods. Often there are many of them, and many pods ask: what they are known by is counted
+/// out once.
+#[derive(Clone)]
+pub(super) struct Class(Arc<Policies>);
+
+struct Policies {
+    hash: u64,
+    /// In order.
+    versions: Vec<Version>,
+}
+
+impl Class {
+    fn new(mut versions: Vec<Version>) -> Self {
+        versions.sort_unstable();
+        let mut hasher = DefaultHasher::new();
+        versions.hash(&mut hasher);
+        Self(Arc::new(Policies { hash: hasher.finish(), versions }))
+    }
+
+    /// Of no policy.
+    pub(super) fn none() -> Self {
+        Self::new(Vec::new())
+    }
+
+    /// In order.
+    pub(super) fn versions(&self) -> &[Version] {
+        &self.0.versions
+    }
+
+    /// What tells it from others that are there at the same time.
+    pub(super) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+}
+
+impl PartialEq for Class {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.hash == other.0.hash && self.0.versions == other.0.versions)
+    }
+}
+
+impl Eq for Class {}
+
+impl Hash for Class {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
+}
 
 /// The classes that pods are in.
 #[derive(Default)]
@@ -69,12 +116,9 @@ impl Classes {
     }
 
     /// The class of the policies of these versions.
-    pub(super) fn class(&self, mut versions: Vec<Version>) -> Class {
-        versions.sort_unstable();
-        match self.known.get_key_value(versions.as_slice()) {
-            Some((known, _)) => known.clone(),
-            None => versions.into(),
-        }
+    pub(super) fn class(&self, versions: Vec<Version>) -> Class {
+        let class = Class::new(versions);
+        self.known.get_key_value(&class).map_or_else(|| class.clone(), |(known, _)| known.clone())
     }
 
     /// The class that a pod is in; none of a pod that no policy selects.
@@ -103,7 +147,7 @@ impl Classes {
         };
         let named: Vec<NamedPort> = named.iter().filter(is_meant).cloned().collect();
         if let Some(place) = self.pods.get(pod)
-            && Arc::ptr_eq(&place.class, class)
+            && place.class == *class
             && *place.named == *named
             && let Some((isolations, _)) = known.isolations.get(&place.named)
         {
@@ -143,7 +187,7 @@ impl Classes {
     }
 
     fn policies_of<'a>(&self, class: &Class, find: impl Fn(&Key) -> Option<&'a Policy>) -> Vec<&'a Policy> {
-        class.iter().filter_map(|version| find(self.policies.get(version)?)).collect()
+        class.versions().iter().filter_map(|version| find(self.policies.get(version)?)).collect()
     }
 
     fn release(&mut self, place: &Place) {

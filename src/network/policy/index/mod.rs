@@ -228,8 +228,8 @@ impl Index {
         let gone: Vec<Version> =
             turns.iter().filter_map(|turn| turn.before.as_ref()).map(|(version, _)| *version).collect();
         // By where a class is and which policies select a pod of it now: many pods share both.
-        let mut known: HashMap<(*const Version, u64), Class> = HashMap::new();
-        let none: Class = Class::from([]);
+        let mut known: HashMap<(usize, u64), Class> = HashMap::new();
+        let none = Class::none();
         for key in pods {
             let Some(pod) = self.world.pods.get(key) else { continue };
             let mut come = 0_u64;
@@ -238,8 +238,8 @@ impl Index {
                 come |= u64::from(turn.now.as_ref().is_some_and(selects)) << place;
             }
             let class = self.classes.of(key).unwrap_or(&none);
-            let class = known.entry((class.as_ptr(), come)).or_insert_with(|| {
-                let stay = class.iter().copied().filter(|version| !gone.contains(version));
+            let class = known.entry((class.address(), come)).or_insert_with(|| {
+                let stay = class.versions().iter().copied().filter(|version| !gone.contains(version));
                 let new = turns.iter().enumerate().filter(|(place, _)| come >> place & 1 == 1);
                 let new = new.filter_map(|(_, turn)| Some(turn.now.as_ref()?.0));
                 self.classes.class(stay.chain(new).collect())
@@ -262,7 +262,7 @@ impl Index {
                     self.classes.class(names.filter_map(|name| self.classes.version(name)).collect())
                 })
             });
-            let class = class.cloned().unwrap_or_else(|| Class::from([]));
+            let class = class.cloned().unwrap_or_else(Class::none);
             self.isolate(key, &class);
         }
     }
@@ -270,14 +270,19 @@ impl Index {
     /// A pod is selected by the policies of a class.
     fn isolate(&mut self, key: &Key, class: &Class) {
         let Self { world, classes, .. } = self;
-        let pod = world.pods.get(key).filter(|pod| !pod.of_host && !class.is_empty());
+        let pod = world.pods.get(key).filter(|pod| !pod.of_host && !class.versions().is_empty());
         let now = if let Some(pod) = pod {
             classes.enter(key, (class, &pod.ports), |name| world.policies.get(name)).isolate(pod)
         } else {
             classes.leave(key);
             None
         };
-        if self.model.pods.get(key) == now.as_ref() {
+        let is_same = match (self.model.pods.get(key), &now) {
+            (None, None) => true,
+            (Some(before), Some(now)) => before.shares_all_with(now),
+            _ => false,
+        };
+        if is_same {
             return;
         }
         match &now {

@@ -44,23 +44,39 @@ impl Protocol {
     }
 }
 
+/// In whose network the proxy listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// The machine's.
+    #[default]
+    Machine,
+    /// That of the node with this address, where nodes have networks of their own.
+    Node(Ipv4Addr),
+}
+
 /// Where the proxy listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct BindAddress {
+    /// In this network.
+    pub(crate) place: Place,
     /// The address and port as bound.
     pub(crate) address: SocketAddr,
     /// For connections or datagrams.
     pub(crate) protocol: Protocol,
 }
 
-/// `127.32.1.0:80/TCP`
+/// `127.32.1.0:80/TCP`, `127.0.0.1:80/TCP of node 172.16.0.2`
 impl fmt::Display for BindAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = match self.protocol {
             Protocol::Tcp => "TCP",
             Protocol::Udp => "UDP",
         };
-        write!(f, "{}/{protocol}", self.address)
+        write!(f, "{}/{protocol}", self.address)?;
+        match self.place {
+            Place::Machine => Ok(()),
+            Place::Node(node) => write!(f, " of node {node}"),
+        }
     }
 }
 
@@ -141,7 +157,7 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
             };
             if !balance.is_empty() {
                 let address = SocketAddr::new(ip.into(), low_ports.served(declared));
-                let bind_address = BindAddress { address, protocol };
+                let bind_address = BindAddress { place: Place::Machine, address, protocol };
                 all.push(Listener { bind_address, declared, balance, program_first: false, spare: false });
             }
         };

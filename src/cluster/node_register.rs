@@ -1,0 +1,66 @@
+//! The nodes that run here, for who needs a socket of a node's own network.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use fabric::SocketKind;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use base::task::Tasks;
+use kubelet::runtime::NodeSockets;
+
+/// By the addresses of the nodes.
+#[derive(Default)]
+pub(super) struct NodeRegister(Arc<Known>);
+
+#[derive(Default)]
+struct Known {
+    nodes: Mutex<BTreeMap<Ipv4Addr, NodeSockets>>,
+    /// Nodes whose networks are others, and nobody has been told.
+    renewed: Mutex<BTreeSet<Ipv4Addr>>,
+    changed: Notify,
+}
+
+impl NodeRegister {
+    /// A node runs, instead of one that had this address.
+    pub(super) fn add(&self, ip: Ipv4Addr, sockets: NodeSockets, tasks: &Tasks) {
+        let mut renewals = sockets.renewed();
+        self.0.nodes.lock().insert(ip, sockets);
+        self.0.tell(ip);
+        let known = self.0.clone();
+        tasks.spawn("network of a node", async move {
+            while renewals.changed().await.is_ok() {
+                known.tell(ip);
+            }
+        });
+    }
+
+    pub(super) async fn socket(&self, node: Ipv4Addr, kind: SocketKind) -> io::Result<OwnedFd> {
+        let sockets = self.0.nodes.lock().get(&node).cloned();
+        let sockets = sockets.ok_or_else(|| io::Error::other(format!("no node {node} runs here")))?;
+        sockets.open(kind).await
+    }
+
+    /// Waits for a node whose network may be another one. For one who waits at a time.
+    pub(super) async fn renewed(&self) -> Ipv4Addr {
+        loop {
+            let changed = self.0.changed.notified();
+            let renewed = self.0.renewed.lock().pop_first();
+            if let Some(renewed) = renewed {
+                return renewed;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Known {
+    fn tell(&self, ip: Ipv4Addr) {
+        self.renewed.lock().insert(ip);
+        self.changed.notify_one();
+    }
+}
