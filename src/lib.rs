@@ -26,9 +26,11 @@
 //! | [`kubelet`] | the actor of a node; the host's only client | reconcile, api, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything | all |
+//! | `apply` | manifests into a cluster and out of it, over its API | all |
 //! | [`cli`] | flags, commands, exit codes | all |
 //! | `simulate` | the control plane under virtual time, with faults from a seed, and what checks it | all |
 //! | [`testing`] | a cluster for the tests of whoever depends on this crate | all |
+//! | `trial` | somebody's controller, run as a process against a cluster that makes trouble | all |
 //!
 //! Each layer above [`cluster`] in this table is a crate of its own, so that the compiler holds the table and who
 //! changes a layer builds only that layer's tests; `cluster`, `cli` and `testing` are the program's own crate. A test
@@ -102,9 +104,11 @@ pub use {
     scheduler, store,
 };
 
+mod apply;
 pub mod cli;
 pub mod cluster;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod simulate;
 pub mod testing;
+mod trial;

@@ -9,8 +9,10 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 
 use super::output;
+use super::runtime::runtime;
 use super::{DONE, FAILED};
 use crate::simulate::{Campaign, Simulation, run_campaign};
+use crate::trial::Trial;
 use base::broken::Mistake;
 
 /// What is to be simulated.
@@ -37,6 +39,20 @@ pub(super) struct SimulateRequest {
     /// Write the trace of a single seed here.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Try this controller instead (a shell's command, which finds the cluster by KUBECONFIG): it sees old state, misses some, is
+    /// killed between two writes and refused some, a seed at a time, and must reach what it reaches without.
+    #[arg(long, value_name = "COMMAND", requires = "apply", conflicts_with_all = ["meta", "mistake", "trace"])]
+    controller: Option<String>,
+    /// Manifests that the controller acts on: a file or a directory, a step each. Definitions are made before it starts; all
+    /// else is deleted in the end.
+    #[arg(long, value_name = "PATH", requires = "controller")]
+    apply: Vec<PathBuf>,
+    /// Everything is at rest when nothing has changed for so long.
+    #[arg(long, default_value = "2s", value_parser = duration, requires = "controller")]
+    quiet: Duration,
+    /// How long the controller may take to put right what was disturbed.
+    #[arg(long, default_value = "90s", value_parser = duration, requires = "controller")]
+    patience: Duration,
     /// One simulation, in this process.
     #[arg(long, hide = true)]
     one: bool,
@@ -64,6 +80,18 @@ fn simulate(request: &SimulateRequest) -> Result<bool> {
             output::say(mistake.name());
         }
         return Ok(true);
+    }
+    if let Some(command) = &request.controller {
+        let trial = Trial {
+            command: command.clone(),
+            steps: request.apply.clone(),
+            first: request.seed,
+            seeds: request.seeds,
+            quiet: request.quiet,
+            patience: request.patience,
+            shrink: !request.no_shrink,
+        };
+        return Ok(runtime()?.block_on(trial.run(output::say))? == 0);
     }
     let mistake = request.mistake.as_deref().map(named).transpose()?;
     if request.one || request.trace.is_some() {

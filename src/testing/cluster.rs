@@ -1,5 +1,6 @@
 //! The cluster in a test's hands.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +13,12 @@ use api::Api;
 
 use super::client::ClientOptions;
 use super::error::Error;
-use super::faults::{Failure, Faults, Injected};
+use super::faults::{Failure, Faults, HeldWatches, Injected};
 use super::pods::{Behaviours, HollowPod, PodBehaviour};
 use super::requests::Requests;
 use super::watches::Ending;
 use super::{clock, definitions};
-use crate::cli;
+use crate::apply;
 use crate::cluster::{Cluster as Running, Door};
 
 /// A Kubernetes cluster in this process, which ends when this is dropped.
@@ -123,13 +124,13 @@ impl Cluster {
     /// Applies the manifests of a file, or of every file of a directory and those below it.
     pub async fn apply_files(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let paths = [PathBuf::from(path.as_ref())];
-        let documents = cli::apply::read_files(&paths, cli::apply::Depth::Recursive);
+        let documents = apply::read_files(&paths, apply::Depth::Recursive);
         self.apply_documents(documents.map_err(|error| Error::Manifest(error.to_string()))?).await
     }
 
     async fn apply_documents(&self, documents: Vec<manifest::Document>) -> Result<(), Error> {
         let client = self.client();
-        let applied = cli::apply::apply_documents(&client, documents, cli::apply::DEFAULT_NAMESPACE);
+        let applied = apply::apply_documents(&client, documents, apply::DEFAULT_NAMESPACE);
         applied.await.map_err(|error| Error::Manifest(error.to_string()))
     }
 
@@ -181,6 +182,18 @@ impl Cluster {
     /// Ends the open watches among these requests with `410 Gone`: clients have to list again. Says how many it were.
     pub fn expire_watches(&self, requests: &Requests) -> usize {
         self.faults.watches().end(requests, Ending::Expired)
+    }
+
+    /// From now on the watches among these requests tell nothing, open ones and new ones: their clients' caches grow old. They
+    /// go on, with all that they have kept back, when this is [released](HeldWatches::release) or dropped; clients miss
+    /// what was in between where they are [expired](Self::expire_watches) meanwhile.
+    pub fn hold_watches(&self, requests: Requests) -> HeldWatches {
+        HeldWatches::new(self.faults.clone(), requests)
+    }
+
+    /// The resources, as plural and group, that clients watch by these requests at the moment.
+    pub fn watched_resources(&self, requests: &Requests) -> BTreeSet<(String, String)> {
+        self.faults.watches().resources(requests)
     }
 
     /// Ends the cluster and answers when nothing of it is left, not even a task. Pods are killed.

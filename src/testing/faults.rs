@@ -42,6 +42,8 @@ pub enum Failure {
     AnswerLost,
     /// It is answered as always, so much later on the cluster's clock.
     Delay(Duration),
+    /// It is done, and the answer comes so much later on the cluster's clock: time to kill the client in between.
+    AnswerDelayed(Duration),
 }
 
 /// A rule of which requests fail, and how often they still do.
@@ -87,6 +89,31 @@ impl Injected {
     }
 }
 
+/// Watches that tell nothing for as long as this is there.
+#[must_use = "they go on when this is dropped"]
+pub struct HeldWatches {
+    faults: Arc<Faults>,
+    rule: u64,
+}
+
+impl HeldWatches {
+    pub(super) fn new(faults: Arc<Faults>, requests: Requests) -> Self {
+        let rule = faults.watches.hold(requests);
+        Self { faults, rule }
+    }
+
+    /// They go on.
+    pub fn release(self) {
+        drop(self);
+    }
+}
+
+impl Drop for HeldWatches {
+    fn drop(&mut self) {
+        self.faults.watches.release(self.rule);
+    }
+}
+
 /// Who stands between the clients and the server.
 #[derive(Default)]
 pub(super) struct Faults {
@@ -124,6 +151,11 @@ impl Interceptor for Faults {
             match &failure {
                 None => {}
                 Some(Failure::Delay(delay)) => tokio::time::sleep(*delay).await,
+                Some(Failure::AnswerDelayed(delay)) => {
+                    let answer = next.run(request).await;
+                    tokio::time::sleep(*delay).await;
+                    return answer;
+                }
                 Some(Failure::AnswerLost) => {
                     next.run(request).await;
                     return refusal(&Failure::Timeout, &asked);
@@ -161,7 +193,7 @@ fn refusal(failure: &Failure, asked: &Asked) -> Response {
         Failure::Unavailable => {
             (503, "ServiceUnavailable", "the server is currently unable to handle the request".into())
         }
-        Failure::Timeout | Failure::AnswerLost | Failure::Delay(_) => {
+        Failure::Timeout | Failure::AnswerLost | Failure::Delay(_) | Failure::AnswerDelayed(_) => {
             let why = "request did not complete within requested timeout - context deadline exceeded";
             (504, "Timeout", format!("Timeout: {why}"))
         }

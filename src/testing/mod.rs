@@ -24,7 +24,7 @@ pub use clock::settle;
 pub use cluster::Cluster;
 pub use controllers::Controllers;
 pub use error::Error;
-pub use faults::{Failure, Injected};
+pub use faults::{Failure, HeldWatches, Injected};
 pub use nodes::HollowNode;
 pub use pods::{HollowPod, PodBehaviour};
 pub use requests::Requests;

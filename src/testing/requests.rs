@@ -10,6 +10,7 @@ pub struct Requests {
     namespace: Option<String>,
     name: Option<String>,
     user_agent: Option<String>,
+    not_from: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,12 @@ impl Requests {
         Self { user_agent: Some(user_agent.into()), ..self }
     }
 
+    /// Of these only those of clients whose `User-Agent` does not begin with this.
+    #[must_use]
+    pub fn not_from(self, user_agent: impl Into<String>) -> Self {
+        Self { not_from: Some(user_agent.into()), ..self }
+    }
+
     pub(super) fn matches(&self, asked: &Asked) -> bool {
         let is = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         let agent = self.user_agent.as_deref().unwrap_or_default();
@@ -80,6 +87,7 @@ impl Requests {
             && is(&self.namespace, &asked.namespace)
             && is(&self.name, &asked.name)
             && asked.user_agent.starts_with(agent)
+            && self.not_from.as_ref().is_none_or(|other| !asked.user_agent.starts_with(other.as_str()))
     }
 }
 
@@ -129,6 +137,8 @@ mod tests {
             (Requests::all().named("y"), "get", "pods", false),
             (Requests::all().from("operator"), "get", "pods", true),
             (Requests::all().from("kubectl"), "get", "pods", false),
+            (Requests::all().not_from("operator"), "get", "pods", false),
+            (Requests::all().not_from("kubectl"), "get", "pods", true),
         ] {
             assert_eq!(requests.matches(&asked(verb, path)), matches, "{requests:?} {verb} {path}");
         }

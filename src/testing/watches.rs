@@ -1,4 +1,7 @@
-//! The watches that clients have open, which end when a test wants them to.
+//! The watches that clients have open, which end, or stand still, when a test wants them to.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::{Body, BodyDataStream};
 use axum::response::Response;
@@ -7,7 +10,7 @@ use futures::StreamExt;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use api::ApiError;
 use api::http::{Asked, watch_error_event};
@@ -31,7 +34,13 @@ struct Open {
 
 /// All that are open.
 #[derive(Default)]
-pub(super) struct Watches(Mutex<Vec<Open>>);
+pub(super) struct Watches {
+    open: Mutex<Vec<Open>>,
+    /// Watches among these requests tell nothing; each rule has a number.
+    held: watch::Sender<Vec<(u64, Requests)>>,
+    /// Rules there have been.
+    rules: AtomicU64,
+}
 
 impl Watches {
     /// The answer to a request to watch, which can be ended from now on.
@@ -44,22 +53,44 @@ impl Watches {
         let type_ = type_.unwrap_or_default().to_string();
         let events = if type_.starts_with("application/json") { Events::lines() } else { Events::lengths() };
         let (end, ending) = oneshot::channel();
-        let mut all = self.0.lock();
+        let mut all = self.open.lock();
         all.retain(|open| !open.end.is_closed());
-        all.push(Open { asked, end });
+        all.push(Open { asked: asked.clone(), end });
+        let held = self.held.subscribe();
         response.map(|body| {
             let stream = body.into_data_stream();
-            let followed = Followed { stream, ending: Some(ending), decided: None, events, type_ };
+            let followed =
+                Followed { stream, ending: Some(ending), decided: None, events, type_, asked, held };
             Body::from_stream(futures::stream::unfold(followed, Followed::next))
         })
     }
 
     /// Ends the open watches among these requests, and says how many those are.
     pub(super) fn end(&self, requests: &Requests, ending: Ending) -> usize {
-        let mut all = self.0.lock();
+        let mut all = self.open.lock();
         all.retain(|open| !open.end.is_closed());
         let ended = all.extract_if(.., |open| requests.matches(&open.asked));
         ended.filter_map(|open| open.end.send(ending).ok()).count()
+    }
+
+    /// The resources, each with its group, of the watches that are open among these requests.
+    pub(super) fn resources(&self, requests: &Requests) -> BTreeSet<(String, String)> {
+        let mut all = self.open.lock();
+        all.retain(|open| !open.end.is_closed());
+        let meant = all.iter().filter(|open| requests.matches(&open.asked));
+        meant.map(|open| (open.asked.resource.clone(), open.asked.group.clone())).collect()
+    }
+
+    /// From now on watches among these requests tell nothing, open ones and new ones, until the rule of this number goes.
+    pub(super) fn hold(&self, requests: Requests) -> u64 {
+        let number = self.rules.fetch_add(1, Ordering::Relaxed);
+        self.held.send_modify(|rules| rules.push((number, requests)));
+        number
+    }
+
+    /// They tell what they have kept back, and go on.
+    pub(super) fn release(&self, number: u64) {
+        self.held.send_modify(|rules| rules.retain(|(known, _)| *known != number));
     }
 }
 
@@ -123,6 +154,10 @@ struct Followed {
     events: Events,
     /// Of the answer: how it tells an error.
     type_: String,
+    /// The request.
+    asked: Asked,
+    /// Which requests' watches tell nothing at the moment.
+    held: watch::Receiver<Vec<(u64, Requests)>>,
 }
 
 impl Followed {
@@ -134,6 +169,8 @@ impl Followed {
             {
                 return self.end(ending);
             }
+            let is_held = self.events.is_whole()
+                && self.held.borrow_and_update().iter().any(|(_, requests)| requests.matches(&self.asked));
             let ending = async {
                 match self.ending.as_mut() {
                     Some(ending) => ending.await.ok(),
@@ -143,7 +180,9 @@ impl Followed {
             tokio::select! {
                 biased;
                 ending = ending => (self.decided, self.ending) = (ending, None),
-                piece = self.stream.next() => {
+                // Where nobody can let it go on any more, the cluster has ended.
+                changed = self.held.changed() => changed.ok()?,
+                piece = self.stream.next(), if !is_held => {
                     let piece = piece?;
                     if let Ok(piece) = &piece {
                         self.events.sent(piece);

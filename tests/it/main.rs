@@ -11,6 +11,7 @@ mod bench;
 mod closing_lines;
 mod connections;
 mod console;
+mod controller_trial;
 mod controllers;
 mod conversion;
 mod crash;

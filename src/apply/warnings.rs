@@ -12,18 +12,18 @@ const MISCELLANEOUS: &str = "299";
 const MAX_REMEMBERED: usize = 4096;
 
 /// What has been told.
-pub(super) struct Warnings {
+pub(crate) struct Warnings {
     tell: fn(&str),
     told: Mutex<HashSet<String>>,
 }
 
 impl Warnings {
-    pub(super) fn new(tell: fn(&str)) -> Self {
+    pub(crate) fn new(tell: fn(&str)) -> Self {
         Self { tell, told: Mutex::default() }
     }
 
     /// Tells those of an answer that are new.
-    pub(super) fn take(&self, headers: &HeaderMap) {
+    pub(crate) fn take(&self, headers: &HeaderMap) {
         for text in texts(headers) {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             if told.len() < MAX_REMEMBERED && !told.insert(text.clone()) {

@@ -1,4 +1,5 @@
-//! `podium apply`, `podium delete` and `-f`: manifests into a running cluster, over its API (CLI-4, API-12).
+//! Manifests into a running cluster and out of it, over its API (CLI-4, API-12): what `podium apply`, `podium delete`, `-f`,
+//! tests' clusters and trials of controllers do.
 //!
 //! Applying is `kubectl apply`'s three-way merge with the same annotation, so that both can take turns.
 
@@ -6,25 +7,20 @@ mod removal;
 mod served;
 mod warnings;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Status;
 use serde_json::{Value, json};
 
-use super::flags::{InstanceArgs, ManifestRequest};
-use super::output::{note, say};
-use super::runtime::runtime;
-use crate::cluster::default_data_dir;
 use manifest::Document;
 use object::ServedKind;
 use object::well_known::annotation::LAST_APPLIED;
-use warnings::Warnings;
+pub(crate) use warnings::Warnings;
 
 /// The namespace of objects that name none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
@@ -40,8 +36,10 @@ pub(crate) enum Depth {
 
 /// Whether anything is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+pub(crate) enum Mode {
+    /// It is.
     Write,
+    /// The server says what it would do.
     DryRun,
 }
 
@@ -55,7 +53,7 @@ pub(crate) fn read_files(paths: &[PathBuf], depth: Depth) -> Result<Vec<Document
 }
 
 /// The good documents, and what is wrong with the others.
-fn read(paths: &[PathBuf], depth: Depth) -> (Vec<Document>, Vec<String>) {
+pub(crate) fn read(paths: &[PathBuf], depth: Depth) -> (Vec<Document>, Vec<String>) {
     let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     let (documents, errors) = manifest::read_all(&paths, depth == Depth::Recursive);
     let mut errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -78,7 +76,8 @@ pub(crate) async fn apply_documents(
     if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
 }
 
-async fn apply_all(
+/// Applies documents one by one, and tells of each what was done; gives what went wrong, at its place.
+pub(crate) async fn apply_all(
     client: &Client,
     documents: &[Document],
     namespace: &str,
@@ -264,49 +263,35 @@ fn request(method: Method, path: &str, media_type: &str, body: Vec<u8>) -> Reque
         .unwrap_or_default()
 }
 
-pub(super) fn apply(asked: &ManifestRequest) -> Result<()> {
-    let (documents, mut errors) = read(&asked.filename, depth(asked));
-    let mode = if asked.dry_run { Mode::DryRun } else { Mode::Write };
-    runtime()?.block_on(async {
-        let client = client_of(&asked.instance).await?;
-        let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
-        let suffix = if asked.dry_run { " (dry run)" } else { "" };
-        errors.extend(
-            apply_all(&client, &documents, &asked.namespace, mode, &warnings, |line| {
-                say(&format!("{line}{suffix}"));
-            })
-            .await,
-        );
-        if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
-    })
-}
-
-pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
-    let (mut documents, mut errors) = read(&asked.filename, depth(asked));
-    documents.reverse();
-    runtime()?.block_on(async {
-        let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
-        let client = client_of(&asked.instance).await?;
-        for document in &documents {
-            let served = match served::served(&client, document, &[]).await {
-                Ok(Some(served)) => served,
-                Ok(None) => {
-                    errors.push(format!("{} not found", document.label()));
-                    continue;
-                }
-                Err(error) => {
-                    errors.push(in_place(document, &error));
-                    continue;
-                }
-            };
-            match delete_one(&client, document, served, asked, &warnings).await {
-                Ok(true) => say(&format!("{} deleted", label(document, served))),
-                Ok(false) => errors.push(format!("{} not found", label(document, served))),
-                Err(error) => errors.push(in_place(document, &error)),
+/// Deletes what documents name, the last first, and tells of each that was there; gives what went wrong, at its place.
+pub(crate) async fn delete_all(
+    client: &Client,
+    documents: &[Document],
+    namespace: &str,
+    mode: Mode,
+    warnings: &Warnings,
+    report: impl Fn(&str),
+) -> Vec<String> {
+    let mut errors = Vec::new();
+    for document in documents.iter().rev() {
+        let served = match served::served(client, document, &[]).await {
+            Ok(Some(served)) => served,
+            Ok(None) => {
+                errors.push(format!("{} not found", document.label()));
+                continue;
             }
+            Err(error) => {
+                errors.push(in_place(document, &error));
+                continue;
+            }
+        };
+        match delete_one(client, document, served, namespace, mode, warnings).await {
+            Ok(true) => report(&format!("{} deleted", label(document, served))),
+            Ok(false) => errors.push(format!("{} not found", label(document, served))),
+            Err(error) => errors.push(in_place(document, &error)),
         }
-        if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
-    })
+    }
+    errors
 }
 
 /// Whether there was anything to delete.
@@ -314,47 +299,18 @@ async fn delete_one(
     client: &Client,
     document: &Document,
     served: ServedKind,
-    asked: &ManifestRequest,
+    namespace: &str,
+    mode: Mode,
     warnings: &Warnings,
 ) -> Result<bool, kube::Error> {
     let text = |pointer: &str| document.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let namespace = Some(text("/metadata/namespace")).filter(|n| !n.is_empty()).unwrap_or(&asked.namespace);
+    let namespace = Some(text("/metadata/namespace")).filter(|n| !n.is_empty()).unwrap_or(namespace);
     let (_, own) = paths(served, namespace, text("/metadata/name"));
-    let path = if asked.dry_run { format!("{own}?dryRun=All") } else { own };
+    let path = if mode == Mode::DryRun { format!("{own}?dryRun=All") } else { own };
     let options = json!({"propagationPolicy": "Background"}).to_string().into_bytes();
     match answered(client, request(Method::DELETE, &path, "application/json", options), warnings).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-fn depth(asked: &ManifestRequest) -> Depth {
-    if asked.recursive { Depth::Recursive } else { Depth::Flat }
-}
-
-/// Prints the kubeconfig of the instance that runs on a data directory.
-pub(super) fn print_kubeconfig(instance: &InstanceArgs) -> Result<()> {
-    let path = kubeconfig_of(instance)?;
-    let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;
-    say(text.trim_end());
-    Ok(())
-}
-
-fn kubeconfig_of(instance: &InstanceArgs) -> Result<PathBuf> {
-    let directory = match &instance.data_dir {
-        Some(directory) => directory.clone(),
-        None => default_data_dir()?,
-    };
-    Ok(Path::new(&directory).join("kubeconfig"))
-}
-
-/// A client of the instance that runs on a data directory.
-pub(super) async fn client_of(instance: &InstanceArgs) -> Result<Client> {
-    let path = kubeconfig_of(instance)?;
-    let kubeconfig = Kubeconfig::read_from(&path)
-        .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
 }

@@ -1,0 +1,74 @@
+//! `podium apply`, `podium delete` and `podium kubeconfig`, and clients of the instance of a data directory (CLI-4).
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use super::flags::{InstanceArgs, ManifestRequest};
+use super::output::{note, say};
+use super::runtime::runtime;
+pub(super) use crate::apply::{DEFAULT_NAMESPACE, Depth, apply_documents, read_files};
+use crate::apply::{Mode, Warnings, apply_all, delete_all, read};
+use crate::cluster::default_data_dir;
+
+pub(super) fn apply(asked: &ManifestRequest) -> Result<()> {
+    let (documents, mut errors) = read(&asked.filename, depth(asked));
+    runtime()?.block_on(async {
+        let client = client_of(&asked.instance).await?;
+        let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
+        let suffix = if asked.dry_run { " (dry run)" } else { "" };
+        errors.extend(
+            apply_all(&client, &documents, &asked.namespace, mode(asked), &warnings, |line| {
+                say(&format!("{line}{suffix}"));
+            })
+            .await,
+        );
+        if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
+    })
+}
+
+pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
+    let (documents, mut errors) = read(&asked.filename, depth(asked));
+    runtime()?.block_on(async {
+        let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
+        let client = client_of(&asked.instance).await?;
+        errors.extend(delete_all(&client, &documents, &asked.namespace, mode(asked), &warnings, say).await);
+        if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
+    })
+}
+
+fn mode(asked: &ManifestRequest) -> Mode {
+    if asked.dry_run { Mode::DryRun } else { Mode::Write }
+}
+
+fn depth(asked: &ManifestRequest) -> Depth {
+    if asked.recursive { Depth::Recursive } else { Depth::Flat }
+}
+
+/// Prints the kubeconfig of the instance that runs on a data directory.
+pub(super) fn print_kubeconfig(instance: &InstanceArgs) -> Result<()> {
+    let path = kubeconfig_of(instance)?;
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;
+    say(text.trim_end());
+    Ok(())
+}
+
+fn kubeconfig_of(instance: &InstanceArgs) -> Result<PathBuf> {
+    let directory = match &instance.data_dir {
+        Some(directory) => directory.clone(),
+        None => default_data_dir()?,
+    };
+    Ok(Path::new(&directory).join("kubeconfig"))
+}
+
+/// A client of the instance that runs on a data directory.
+pub(super) async fn client_of(instance: &InstanceArgs) -> Result<Client> {
+    let path = kubeconfig_of(instance)?;
+    let kubeconfig = Kubeconfig::read_from(&path)
+        .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}

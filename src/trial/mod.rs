@@ -1,0 +1,199 @@
+//! Trials of somebody's controller (FAULT-3): its program runs as a process against a cluster of this process, which shows it
+//! old state, has it miss states, kills it between two of its writes and refuses some; in the end the cluster must be as it
+//! is without all that.
+//!
+//! `plan` draws what happens, `process` is the controller, `state` is what is there in the end and how two ends differ, `run`
+//! brings them together. What a controller makes by chance is told from what it makes wrong by running it undisturbed
+//! twice: where these two differ, nothing is compared.
+
+mod plan;
+mod process;
+mod run;
+mod state;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::apply::{Depth, read_files};
+use manifest::Document;
+use plan::{Disturbance, Plan};
+use run::{Reached, Seen};
+use state::{Mask, State};
+
+/// How often a failing plan is tried again with less in it.
+const ATTEMPTS: usize = 24;
+/// How many differences are shown.
+const SHOWN: usize = 20;
+
+/// What is tried.
+pub(crate) struct Trial {
+    /// The controller, as a shell has it; `KUBECONFIG` leads it to the cluster.
+    pub(crate) command: String,
+    /// Files or directories of manifests: one step after the other, each applied when the one before has come to rest.
+    pub(crate) steps: Vec<PathBuf>,
+    /// The first seed.
+    pub(crate) first: u64,
+    /// How many.
+    pub(crate) seeds: u64,
+    /// Everything is at rest when nothing has changed for so long.
+    pub(crate) quiet: Duration,
+    /// So long a step may take to come to what it must come to, once nothing disturbs it any more.
+    pub(crate) patience: Duration,
+    /// A failing plan is made smaller, and ends the trial.
+    pub(crate) shrink: bool,
+}
+
+/// What must be there when everything has come to rest: after each step, and after all was deleted.
+struct Expected {
+    states: Vec<State>,
+    masks: Vec<Mask>,
+}
+
+impl Expected {
+    /// What is not so, line by line.
+    fn differences(&self, moment: usize, found: &State) -> Vec<String> {
+        match (self.states.get(moment), self.masks.get(moment)) {
+            (Some(expected), Some(mask)) => expected.differences(found, mask),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What is applied in a trial.
+struct Manifests {
+    /// Definitions of kinds, before the controller starts.
+    definitions: Vec<Document>,
+    /// The rest, step by step.
+    steps: Vec<Vec<Document>>,
+}
+
+impl Trial {
+    /// Tries it, and says how it goes line by line; the number of seeds that found something.
+    pub(crate) async fn run(&self, say: impl Fn(&str)) -> Result<u64> {
+        let manifests = self.read()?;
+        say("without disturbances, twice …");
+        let first = self.undisturbed(&manifests).await?;
+        let second = self.undisturbed(&manifests).await?;
+        let Reached { states, writes, watched, .. } = first;
+        let masks = states.iter().zip(&second.states).map(|(one, other)| Mask::of(one, other)).collect();
+        let expected = Expected { states, masks };
+        say(&format!(
+            "{} objects at most, {} writes of the controller, watches of {}",
+            expected.states.iter().map(State::len).max().unwrap_or_default(),
+            writes.iter().sum::<u32>(),
+            watched.iter().map(|(resource, _)| resource.as_str()).collect::<Vec<_>>().join(", "),
+        ));
+        let by_chance: BTreeSet<String> = expected.masks.iter().flat_map(Mask::left_out).collect();
+        for left_out in by_chance {
+            say(&format!("not compared, for two undisturbed runs differ in it: {left_out}"));
+        }
+        let mut failed = 0;
+        for seed in self.first..self.first.saturating_add(self.seeds) {
+            let plan = Plan::draw(seed, &writes, &watched);
+            let found = self.differences(&manifests, &plan, &expected).await?;
+            say(&format!("seed {seed}: {} differences, {}", found.len(), plan.summary()));
+            if found.is_empty() {
+                continue;
+            }
+            failed += 1;
+            if !self.shrink {
+                say(told("what disturbed it:", &plan, &found).trim_end());
+                continue;
+            }
+            let (plan, found) = self.shrunk(&manifests, plan, found, &expected).await?;
+            say(told("what is enough for it:", &plan, &found).trim_end());
+            break;
+        }
+        Ok(failed)
+    }
+
+    fn read(&self) -> Result<Manifests> {
+        ensure!(!self.steps.is_empty(), "a trial needs at least one file to apply (--apply)");
+        let mut manifests = Manifests { definitions: Vec::new(), steps: Vec::new() };
+        for path in &self.steps {
+            let documents = read_files(std::slice::from_ref(path), Depth::Recursive)?;
+            ensure!(!documents.is_empty(), "{}: nothing to apply", path.display());
+            let is_definition = |document: &Document| document.value["kind"] == "CustomResourceDefinition";
+            let (definitions, rest): (Vec<_>, Vec<_>) = documents.into_iter().partition(is_definition);
+            manifests.definitions.extend(definitions);
+            if !rest.is_empty() {
+                manifests.steps.push(rest);
+            }
+        }
+        ensure!(!manifests.steps.is_empty(), "nothing is applied but definitions");
+        Ok(manifests)
+    }
+
+    async fn undisturbed(&self, manifests: &Manifests) -> Result<Reached> {
+        let reached = run::run(self, manifests, &Plan::default(), None).await?;
+        if let Some(seen) = reached.seen.first() {
+            bail!("without any disturbance: {seen}");
+        }
+        Ok(reached)
+    }
+
+    /// What a plan leads to that is not so without it.
+    async fn differences(
+        &self,
+        manifests: &Manifests,
+        plan: &Plan,
+        expected: &Expected,
+    ) -> Result<Vec<String>> {
+        let reached = run::run(self, manifests, plan, Some(expected)).await.context("a disturbed run")?;
+        let mut found: Vec<String> = reached.seen.iter().map(Seen::to_string).collect();
+        for (moment, state) in reached.states.iter().enumerate() {
+            let place = match moment + 1 {
+                last if last == expected.states.len() => "after all was deleted".to_owned(),
+                step => format!("after step {step}"),
+            };
+            let lines = expected.differences(moment, state).into_iter();
+            found.extend(lines.map(|line| format!("{place}: {line}")));
+        }
+        Ok(found)
+    }
+
+    /// Leaves out of a plan what it fails without.
+    async fn shrunk(
+        &self,
+        manifests: &Manifests,
+        mut plan: Plan,
+        mut found: Vec<String>,
+        expected: &Expected,
+    ) -> Result<(Plan, Vec<String>)> {
+        let mut at = 0;
+        for _ in 0..ATTEMPTS {
+            if at >= plan.disturbances.len() || plan.disturbances.len() == 1 {
+                break;
+            }
+            let mut fewer = plan.clone();
+            fewer.disturbances.remove(at);
+            let still = self.differences(manifests, &fewer, expected).await?;
+            if still.is_empty() {
+                at += 1;
+            } else {
+                (plan, found) = (fewer, still);
+            }
+        }
+        Ok((plan, found))
+    }
+}
+
+/// What was done to it, and what is then.
+fn told(heading: &str, plan: &Plan, found: &[String]) -> String {
+    let mut text = format!("{heading}\n");
+    for (number, disturbance) in plan.disturbances.iter().enumerate() {
+        let _ = writeln!(text, "  {}. {}", number + 1, Disturbance::to_string(disturbance));
+    }
+    text.push_str("what is then:\n");
+    for line in found.iter().take(SHOWN) {
+        let _ = writeln!(text, "  {line}");
+    }
+    if found.len() > SHOWN {
+        let _ = writeln!(text, "  … and {} more", found.len() - SHOWN);
+    }
+    text
+}

@@ -1,0 +1,154 @@
+//! What disturbs a controller, drawn from a seed. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng};
+
+/// Disturbances of one run, at most.
+const MOST: usize = 5;
+
+/// A resource: its plural and its group.
+pub(super) type Watched = (String, String);
+
+/// What happens in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// In whatever order.
+    pub(super) disturbances: Vec<Disturbance>,
+}
+
+/// Something that happens to the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Disturbance {
+    /// In which step, from 0.
+    pub(super) step: usize,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Watches of a resource tell nothing for so long: what the controller believes of it is old.
+    Stale {
+        watched: Watched,
+        lasts: Duration,
+        /// Then history is gone: it has to list, and misses what was in between.
+        misses: bool,
+    },
+    /// It is killed once its so many-th write of the step is done, before it hears that it is, and started again.
+    Killed { write: u32 },
+    /// A write of the step, the so many-th, fails.
+    Refused { write: u32, how: Refusal },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Refusal {
+    /// Somebody else was faster.
+    Conflict,
+    /// Nobody answers at the moment.
+    Unavailable,
+    /// It is done, and the answer does not say so.
+    AnswerLost,
+}
+
+impl Plan {
+    /// Draws one for a controller that writes so often in each step, and watches these.
+    pub(super) fn draw(seed: u64, writes: &[u32], watched: &BTreeSet<Watched>) -> Self {
+        let mut chance = SmallRng::seed_from_u64(seed);
+        let writing: Vec<usize> = (0..writes.len()).filter(|step| writes[*step] > 0).collect();
+        let watched: Vec<&Watched> = watched.iter().collect();
+        let mut disturbances = Vec::new();
+        for _ in 0..chance.random_range(1..=MOST) {
+            let stale = writing.is_empty() || (!watched.is_empty() && chance.random_bool(0.4));
+            if stale {
+                if watched.is_empty() || writes.is_empty() {
+                    continue;
+                }
+                let what = What::Stale {
+                    watched: watched[chance.random_range(0..watched.len())].clone(),
+                    lasts: Duration::from_millis(chance.random_range(200..=4000)),
+                    misses: chance.random_bool(0.5),
+                };
+                disturbances.push(Disturbance { step: chance.random_range(0..writes.len()), what });
+                continue;
+            }
+            let step = writing[chance.random_range(0..writing.len())];
+            let write = chance.random_range(1..=writes[step]);
+            let what = match chance.random_range(0..4) {
+                0 => What::Refused { write, how: Refusal::Conflict },
+                1 => What::Refused {
+                    write,
+                    how: if chance.random_bool(0.5) { Refusal::AnswerLost } else { Refusal::Unavailable },
+                },
+                _ => What::Killed { write },
+            };
+            // Of two that are about one write the first one is enough.
+            let is_taken = |known: &Disturbance| known.step == step && known.what.write() == Some(write);
+            if !disturbances.iter().any(is_taken) {
+                disturbances.push(Disturbance { step, what });
+            }
+        }
+        Self { disturbances }
+    }
+
+    /// Those of a step.
+    pub(super) fn of(&self, step: usize) -> impl Iterator<Item = &What> {
+        self.disturbances.iter().filter(move |disturbance| disturbance.step == step).map(|own| &own.what)
+    }
+
+    /// `3 disturbances (1 kill, 2 stale views)`
+    pub(super) fn summary(&self) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for disturbance in &self.disturbances {
+            let word = match &disturbance.what {
+                What::Stale { misses: false, .. } => "stale view",
+                What::Stale { .. } => "missed state",
+                What::Killed { .. } => "kill",
+                What::Refused { .. } => "refused write",
+            };
+            *counts.entry(word).or_default() += 1;
+        }
+        let each: Vec<String> = counts
+            .iter()
+            .map(|(word, count)| format!("{count} {word}{}", if *count == 1 { "" } else { "s" }))
+            .collect();
+        format!("{} disturbances ({})", self.disturbances.len(), each.join(", "))
+    }
+}
+
+impl What {
+    /// The write of its step that it is about.
+    pub(super) fn write(&self) -> Option<u32> {
+        match self {
+            Self::Stale { .. } => None,
+            Self::Killed { write } | Self::Refused { write, .. } => Some(*write),
+        }
+    }
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "in step {}, ", self.step + 1)?;
+        match &self.what {
+            What::Stale { watched: (resource, _), lasts, misses } => {
+                write!(f, "its watches of {resource} tell nothing for {lasts:?}")?;
+                if *misses {
+                    f.write_str(", and then it has to list: it misses what was in between")
+                } else {
+                    Ok(())
+                }
+            }
+            What::Killed { write } => write!(f, "it is killed after its write {write}, before the answer"),
+            What::Refused { write, how } => {
+                let how = match how {
+                    Refusal::Conflict => "is refused as a conflict (409)",
+                    Refusal::Unavailable => "is refused (503)",
+                    Refusal::AnswerLost => "is done, and the answer is a time-out (504)",
+                };
+                write!(f, "its write {write} {how}")
+            }
+        }
+    }
+}

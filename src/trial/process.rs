@@ -1,0 +1,77 @@
+//! The controller that is tried: a shell's command in a process group of its own, kept running.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// The bytes of its log that are shown, from the end.
+const TOLD: usize = 2000;
+
+/// A controller that runs, or has ended by itself. It ends with this, and all that it has started.
+pub(super) struct Controller {
+    command: String,
+    kubeconfig: PathBuf,
+    log: PathBuf,
+    child: Child,
+    /// How often it ended by itself.
+    pub(super) ended: u32,
+}
+
+impl Controller {
+    pub(super) fn start(command: &str, kubeconfig: &Path, log: &Path) -> Result<Self> {
+        let (kubeconfig, log) = (kubeconfig.to_owned(), log.to_owned());
+        let child = spawn(command, &kubeconfig, &log)?;
+        Ok(Self { command: command.to_owned(), kubeconfig, log, child, ended: 0 })
+    }
+
+    /// Kills it, and starts it again.
+    pub(super) fn restart(&mut self) -> Result<()> {
+        self.kill();
+        self.child = spawn(&self.command, &self.kubeconfig, &self.log)?;
+        Ok(())
+    }
+
+    /// Starts it again if it has ended by itself, as a kubelet would; whether it had.
+    pub(super) fn keep(&mut self) -> Result<bool> {
+        if self.child.try_wait().context("the controller")?.is_none() {
+            return Ok(false);
+        }
+        self.ended += 1;
+        self.restart()?;
+        Ok(true)
+    }
+
+    /// The last that it wrote.
+    pub(super) fn last_words(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(TOLD)..]).into_owned();
+        base::quote::printable(&text).into_owned()
+    }
+
+    fn kill(&mut self) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // The group's number is its first process', which has not been waited for: no other can have it.
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(command: &str, kubeconfig: &Path, log: &Path) -> Result<Child> {
+    let out = File::options().create(true).append(true).open(log).context("the controller's log")?;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).env("KUBECONFIG", kubeconfig).stdin(Stdio::null()).process_group(0);
+    let stdout = out.try_clone().context("the controller's log")?;
+    shell.stdout(stdout).stderr(out).spawn().with_context(|| format!("starting {command:?}"))
+}

@@ -1,0 +1,289 @@
+//! One run: a cluster of its own, the controller beside it, step by step until everything is at rest.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use tokio::time::Instant;
+
+use super::plan::{Plan, Refusal, Watched, What};
+use super::process::Controller;
+use super::state::State;
+use super::{Expected, Manifests, Trial};
+use crate::apply::{self, DEFAULT_NAMESPACE, Mode, Warnings};
+use crate::testing::{ClientOptions, Cluster, Failure, Injected, Requests};
+
+/// How our own requests are told from the controller's.
+const OURS: &str = "podium-trial";
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(50);
+/// Longer than anybody waits for an answer that does not come.
+const NEVER: Duration = Duration::from_hours(1);
+/// As often a controller may end by itself while nothing disturbs it.
+const RESTARTS: u32 = 5;
+/// Pauses between two of its starts.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// How far a run came.
+pub(super) struct Reached {
+    /// What was there after each step, and after all was deleted.
+    pub(super) states: Vec<State>,
+    /// How often the controller wrote in each of those.
+    pub(super) writes: Vec<u32>,
+    /// What it watched.
+    pub(super) watched: BTreeSet<Watched>,
+    /// What is wrong beside what is there.
+    pub(super) seen: Vec<Seen>,
+}
+
+/// What is wrong with a run.
+pub(super) enum Seen {
+    /// It does not come to rest.
+    Restless(String),
+    /// The controller ends by itself, again and again; with its last words.
+    Ends(u32, String),
+    /// What was applied could not be.
+    NotApplied(String),
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Restless(place) => write!(f, "{place}: it does not come to rest"),
+            Self::Ends(times, words) => {
+                write!(f, "the controller ended by itself {times} times; its last words:\n{words}")
+            }
+            Self::NotApplied(why) => write!(f, "not applied: {why}"),
+        }
+    }
+}
+
+/// A run under way.
+struct Running<'a> {
+    trial: &'a Trial,
+    cluster: Cluster,
+    client: kube::Client,
+    controller: Controller,
+    /// When it was started last.
+    started: Instant,
+    before: State,
+}
+
+/// Runs the controller through all steps, disturbed as planned.
+pub(super) async fn run(
+    trial: &Trial,
+    manifests: &Manifests,
+    plan: &Plan,
+    expected: Option<&Expected>,
+) -> Result<Reached> {
+    let cluster = Cluster::builder().listen().hollow_nodes(3).start().await?;
+    let client = cluster.client_with(&ClientOptions::new().user_agent(OURS))?;
+    let warnings = Warnings::new(|_| {});
+    let refused =
+        apply::apply_all(&client, &manifests.definitions, DEFAULT_NAMESPACE, Mode::Write, &warnings, |_| {})
+            .await;
+    if let Some(error) = refused.first() {
+        return Err(anyhow!("{error}"));
+    }
+    let kubeconfig = cluster.kubeconfig().context("the cluster listens")?.to_owned();
+    let log = kubeconfig.with_file_name("controller.log");
+    let before = settled(&cluster, trial.quiet).await;
+    let controller = Controller::start(&trial.command, &kubeconfig, &log)?;
+    let mut running = Running { trial, cluster, client, controller, started: Instant::now(), before };
+    let reached = running.all(manifests, plan, expected).await;
+    let Running { cluster, controller, .. } = running;
+    drop(controller);
+    cluster.stop().await;
+    reached
+}
+
+impl Running<'_> {
+    async fn all(
+        &mut self,
+        manifests: &Manifests,
+        plan: &Plan,
+        expected: Option<&Expected>,
+    ) -> Result<Reached> {
+        let mut reached =
+            Reached { states: Vec::new(), writes: Vec::new(), watched: BTreeSet::new(), seen: Vec::new() };
+        // It looks around first, and may make something of its own.
+        if !self.rest(|_| Ok(true), None).await? {
+            reached.seen.push(Seen::Restless("before the first step".to_owned()));
+            return Ok(reached);
+        }
+        for number in 0..=manifests.steps.len() {
+            let documents = manifests.steps.get(number);
+            let place = documents
+                .map_or_else(|| "after all was deleted".to_owned(), |_| format!("step {}", number + 1));
+            let mut disturbing = Disturbing::begin(self, plan, number);
+            let warnings = Warnings::new(|_| {});
+            let (client, mode) = (&self.client, Mode::Write);
+            let errors = match documents {
+                Some(documents) => {
+                    apply::apply_all(client, documents, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await
+                }
+                None => {
+                    // What one of them takes with it is gone already.
+                    let all: Vec<_> = manifests.steps.iter().flatten().cloned().collect();
+                    apply::delete_all(client, &all, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await;
+                    Vec::new()
+                }
+            };
+            reached.seen.extend(errors.into_iter().map(Seen::NotApplied));
+            let expected = expected.map(|expected| (expected, number));
+            let rests = self.rest(|running| disturbing.go_on(running), expected).await?;
+            reached.watched.extend(self.cluster.watched_resources(&theirs()));
+            reached.writes.push(disturbing.end());
+            // What is there tells whether it must be.
+            if !rests && expected.is_none() {
+                reached.seen.push(Seen::Restless(place));
+            }
+            reached.states.push(State::of(self.cluster.api(), &self.before));
+        }
+        let times = self.controller.ended;
+        if times > RESTARTS {
+            reached.seen.push(Seen::Ends(times, self.controller.last_words()));
+        }
+        Ok(reached)
+    }
+
+    /// Waits until nothing has changed for a while, with all disturbances over and all there that is expected at a moment; false
+    /// when that takes too long. Without expectations it waits twice as long: others will be held to what is there.
+    async fn rest(
+        &mut self,
+        mut is_over: impl FnMut(&mut Self) -> Result<bool>,
+        expected: Option<(&Expected, usize)>,
+    ) -> Result<bool> {
+        let quiet = if expected.is_some() { self.trial.quiet } else { self.trial.quiet * 2 };
+        let mut known = State::of(self.cluster.api(), &self.before);
+        let (mut changed, mut over) = (Instant::now(), None);
+        loop {
+            tokio::time::sleep(LOOK).await;
+            if self.started.elapsed() >= PAUSE && self.controller.keep()? {
+                self.started = Instant::now();
+            }
+            let is_over = is_over(self)?;
+            let now = State::of(self.cluster.api(), &self.before);
+            if now != known {
+                (known, changed) = (now, Instant::now());
+            }
+            if !is_over {
+                continue;
+            }
+            let over = *over.get_or_insert_with(Instant::now);
+            let latest = changed.max(over).max(self.started);
+            let is_reached =
+                || expected.is_none_or(|(all, moment)| all.differences(moment, &known).is_empty());
+            if latest.elapsed() >= quiet && is_reached() {
+                return Ok(true);
+            }
+            if over.elapsed() > self.trial.patience {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// What is there once a cluster has made all that belongs to it.
+async fn settled(cluster: &Cluster, quiet: Duration) -> State {
+    let none = State::default();
+    let (mut known, mut changed) = (State::of(cluster.api(), &none), Instant::now());
+    while changed.elapsed() < quiet {
+        tokio::time::sleep(LOOK).await;
+        let now = State::of(cluster.api(), &none);
+        if now != known {
+            (known, changed) = (now, Instant::now());
+        }
+    }
+    known
+}
+
+/// The controller's requests.
+fn theirs() -> Requests {
+    Requests::all().not_from(OURS)
+}
+
+/// What disturbs a step.
+struct Disturbing {
+    /// Rules of writes, in order: each is about so many, the last about all others.
+    writes: Vec<Injected>,
+    /// The rules whose write the controller does not outlive.
+    kills: Vec<Injected>,
+    held: Vec<Held>,
+}
+
+/// Watches that tell nothing for a while.
+struct Held {
+    requests: Requests,
+    watches: Option<crate::testing::HeldWatches>,
+    until: Instant,
+    misses: bool,
+}
+
+impl Disturbing {
+    fn begin(running: &Running<'_>, plan: &Plan, step: usize) -> Self {
+        let cluster = &running.cluster;
+        let mut disturbing = Self { writes: Vec::new(), kills: Vec::new(), held: Vec::new() };
+        let mut of_writes: Vec<(u32, &What)> =
+            plan.of(step).filter_map(|what| Some((what.write()?, what))).collect();
+        of_writes.sort_by_key(|(write, _)| *write);
+        let writes = || theirs().writing();
+        let mut next = 1;
+        for (write, what) in of_writes {
+            if write > next {
+                disturbing.writes.push(cluster.fail_next(
+                    write - next,
+                    writes(),
+                    Failure::Delay(Duration::ZERO),
+                ));
+            }
+            next = write + 1;
+            let failure = match what {
+                What::Refused { how: Refusal::Conflict, .. } => Failure::Conflict,
+                What::Refused { how: Refusal::Unavailable, .. } => Failure::Unavailable,
+                What::Refused { how: Refusal::AnswerLost, .. } => Failure::AnswerLost,
+                What::Killed { .. } | What::Stale { .. } => Failure::AnswerDelayed(NEVER),
+            };
+            let injected = cluster.fail_next(1, writes(), failure);
+            if matches!(what, What::Killed { .. }) {
+                disturbing.kills.push(injected.clone());
+            }
+            disturbing.writes.push(injected);
+        }
+        disturbing.writes.push(cluster.fail(writes(), Failure::Delay(Duration::ZERO)));
+        for what in plan.of(step) {
+            if let What::Stale { watched: (resource, group), lasts, misses } = what {
+                let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+                let requests = Requests::to(&name).verb("watch").not_from(OURS);
+                let watches = Some(cluster.hold_watches(requests.clone()));
+                let until = Instant::now() + *lasts;
+                disturbing.held.push(Held { requests, watches, until, misses: *misses });
+            }
+        }
+        disturbing
+    }
+
+    /// Does what is due; whether nothing is left to do. A kill whose write does not come is not waited for.
+    fn go_on(&mut self, running: &mut Running<'_>) -> Result<bool> {
+        let due: Vec<Injected> = self.kills.extract_if(.., |kill| kill.hits() > 0).collect();
+        if !due.is_empty() {
+            running.controller.restart()?;
+            running.started = Instant::now();
+        }
+        for held in self.held.iter_mut().filter(|held| held.until <= Instant::now()) {
+            let Some(watches) = held.watches.take() else { continue };
+            if held.misses {
+                running.cluster.expire_watches(&held.requests);
+            }
+            watches.release();
+        }
+        Ok(self.held.iter().all(|held| held.watches.is_none()))
+    }
+
+    /// Ends it all; how often the controller wrote.
+    fn end(self) -> u32 {
+        self.writes.iter().for_each(Injected::heal);
+        self.writes.iter().map(Injected::hits).sum()
+    }
+}

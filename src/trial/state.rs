@@ -1,0 +1,285 @@
+//! What is there when everything has come to rest, without what differs from one run to the next by itself. Pure but for
+//! the reading.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use api::Api;
+use object::{Kind, Object};
+
+/// Kinds that tell of the way, not of the end, or that belong to the machinery.
+const LEFT_OUT: &[&str] = &[
+    "Event",
+    "Lease",
+    "Node",
+    "CSINode",
+    "Endpoints",
+    "EndpointSlice",
+    "ControllerRevision",
+    "FlowSchema",
+    "PriorityLevelConfiguration",
+    "APIService",
+    "IPAddress",
+];
+/// Kinds of which it counts how many there are, and whose: names and addresses are by chance.
+const COUNTED: &[&str] = &["Pod", "ReplicaSet"];
+/// Metadata that is another in every run.
+const OF_THE_RUN: &[&str] = &[
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "selfLink",
+];
+/// Fields of Services that are dealt out.
+const DEALT_OUT: &[&str] = &["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"];
+/// A value is shown so long.
+const SHOWN: usize = 120;
+
+/// Which object: kind, namespace, name; those of a generated name have its beginning and are told apart by nothing else.
+type Which = String;
+
+/// All objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State(BTreeMap<Which, Vec<Value>>);
+
+/// Where two runs without disturbances differ at one moment: the controller does so by chance.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mask {
+    /// Paths of objects.
+    paths: BTreeSet<(Which, String)>,
+    /// Objects of which there are not as many.
+    objects: BTreeSet<Which>,
+}
+
+impl State {
+    /// What is there now, but for what was there before.
+    pub(super) fn of(api: &Api, before: &Self) -> Self {
+        let mut all = Self::default();
+        for kind in Kind::known().filter(|kind| !LEFT_OUT.contains(&kind.info().name)) {
+            for object in &api.list(kind, None).objects {
+                let (which, value) = described(kind, object);
+                if !before.0.contains_key(&which) {
+                    all.0.entry(which).or_default().push(value);
+                }
+            }
+        }
+        for same in all.0.values_mut() {
+            same.sort_by_cached_key(Value::to_string);
+        }
+        all
+    }
+
+    /// How many objects there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
+    /// What is not as here in another one: a line each.
+    pub(super) fn differences(&self, other: &Self, mask: &Mask) -> Vec<String> {
+        let names: BTreeSet<&Which> = self.0.keys().chain(other.0.keys()).collect();
+        let mut lines = Vec::new();
+        for which in names.into_iter().filter(|which| !mask.objects.contains(*which)) {
+            let none = Vec::new();
+            let [expected, found] = [self, other].map(|state| state.0.get(which).unwrap_or(&none));
+            match (expected.len(), found.len()) {
+                (0, 1) => lines.push(format!("{which} is there, and should not be")),
+                (1, 0) => lines.push(format!("{which} is missing")),
+                (expected, found) if expected != found => {
+                    lines.push(format!("{which}: there are {found}, and should be {expected}"));
+                }
+                _ => {
+                    for (expected, found) in expected.iter().zip(found) {
+                        let mut paths = Vec::new();
+                        compare(expected, found, "", &mut paths);
+                        paths.retain(|(path, ..)| !mask.paths.contains(&(which.clone(), path.clone())));
+                        let line = |(path, is, should): (String, String, String)| {
+                            format!("{which}: {path} is {is}, and should be {should}")
+                        };
+                        lines.extend(paths.into_iter().map(line));
+                    }
+                }
+            }
+        }
+        lines
+    }
+}
+
+impl Mask {
+    /// Where two states differ.
+    pub(super) fn of(one: &State, other: &State) -> Self {
+        let mut mask = Self::default();
+        let names: BTreeSet<&Which> = one.0.keys().chain(other.0.keys()).collect();
+        for which in names {
+            match (one.0.get(which), other.0.get(which)) {
+                (Some(one), Some(other)) if one.len() == other.len() => {
+                    for (one, other) in one.iter().zip(other) {
+                        let mut paths = Vec::new();
+                        compare(one, other, "", &mut paths);
+                        mask.paths.extend(paths.into_iter().map(|(path, ..)| (which.clone(), path)));
+                    }
+                }
+                _ => drop(mask.objects.insert(which.clone())),
+            }
+        }
+        mask
+    }
+
+    /// What is not compared, for whoever reads the result.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = String> {
+        let objects = self.objects.iter().cloned();
+        objects.chain(self.paths.iter().map(|(which, path)| format!("{which} {path}")))
+    }
+}
+
+fn described(kind: Kind, object: &Object) -> (Which, Value) {
+    let info = kind.info();
+    let meta = object.meta();
+    let generated = meta.generate_name.as_deref().filter(|own| object.name().starts_with(*own));
+    let name = generated.map_or_else(|| object.name().to_owned(), |own| format!("{own}*"));
+    let place =
+        if object.namespace().is_empty() { String::new() } else { format!("{}/", object.namespace()) };
+    if COUNTED.contains(&info.name) {
+        let owner = meta.owner_references.as_ref().and_then(|owners| owners.first());
+        let owner =
+            owner.map_or_else(|| name.clone(), |owner| format!("of {} {}", owner.kind, plain(&owner.name)));
+        return (format!("{} {place}{owner}", info.name), Value::Null);
+    }
+    let mut value = object.to_value();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        OF_THE_RUN.iter().for_each(|field| drop(metadata.remove(*field)));
+        if generated.is_some() {
+            metadata.remove("name");
+        }
+        for owner in metadata.get_mut("ownerReferences").and_then(Value::as_array_mut).into_iter().flatten() {
+            owner.as_object_mut().map(|owner| owner.remove("uid"));
+        }
+    }
+    if info.name == "Service"
+        && let Some(spec) = value.get_mut("spec")
+    {
+        without(spec, DEALT_OUT);
+    }
+    untimed(&mut value);
+    (format!("{} {place}{name}", info.name), value)
+}
+
+/// The name of a ReplicaSet or a Job without what is drawn or counted out at its end.
+fn plain(name: &str) -> &str {
+    name.rsplit_once('-').map_or(name, |(plain, _)| plain)
+}
+
+/// Takes fields away wherever they are.
+fn without(value: &mut Value, fields: &[&str]) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|name, _| !fields.contains(&name.as_str()));
+            object.values_mut().for_each(|value| without(value, fields));
+        }
+        Value::Array(all) => all.iter_mut().for_each(|value| without(value, fields)),
+        _ => {}
+    }
+}
+
+/// Takes away what time it was, and what counts generations.
+fn untimed(value: &mut Value) {
+    match value {
+        Value::String(text) if text.parse::<Timestamp>().is_ok() => "(a time)".clone_into(text),
+        Value::Object(object) => {
+            object.remove("observedGeneration");
+            object.values_mut().for_each(untimed);
+        }
+        Value::Array(all) => all.iter_mut().for_each(untimed),
+        _ => {}
+    }
+}
+
+/// The paths at which two values differ, with what stands there: in the second, and in the first.
+fn compare(expected: &Value, found: &Value, path: &str, into: &mut Vec<(String, String, String)>) {
+    match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => {
+            let none = Value::Null;
+            let names: BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+            for name in names {
+                let of = |object: &'_ Map<String, Value>| object.get(name).cloned().unwrap_or(none.clone());
+                compare(&of(expected), &of(found), &format!("{path}.{name}"), into);
+            }
+        }
+        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+            for (number, (expected, found)) in expected.iter().zip(found).enumerate() {
+                compare(expected, found, &format!("{path}[{number}]"), into);
+            }
+        }
+        _ if expected == found => {}
+        _ => into.push((path.to_owned(), shown(found), shown(expected))),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    if value.is_null() {
+        return "not there".to_owned();
+    }
+    let text = value.to_string();
+    if text.chars().count() <= SHOWN {
+        return text;
+    }
+    format!("{}…", text.chars().take(SHOWN).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn state(objects: &[(&str, Value)]) -> State {
+        let mut state = State::default();
+        for (which, value) in objects {
+            state.0.entry((*which).to_owned()).or_default().push(value.clone());
+        }
+        state
+    }
+
+    #[test]
+    fn states_differ_where_something_else_is_there_fault_3() {
+        let expected = state(&[
+            ("ConfigMap d/a", json!({"data": {"x": "1", "y": "2"}})),
+            ("ConfigMap d/b", json!({"data": {}})),
+            ("Pod d/of ReplicaSet web", Value::Null),
+        ]);
+        let found = state(&[
+            ("ConfigMap d/a", json!({"data": {"x": "3", "z": "2"}})),
+            ("Pod d/of ReplicaSet web", Value::Null),
+            ("Pod d/of ReplicaSet web", Value::Null),
+            ("Secret d/c", json!({})),
+        ]);
+        let lines = expected.differences(&found, &Mask::default());
+        assert_eq!(
+            lines,
+            [
+                "ConfigMap d/a: .data.x is \"3\", and should be \"1\"",
+                "ConfigMap d/a: .data.y is not there, and should be \"2\"",
+                "ConfigMap d/a: .data.z is \"2\", and should be not there",
+                "ConfigMap d/b is missing",
+                "Pod d/of ReplicaSet web: there are 2, and should be 1",
+                "Secret d/c is there, and should not be",
+            ]
+        );
+        assert!(expected.differences(&expected.clone(), &Mask::default()).is_empty());
+    }
+
+    #[test]
+    fn what_differs_by_chance_is_not_compared_fault_3() {
+        let run = |password: &str, color: &str| {
+            state(&[("Secret d/p", json!({"data": {"password": password, "color": color}}))])
+        };
+        let mask = Mask::of(&run("a", "red"), &run("b", "red"));
+        assert!(run("a", "red").differences(&run("c", "red"), &mask).is_empty());
+        assert_eq!(run("a", "red").differences(&run("c", "blue"), &mask).len(), 1);
+        assert_eq!(mask.left_out().collect::<Vec<_>>(), ["Secret d/p .data.password"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! `podium simulate --controller`: a controller that is right is found to be, and one that is wrong is not (FAULT-3).
+
+use std::process::{Command, Output};
+
+use super::instance::Home;
+use super::needs::needs;
+
+/// Copies each config map that asks for it, and takes copies away whose original is gone; whatever was done before.
+const RIGHT: &str = r#"
+while true; do
+  for name in $(kubectl get cm -l copy=me -o name); do
+    name=${name#configmap/}
+    kubectl get cm "$name-copy" >/dev/null 2>&1 || kubectl create cm "$name-copy" --from-literal=of=$name
+  done
+  for name in $(kubectl get cm -o name | grep -e '-copy$'); do
+    name=${name#configmap/}
+    name=${name%-copy}
+    kubectl get cm "$name" >/dev/null 2>&1 || kubectl delete cm "$name-copy" --wait=false
+  done
+  sleep 0.1
+done
+"#;
+
+/// Makes a copy of a drawn name, and only then writes down that it has.
+const WRONG: &str = r#"
+while true; do
+  for name in $(kubectl get cm -l copy=me,done!=yes -o name); do
+    printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: made-}\n' | kubectl create -f -
+    kubectl label "$name" done=yes
+  done
+  sleep 0.1
+done
+"#;
+
+/// What the trial of a controller says, and its exit code.
+fn tried(script: &str, arguments: &[&str]) -> (String, Option<i32>) {
+    let home = Home::new();
+    let [controller, manifest] = ["controller.sh", "one.yaml"].map(|name| home.path(name));
+    std::fs::write(&controller, script).unwrap();
+    let one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default, labels: {copy: me}}\ndata: {x: why}\n";
+    std::fs::write(&manifest, one).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.args(["simulate", "--quiet", "2s", "--patience", "8s", "--apply"]).arg(&manifest);
+    command.arg("--controller").arg(format!("exec sh {}", controller.display())).args(arguments);
+    let Output { status, stdout, stderr } = command.env("HOME", home.path("")).output().unwrap();
+    let said = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    (said, status.code())
+}
+
+#[test]
+fn a_controller_that_is_right_reaches_the_same_whatever_disturbs_it_fault_3() {
+    needs!(Kubectl);
+    let (said, code) = tried(RIGHT, &["--seed", "1", "--seeds", "2"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("seed 2: 0 differences"), "{said}");
+}
+
+#[test]
+fn a_controller_that_forgets_what_it_has_done_is_found_fault_3() {
+    needs!(Kubectl);
+    let (said, code) = tried(WRONG, &["--seed", "1", "--seeds", "20"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("what is enough for it:\n  1. in step 1, it"), "{said}");
+    assert!(said.contains("ConfigMap default/made-*: there are 2, and should be 1"), "{said}");
+}
+
+#[test]
+fn a_trial_says_what_it_lacks_fault_3_cli_1() {
+    let run = |arguments: &[&str]| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_podium")).arg("simulate").args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run(&["--controller", "true"]);
+    assert!(code == Some(2) && said.contains("--apply"), "{said}");
+    let (code, said) = run(&["--controller", "true", "--apply", "/nowhere.yaml"]);
+    assert!(code == Some(1) && said.contains("/nowhere.yaml"), "{said}");
+}
