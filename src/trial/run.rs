@@ -119,16 +119,13 @@ impl Running<'_> {
             let mut disturbing = Disturbing::begin(self, plan, number);
             let warnings = Warnings::new(|_| {});
             let (client, mode) = (&self.client, Mode::Write);
-            let errors = match documents {
-                Some(documents) => {
-                    apply::apply_all(client, documents, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await
-                }
-                None => {
-                    // What one of them takes with it is gone already.
-                    let all: Vec<_> = manifests.steps.iter().flatten().cloned().collect();
-                    apply::delete_all(client, &all, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await;
-                    Vec::new()
-                }
+            let errors = if let Some(documents) = documents {
+                apply::apply_all(client, documents, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await
+            } else {
+                // What one of them takes with it is gone already.
+                let all: Vec<_> = manifests.steps.iter().flatten().cloned().collect();
+                apply::delete_all(client, &all, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await;
+                Vec::new()
             };
             reached.seen.extend(errors.into_iter().map(Seen::NotApplied));
             let expected = expected.map(|expected| (expected, number));

@@ -151,7 +151,9 @@ fn described(kind: Kind, object: &Object) -> (Which, Value) {
     }
     let mut value = object.to_value();
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        OF_THE_RUN.iter().for_each(|field| drop(metadata.remove(*field)));
+        for field in OF_THE_RUN {
+            metadata.remove(*field);
+        }
         if generated.is_some() {
             metadata.remove("name");
         }
