@@ -19,6 +19,7 @@ pub mod definitions;
 mod deletion;
 mod endpoints;
 mod error;
+pub mod expression;
 mod flow_control;
 mod formats;
 mod generated_name;

@@ -23,7 +23,9 @@ mod network;
 mod node_settings;
 mod nodes;
 mod place;
+mod scenarios;
 mod self_check;
+
 pub(crate) mod snapshots;
 mod start;
 mod static_pods;

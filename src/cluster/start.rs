@@ -195,6 +195,9 @@ impl Cluster {
             services: std::iter::once(addresses.services().into()).chain(v6).collect(),
         };
         super::fencing::start(&api, &caches, &actors, &kubelets);
+        let agent = http::HeaderValue::from_static("podium-scenarios");
+        let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
+        super::scenarios::start(&api, &caches, &actors, client::in_process(server.clone(), headers));
         snapshots::start(&api, &caches, &actors, means);
         self_check::start(&api, &store, &caches, &actors);
         begun.stays();
