@@ -10,7 +10,7 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::observe::fault_name;
-use super::subject::{is_made_by, key_of, kind_of, objects, text_with, value_with};
+use super::subject::{is_made_by, key_of, kind_of, objects, value_with, variables_of};
 use api::{Api, ApiError, DeleteOptions};
 use object::scenario::{MADE_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
 use object::{Key, Kind, Object};
@@ -37,13 +37,9 @@ pub(super) struct Hands<'a> {
 }
 
 impl Hands<'_> {
-    fn variables(&self) -> BTreeMap<String, String> {
-        self.scenario.status.as_ref().map(|status| status.variables.clone()).unwrap_or_default()
-    }
-
     /// Does what a step says. Done twice it is as done once.
     pub(super) async fn step(&self, step: &ScenarioStep) -> Result<(), Refusal> {
-        let variables = self.variables();
+        let variables = variables_of(self.scenario);
         if let Some(fault) = &step.fault {
             let object = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "Fault",
                 "metadata": {"name": fault_name(self.scenario, &fault.name)}, "spec": value_with(&fault.spec, &variables)});
@@ -132,10 +128,7 @@ impl Hands<'_> {
     }
 
     fn delete(&self, asked: &ScenarioObject, variables: &BTreeMap<String, String>) -> Result<(), Refusal> {
-        let with = |text: &Option<String>| text.as_ref().map(|text| text_with(text, variables));
-        let asked =
-            ScenarioObject { name: with(&asked.name), namespace: with(&asked.namespace), ..asked.clone() };
-        for object in objects(self.api, &asked).map_err(Refusal::Never)? {
+        for object in objects(self.api, asked, variables).map_err(Refusal::Never)? {
             if !self.may_delete(&object) {
                 let what = format!("{} {}", object.kind().info().singular, object.key());
                 return Err(Refusal::Never(format!("{what} is not deleted: this scenario has not made it")));
@@ -171,7 +164,7 @@ impl Hands<'_> {
             left.extend(self.api.get(Kind::Fault, &key).ok().filter(|fault| is_made_by(fault, self.uid)));
         }
         if spec.cleans_up() {
-            let variables = self.variables();
+            let variables = variables_of(self.scenario);
             let applied = spec.steps.iter().flat_map(|step| &step.apply);
             for manifest in spec.setup.iter().chain(applied).rev() {
                 let Some(object) = self.made(&value_with(manifest, &variables)) else { continue };

@@ -1,9 +1,11 @@
 //! What is seen of a scenario: how its checks judge the objects there are, and whether somebody has done anything yet.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::subject::{is_made_by, key_of, kind_of, objects};
+use super::subject::{is_made_by, key_of, kind_of, objects, variables_of};
 use api::Api;
 use api::certificates::described;
 use api::expression::{Comes, Expression};
@@ -58,17 +60,17 @@ pub(super) fn judged(
     checks: &[ScenarioCheck],
     expressions: &Expressions,
 ) -> Vec<Result<bool, String>> {
-    let variables = scenario.status.iter().flat_map(|status| &status.variables);
-    let chosen = variables.map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+    let variables = &variables_of(scenario);
+    let chosen = variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     let chosen = Value::Object(chosen);
     let now = api.clock().now();
     let each = checks.iter().zip(expressions.of_phase(scenario));
     each.map(|(check, expression)| {
         let expression = expression.as_ref().map_err(Clone::clone)?;
-        let subject = Subject::of(api, &check.object)?;
+        let subject = Subject::of(api, &check.object, variables)?;
         let mut more = Vec::new();
         for (name, asked) in &check.with {
-            more.push((name.as_str(), Subject::of(api, asked)?.alone(asked)));
+            more.push((name.as_str(), Subject::of(api, asked, variables)?.alone(asked)));
         }
         let mut values = vec![
             ("object", &subject.object),
@@ -93,7 +95,7 @@ pub(super) fn looked_up(
         let name = &variable.name;
         let of = |why: String| format!("variable {name}: {why}");
         let expression = expression.as_ref().map_err(|why| of(why.clone()))?;
-        let subject = Subject::of(api, &variable.object).map_err(of)?;
+        let subject = Subject::of(api, &variable.object, &BTreeMap::new()).map_err(of)?;
         let values = [("object", &subject.object), ("objects", &subject.objects)];
         expression.text(&values, api.clock().now()).map(|text| (name.clone(), text)).map_err(of)
     })
@@ -108,8 +110,12 @@ struct Subject {
 }
 
 impl Subject {
-    fn of(api: &Api, asked: &ScenarioObject) -> Result<Self, String> {
-        let found = objects(api, asked)?;
+    fn of(
+        api: &Api,
+        asked: &ScenarioObject,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Self, String> {
+        let found = objects(api, asked, variables)?;
         let objects: Vec<Value> = found.iter().map(|object| object.content()).collect();
         let object = asked.name.as_ref().and_then(|_| objects.first().cloned()).unwrap_or_default();
         let certificates =
@@ -139,9 +145,9 @@ pub(super) fn first_action(
     uid: &str,
     since: Timestamp,
 ) -> Option<(Timestamp, String)> {
-    let spec = &scenario.spec;
+    let (spec, variables) = (&scenario.spec, &variables_of(scenario));
     let asked = spec.check.iter().flat_map(|check| std::iter::once(&check.object).chain(check.with.values()));
-    let mut concerned: Vec<_> = asked.filter_map(|asked| objects(api, asked).ok()).flatten().collect();
+    let mut concerned: Vec<_> = asked.filter_map(|asked| objects(api, asked, variables).ok()).flatten().collect();
     concerned.extend(spec.setup.iter().filter_map(|manifest| made(api, manifest)));
     concerned.extend(api.list(Kind::Node, None).objects);
     let changed = concerned.iter().filter_map(|object| changed(object, since)).min_by_key(|(at, _)| *at);

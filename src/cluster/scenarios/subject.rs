@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use api::Api;
-use object::scenario::{MADE_BY, ScenarioObject};
+use object::scenario::{MADE_BY, Scenario, ScenarioObject};
 use object::selector::Selector;
 use object::{Key, Kind, Object, split_api_version};
 
@@ -29,11 +29,17 @@ pub(super) fn key_of(kind: Kind, namespace: Option<&str>, name: &str) -> Key {
     if kind.namespaced() { Key::new(namespace.unwrap_or("default"), name) } else { Key::new("", name) }
 }
 
-/// The objects that are meant, by key; an error where there is no such kind.
-pub(super) fn objects(api: &Api, asked: &ScenarioObject) -> Result<Vec<Arc<Object>>, String> {
+/// The objects that are meant, by key, with variables in name and namespace; an error where there is no such kind.
+pub(super) fn objects(
+    api: &Api,
+    asked: &ScenarioObject,
+    variables: &BTreeMap<String, String>,
+) -> Result<Vec<Arc<Object>>, String> {
     let kind = kind_of(&asked.api_version, &asked.kind)?;
-    let namespace = asked.namespace.as_deref();
-    if let Some(name) = &asked.name {
+    let with = |text: &Option<String>| text.as_ref().map(|text| text_with(text, variables));
+    let (namespace, name) = (with(&asked.namespace), with(&asked.name));
+    let namespace = namespace.as_deref();
+    if let Some(name) = &name {
         return Ok(api.get(kind, &key_of(kind, namespace, name)).into_iter().collect());
     }
     let selector = Selector::from_optional(asked.selector.as_ref());
@@ -41,6 +47,11 @@ pub(super) fn objects(api: &Api, asked: &ScenarioObject) -> Result<Vec<Arc<Objec
     let all = api.list(kind, namespace.filter(|_| kind.namespaced())).objects;
     let meant = all.into_iter().filter(|one| everything || selector.matches(one.meta().labels.as_ref()));
     Ok(meant.take(MOST_OBJECTS).collect())
+}
+
+/// The variables of a scenario that have been looked up.
+pub(super) fn variables_of(scenario: &Scenario) -> BTreeMap<String, String> {
+    scenario.status.as_ref().map(|status| status.variables.clone()).unwrap_or_default()
 }
 
 /// Whether a scenario has made an object.
