@@ -89,22 +89,13 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
             errors.forbidden(&at.child(field), why);
         }
     }
+    let needed = if is_kubelet { "must specify the kubelet's node by node or nodeSelector" } else { needed };
     if nodes {
-        exactly_one(
-            errors,
-            &at,
-            (target.node.is_some(), "node"),
-            (target.node_selector.is_some(), "nodeSelector"),
-            { if is_kubelet { "must specify the kubelet's node by node or nodeSelector" } else { needed } },
-        );
+        let is_selected = target.node_selector.is_some();
+        exactly_one(errors, &at, target.node.is_some(), (is_selected, "nodeSelector"), needed);
     } else if pods {
-        exactly_one(
-            errors,
-            &at,
-            (target.pod.is_some(), "pod"),
-            (target.pod_selector.is_some(), "podSelector"),
-            needed,
-        );
+        let is_selected = target.pod_selector.is_some();
+        exactly_one(errors, &at, target.pod.is_some(), (is_selected, "podSelector"), needed);
     } else if component && target.component.is_none() || ways == [Way::Webhook] && target.webhook.is_none() {
         errors.required(&at, needed);
     }
@@ -134,7 +125,7 @@ fn which_component(errors: &mut FieldErrors, at: &Path<'_>, spec: &FaultSpec, ta
 fn exactly_one(
     errors: &mut FieldErrors,
     at: &Path<'_>,
-    (first, _): (bool, &str),
+    first: bool,
     (second, field): (bool, &str),
     needed: &str,
 ) {
