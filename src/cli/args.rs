@@ -64,6 +64,13 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: Box<super::fault::FaultCommand>,
     },
+    /// Play a scenario: trouble at set times, what must hold afterwards, and a score; exits 0 when it was passed.
+    Run(super::drill::RunRequest),
+    /// Drills that teach: trouble to find and repair, with hints and a verdict.
+    Drill {
+        #[command(subcommand)]
+        command: super::drill::DrillCommand,
+    },
     /// Kill the processes of a node for certain, so that its pods and volumes may go elsewhere.
     Fence(super::fence::FenceRequest),
     /// The whole cluster kept in a file, brought back from it, or begun anew elsewhere.
