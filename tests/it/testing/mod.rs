@@ -8,6 +8,7 @@ mod faults;
 mod fencing;
 mod nodes;
 mod pods;
+mod scenarios;
 mod snapshots;
 mod time;
 
