@@ -9,6 +9,7 @@ mod fencing;
 mod nodes;
 mod pods;
 mod snapshots;
+mod target_faults;
 mod time;
 
 use k8s_openapi::api::core::v1::Pod;
