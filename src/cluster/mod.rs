@@ -11,6 +11,7 @@ mod embedding;
 mod entry;
 mod error;
 mod fabric;
+mod faults;
 mod fencing;
 mod fixed_services;
 mod host_process;

@@ -210,7 +210,7 @@ impl<'a> Write<'a> {
                 manager => manager,
             },
             subresource,
-            now: self.api.clock().now().as_second(),
+            now: self.api.server_clock().now().as_second(),
         };
         // Actors ask nobody: what they change is the same in every version.
         let converted = self.options.requested.and_then(|_| OfOwners::of(self.api, object.kind()));
