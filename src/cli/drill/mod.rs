@@ -129,7 +129,9 @@ pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
                 if follows {
                     return follow(&client, drill.name, None).await;
                 }
-                say(&format!("scenario.podium.dev/{name} begins; podium drill run {name} --follow tells how it goes"));
+                say(&format!(
+                    "scenario.podium.dev/{name} begins; podium drill run {name} --follow tells how it goes"
+                ));
                 Ok(ExitCode::SUCCESS)
             })
         }
@@ -198,7 +200,9 @@ async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
             anyhow::Ok(())
         };
         let waited = tokio::time::timeout(TO_GO, gone).await;
-        waited.with_context(|| format!("what scenario {name} has made is not gone after {} s", TO_GO.as_secs()))??;
+        waited.with_context(|| {
+            format!("what scenario {name} has made is not gone after {} s", TO_GO.as_secs())
+        })??;
     }
     apply::apply_documents(client, vec![document], DEFAULT_NAMESPACE).await
 }
@@ -305,8 +309,15 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
         anyhow::Ok(())
     };
     // It is known to cost something before it is read.
-    tokio::time::timeout(TO_ANSWER, shows).await.context("nobody answers: the control plane does not play")??;
-    say(&format!("hint {} of {} (−{}): {text}", shown + 1, scenario.spec.hints.len(), scenario.spec.hint_cost()));
+    tokio::time::timeout(TO_ANSWER, shows)
+        .await
+        .context("nobody answers: the control plane does not play")??;
+    say(&format!(
+        "hint {} of {} (−{}): {text}",
+        shown + 1,
+        scenario.spec.hints.len(),
+        scenario.spec.hint_cost()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -95,7 +95,10 @@ mod tests {
         let check = |holds: bool| json!([{"name": "well", "kind": "Repair", "holds": holds, "since": "2026-11-21T00:00:30Z"}]);
         let start = "2026-11-21T00:00:00Z";
         let stages = [
-            (json!({"phase": "Preparing", "message": "waits for a"}), "A drill: it is prepared …|waits for a"),
+            (
+                json!({"phase": "Preparing", "message": "waits for a"}),
+                "A drill: it is prepared …|waits for a",
+            ),
             (
                 json!({"phase": "Running", "briefing": "Go.", "startedAt": start, "checks": check(false)}),
                 "\nGo.\n|It begins; there are 5m0s.",

@@ -110,11 +110,7 @@ struct Subject {
 }
 
 impl Subject {
-    fn of(
-        api: &Api,
-        asked: &ScenarioObject,
-        variables: &BTreeMap<String, String>,
-    ) -> Result<Self, String> {
+    fn of(api: &Api, asked: &ScenarioObject, variables: &BTreeMap<String, String>) -> Result<Self, String> {
         let found = objects(api, asked, variables)?;
         let objects: Vec<Value> = found.iter().map(|object| object.content()).collect();
         let object = asked.name.as_ref().and_then(|_| objects.first().cloned()).unwrap_or_default();
@@ -147,7 +143,8 @@ pub(super) fn first_action(
 ) -> Option<(Timestamp, String)> {
     let (spec, variables) = (&scenario.spec, &variables_of(scenario));
     let asked = spec.check.iter().flat_map(|check| std::iter::once(&check.object).chain(check.with.values()));
-    let mut concerned: Vec<_> = asked.filter_map(|asked| objects(api, asked, variables).ok()).flatten().collect();
+    let mut concerned: Vec<_> =
+        asked.filter_map(|asked| objects(api, asked, variables).ok()).flatten().collect();
     concerned.extend(spec.setup.iter().filter_map(|manifest| made(api, manifest)));
     concerned.extend(api.list(Kind::Node, None).objects);
     let changed = concerned.iter().filter_map(|object| changed(object, since)).min_by_key(|(at, _)| *at);

@@ -93,7 +93,9 @@ impl Drills {
                     let dialog = Dialog::new("Hint", "Show it", move |_, _| {
                         Ok(vec![Effect::Act(Box::new(action.clone()))])
                     });
-                    vec![Effect::ShowDialog(Box::new(dialog.line(format!("The next hint costs {cost} points."))))]
+                    vec![Effect::ShowDialog(Box::new(
+                        dialog.line(format!("The next hint costs {cost} points.")),
+                    ))]
                 }
                 None => refuse("there are no more hints".into()),
             },
@@ -102,7 +104,8 @@ impl Drills {
                 let dialog = Dialog::new("Stop", "Give up", move |_, _| {
                     Ok(vec![Effect::Act(Box::new(action.clone()))])
                 });
-                let text = format!("Drill {} is given up: faults end, and what it has made is removed.", row.name);
+                let text =
+                    format!("Drill {} is given up: faults end, and what it has made is removed.", row.name);
                 vec![Effect::ShowDialog(Box::new(dialog.warning(text)))]
             }
             _ => Vec::new(),
@@ -141,7 +144,9 @@ fn question(row: &Row) -> Dialog {
     for line in row.briefing().lines() {
         dialog = dialog.line(line.to_owned());
     }
-    dialog.line("").line("It breaks things on purpose, in a namespace of its own and on nodes, and mends them at its end.")
+    dialog.line("").line(
+        "It breaks things on purpose, in a namespace of its own and on nodes, and mends them at its end.",
+    )
 }
 
 /// Looks until the screen is left.
@@ -207,12 +212,15 @@ impl View for Drills {
         frame.render_widget(block, area);
         let rows = play::rows(&self.seen);
         let at = self.at(&rows);
-        let listed = u16::try_from(rows.len() + 1).unwrap_or(u16::MAX).min(inner.height.saturating_sub(4).max(2));
-        let [list, details] = Layout::vertical([Constraint::Length(listed), Constraint::Fill(1)]).areas(inner);
+        let listed =
+            u16::try_from(rows.len() + 1).unwrap_or(u16::MAX).min(inner.height.saturating_sub(4).max(2));
+        let [list, details] =
+            Layout::vertical([Constraint::Length(listed), Constraint::Fill(1)]).areas(inner);
         let width = usize::from(inner.width);
         let title = width.saturating_sub(NAME + LAST + 3).max(8);
         let line = |lead: &str, name: &str, text: &str, last: &str| {
-            let (name, text) = (fit(&clean(name), NAME - 1).into_owned(), fit(&clean(text), title - 1).into_owned());
+            let (name, text) =
+                (fit(&clean(name), NAME - 1).into_owned(), fit(&clean(text), title - 1).into_owned());
             format!("{lead}{name:<NAME$}{text:<title$}{last}")
         };
         let mut lines = vec![Line::styled(line("  ", "NAME", "TITLE", "LAST"), cx.theme.table.header)];

@@ -108,7 +108,11 @@ impl Row {
     pub(super) fn begin(&self) -> Option<Action> {
         let body = self.manifest.clone()?;
         let mutation = Mutation::Create { target: ObjectRef { uid: None, ..self.target() }, body };
-        Some(self.action(format!("begin drill {}", self.name), format!("podium drill run {}", self.name), mutation))
+        Some(self.action(
+            format!("begin drill {}", self.name),
+            format!("podium drill run {}", self.name),
+            mutation,
+        ))
     }
 
     /// Takes away how it was played last, which stands in the way of another time.

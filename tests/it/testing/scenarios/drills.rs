@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
-use podium::api::{Api, DeleteOptions};
+use podium::api::{Api, DeleteOptions, WriteOptions};
 use podium::manifest::drills::{DRILLS, Drill};
 use podium::object::scenario::ScenarioPhase;
 use podium::object::{Key, Kind, Object, Typed};
@@ -32,7 +32,8 @@ impl Played {
         let is_mended = mended.clone();
         // What real nodes would find out.
         cluster.set_pod_behaviour(move |pod: &Pod| {
-            let image = pod.spec.as_ref().and_then(|spec| spec.containers[0].image.clone()).unwrap_or_default();
+            let image =
+                pod.spec.as_ref().and_then(|spec| spec.containers[0].image.clone()).unwrap_or_default();
             let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app").cloned());
             match app.as_deref() {
                 _ if image.ends_with(":1.91") => PodBehaviour::NeverStarts,
@@ -164,7 +165,7 @@ async fn a_service_gives_its_name_back_fault_2() {
     let service = json!({"metadata": {"name": "db", "namespace": played.namespace()},
         "spec": {"selector": {"app": "db"}, "ports": [{"port": 5432}]}});
     let service = Object::from_value(Kind::Service, service).unwrap();
-    played.player().create(service, &podium::api::WriteOptions::default()).unwrap();
+    played.player().create(service, &WriteOptions::default()).unwrap();
     played.shop_is_ready(true).await;
     played.passes().await;
 }
@@ -219,23 +220,62 @@ async fn an_expired_certificate_is_replaced_fault_2() {
     played.passes().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_lost_node_is_fenced_and_its_set_goes_on_fault_2_safe_5() {
+    let played = Played::troubled("node-lost").await;
+    let node = status(&played.cluster, "node-lost").variables["node"].clone();
+    let before = played.pods("db")[0].uid().to_owned();
+    // Waiting helps nobody.
+    pass_seconds(&played.cluster, 60).await;
+    assert_eq!(played.pods("db")[0].uid(), before);
+    let fence = Object::from_value(Kind::NodeFence, json!({"metadata": {"name": node}})).unwrap();
+    played.player().create(fence, &WriteOptions::default()).unwrap();
+    played.passes().await;
+}
+
+/// Takes the demand for a zone out of a template.
+fn anywhere(deployment: &mut Deployment) {
+    deployment.spec.template.spec.as_mut().unwrap().node_selector = None;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_in_a_lost_zone_goes_elsewhere_fault_2() {
+    let played = Played::troubled("zone-lost").await;
+    played.change::<Deployment>("shop", anywhere);
+    played.passes().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_on_full_disks_goes_elsewhere_fault_2() {
+    let played = Played::troubled("disk-full").await;
+    played.change::<Deployment>("notes", anywhere);
+    played.passes().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stands_still_is_let_go_on_fault_2() {
+    let played = Played::troubled("leader-paused").await;
+    played.delete(Kind::Fault, "leader-paused-leader");
+    played.passes().await;
+}
+
 /// Whoever goes to lunch has failed, and is told what there was to learn; what was made goes all the same.
 #[tokio::test(start_paused = true)]
 async fn no_drill_is_passed_by_doing_nothing_fault_2() {
     for drill in DRILLS {
-        if NEEDS_FAULTS.contains(&drill.name) {
-            continue;
-        }
         let name = drill.name;
         let played = Played::troubled(name).await;
         let limit = super::scenario(&played.cluster, name).spec.time_limit();
         played.cluster.advance(limit).await.unwrap();
         pass_seconds(&played.cluster, 60).await;
         let now = status(&played.cluster, name);
-        assert_eq!((now.phase, now.reason.as_deref()), (ScenarioPhase::Failed, Some("TimeOver")), "{name}: {:?}", now.message);
+        assert_eq!(
+            (now.phase, now.reason.as_deref()),
+            (ScenarioPhase::Failed, Some("TimeOver")),
+            "{name}: {:?}",
+            now.message
+        );
         assert_eq!((now.score, now.cleaned), (Some(0), true), "{name}");
         assert!(now.message.unwrap().starts_with("the time of "), "{name}");
     }
 }
-
-const NEEDS_FAULTS: &[&str] = &["node-lost", "zone-lost", "disk-full", "leader-paused"];

@@ -12,7 +12,8 @@ use podium::testing::{Cluster, Failure, Requests};
 use serde_json::{Value, json};
 
 fn begin(cluster: &Cluster, name: &str, spec: Value) {
-    let object = Object::from_value(Kind::Scenario, json!({"metadata": {"name": name}, "spec": spec})).unwrap();
+    let object =
+        Object::from_value(Kind::Scenario, json!({"metadata": {"name": name}, "spec": spec})).unwrap();
     cluster.api().create(object, &WriteOptions::default()).unwrap();
 }
 
@@ -105,7 +106,10 @@ async fn who_does_nothing_fails_at_the_time_limit_and_hints_cost_fault_2() {
     assert_eq!(status(&cluster, "idle").phase, ScenarioPhase::Running);
     pass_seconds(&cluster, 15).await;
     let now = status(&cluster, "idle");
-    assert_eq!((now.phase, now.reason.as_deref(), now.score), (ScenarioPhase::Failed, Some("TimeOver"), Some(0)));
+    assert_eq!(
+        (now.phase, now.reason.as_deref(), now.score),
+        (ScenarioPhase::Failed, Some("TimeOver"), Some(0))
+    );
     assert!(now.message.unwrap().contains("without good-repair. Bad."));
 
     begin(&cluster, "hinted", bad_word());
@@ -134,7 +138,10 @@ async fn what_others_have_made_is_left_alone_fault_2_safe_10() {
     pass_seconds(&cluster, 5).await;
     let now = status(&cluster, "s");
     assert_eq!((now.phase, now.reason.as_deref()), (ScenarioPhase::Failed, Some("CannotBePlayed")));
-    assert_eq!(now.message.as_deref(), Some("configmap default/m is there already, and this scenario has not made it"));
+    assert_eq!(
+        now.message.as_deref(),
+        Some("configmap default/m is there already, and this scenario has not made it")
+    );
     let mut spec = bad_word();
     spec["setup"] = json!([map("other", "good")]);
     spec["steps"] = json!([{"at": "1s", "delete": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "m"}]}]);
@@ -165,7 +172,10 @@ async fn writes_that_fail_are_tried_again_and_wrong_ones_end_it_fault_2() {
     assert_eq!(status(&cluster, "s").phase, ScenarioPhase::Running);
     end(&cluster, "s");
     pass_seconds(&cluster, 3).await;
-    assert!((cluster.api().count(Kind::Scenario), exists(&cluster, "m")) == (0, false), "it ends cleanly in the middle");
+    assert!(
+        (cluster.api().count(Kind::Scenario), exists(&cluster, "m")) == (0, false),
+        "it ends cleanly in the middle"
+    );
 
     let mut spec = bad_word();
     spec["setup"][0]["date"] = json!({});
