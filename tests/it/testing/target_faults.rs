@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{deployment, pod};
 
 fn try_make<T: Typed>(cluster: &Cluster, mut manifest: Value) -> Result<(), ApiError> {
-    if T::kind().info().namespaced {
+    if T::kind().info().namespaced() {
         manifest["metadata"]["namespace"] = json!("default");
     }
     let object = Object::from_value(T::kind(), manifest).unwrap();
