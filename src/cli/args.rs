@@ -59,7 +59,7 @@ pub(super) enum Command {
     Shell(super::shell::ShellRequest),
     /// Why a pod gets no connection to somebody: names, ports, endpoints, policies, listeners, and a try.
     WhyNotConnected(super::why::WhyRequest),
-    /// Break the pods' network on purpose, between nodes, pods and addresses: cut, delay, lose, slow down, refuse; and heal it.
+    /// Break the pods' network, components, nodes, disks, clocks and pods on purpose, and heal them.
     Fault {
         #[command(subcommand)]
         command: Box<super::fault::FaultCommand>,

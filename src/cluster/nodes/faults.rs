@@ -143,9 +143,14 @@ impl Follower {
                 Step::Start(running)
             }
             Now::Crashed(None) | Now::Off if !is_down => Step::Release,
-            // Who fences it has it killed; it comes back to where the fault wants it.
-            Now::Fencing(_) | Now::Fenced | Now::Crashed(_) | Now::Off => Step::Nothing,
-            Now::Starting | Now::Ending(_) | Now::FailedUntil(_) => Step::Nothing,
+            // One that is fenced comes back to where the fault wants it; one that is met by nothing is others' business.
+            Now::Fencing(_)
+            | Now::Fenced
+            | Now::Crashed(_)
+            | Now::Off
+            | Now::Starting
+            | Now::Ending(_)
+            | Now::FailedUntil(_) => Step::Nothing,
         })
     }
 

@@ -74,7 +74,13 @@ async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
         let (changed, threshold) = {
             let mut thresholds = node.eviction.thresholds.lock();
             let before = thresholds.conditions().to_vec();
-            let threshold = thresholds.update(&node.config.eviction, &observations, now);
+            let config = &node.config.eviction;
+            // A disk that is full on purpose is so wherever disks are not watched.
+            let threshold = if node.disk.is_full() {
+                thresholds.update(&config.watching(Signal::NodefsAvailable), &observations, now)
+            } else {
+                thresholds.update(config, &observations, now)
+            };
             (differences(&before, thresholds.conditions()), threshold)
         };
         if !changed.is_empty() {

@@ -164,6 +164,12 @@ fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
                 ],
             ),
             (
+                "spec: {type: Disk, target: {component: store}, disk: {failure: Full}, duration: 61m}",
+                &[
+                    "spec.duration: Invalid value: \"61m\": must be 1h at most where the store takes no writes",
+                ],
+            ),
+            (
                 "spec: {type: Disk, target: {node: a}, disk: {failure: Slow}, skew: {by: 0s}}",
                 &[
                     "spec.skew: Forbidden: may only be set where `type` is ClockSkew",

@@ -10,8 +10,10 @@ use object::time::{go_duration, read_go_duration};
 
 /// No write takes longer on purpose.
 const LONGEST_WRITE: Duration = Duration::from_mins(1);
-/// No pull does.
+/// No pull takes longer on purpose.
 const LONGEST_PULL: Duration = Duration::from_hours(1);
+/// No store refuses writes for longer.
+const LONGEST_REFUSAL: Duration = Duration::from_hours(1);
 /// No clock is off by more: a year.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// Names of images have no more either.
@@ -43,10 +45,18 @@ pub(super) fn only(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) 
     }
     let refuses = spec.disk.as_ref().is_some_and(|disk| disk.failure != "Slow");
     let is_store = spec.target.as_ref().and_then(FaultTarget::component) == Some(Component::Store);
-    if spec.type_ == "Disk" && refuses && is_store && spec.duration.is_none() {
-        let detail =
-            "must be set where the store takes no writes: it would not take the fault's deletion either";
-        errors.required(&path.child("duration"), detail);
+    if spec.type_ == "Disk" && refuses && is_store {
+        let at = path.child("duration");
+        match &spec.duration {
+            None => errors.required(
+                &at,
+                "must be set where the store takes no writes: it would not take the fault's deletion either",
+            ),
+            Some(text) if read_go_duration(text).is_some_and(|time| time > LONGEST_REFUSAL) => {
+                errors.invalid(&at, text, "must be 1h at most where the store takes no writes");
+            }
+            Some(_) => {}
+        }
     }
 }
 
