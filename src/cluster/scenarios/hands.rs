@@ -93,7 +93,7 @@ impl Hands<'_> {
         let asked = objects.patch(name, &params, &patch);
         match tokio::time::timeout(PATIENCE, asked).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(kube::Error::Api(status))) if is_final(status.code) => {
+            Ok(Err(kube::Error::Api(status))) if is_final(status.code, &status.message) => {
                 Err(Refusal::Never(format!("{what}: {}", status.message)))
             }
             Ok(Err(kube::Error::Api(status))) => Err(Refusal::Later(format!("{what}: {}", status.message))),
@@ -187,7 +187,8 @@ impl Hands<'_> {
     }
 }
 
-/// Whether an answer is one for good. What is not found or forbidden may come to be: a namespace's account, a quota.
-fn is_final(code: u16) -> bool {
-    matches!(code, 400 | 405 | 413 | 415 | 422)
+/// Whether an answer is one for good. What is not found or forbidden may come to be: a namespace's account, a quota. A field
+/// that is not known is no fault of the client's in server-side apply, as in Kubernetes.
+fn is_final(code: u16, message: &str) -> bool {
+    matches!(code, 400 | 405 | 413 | 415 | 422) || message.starts_with("failed to create typed patch object")
 }

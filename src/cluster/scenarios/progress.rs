@@ -191,7 +191,11 @@ fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Time
         if repaired {
             let at = whole.unwrap_or(now).clamp(troubled, now);
             status.repaired_at = Some(Time(at));
-            status.detected_at.get_or_insert(Time(at));
+            // What takes a field away leaves no owner of it: then the repair is the first that is seen.
+            if status.detected_at.is_none() {
+                status.detected_at = Some(Time(at));
+                status.detected_by = Some("its repair".into());
+            }
             pass(spec, status, now);
             return Act::Wait;
         }

@@ -45,7 +45,10 @@ fn drills_are_listed_begun_hinted_and_scored_fault_2() {
     let mut stage = Stage::new(120, 40);
     stage.feed(cluster());
     stage.press(": \"drills\" enter");
-    shows(&stage.screen(), &["NAME TITLE LAST", "▸ stuck-rollout A rollout is stuck –", "node-lost", "asking the server"]);
+    shows(
+        &stage.screen(),
+        &["NAME TITLE LAST", "▸ stuck-rollout A rollout is stuck –", "node-lost", "asking the server"],
+    );
     tell(&mut stage, DrillsData::Seen(Vec::new()));
     stage.press("enter");
     shows(&stage.screen(), &["A rollout is stuck", "The shop (Deployment shop"]);
@@ -53,11 +56,22 @@ fn drills_are_listed_begun_hinted_and_scored_fault_2() {
     assert_eq!(acted(&begun), ["podium drill run stuck-rollout"]);
 
     tell(&mut stage, DrillsData::Seen(vec![scenario(json!({}), playing(&json!({})))]));
-    shows(&stage.screen(), &["stuck-rollout A rollout is stuck playing", "of 10m0s", "✖ all-of-one-version (repair)", "Bring it to rest."]);
+    shows(
+        &stage.screen(),
+        &[
+            "stuck-rollout A rollout is stuck playing",
+            "of 10m0s",
+            "✖ all-of-one-version (repair)",
+            "Bring it to rest.",
+        ],
+    );
     stage.press("h");
     shows(&stage.screen(), &["The next hint costs 10 points."]);
     assert_eq!(acted(&stage.press("right enter")), ["podium drill hint stuck-rollout"]);
-    tell(&mut stage, DrillsData::Seen(vec![scenario(json!({"hintsAsked": 1}), playing(&json!({"hintsShown": 1})))]));
+    tell(
+        &mut stage,
+        DrillsData::Seen(vec![scenario(json!({"hintsAsked": 1}), playing(&json!({"hintsShown": 1})))]),
+    );
     shows(&stage.screen(), &["hint 1 of 2: look"]);
     stage.press("x");
     shows(&stage.screen(), &["Drill stuck-rollout is given up"]);

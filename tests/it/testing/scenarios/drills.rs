@@ -28,16 +28,18 @@ impl Played {
     async fn begun(name: &str) -> Self {
         let drill = Drill::named(name).unwrap();
         let cluster = Cluster::builder().hollow_nodes(3).start().await.unwrap();
-        let mended = Arc::new(AtomicBool::new(true));
+        let mended = Arc::new(AtomicBool::new(false));
         let is_mended = mended.clone();
         // What real nodes would find out.
         cluster.set_pod_behaviour(move |pod: &Pod| {
             let image =
                 pod.spec.as_ref().and_then(|spec| spec.containers[0].image.clone()).unwrap_or_default();
             let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app").cloned());
+            let annotations = pod.metadata.annotations.as_ref();
+            let is_second = annotations.is_some_and(|all| all.get("settings").is_some_and(|one| one == "2"));
             match app.as_deref() {
                 _ if image.ends_with(":1.91") => PodBehaviour::NeverStarts,
-                Some("backend") if !is_mended.load(Ordering::SeqCst) => {
+                Some("backend") if is_second && !is_mended.load(Ordering::SeqCst) => {
                     PodBehaviour::Fails { after: Duration::from_millis(100), exit_code: 3 }
                 }
                 _ => PodBehaviour::Runs,
@@ -71,10 +73,8 @@ impl Played {
 
     /// What the trouble does to processes, which hollow nodes have none of.
     async fn afflict(&self) {
-        match self.drill.name {
-            "dns-gone" => self.shop_is_ready(false).await,
-            "crash-loop" => self.mended.store(false, Ordering::SeqCst),
-            _ => {}
+        if self.drill.name == "dns-gone" {
+            self.shop_is_ready(false).await;
         }
     }
 
