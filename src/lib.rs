@@ -75,6 +75,8 @@
 //! **Nodes** are those that flags, config file and Node objects with an annotation ask for; `cluster::nodes` starts
 //! and ends them while the cluster runs. `cluster::fencing` has one killed for certain, so that others go on without it.
 //!
+//! **Scenarios** are objects too (`cluster::scenarios`): trouble at set times, checks in CEL, a score.
+//!
 //! **The network** is, where pods share the machine's, a proxy that listens at services' addresses and deals out their
 //! endpoints; where they have networks of their own ([`fabric`]), rules of the kernel (`network::rules`), a way out
 //! (`network::egress`) and the same proxy for whoever comes from the machine. The cluster's DNS and Ingresses are served in

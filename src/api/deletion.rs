@@ -73,7 +73,7 @@ impl Api {
             let current = self.get(kind, key)?;
             check_preconditions(&current, options)?;
             admit(&current)?;
-            let step = next_step(&current, options, self.clock().now());
+            let step = next_step(&current, options, self.server_clock().now());
             if options.dry_run {
                 return Ok(match step {
                     Step::Remove => Deleted::Removed(current),

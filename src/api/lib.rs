@@ -19,6 +19,7 @@ pub mod definitions;
 mod deletion;
 mod endpoints;
 mod error;
+pub mod expression;
 mod flow_control;
 mod formats;
 mod generated_name;
@@ -48,7 +49,7 @@ mod warnings;
 mod webhook_client;
 mod write;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -115,6 +116,8 @@ pub struct Api {
     inner: Arc<Inner>,
     /// Who writes through this handle, when a write does not say.
     manager: &'static str,
+    /// What whoever uses this handle goes by; none = the cluster's.
+    clock: Option<Clock>,
 }
 
 /// Who makes what the API makes by itself.
@@ -147,6 +150,8 @@ struct Inner {
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
     moments: history::Moments,
+    /// Configurations of webhooks that do not answer, on purpose.
+    hung_webhooks: RwLock<BTreeSet<String>>,
 }
 
 impl Api {
@@ -187,8 +192,9 @@ impl Api {
             usage: RwLock::default(),
             verdicts: RwLock::default(),
             moments: history::Moments::default(),
+            hung_webhooks: RwLock::default(),
         };
-        let api = Self { inner: Arc::new(inner), manager: API_SERVER };
+        let api = Self { inner: Arc::new(inner), manager: API_SERVER, clock: None };
         api.take_existing_addresses();
         api.serve_stored_definitions();
         api.follow_stored_api_services();
@@ -198,7 +204,25 @@ impl Api {
     /// The same API for an actor: it owns the fields that it writes under this name.
     #[must_use]
     pub fn acting_as(&self, manager: &'static str) -> Self {
-        Self { inner: self.inner.clone(), manager }
+        Self { inner: self.inner.clone(), manager, clock: self.clock.clone() }
+    }
+
+    /// The same API for an actor that goes by another clock: it is what [`Api::clock`] gives. What the API itself writes
+    /// of times goes by its own.
+    #[must_use]
+    pub fn going_by(&self, clock: &Clock) -> Self {
+        Self { clock: Some(clock.clone()), ..self.clone() }
+    }
+
+    /// From now on calls of the webhooks of these configurations, mutating or validating, hang until their time-outs, and
+    /// of no others (FAULT-1).
+    pub fn hang_webhooks(&self, configurations: BTreeSet<String>) {
+        *self.inner.hung_webhooks.write() = configurations;
+    }
+
+    /// Whether calls of a configuration's webhooks are to hang.
+    pub(crate) fn hangs_webhooks_of(&self, configuration: &str) -> bool {
+        self.inner.hung_webhooks.read().contains(configuration)
     }
 
     /// The seats of requests.
@@ -206,8 +230,13 @@ impl Api {
         &self.inner.flows
     }
 
-    /// The cluster's clock.
+    /// The clock to go by: the cluster's, or [this handle's own](Api::going_by).
     pub fn clock(&self) -> &Clock {
+        self.clock.as_ref().unwrap_or(&self.inner.clock)
+    }
+
+    /// What the API goes by itself, whoever asks.
+    pub(crate) fn server_clock(&self) -> &Clock {
         &self.inner.clock
     }
 

@@ -110,7 +110,7 @@ impl<'a> OpenBooks<'a> {
 
 /// What the namespace's objects use of everything the quota limits.
 fn count(api: &Api, namespace: Option<&str>, spec: &ResourceQuotaSpec) -> ResourceList {
-    let now = api.clock().now();
+    let now = api.server_clock().now();
     let known = api.kinds();
     let limited: BTreeMap<&String, Option<Kind>> =
         spec.hard.iter().flatten().map(|(name, _)| (name, known.kind_using(name))).collect();

@@ -50,7 +50,7 @@ impl Api {
             grace_period_seconds: grace.map(|seconds| seconds.max(1)),
             ..DeleteOptions::default()
         };
-        match next_step(&let_go, &options, self.clock().now()) {
+        match next_step(&let_go, &options, self.server_clock().now()) {
             Step::Remove => Some(Rewrite::Remove(Kind::Pod, pod.key())),
             Step::Mark(marked) => Some(Rewrite::Set(marked)),
             Step::Nothing if let_go == **pod => None,

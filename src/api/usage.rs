@@ -68,7 +68,7 @@ impl Api {
     /// The newest measurement of a node; none when there is none or it is too old.
     pub fn node_usage(&self, node: &str) -> Option<Arc<NodeUsage>> {
         let usage = self.inner.usage.read().get(node).cloned()?;
-        let age = since(self.clock().now(), usage.at);
+        let age = since(self.server_clock().now(), usage.at);
         (age <= usage.window.saturating_mul(STALE_WINDOWS)).then_some(usage)
     }
 

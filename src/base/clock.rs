@@ -30,8 +30,16 @@ struct Inner {
 
 #[derive(Debug)]
 enum Source {
-    Machine { begin: Timestamp, start: tokio::time::Instant },
-    Virtual { epoch: Timestamp, start: tokio::time::Instant },
+    Machine {
+        begin: Timestamp,
+        start: tokio::time::Instant,
+    },
+    Virtual {
+        epoch: Timestamp,
+        start: tokio::time::Instant,
+    },
+    /// Another clock.
+    Other(Clock),
 }
 
 impl Clock {
@@ -46,6 +54,12 @@ impl Clock {
         Self::new(Source::Virtual { epoch, start: tokio::time::Instant::now() })
     }
 
+    /// A clock that reads what this one does, and can be skewed apart from it: somebody's who goes by a clock of his own.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self::new(Source::Other(self.clone()))
+    }
+
     fn new(source: Source) -> Self {
         Self(Arc::new(Inner { source, skew_millis: AtomicI64::new(0) }))
     }
@@ -56,6 +70,7 @@ impl Clock {
         let wall = match &self.0.source {
             Source::Machine { .. } => Timestamp::now(),
             Source::Virtual { epoch, start } => saturating_after(*epoch, start.elapsed()),
+            Source::Other(clock) => clock.now(),
         };
         let skew = SignedDuration::from_millis(self.0.skew_millis.load(Ordering::Relaxed));
         wall.checked_add(skew).unwrap_or(wall)
@@ -76,6 +91,7 @@ impl Clock {
     pub fn monotonic(&self) -> Duration {
         match &self.0.source {
             Source::Machine { start, .. } | Source::Virtual { start, .. } => start.elapsed(),
+            Source::Other(clock) => clock.monotonic(),
         }
     }
 
@@ -86,6 +102,7 @@ impl Clock {
             Source::Machine { begin: origin, start } | Source::Virtual { epoch: origin, start } => {
                 saturating_after(*origin, start.elapsed())
             }
+            Source::Other(clock) => clock.steady(),
         }
     }
 
@@ -164,6 +181,9 @@ mod tests {
         assert_eq!(clock.now().to_string(), "2026-11-21T00:09:00Z");
         assert_eq!(clock.monotonic(), Duration::from_mins(10));
         assert_eq!(clock.steady().to_string(), "2026-11-21T00:10:00Z");
+        let own = clock.apart();
+        own.set_skew_millis(1_000);
+        assert_eq!((own.now().to_string().as_str(), own.steady()), ("2026-11-21T00:09:01Z", clock.steady()));
         let now = clock.both();
         assert_eq!(
             now.steady_of("2026-11-21T00:08:00Z".parse().unwrap()).to_string(),

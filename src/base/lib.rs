@@ -8,6 +8,7 @@ pub mod clock;
 pub mod cron;
 pub mod dial;
 pub mod dial_error;
+mod gate;
 pub mod nearest;
 pub mod peer;
 pub mod quote;

@@ -1,9 +1,11 @@
 //! Supervised tasks: every task of the control plane is named, cancelled and joined.
 //!
 //! A [`Tasks`] group is one component's. A panic in a task is logged with its name and, where the task
-//! was started with [`Tasks::spawn_restarting`], the task is started again after a short back-off.
+//! was started with [`Tasks::spawn_restarting`], the task is started again after a short back-off. A group can be
+//! [paused](Tasks::pause), as by SIGSTOP.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -11,12 +13,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::backoff::BackoffPolicy;
+use super::gate::Gate;
 
 /// A group of tasks that stop together.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
     token: CancellationToken,
+    gate: Arc<Gate>,
 }
 
 impl Tasks {
@@ -28,7 +32,24 @@ impl Tasks {
     /// A group that also stops when this one does.
     #[must_use]
     pub fn child(&self) -> Self {
-        Self { tracker: TaskTracker::new(), token: self.token.child_token() }
+        let gate = Arc::new(Gate::behind(&self.gate));
+        Self { tracker: TaskTracker::new(), token: self.token.child_token(), gate }
+    }
+
+    /// From now on every task of the group, and of groups that stop with it, stands still where it waits next, until
+    /// [`Tasks::resume`]; timers run on, and what is due by then is done at once. A paused task stops when it is asked to.
+    pub fn pause(&self) {
+        self.gate.close();
+    }
+
+    /// Has tasks go on that were paused.
+    pub fn resume(&self) {
+        self.gate.open();
+    }
+
+    /// Whether the group's tasks stand still.
+    pub fn is_paused(&self) -> bool {
+        self.gate.is_closed()
     }
 
     /// Fires when the group is asked to stop.
@@ -38,9 +59,9 @@ impl Tasks {
 
     /// Runs `future` until it ends or the group stops (it is then dropped at its next await).
     pub fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
-        let token = self.token.clone();
+        let (token, gate) = (self.token.clone(), self.gate.clone());
         self.tracker.spawn(async move {
-            let guarded = std::panic::AssertUnwindSafe(future).catch_unwind();
+            let guarded = gate.hold(std::panic::AssertUnwindSafe(future).catch_unwind());
             tokio::select! {
                 () = token.cancelled() => {}
                 outcome = guarded => if let Err(panic) = outcome {
@@ -72,7 +93,7 @@ impl Tasks {
         });
     }
 
-    /// Runs `future` to its end even when the group stops: for work that must not be cut in half.
+    /// Runs `future` to its end even when the group stops, or is paused: for work that must not be cut in half.
     pub fn spawn_finishing(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn(async move {
             if let Err(panic) = std::panic::AssertUnwindSafe(future).catch_unwind().await {
@@ -127,5 +148,39 @@ mod tests {
         finished.await.unwrap();
         tasks.stop().await;
         assert_eq!(starts.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn paused_tasks_stand_still_and_go_on_where_they_were_fault_1() {
+        let above = Tasks::new();
+        let tasks = above.child();
+        let ticks = Arc::new(AtomicU32::new(0));
+        let counter = ticks.clone();
+        tasks.spawn("ticks", async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        let pass = async |millis| tokio::time::sleep(Duration::from_millis(millis)).await;
+        pass(2500).await;
+        for group in [&tasks, &above] {
+            let before = ticks.load(Ordering::SeqCst);
+            group.pause();
+            assert!(tasks.is_paused());
+            // What begins meanwhile stands still too.
+            let counter = ticks.clone();
+            tasks.spawn("late", async move {
+                counter.fetch_add(100, Ordering::SeqCst);
+            });
+            pass(10_000).await;
+            assert_eq!(ticks.load(Ordering::SeqCst), before);
+            group.resume();
+            pass(2500).await;
+            // The tick that was due, and two seconds' worth.
+            assert_eq!(ticks.load(Ordering::SeqCst), before + 103);
+        }
+        tasks.pause();
+        tasks.stop().await;
     }
 }

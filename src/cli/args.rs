@@ -59,10 +59,17 @@ pub(super) enum Command {
     Shell(super::shell::ShellRequest),
     /// Why a pod gets no connection to somebody: names, ports, endpoints, policies, listeners, and a try.
     WhyNotConnected(super::why::WhyRequest),
-    /// Break the pods' network on purpose, between nodes, pods and addresses: cut, delay, lose, slow down, refuse; and heal it.
+    /// Break the pods' network, components, nodes, disks, clocks and pods on purpose, and heal them.
     Fault {
         #[command(subcommand)]
         command: Box<super::fault::FaultCommand>,
+    },
+    /// Play a scenario: trouble at set times, what must hold afterwards, and a score; exits 0 when it was passed.
+    Run(super::drill::RunRequest),
+    /// Drills that teach: trouble to find and repair, with hints and a verdict.
+    Drill {
+        #[command(subcommand)]
+        command: super::drill::DrillCommand,
     },
     /// Kill the processes of a node for certain, so that its pods and volumes may go elsewhere.
     Fence(super::fence::FenceRequest),

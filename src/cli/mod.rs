@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 mod args;
 mod bench;
+mod drill;
 mod fault;
 mod fence;
 mod flags;
@@ -56,6 +57,8 @@ pub fn main() -> ExitCode {
         Some(Command::Shell(request)) => shell::run(&request),
         Some(Command::WhyNotConnected(request)) => return why::run(&request),
         Some(Command::Fault { command }) => fault::run(*command),
+        Some(Command::Run(request)) => return exit_of(drill::run_file(&request)),
+        Some(Command::Drill { command }) => return exit_of(drill::run(command)),
         Some(Command::Fence(request)) => fence::run(&request),
         Some(Command::Snapshot { command }) => snapshot::run(command),
         Some(Command::Simulate(request)) => return simulate::run(&request),
@@ -71,13 +74,14 @@ pub fn main() -> ExitCode {
             Ok(())
         }
     };
-    match outcome {
-        Ok(()) => ExitCode::from(DONE),
-        Err(error) => {
-            output::note(&format!("podium: {}", error_line(&error)));
-            ExitCode::from(FAILED)
-        }
-    }
+    exit_of(outcome.map(|()| ExitCode::from(DONE)))
+}
+
+fn exit_of(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        output::note(&format!("podium: {}", error_line(&error)));
+        ExitCode::from(FAILED)
+    })
 }
 
 /// An error and its causes in one line; a cause that its error contains already is not repeated.

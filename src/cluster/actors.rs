@@ -1,11 +1,14 @@
-//! Starts the controllers and the scheduler, without those that are disabled; all of them stop and go on together.
+//! Starts the controllers and the scheduler, without those that are disabled; all of them stop and go on together, and each
+//! can be down or stand still on purpose.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::config::ClusterConfig;
 use api::Api;
 use api::http::CertificateAuthority;
+use base::clock::Clock;
 use base::task::Tasks;
 use base::time_zone;
 use controllers::{BalancerPool, Controllers, Settings, VolumeDirectory};
@@ -27,16 +30,40 @@ pub(super) struct Actors {
     /// They end with it.
     tasks: Tasks,
     settings: Settings,
+    /// What the controllers go by, and the scheduler.
+    clocks: (Clock, Clock),
     /// None where it is disabled.
     scheduler: Option<Scheduler>,
     // Held while they are started or stopped.
-    running: Mutex<Option<Running>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// None while they are all stopped.
+    running: Option<Running>,
+    faults: ActorFaults,
 }
 
 struct Running {
     controllers: Controllers,
-    scheduler: Tasks,
+    /// None while it is down, or disabled.
+    scheduler: Option<Tasks>,
 }
+
+/// Which actors are down and which stand still on purpose, by their names: [`SCHEDULER_ACTOR`], or a controller's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ActorFaults {
+    pub(super) crashed: BTreeSet<&'static str>,
+    pub(super) paused: BTreeSet<&'static str>,
+    /// The clock that the controllers go by is off by so many milliseconds.
+    pub(super) controllers_skew: i64,
+    /// And the scheduler's.
+    pub(super) scheduler_skew: i64,
+}
+
+/// The scheduler's name among the actors.
+pub(super) const SCHEDULER_ACTOR: &str = "scheduler";
 
 impl Actors {
     /// Those of a cluster; none runs before [`Actors::go_on`].
@@ -65,36 +92,83 @@ impl Actors {
         if let Some(configuration) = &config.file.scheduler {
             scheduler_config.profiles = profiles(configuration)?;
         }
+        let clocks = (api.clock().apart(), api.clock().apart());
         let scheduler = (!config.is_disabled("scheduler"))
-            .then(|| Scheduler::new(&api.acting_as(SCHEDULER), caches, scheduler_config));
+            .then(|| Scheduler::new(&api.acting_as(SCHEDULER).going_by(&clocks.1), caches, scheduler_config));
         let (api, caches, tasks) = (api.clone(), caches.clone(), tasks.clone());
-        Ok(Self { api, caches, tasks, settings, scheduler, running: Mutex::default() })
+        Ok(Self { api, caches, tasks, settings, clocks, scheduler, state: Mutex::default() })
     }
 
-    /// Starts them all, with nothing but what the store knows; does nothing where they run.
-    pub(super) async fn go_on(&self) {
-        let mut running = self.running.lock().await;
-        if running.is_some() {
+    /// The names of those that are not disabled.
+    pub(super) fn names(&self) -> BTreeSet<&'static str> {
+        let scheduler = self.scheduler.is_some().then_some(SCHEDULER_ACTOR);
+        let controllers = Controllers::names()
+            .filter(|name| !self.settings.disabled.iter().any(|disabled| disabled == name));
+        scheduler.into_iter().chain(controllers).collect()
+    }
+
+    /// From now on these are down or stand still, and no others. One that was down starts with nothing but what the store
+    /// knows; one that goes on does so where it was.
+    pub(super) async fn set_faults(&self, faults: ActorFaults) {
+        let mut state = self.state.lock().await;
+        self.clocks.0.set_skew_millis(faults.controllers_skew);
+        self.clocks.1.set_skew_millis(faults.scheduler_skew);
+        state.faults = faults;
+        let State { running: Some(running), faults } = &mut *state else { return };
+        self.bring_about(running, faults).await;
+    }
+
+    async fn bring_about(&self, running: &mut Running, faults: &ActorFaults) {
+        for name in self.names().into_iter().filter(|name| *name != SCHEDULER_ACTOR) {
+            if faults.crashed.contains(name) {
+                running.controllers.stop_one(name).await;
+            } else {
+                running.controllers.start_one(name);
+            }
+            running.controllers.pause_one(name, faults.paused.contains(name));
+        }
+        let Some(scheduler) = &self.scheduler else { return };
+        if faults.crashed.contains(SCHEDULER_ACTOR) {
+            if let Some(tasks) = running.scheduler.take() {
+                tasks.stop().await;
+            }
             return;
         }
-        let tasks = self.tasks.child();
-        if let Some(scheduler) = &self.scheduler {
+        let tasks = running.scheduler.get_or_insert_with(|| {
+            let tasks = self.tasks.child();
             scheduler.run(&tasks);
+            tasks
+        });
+        if faults.paused.contains(SCHEDULER_ACTOR) {
+            tasks.pause();
+        } else {
+            tasks.resume();
         }
-        let controllers = Controllers::start(
-            &self.api.acting_as(CONTROLLERS),
-            &self.caches,
-            &self.tasks,
-            self.settings.clone(),
-        );
-        *running = Some(Running { controllers, scheduler: tasks });
+    }
+
+    /// Starts them all, with nothing but what the store knows, but for those that are down on purpose; does nothing where
+    /// they run.
+    pub(super) async fn go_on(&self) {
+        let mut state = self.state.lock().await;
+        if state.running.is_some() {
+            return;
+        }
+        let mut settings = self.settings.clone();
+        settings.disabled.extend(state.faults.crashed.iter().map(ToString::to_string));
+        let api = self.api.acting_as(CONTROLLERS).going_by(&self.clocks.0);
+        let controllers = Controllers::start(&api, &self.caches, &self.tasks, settings);
+        let mut running = Running { controllers, scheduler: None };
+        self.bring_about(&mut running, &state.faults).await;
+        state.running = Some(running);
     }
 
     /// Stops them all, wherever they are in their work, and waits; does nothing where none runs.
     pub(super) async fn pause(&self) {
-        let mut running = self.running.lock().await;
-        if let Some(Running { controllers, scheduler }) = running.take() {
-            scheduler.stop().await;
+        let mut state = self.state.lock().await;
+        if let Some(Running { controllers, scheduler }) = state.running.take() {
+            if let Some(scheduler) = scheduler {
+                scheduler.stop().await;
+            }
             controllers.stop().await;
         }
     }

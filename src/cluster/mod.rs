@@ -11,6 +11,7 @@ mod embedding;
 mod entry;
 mod error;
 mod fabric;
+mod faults;
 mod fencing;
 mod fixed_services;
 mod host_process;
@@ -24,7 +25,9 @@ mod node_register;
 mod node_settings;
 mod nodes;
 mod place;
+mod scenarios;
 mod self_check;
+
 pub(crate) mod snapshots;
 mod start;
 mod static_pods;

@@ -20,6 +20,7 @@ use super::embedding::{Door, Embedding};
 use super::entry::NetworkEntry;
 use super::error::StartError;
 use super::fabric::{ClusterFabric, HANG_UP};
+use super::faults::{self, Broken};
 use super::fixed_services::API_OFFSET;
 use super::place::Place;
 use super::snapshots::{self, Means};
@@ -167,6 +168,9 @@ impl Cluster {
             Actors::new(&api, &caches, &actors, &config, &authority, balancers, data_dir.path())?
         };
         let control_loops = Arc::new(control_loops);
+        // What is broken on purpose is so from the first moment on.
+        let standing = faults::standing(&api, &control_loops);
+        control_loops.set_faults(standing.actors.clone()).await;
         snapshots::take_over(&api, &data_dir)?;
         if !snapshots::is_under_way(&api) {
             control_loops.go_on().await;
@@ -181,6 +185,7 @@ impl Cluster {
             (&config, &embedding),
             (&addresses, network, note),
             &data_dir,
+            standing.nodes.clone(),
         )
         .await?;
         if let Some(fabric) = &fabric {
@@ -190,11 +195,16 @@ impl Cluster {
         }
         let v6 = addresses.v6().map(|v6| v6.services.into());
         let means = Means {
-            actors: control_loops,
+            actors: control_loops.clone(),
             data_dir: data_dir.path().to_path_buf(),
             services: std::iter::once(addresses.services().into()).chain(v6).collect(),
         };
         super::fencing::start(&api, &caches, &actors, &kubelets);
+        let agent = http::HeaderValue::from_static("podium-scenarios");
+        let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
+        super::scenarios::start(&api, &caches, &actors, client::in_process(server.clone(), headers));
+        let broken = Broken { actors: control_loops, nodes: kubelets.clone(), store: store.clone() };
+        faults::start(&api, &caches, &actors, broken);
         snapshots::start(&api, &caches, &actors, means);
         self_check::start(&api, &store, &caches, &actors);
         begun.stays();

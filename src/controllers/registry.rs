@@ -116,6 +116,18 @@ impl Controllers {
         }
     }
 
+    /// Has a controller stand still where it is, or go on; false when it does not run.
+    pub fn pause_one(&self, name: &str, pauses: bool) -> bool {
+        let running = self.running.lock();
+        let Some(tasks) = running.get(name) else { return false };
+        if pauses {
+            tasks.pause();
+        } else {
+            tasks.resume();
+        }
+        true
+    }
+
     /// Stops them all and waits.
     pub async fn stop(&self) {
         let running = std::mem::take(&mut *self.running.lock());

@@ -150,6 +150,8 @@ pub enum Request {
     Resize(ContainerId, ResourceLimits),
     Terminate(ContainerId),
     Kill(ContainerId),
+    /// Kills as the kernel does where memory runs out.
+    KillForMemory(ContainerId),
     RemoveContainer(ContainerId),
     ExecSync {
         id: ContainerId,

@@ -1,16 +1,12 @@
 //! What every part of a kubelet works with: the API, the clock, and caches of what pods refer to.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
-use tokio::sync::Semaphore;
-
+use super::faults::PullFaults;
 use api::Api;
 use base::clock::Clock;
 use base::task::Tasks;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use object::config::Timings;
 use reconcile::{Cache, Caches};
-
-/// How many pods' volumes are written at a time.
-const VOLUME_WRITERS: usize = 2;
 
 /// Shared by all kubelets of this process.
 pub(super) struct Context {
@@ -21,8 +17,8 @@ pub(super) struct Context {
     pub(super) secrets: Cache<Secret>,
     pub(super) services: Cache<Service>,
     pub(super) tasks: Tasks,
-    /// Few write volumes at a time: a thread of its own for each of many pods costs more than it saves.
-    pub(super) volume_writers: Semaphore,
+    /// What is wrong with pulls of images on purpose.
+    pub(super) pulls: PullFaults,
 }
 
 impl Context {
@@ -35,7 +31,7 @@ impl Context {
             secrets: caches.of(),
             services: caches.of(),
             tasks: tasks.clone(),
-            volume_writers: Semaphore::new(VOLUME_WRITERS),
+            pulls: PullFaults::default(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod context;
 mod disks;
 pub(crate) mod environment;
 pub(crate) mod eviction;
+mod faults;
 mod hooks;
 pub mod images;
 mod ips;
@@ -49,12 +50,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use api::{Api, ApiError};
 use base::backoff::BackoffPolicy;
 use base::task::Tasks;
 use context::Context;
+pub use faults::{NodeDiskFault, PullFault};
 pub use ips::NodeIpv6;
 use node::{Closing, Node};
 pub use node::{NodeConfig, StaticManifest};
@@ -101,6 +104,16 @@ impl Kubelets {
         let guarded = workers.clone();
         tasks.spawn_restarting("eviction", move || eviction::watch(guarded.clone()));
         Self { workers }
+    }
+
+    /// These faults of pulls are in force from now on, and no others. What is being pulled more slowly than they say is
+    /// there at once.
+    pub fn set_pull_faults(&self, faults: Vec<PullFault>) {
+        if self.workers.context.pulls.set(faults) {
+            for node in self.workers.nodes() {
+                self.workers.note_all(&node.config.name, &PodEvent::Resync);
+            }
+        }
     }
 
     /// Starts a node: finds what runs there, registers the Node object, runs its pods.
@@ -228,6 +241,52 @@ impl Kubelet {
     /// simulations: a hollow node has no machine of its own.
     pub fn pretend(&self, observations: Option<pressure::Observations>) {
         self.node.eviction.pretend(observations);
+    }
+
+    /// Has the kubelet stand still where it is, as by SIGSTOP: neither pods nor heartbeats are looked after, and nobody
+    /// gets an answer, until [`Kubelet::resume`]. What runs on the node runs on.
+    pub fn pause(&self) {
+        self.node.tasks.pause();
+    }
+
+    /// Has a kubelet go on that was paused.
+    pub fn resume(&self) {
+        self.node.tasks.resume();
+    }
+
+    /// The clock that the kubelet goes by is off by so many milliseconds from now on: its heartbeats and events.
+    pub fn set_skew_millis(&self, millis: i64) {
+        self.node.clock.set_skew_millis(millis);
+    }
+
+    /// From now on the node's disk does this wrong; none = nothing.
+    pub fn set_disk_fault(&self, fault: Option<NodeDiskFault>) {
+        self.node.disk.set(fault);
+    }
+
+    /// Kills the running containers of a pod that were started until then as the kernel does where memory runs out: the one
+    /// of this name, or all; how many those were.
+    pub async fn kill_for_memory(
+        &self,
+        pod: &PodUid,
+        container: Option<&str>,
+        until: Timestamp,
+    ) -> Result<usize, RuntimeError> {
+        let Some(sandbox) = self.node.runtime.inspect(pod).await? else { return Ok(0) };
+        let mut killed = 0;
+        for one in sandbox.containers {
+            let is_meant = container.is_none_or(|name| name == one.name);
+            if is_meant && one.exit.is_none() && one.started_at <= until {
+                self.node.runtime.kill_for_memory(&one.id).await?;
+                killed += 1;
+            }
+        }
+        Ok(killed)
+    }
+
+    /// Whether it stands still.
+    pub fn is_paused(&self) -> bool {
+        self.node.tasks.is_paused()
     }
 
     /// How many pods still have something on the node.

@@ -153,6 +153,13 @@ pub(crate) enum ImageState {
     Unknown,
     /// It is there.
     Present(Image),
+    /// It is being pulled, more slowly than usual.
+    Pulling {
+        /// Until then, on the steady clock.
+        until: Timestamp,
+        /// How long was waited after the last pull that failed, if one did.
+        waited: Option<Duration>,
+    },
     /// It could not be had.
     Failed {
         /// `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`.
@@ -257,6 +264,11 @@ impl Observed {
     /// What is remembered of a container; nothing for one that was never touched.
     pub(crate) fn memory(&self, name: &str) -> &ContainerMemory {
         self.containers.get(name).map_or(&NO_MEMORY, |memory| memory)
+    }
+
+    /// Whether some image is being pulled.
+    pub(crate) fn pulls(&self) -> bool {
+        self.containers.values().any(|memory| matches!(memory.image, ImageState::Pulling { .. }))
     }
 
     /// The memory of a container, for changing.

@@ -5,6 +5,7 @@
 
 mod config_text;
 mod document;
+pub mod drills;
 mod error;
 mod files;
 mod node;

@@ -22,7 +22,7 @@ use super::custom::CustomObject;
 use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
 use super::size::Size;
-use super::{Key, Kind, Revision, cluster_snapshot, fault, node_fence, numbers, pod_preset};
+use super::{Key, Kind, Revision, cluster_snapshot, fault, node_fence, numbers, pod_preset, scenario};
 
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -243,6 +243,9 @@ kinds! { $
     /// A node whose processes are to be dead for certain.
     NodeFence(node_fence::NodeFence) = "podium.dev", "v1alpha1", "nodefences", "nodefence",
         short [], categories [], Cluster, Generations, subresources [Status];
+    /// Trouble that is made on purpose, and what must hold afterwards.
+    Scenario(scenario::Scenario) = "podium.dev", "v1alpha1", "scenarios", "scenario",
+        short [], categories [], Cluster, Generations, subresources [Status];
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
         short ["no"], categories [], Cluster, SpecStatus, subresources [Status, Proxy];

@@ -34,6 +34,7 @@ pub mod pod_preset;
 pub mod quantity;
 pub mod quota;
 pub mod resources;
+pub mod scenario;
 pub mod selector;
 mod size;
 pub mod storage;

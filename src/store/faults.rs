@@ -2,6 +2,7 @@
 //! watchers that are behind.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -13,6 +14,8 @@ pub struct Faults {
     disk: DiskFaults,
     /// How many more writes are taken; none: all.
     writes_left: Mutex<Option<u64>>,
+    /// Why no write is taken.
+    refusal: Mutex<Option<String>>,
     /// Control loops that watch this kind see nothing that is newer.
     held: Mutex<Option<(Kind, Revision)>>,
 }
@@ -26,6 +29,16 @@ impl Faults {
     /// After so many more writes all are refused before anything changes, as by a disk that has failed; `None` heals.
     pub fn fail_after(&self, writes: Option<u64>) {
         *self.writes_left.lock() = writes;
+    }
+
+    /// From now on all writes are refused before anything changes, for this reason; `None` heals.
+    pub fn refuse(&self, why: Option<&str>) {
+        *self.refusal.lock() = why.map(str::to_owned);
+    }
+
+    /// Why no write is taken, if so.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.refusal.lock().clone()
     }
 
     /// How many more writes are taken; none: all.
@@ -49,6 +62,9 @@ impl Faults {
 
     /// Counts a write, or says why it is refused.
     pub(crate) fn admit(&self) -> Result<(), String> {
+        if let Some(why) = self.refusal() {
+            return Err(why);
+        }
         match &mut *self.writes_left.lock() {
             None => Ok(()),
             Some(0) => Err("a fault was asked for".into()),
@@ -68,6 +84,8 @@ pub enum DiskFault {
     None,
     /// A write does not end.
     Hang,
+    /// A group of writes takes so much longer.
+    Slow(Duration),
     /// A write fails as on a full disk.
     Fail,
     /// A write is told to have been made, and was not: a disk that lies.
@@ -84,6 +102,10 @@ impl DiskFaults {
         let (fault, changed) = &*self.0;
         let mut fault = fault.lock();
         changed.wait_while(&mut fault, |fault| *fault == DiskFault::Hang);
+        if let DiskFault::Slow(delay) = *fault {
+            // One that heals meanwhile is slow no more.
+            changed.wait_while_for(&mut fault, |fault| matches!(fault, DiskFault::Slow(_)), delay);
+        }
         if *fault == DiskFault::Fail { Err("No space left on device".into()) } else { Ok(()) }
     }
 

@@ -265,7 +265,12 @@ impl Store {
 
     /// Why no write is accepted now, if so.
     pub fn refuses_writes(&self) -> Option<String> {
-        self.inner.disk.as_ref().and_then(Disk::refusal)
+        self.inner.disk.as_ref().and_then(Disk::refusal).or_else(|| self.inner.faults.refusal())
+    }
+
+    /// Whether what is written outlives the process.
+    pub fn has_disk(&self) -> bool {
+        self.inner.disk.is_some()
     }
 
     /// Waits until everything up to `revision` is durable.

@@ -49,6 +49,7 @@ mod snapshots;
 mod spec;
 mod stopping;
 mod streams;
+mod target_faults;
 mod terminal;
 mod testing;
 mod torture;

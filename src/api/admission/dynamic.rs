@@ -96,7 +96,7 @@ impl Draft for Written<'_> {
     }
 
     fn replace(&mut self, api: &Api, served: ServedKind, mut value: Value) -> Result<bool, ApiError> {
-        crate::rules::check_value_depth(&value)?;
+        crate::validate::depth::check_value(&value)?;
         crate::rules::check_parts(&value)?;
         if let (Some(schema), Some(fields)) = (api.kinds().schema(served), value.as_object_mut()) {
             schema.prune(fields);

@@ -32,7 +32,7 @@ pub(super) fn charge<'a>(
     if quotas.is_empty() {
         return Ok(Charge::default());
     }
-    let now = api.clock().now();
+    let now = api.server_clock().now();
     let (used_before, used_after) =
         (old.map(|o| kinds.usage(o, now)).unwrap_or_default(), kinds.usage(new, now));
     let books = api.open_quotas();

@@ -70,7 +70,7 @@ impl AuditLog {
     pub fn start(api: &Api, policy: AuditPolicy, to: AuditFile) -> io::Result<Self> {
         let mut file = Rotated::open(to)?;
         let (queue, queued) = mpsc::channel();
-        let (level, clock) = (Arc::<Fill>::default(), api.clock().clone());
+        let (level, clock) = (Arc::<Fill>::default(), api.server_clock().clone());
         let metrics = api.metrics().audit.clone();
         let writer = {
             let (level, clock, metrics) = (level.clone(), clock.clone(), metrics.clone());

@@ -2,6 +2,7 @@
 //! authority.
 
 mod authority;
+mod described;
 mod front_proxy;
 
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ use x509_parser::time::ASN1Time;
 
 pub(crate) use authority::authority_params;
 pub use authority::{CertificateAuthority, TlsError};
+pub use described::described;
 pub(crate) use front_proxy::ClientIdentity;
 pub use front_proxy::{FRONT_PROXY_CLIENT, FrontProxy};
 

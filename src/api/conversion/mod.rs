@@ -284,7 +284,7 @@ impl Work {
             }
             places.extend(self.missing.pop_front());
         }
-        let (uid, begun) = (base::chance::uuid(), api.clock().monotonic());
+        let (uid, begun) = (base::chance::uuid(), api.server_clock().monotonic());
         (!places.is_empty()).then_some(Review { uid, places, begun })
     }
 
@@ -314,7 +314,7 @@ impl Work {
             return Ok(());
         };
         let (kind, from, to) = (first.kind().info(), first.api_version(), self.served.version());
-        let seconds = api.clock().monotonic().saturating_sub(review.begun).as_secs_f64();
+        let seconds = api.server_clock().monotonic().saturating_sub(review.begun).as_secs_f64();
         let settled = self.settle(webhook, review, answer);
         let failure = settled.as_ref().err().map(|(failure, _)| *failure);
         let definition = format!("{}.{}", kind.plural, kind.group);

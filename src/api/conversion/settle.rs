@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::rules;
-use crate::validate::{self, FieldErrors, Path, metadata};
+use crate::validate::{self, FieldErrors, Path, depth, metadata};
 use object::Object;
 use object::selector::Labels;
 
@@ -37,7 +37,7 @@ impl Fault {
 /// Takes over what was made of an object, when it is one of the version that was asked for.
 pub(super) fn settle(original: &Object, mut value: Value, api_version: &str) -> Result<Settled, Fault> {
     let wrong = |why: String| Err(Fault::Object(why));
-    rules::check_value_depth(&value).map_err(|error| Fault::Object(error.to_string()))?;
+    depth::check_value(&value).map_err(|error| Fault::Object(error.to_string()))?;
     rules::check_parts(&value).map_err(|error| Fault::Object(error.to_string()))?;
     let Some(fields) = value.as_object_mut() else { return wrong("it is no object".into()) };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_string();

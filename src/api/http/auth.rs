@@ -50,7 +50,7 @@ impl Credentials {
 
     /// Who a client is by the chain of certificates that it brought.
     pub(super) fn certified(&self, api: &Api, chain: &[CertificateDer<'_>]) -> Option<Arc<CertifiedClient>> {
-        Some(Arc::new(self.clients.as_ref()?.client(chain, api.clock().now())?))
+        Some(Arc::new(self.clients.as_ref()?.client(chain, api.server_clock().now())?))
     }
 
     /// Who asks; a request without a credential that holds is refused (API-1).
@@ -99,7 +99,7 @@ fn certified(api: &Api, request: &Request) -> Option<User> {
     if is_cross_site(request.uri(), request.headers()) {
         return None;
     }
-    request.extensions().get::<Arc<CertifiedClient>>()?.at(api.clock().now()).cloned()
+    request.extensions().get::<Arc<CertifiedClient>>()?.at(api.server_clock().now()).cloned()
 }
 
 /// The token that a request brings; never blank.

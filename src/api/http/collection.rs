@@ -57,7 +57,7 @@ pub(super) async fn answer(
                 continue_token: page.next.clone().unwrap_or_default(),
                 remaining_item_count: page.next.as_ref().map(|_| page.remaining as i64),
             };
-            let (include, now) = (wanted.query.include_object(), server.api().clock().now());
+            let (include, now) = (wanted.query.include_object(), server.api().server_clock().now());
             let strategy = server.api().kinds().strategy_in(served);
             let head = Table::new(&*strategy, served, version, include, now).head(&metadata);
             let row = move |object: &Arc<Object>, pieces: &mut Pieces| {

@@ -128,7 +128,7 @@ fn schemas(
     set(VARY, "Accept");
     if asked.is_some() {
         set(CACHE_CONTROL, "public, immutable");
-        set(EXPIRES, &in_a_year(server.api().clock().now()));
+        set(EXPIRES, &in_a_year(server.api().server_clock().now()));
     }
     Ok(response)
 }

@@ -110,7 +110,7 @@ const FOR_PEOPLE: &str = "Warning: This endpoint is not meant to be machine pars
 
 /// `/statusz`: since when it runs, and what it is.
 pub(super) fn status_page(server: &Server) -> Response {
-    let (started, now) = (server.inner.started, server.api().clock().now());
+    let (started, now) = (server.inner.started, server.api().server_clock().now());
     let up = now.duration_since(started).as_secs().max(0);
     let (hours, minutes, seconds) = (up / 3600, up / 60 % 60, up % 60);
     let version = env!("CARGO_PKG_VERSION");

@@ -288,7 +288,7 @@ mod tests {
         let usage = |cpu| ResourceUsage { cpu_nanocores: 5, memory_bytes: 4096, cpu_time: seconds(cpu) };
         let uid = pod.uid().to_string();
         let measured = NodeUsage {
-            at: api.clock().now(),
+            at: api.server_clock().now(),
             window: seconds(10),
             total: usage(9),
             pods: BTreeMap::from([(uid.clone(), BTreeMap::from([("c".to_string(), usage(3))]))]),

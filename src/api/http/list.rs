@@ -85,7 +85,7 @@ impl Pages {
         let question = question(served, namespace, query);
         if let Some(token) = &options.continue_token {
             let token = read_token(token)?;
-            let (revision, objects) = self.find(&token, &question, api.clock())?;
+            let (revision, objects) = self.find(&token, &question, api.server_clock())?;
             return Ok(self.cut(revision, &objects, token.id, token.start, options.limit));
         }
         let current = api.revision();
@@ -112,7 +112,7 @@ impl Pages {
             // What is kept for the pages to come are the store's own objects: of converted ones each open list would hold
             // a copy.
             let objects = Arc::new(stored);
-            let id = self.open(api.clock(), question, snapshot.revision, objects.clone());
+            let id = self.open(api.server_clock(), question, snapshot.revision, objects.clone());
             self.cut(snapshot.revision, &objects, id, 0, options.limit)
         };
         if let Some(mut shown) = shown {

@@ -124,7 +124,7 @@ pub(super) async fn answer(
     let container = container_of(&pod, query.get("container"))?;
     let socket =
         if upgrade::is_web_socket(request.headers()) { Some(Upgrade::of(request).await?) } else { None };
-    let request = options.request(container, query, api.clock().now());
+    let request = options.request(container, query, api.server_clock().now());
     let node = server.node_of(&pod)?;
     let chunks = node.logs(pod, request).await?;
     let stopping = server.inner.stopping.clone().cancelled_owned();

@@ -68,7 +68,7 @@ impl Measured {
             api: api.clone(),
             labels,
             gauge,
-            begun: api.clock().monotonic(),
+            begun: api.server_clock().monotonic(),
             code: AtomicU16::new(0),
             bytes: AtomicU64::new(0),
             trail,
@@ -108,7 +108,7 @@ impl Drop for UnderWay {
         let code = self.code.load(Ordering::Relaxed);
         // None where the client left before there was an answer.
         if let Ok(code) = StatusCode::from_u16(code) {
-            let seconds = self.api.clock().monotonic().saturating_sub(self.begun).as_secs_f64();
+            let seconds = self.api.server_clock().monotonic().saturating_sub(self.begun).as_secs_f64();
             let bytes = self.bytes.load(Ordering::Relaxed);
             self.api.metrics().requests.answered(&self.labels, code, seconds, bytes);
         }

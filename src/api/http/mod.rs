@@ -144,7 +144,7 @@ impl Server {
         stopping: CancellationToken,
         config: ServerConfig,
     ) -> Self {
-        let (load, started) = (Arc::new(Load::new(config.limits)), api.clock().now());
+        let (load, started) = (Arc::new(Load::new(config.limits)), api.server_clock().now());
         let (pages, documents) = (list::Pages::default(), Mutex::new((0, openapi::built_in().clone())));
         let turns = Turns::new(turns::MAX_TURNS);
         let inner = Inner { api, credentials, pages, documents, stopping, turns, config, load, started };
@@ -208,7 +208,7 @@ impl Server {
         let trail = match &self.audit {
             None => None,
             Some(log) => {
-                let trail = audited::begin(log, self.api().clock().now(), &request);
+                let trail = audited::begin(log, self.api().server_clock().now(), &request);
                 if let Err(error) = log.room().await {
                     return Answer::marked(Answer::error(&error), Some(trail.id()));
                 }

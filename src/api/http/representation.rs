@@ -29,7 +29,7 @@ pub(super) fn encode_one(
             let metadata =
                 TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
             let strategy = api.kinds().strategy_in(served);
-            Table::new(&*strategy, served, version, include, api.clock().now())
+            Table::new(&*strategy, served, version, include, api.server_clock().now())
                 .whole([&**object], &metadata)
                 .into()
         }

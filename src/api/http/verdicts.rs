@@ -116,7 +116,7 @@ fn whole(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
 
 fn table(server: &Server, version: MetaVersion, found: &[(Shared<Pod>, SchedulingVerdict)]) -> Value {
     let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
-    let now = server.api().clock().now();
+    let now = server.api().server_clock().now();
     let rows: Vec<Value> = found
         .iter()
         .map(|(pod, verdict)| {

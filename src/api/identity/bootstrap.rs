@@ -57,7 +57,7 @@ impl Api {
     /// A time that cannot be read is over.
     fn is_expired(&self, expiration: Option<&str>) -> bool {
         let Some(text) = expiration.filter(|text| !text.is_empty()) else { return false };
-        text.parse::<Timestamp>().map_or(true, |at| at <= self.clock().now())
+        text.parse::<Timestamp>().map_or(true, |at| at <= self.server_clock().now())
     }
 }
 

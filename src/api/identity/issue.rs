@@ -56,7 +56,7 @@ impl Api {
             audiences = vec![ISSUER.into()];
         }
         let seconds = spec.expiration_seconds.unwrap_or(DEFAULT_SECONDS);
-        let now = self.clock().now().as_second();
+        let now = self.server_clock().now().as_second();
         let bound = self.bind_token(account, spec.bound_object_ref.as_mut())?;
         let extended = seconds == EXTENDED_REQUEST_SECONDS
             && bound.pod.is_some()
@@ -81,7 +81,7 @@ impl Api {
             metadata: ObjectMeta {
                 name: Some(account.name.clone()),
                 namespace: Some(account.namespace.clone()),
-                creation_timestamp: Some(self.clock().time()),
+                creation_timestamp: Some(self.server_clock().time()),
                 ..request.metadata
             },
             spec: Some(spec),

@@ -15,7 +15,7 @@ impl Api {
         account: &Shared<ServiceAccount>,
         secret: &Shared<Secret>,
     ) -> Result<String, ApiError> {
-        let now = self.clock().now().as_second();
+        let now = self.server_clock().now().as_second();
         let claims = Claims {
             id: base::chance::uuid(),
             audiences: vec![ISSUER.into()],

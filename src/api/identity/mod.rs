@@ -161,7 +161,7 @@ impl Api {
         if shared.is_empty() {
             return Err(TokenError::Audience { given: claims.audiences, wanted });
         }
-        let now = self.clock().now().as_second();
+        let now = self.server_clock().now().as_second();
         if now >= claims.expires_at || now < claims.not_before {
             return Err(TokenError::Expired);
         }
@@ -197,7 +197,7 @@ impl Api {
     }
 
     fn is_over(&self, at: Timestamp) -> bool {
-        self.clock().now().as_second() > at.as_second().saturating_add(LEEWAY_SECONDS)
+        self.server_clock().now().as_second() > at.as_second().saturating_add(LEEWAY_SECONDS)
     }
 
     /// The keys that tokens can be checked with, as a JSON Web Key Set.

@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use object::{cluster_snapshot, fault, node_fence, pod_preset};
+use object::{cluster_snapshot, fault, node_fence, pod_preset, scenario};
 
 /// One top-level type.
 pub(crate) struct Root {

@@ -55,7 +55,7 @@ impl Api {
         options: &WriteOptions,
     ) -> Result<Shared<Pod>, ApiError> {
         let refuse = |message: String| Err(ApiError::conflict(Kind::Pod, &pod.name, message));
-        let now = self.clock().time();
+        let now = self.server_clock().time();
         self.modify_part_by::<Pod>(pod, Part::System, options, |value| {
             let meta = &value.metadata;
             if !uid.is_empty() && meta.uid.as_deref() != Some(uid) {

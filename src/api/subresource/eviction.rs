@@ -77,7 +77,7 @@ impl Api {
         dry_run: bool,
     ) -> Result<(), ApiError> {
         let (name, pod_name, pod_ready) = (budget.name().to_string(), pod.name().to_string(), is_ready(pod));
-        let now = self.clock().time();
+        let now = self.server_clock().time();
         let check =
             |value: &mut PodDisruptionBudget| take_one(value, &name, &pod_name, pod_ready, now.clone());
         if dry_run {
@@ -92,7 +92,7 @@ impl Api {
     }
 
     fn mark_disrupted(&self, key: &Key) -> Result<(), ApiError> {
-        let now = self.clock().time();
+        let now = self.server_clock().time();
         let marked = self.modify_part::<Pod>(key, Part::System, |pod| {
             disruption::mark(pod, disruption::Cause::EvictionApi, "Eviction API: evicting", &now);
             Ok(())

@@ -7,6 +7,7 @@
 mod affinity;
 pub(crate) mod changed;
 pub(crate) mod container;
+pub(crate) mod depth;
 pub(crate) mod environment;
 pub(crate) mod ephemeral;
 mod field;

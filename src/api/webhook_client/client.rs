@@ -32,7 +32,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// What is said of a call whose time is over.
-pub(super) const TOO_LATE: &str = "context deadline exceeded";
+pub(crate) const TOO_LATE: &str = "context deadline exceeded";
 
 /// A client of one webhook.
 #[derive(Clone)]

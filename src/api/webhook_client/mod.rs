@@ -21,6 +21,7 @@ use base::quote::quote;
 use object::Key;
 
 pub(crate) use caller::{Call, Caller, Waits};
+pub(crate) use client::TOO_LATE;
 pub(crate) use complaint::{complaint, first_complaints};
 pub(crate) use connector::{Peer, connect};
 pub(crate) use exchange::exchange;

@@ -40,7 +40,7 @@ impl Api {
         let writer = Writer {
             manager: options.field_manager.as_deref().unwrap_or(self.manager),
             subresource,
-            now: self.clock().now().as_second(),
+            now: self.server_clock().now().as_second(),
         };
         let converted = OfOwners::of(self, served.kind());
         let convert = converted.as_ref().map(|convert| convert as &dyn Convert);

@@ -107,7 +107,7 @@ impl Api {
         if strategy.has_status() && !strategy.keeps_status_at_creation() {
             object.clear_status();
         }
-        let now = self.clock().time();
+        let now = self.server_clock().time();
         let meta = object.meta_mut();
         if kind.namespaced() {
             if meta.namespace.as_ref().is_none_or(String::is_empty) {

@@ -15,6 +15,7 @@ use crate::admission::{Operation, WriteAttributes};
 use crate::conversion::OfOwners;
 use crate::kinds::{Strategy, ephemeral_containers_errors};
 use crate::managed_fields::{self, Convert, Writer};
+use crate::validate::depth;
 use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, rules, warnings};
 use object::managed::ManagedFields;
 use object::{Object, ServedKind};
@@ -210,7 +211,7 @@ impl<'a> Write<'a> {
                 manager => manager,
             },
             subresource,
-            now: self.api.clock().now().as_second(),
+            now: self.api.server_clock().now().as_second(),
         };
         // Actors ask nobody: what they change is the same in every version.
         let converted = self.options.requested.and_then(|_| OfOwners::of(self.api, object.kind()));
@@ -250,7 +251,7 @@ impl<'a> Write<'a> {
         {
             object = converted;
         }
-        rules::check_depth(&object)?;
+        depth::check_object(&object)?;
         if rules::check_size(&object, self.old).is_err() {
             // As Kubernetes: better nobody owns anything than that it cannot be stored.
             object.set_managed_fields(ManagedFields::default());

@@ -1,6 +1,7 @@
 //! `podium fault`: what is broken on purpose, begun, listed and healed (FAULT-1), over the API as `podium apply` works.
 
 mod side;
+mod target;
 
 use std::time::Duration;
 
@@ -13,8 +14,12 @@ use super::flags::InstanceArgs;
 use super::output::{note, said, say, say_table};
 use super::runtime::runtime;
 use object::conditions;
-use object::fault::{ACTIVE, Fault, FaultLatency, FaultLoss, FaultRate, FaultRefuse, FaultSpec};
+use object::fault::{
+    ACTIVE, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultRate, FaultRefuse, FaultSkew,
+    FaultSpec, FaultTarget,
+};
 use side::{Side, side};
+use target::{node, target};
 
 /// How long it is waited for a fault to be in force.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -65,6 +70,71 @@ pub(super) enum FaultCommand {
         #[arg(long, value_enum, default_value_t = With::Reset)]
         with: With,
     },
+    /// Throw a component down at once: kubelet/NODE, scheduler, controllers or controller/NAME. It starts anew when healed.
+    Crash(AtTarget),
+    /// Have a component stand still where it is, as by SIGSTOP; it goes on when healed.
+    Pause(AtTarget),
+    /// Switch a node off: its processes are killed and its kubelet is gone. It boots when healed.
+    Poweroff(AtNode),
+    /// Switch a node on again that is off.
+    Poweron {
+        #[command(flatten)]
+        instance: InstanceArgs,
+        /// The node's name.
+        #[arg(value_parser = node)]
+        node: FaultTarget,
+    },
+    /// Have a node's disk, or the store's, be full, failing or slow.
+    Disk {
+        #[command(flatten)]
+        at: AtTarget,
+        /// What it does.
+        #[arg(long, value_enum, required_unless_present = "undo")]
+        failure: Option<DiskFailure>,
+        /// Of a slow disk: how much longer a write takes, such as 200ms.
+        #[arg(long, required_if_eq("failure", "slow"))]
+        delay: Option<String>,
+    },
+    /// Have the clock be off that a node's kubelet, the controllers or the scheduler go by.
+    Skew {
+        #[command(flatten)]
+        at: AtTarget,
+        /// By this, such as 5m or -1h30m.
+        #[arg(long, required_unless_present = "undo", allow_hyphen_values = true)]
+        by: Option<String>,
+    },
+    /// Kill a container as the kernel does where memory runs out, once.
+    Oom {
+        #[command(flatten)]
+        instance: InstanceArgs,
+        /// pod/[NAMESPACE/]NAME[/CONTAINER] or pods[/NAMESPACE]:LABEL=VALUE.
+        #[arg(value_parser = target)]
+        target: FaultTarget,
+        /// What the fault is to be called.
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Have calls of webhooks hang until their time-outs: webhook/NAME of their configuration.
+    Webhook(AtTarget),
+    /// Have pulls of images be slow or fail, on node/NODE, on nodes:LABEL=VALUE, or on all.
+    Image {
+        #[command(flatten)]
+        instance: InstanceArgs,
+        /// On which nodes; on all without.
+        #[arg(value_parser = node)]
+        target: Option<FaultTarget>,
+        #[command(flatten)]
+        course: Course,
+        /// How much longer a pull takes, such as 30s.
+        #[arg(long)]
+        delay: Option<String>,
+        /// Pulls fail, after that.
+        #[arg(long)]
+        failing: bool,
+        /// Of images with this name alone; * stands for any text.
+        #[arg(long)]
+        pattern: Option<String>,
+    },
     /// End faults: their objects are deleted.
     Heal {
         #[command(flatten)]
@@ -87,6 +157,55 @@ pub(super) enum With {
     Unreachable,
     /// By ICMP: forbidden.
     Prohibited,
+}
+
+/// What a disk does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DiskFailure {
+    /// There is no room.
+    Full,
+    /// Each write takes longer.
+    Slow,
+    /// The device fails.
+    Failing,
+}
+
+/// How long a fault is in force, and what it is called; or its end.
+#[derive(Debug, Args)]
+pub(super) struct Course {
+    /// How long, such as 30s; until it is healed without.
+    #[arg(long = "for", value_name = "DURATION")]
+    duration: Option<String>,
+    /// What it is to be called.
+    #[arg(long)]
+    name: Option<String>,
+    /// End such faults of this target instead.
+    #[arg(long)]
+    undo: bool,
+}
+
+/// A target and a time.
+#[derive(Debug, Args)]
+pub(super) struct AtTarget {
+    #[command(flatten)]
+    instance: InstanceArgs,
+    /// Whom it meets: kubelet/NODE, node/NODE, scheduler, controllers, controller/NAME, store, webhook/NAME.
+    #[arg(value_parser = target)]
+    target: FaultTarget,
+    #[command(flatten)]
+    course: Course,
+}
+
+/// A node and a time.
+#[derive(Debug, Args)]
+pub(super) struct AtNode {
+    #[command(flatten)]
+    instance: InstanceArgs,
+    /// The node's name, or nodes:LABEL=VALUE.
+    #[arg(value_parser = node)]
+    target: FaultTarget,
+    #[command(flatten)]
+    course: Course,
 }
 
 /// Two sides and a time.
@@ -121,6 +240,37 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
         FaultCommand::Heal { instance, names, all } => {
             return with_faults(&instance, async |faults| heal(&faults, names, all).await);
         }
+        FaultCommand::Crash(at) => return at.run(of_type("Crash")),
+        FaultCommand::Pause(at) => return at.run(of_type("Pause")),
+        FaultCommand::Webhook(at) => return at.run(of_type("Webhook")),
+        FaultCommand::Poweroff(AtNode { instance, target, course }) => {
+            return course.run(&instance, Some(target), of_type("PowerOff"));
+        }
+        FaultCommand::Poweron { instance, node } => {
+            let course = Course { duration: None, name: None, undo: true };
+            return course.run(&instance, Some(node), of_type("PowerOff"));
+        }
+        FaultCommand::Disk { at, failure, delay } => {
+            let name = |failure| match failure {
+                DiskFailure::Full => "Full",
+                DiskFailure::Slow => "Slow",
+                DiskFailure::Failing => "Failing",
+            };
+            let disk = failure.map(|failure| FaultDisk { failure: name(failure).to_owned(), delay });
+            return at.run(FaultSpec { disk, ..of_type("Disk") });
+        }
+        FaultCommand::Skew { at, by } => {
+            let skew = by.map(|by| FaultSkew { by });
+            return at.run(FaultSpec { skew, ..of_type("ClockSkew") });
+        }
+        FaultCommand::Oom { instance, target, name } => {
+            let course = Course { duration: None, name, undo: false };
+            return course.run(&instance, Some(target), of_type("OutOfMemory"));
+        }
+        FaultCommand::Image { instance, target, course, delay, failing, pattern } => {
+            let image = Some(FaultImage { delay, failing: failing.then_some(true), pattern });
+            return course.run(&instance, target, FaultSpec { image, ..of_type("ImagePull") });
+        }
         FaultCommand::Partition(between) => (between, of_type("Partition")),
         FaultCommand::Latency { between, delay, jitter } => {
             let latency = delay.map(|delay| FaultLatency { delay, jitter });
@@ -154,6 +304,22 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
     })
 }
 
+impl AtTarget {
+    fn run(self, spec: FaultSpec) -> Result<()> {
+        self.course.run(&self.instance, Some(self.target), spec)
+    }
+}
+
+impl Course {
+    /// Begins a fault of this target, or ends those of its type there are.
+    fn run(self, instance: &InstanceArgs, target: Option<FaultTarget>, spec: FaultSpec) -> Result<()> {
+        let spec = FaultSpec { target, duration: self.duration, ..spec };
+        with_faults(instance, async |faults| {
+            if self.undo { end_alike(&faults, &spec).await } else { begin(&faults, spec, self.name).await }
+        })
+    }
+}
+
 fn of_type(type_: &str) -> FaultSpec {
     FaultSpec { type_: type_.to_owned(), ..FaultSpec::default() }
 }
@@ -174,7 +340,9 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
             let fault = faults.get(&name).await.map_err(said)?;
             let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(active) = conditions::get(conditions, ACTIVE) {
-                return anyhow::Ok((active.status == "True", active.message.clone()));
+                // What happens once may be over.
+                let is_done = active.status == "True" || active.reason == "Done";
+                return anyhow::Ok((is_done, active.message.clone()));
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -189,13 +357,15 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
     Ok(())
 }
 
-/// Ends the faults of this type between these two, whichever was said first.
+/// Ends the faults of this type, of this target or between these two, whichever was said first.
 async fn end_alike(faults: &Api<Fault>, spec: &FaultSpec) -> Result<()> {
     let all = faults.list(&ListParams::default()).await.map_err(said)?;
     let alike = all.items.into_iter().filter(|fault| is_alike(&fault.spec, spec));
     let names: Vec<String> = alike.filter_map(|fault| fault.metadata.name).collect();
     if names.is_empty() {
-        bail!("there is no such fault between these two");
+        let whom =
+            if spec.from.is_some() || spec.to.is_some() { "between these two" } else { "of this target" };
+        bail!("there is no such fault {whom}");
     }
     heal(faults, names, false).await
 }
@@ -206,6 +376,7 @@ fn is_alike(fault: &FaultSpec, other: &FaultSpec) -> bool {
     let same = (&fault.from, &fault.to) == (&other.from, &other.to);
     let turned = (&fault.from, &fault.to) == (&other.to, &other.from);
     fault.type_ == other.type_
+        && fault.target == other.target
         && is_one_way(fault) == is_one_way(other)
         && (same || turned && !is_one_way(other))
 }
@@ -255,13 +426,21 @@ fn row(fault: &Fault) -> [String; 6] {
         Some(active) => format!("{}: {}", active.reason, active.message),
         None => "not looked at yet".to_owned(),
     };
+    if !fault.is_of_network() {
+        let target = fault.spec.target.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
+        return cells(fault, target, "-".to_owned(), state);
+    }
     let from =
         if fault.is_one_way() { format!("{} →", side(&fault.spec.from)) } else { side(&fault.spec.from) };
+    cells(fault, from, side(&fault.spec.to), state)
+}
+
+fn cells(fault: &Fault, from: String, to: String, state: String) -> [String; 6] {
     [
         fault.metadata.name.clone().unwrap_or_default(),
         fault.spec.type_.clone(),
         from,
-        side(&fault.spec.to),
+        to,
         fault.spec.duration.clone().unwrap_or_else(|| "until healed".to_owned()),
         state,
     ]
@@ -289,5 +468,16 @@ mod tests {
         let asked = spec("Partition", "node/a", "all", Some("OneWay"));
         assert!(is_alike(&spec("Partition", "node/a", "all", Some("OneWay")), &asked));
         assert!(!is_alike(&spec("Partition", "all", "node/a", Some("OneWay")), &asked));
+    }
+
+    #[test]
+    fn undo_finds_what_is_of_the_target_fault_1() {
+        let spec =
+            |type_: &str, text: &str| FaultSpec { target: Some(target(text).unwrap()), ..of_type(type_) };
+        let asked = spec("PowerOff", "node/a");
+        let bounded = FaultSpec { duration: Some("30s".into()), ..spec("PowerOff", "node/a") };
+        assert!(is_alike(&bounded, &asked));
+        assert!(!is_alike(&spec("PowerOff", "node/b"), &asked));
+        assert!(!is_alike(&spec("Crash", "kubelet/a"), &asked));
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn side(text: &str) -> Result<Side, String> {
 }
 
 /// Labels with their values; none select everybody.
-fn selector(text: &str) -> Result<LabelSelector, String> {
+pub(super) fn selector(text: &str) -> Result<LabelSelector, String> {
     let mut labels = BTreeMap::new();
     for label in text.split(',').filter(|label| !label.is_empty()) {
         let (key, value) = label.split_once('=').ok_or_else(|| format!("{label:?} is no LABEL=VALUE"))?;

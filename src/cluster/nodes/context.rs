@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::capacity;
 use super::desired::{ASKED, CAPACITY, DesiredNode, Origin};
+use super::fault_set::NodeFaults;
 use super::fence_phase::fence_of;
 use super::settings::ZoneDefaults;
 use crate::cluster::addresses::AddressPlan;
@@ -68,6 +69,24 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// Has what is in force on this node, and does not take the kubelet down, be so; and nothing else.
+    pub(super) fn suffer(&self, faults: &NodeFaults) {
+        self.kubelet.set_skew_millis(faults.skews.get(&self.name).copied().unwrap_or_default());
+        self.kubelet.set_disk_fault(faults.disks.get(&self.name).copied());
+        if faults.paused.contains(&self.name) {
+            self.tasks.pause();
+            self.kubelet.pause();
+        } else {
+            self.resume();
+        }
+    }
+
+    /// Has its kubelet go on.
+    pub(super) fn resume(&self) {
+        self.tasks.resume();
+        self.kubelet.resume();
+    }
+
     /// The node's own host process.
     pub(super) fn process(&self) -> Option<&Arc<ProcessRuntime>> {
         match &self.host {

@@ -74,9 +74,13 @@ impl Nodes {
             let slot = state.slots.get_mut(name).ok_or_else(|| FenceError::NotRunHere(name.into()))?;
             let running = match &slot.now {
                 Now::Fenced => return Ok(()),
+                Now::Off => {
+                    slot.now = Now::Fenced;
+                    return Ok(());
+                }
                 Now::Starting | Now::Ending(_) => return Err(FenceError::Busy(name.into())),
                 Now::Running(running) => Some(running.clone()),
-                Now::Fencing(running) => running.clone(),
+                Now::Fencing(running) | Now::Crashed(running) => running.clone(),
                 Now::FailedUntil(_) => None,
             };
             slot.now = Now::Fencing(running.clone());
@@ -110,7 +114,9 @@ impl Nodes {
                     if gone {
                         state.given_up.insert(name.to_owned());
                     }
-                    state.release(name);
+                    if gone || !state.keep_down(name) {
+                        state.release(name);
+                    }
                     None
                 }
                 Some(Now::Fencing(Some(running))) => Some(running.clone()),
@@ -155,7 +161,7 @@ impl Follower {
     }
 }
 
-async fn kill(running: Arc<Running>) -> Result<(), String> {
+pub(super) async fn kill(running: Arc<Running>) -> Result<(), String> {
     let stopped = async {
         running.kubelet.detach().await;
         running.tasks.stop().await;

@@ -14,6 +14,7 @@ use super::cidr_allocator::CidrAllocator;
 use super::context::{NodeContext, Running, zone_defaults};
 use super::deprovision::deprovision;
 use super::desired::{self, Cause, DesiredNode, Member, Origin, Seen, Stage, Step};
+use super::fault_set::NodeFaults;
 use super::file;
 use super::settings;
 use crate::cluster::addresses::AddressPlan;
@@ -45,6 +46,8 @@ pub(super) struct State {
     pub(super) cidrs: CidrAllocator,
     /// Starts that failed in a row.
     pub(super) failures: BTreeMap<String, u32>,
+    /// Which nodes are down or stand still on purpose.
+    pub(super) faults: NodeFaults,
     /// Everything ends: nothing is started or ended any more.
     pub(super) closing: bool,
 }
@@ -68,6 +71,10 @@ pub(super) enum Now {
     Fencing(Option<Arc<Running>>),
     /// It is kept away, and its processes are dead.
     Fenced,
+    /// Its kubelet is down on purpose, and its processes may live; none: what an earlier control plane left.
+    Crashed(Option<Arc<Running>>),
+    /// It is switched off on purpose: its processes are dead.
+    Off,
 }
 
 impl State {
@@ -99,6 +106,15 @@ impl State {
         due
     }
 
+    /// A node that is down on purpose is not started, but kept so; whether it is one.
+    pub(super) fn keep_down(&mut self, name: &str) -> bool {
+        let is_down = self.faults.is_down(name);
+        if is_down && let Some(slot) = self.slots.get_mut(name) {
+            slot.now = Now::Crashed(None);
+        }
+        is_down
+    }
+
     fn zone_defaults(&self) -> BTreeMap<String, usize> {
         self.slots.iter().map(|(name, slot)| (name.clone(), slot.index)).collect()
     }
@@ -107,9 +123,13 @@ impl State {
         let member = |slot: &Slot| Member {
             stage: match &slot.now {
                 Now::Running(running) => Stage::Running { uid: running.uid.clone() },
-                Now::Starting | Now::Ending(_) | Now::FailedUntil(_) | Now::Fencing(_) | Now::Fenced => {
-                    Stage::Busy
-                }
+                Now::Starting
+                | Now::Ending(_)
+                | Now::FailedUntil(_)
+                | Now::Fencing(_)
+                | Now::Fenced
+                | Now::Crashed(_)
+                | Now::Off => Stage::Busy,
             },
             hollow: slot.hollow,
             origin: slot.origin,
@@ -161,7 +181,9 @@ impl Follower {
                 Step::Start(desired) => {
                     let cidr = cidrs.get(&desired.name).and_then(Option::as_deref);
                     if let Some(index) = state.reserve(&desired, cidr, &self.context.addresses) {
-                        self.begin(desired, index);
+                        if !state.keep_down(&desired.name) {
+                            self.begin(desired, index);
+                        }
                     } else {
                         self.record_failure(&desired.name, "all address ranges are taken by other nodes");
                     }
@@ -229,6 +251,7 @@ impl Follower {
                     // From now on the file is followed for it: an object that comes back is another node.
                     state.given_up.remove(name);
                     let settings = state.settings.clone();
+                    running.suffer(&state.faults);
                     let slot = state.slots.get_mut(name);
                     let index = slot.map(|slot| {
                         slot.now = Now::Running(Arc::new(running));

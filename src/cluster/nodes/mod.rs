@@ -8,6 +8,8 @@ mod cidr_allocator;
 mod context;
 mod deprovision;
 mod desired;
+mod fault_set;
+mod faults;
 mod fence_phase;
 mod fencing;
 mod file;
@@ -36,6 +38,7 @@ pub(crate) use capacity::hollow as hollow_capacity;
 use context::{NodeContext, Running};
 pub(super) use desired::ASKED;
 use desired::{DesiredNode, Origin};
+pub(super) use fault_set::{NodeFaults, NotDone};
 use fence_phase::fence_of;
 pub(crate) use fencing::{FenceError, Standing};
 pub(crate) use file::parse_config;
@@ -67,6 +70,7 @@ impl Nodes {
         (config, embedding): (&ClusterConfig, &Embedding),
         (addresses, network, network_note): (&Arc<AddressPlan>, PodNetwork, Option<String>),
         data_dir: &DataDir,
+        faults: NodeFaults,
     ) -> Result<Self, StartError> {
         if config.is_disabled("kubelet") {
             return Ok(Self { follower: None, names: Vec::new() });
@@ -90,6 +94,7 @@ impl Nodes {
         let state = State {
             settings: config.file.nodes.clone(),
             declared: desired::declared(config.counts(&config.file), &config.file.nodes),
+            faults,
             ..State::default()
         };
         let follower = Arc::new(Follower {
@@ -113,6 +118,7 @@ impl Nodes {
     pub(super) async fn shutdown(&self, force: CancellationToken) {
         let Some(follower) = &self.follower else { return };
         follower.state.lock().closing = true;
+        follower.resume_all();
         let (running, ending) = follower.settled().await;
         let kubelets: Vec<Kubelet> =
             running.iter().chain(&ending).map(|running| running.kubelet.clone()).collect();
@@ -120,7 +126,8 @@ impl Nodes {
             // Where a runtime is of no help, its host's end below is what ends its pods.
             futures::future::join_all(running.iter().map(|running| running.kubelet.shutdown(|_| {}))).await;
             follower.ended().await;
-            let processes = running.iter().filter_map(|running| running.process());
+            let crashed = follower.crashed();
+            let processes = running.iter().chain(&crashed).filter_map(|running| running.process());
             let ended = futures::future::join_all(processes.map(|process| process.shutdown())).await;
             // A host that was silent when this control plane began runs its pods all the same.
             let unstarted = follower.unstarted();
@@ -161,10 +168,16 @@ impl Follower {
         state.closing = true;
         let hosts: Vec<_> = (state.slots.values())
             .filter_map(|slot| match &slot.now {
-                Now::Running(running) | Now::Ending(running) | Now::Fencing(Some(running)) => {
-                    running.process().cloned()
-                }
-                Now::Starting | Now::FailedUntil(_) | Now::Fencing(None) | Now::Fenced => None,
+                Now::Running(running)
+                | Now::Ending(running)
+                | Now::Fencing(Some(running))
+                | Now::Crashed(Some(running)) => running.process().cloned(),
+                Now::Starting
+                | Now::FailedUntil(_)
+                | Now::Fencing(None)
+                | Now::Crashed(None)
+                | Now::Fenced
+                | Now::Off => None,
             })
             .collect();
         drop(state);
@@ -182,7 +195,8 @@ impl Follower {
     /// Nodes that could not be started, whose hosts may run.
     fn unstarted(&self) -> Vec<String> {
         let state = self.state.lock();
-        let unstarted = |slot: &Slot| matches!(slot.now, Now::FailedUntil(_) | Now::Fencing(None));
+        let unstarted =
+            |slot: &Slot| matches!(slot.now, Now::FailedUntil(_) | Now::Fencing(None) | Now::Crashed(None));
         let failed = state.slots.iter().filter(|(_, slot)| unstarted(slot));
         let names = failed.map(|(name, _)| name.clone());
         names.filter(|name| self.context.directory(name).join("host.sock").exists()).collect()
@@ -216,6 +230,13 @@ impl Follower {
                 if !starts && let Some(slot) = state.slots.get_mut(&desired.name) {
                     slot.now = Now::Fencing(None);
                     self.context.api.hold_node(&desired.name);
+                }
+                if starts && state.keep_down(&desired.name) {
+                    if !desired.hollow {
+                        // What an earlier control plane has left may run.
+                        self.context.api.hold_node(&desired.name);
+                    }
+                    return false;
                 }
                 starts
             });

@@ -39,7 +39,7 @@ const FIXED: [(Kind, &str, &str); 10] = [
 ];
 
 /// What is of this moment, whatever a snapshot says. What has happened since has happened.
-const OF_NOW: [Kind; 8] = [
+const OF_NOW: [Kind; 9] = [
     Kind::Event,
     Kind::Lease,
     Kind::CSINode,
@@ -47,6 +47,7 @@ const OF_NOW: [Kind; 8] = [
     Kind::VolumeAttachment,
     Kind::Fault,
     Kind::NodeFence,
+    Kind::Scenario,
     Kind::ClusterSnapshot,
     Kind::ClusterRestore,
 ];

@@ -62,6 +62,8 @@ pub enum KeyContext {
     Conflict,
     /// A terminal pane; its other keys go to the process.
     Terminal,
+    /// The drills.
+    Drills,
 }
 
 impl KeyContext {
@@ -93,6 +95,7 @@ impl KeyContext {
             Self::Review => "Editor: the difference",
             Self::Conflict => "Editor: two changes",
             Self::Terminal => "Terminal",
+            Self::Drills => "Drills",
         }
     }
 }
@@ -154,6 +157,7 @@ commands! {
         ToggleHeader "toggle-header" ["ctrl-e"] "" Nothing "Show or hide the header";
         OpenJournal "journal" ["U"] "" Nothing "What was changed, and undo";
         OpenOverview "overview" ["~"] "" Nothing "The overview";
+        OpenDrills "drills" [] "" Nothing "Drills: trouble to find and repair";
         ThemeNext "theme" ["ctrl-t"] "" Nothing "Pick a theme, with preview";
         Quit "quit" ["ctrl-c"] "" Nothing "Leave";
     }
@@ -324,6 +328,10 @@ commands! {
         ConflictMine "clash-mine" ["m"] "take mine" Cluster "Your value where both changed a field";
         ConflictTheirs "clash-theirs" ["t"] "take theirs" Cluster "Their value where both changed a field";
         ConflictBack "clash-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
+    }
+    Drills {
+        DrillHint "drill-hint" ["h"] "hint" Cluster "Show the next hint, at a cost";
+        DrillStop "drill-stop" ["x"] "stop" Cluster "Give up; what was made is removed";
     }
     Terminal {
         TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal";

@@ -10,7 +10,7 @@ use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
 use crate::prompt::PromptKind;
 use crate::scope::Scope;
-use crate::screen::{Screen, View, help::Help, journal::JournalScreen, kinds::Kinds};
+use crate::screen::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
 use crate::toast::Toast;
 
 impl Model {
@@ -60,6 +60,7 @@ impl Model {
                 }
             }
             Command::Aliases => return self.open(Kinds::default().into(), now),
+            Command::OpenDrills => return self.open(Drills::default().into(), now),
             Command::OpenJournal => return self.open(JournalScreen::default().into(), now),
             // The overview is the bottom of the stack; going there leaves everything above.
             Command::OpenOverview => return self.back_to_the_first(now),

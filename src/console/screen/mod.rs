@@ -3,6 +3,7 @@
 pub mod connection;
 pub mod describe;
 pub mod drain;
+pub mod drills;
 pub mod edit;
 pub(crate) mod help;
 pub mod journal;
@@ -155,6 +156,8 @@ screens! {
     Connection(connection::Connection),
     /// A terminal in a pod.
     Terminal(terminal::Terminal),
+    /// What there is to practise, and what is played.
+    Drills(drills::Drills),
 }
 
 impl View for Screen {
@@ -204,7 +207,8 @@ impl Screen {
             | Self::Rollout(_)
             | Self::Drain(_)
             | Self::Pending(_)
-            | Self::Connection(_) => Some(Follows::Cluster),
+            | Self::Connection(_)
+            | Self::Drills(_) => Some(Follows::Cluster),
             Self::Edit(_)
             | Self::Help(_)
             | Self::Journal(_)

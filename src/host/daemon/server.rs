@@ -177,6 +177,13 @@ impl Host {
                 self.container(&id)?.kill();
                 Ok(Response::Done)
             }
+            Request::KillForMemory(id) => {
+                let container = self.container(&id)?;
+                if container.is_running() {
+                    container.kill_for_memory();
+                }
+                Ok(Response::Done)
+            }
             Request::RemoveContainer(id) => {
                 let container = self.container(&id)?;
                 if container.record.borrow().exit.is_none() {

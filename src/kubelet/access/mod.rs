@@ -39,6 +39,12 @@ impl Access {
     /// A pod's sandbox. Somebody waits for the answer: a runtime that does not even say that it is there is given up
     /// sooner than one that is slow.
     async fn sandbox(&self, pod: &PodUid) -> Result<Option<SandboxRecord>, ApiError> {
+        if self.node.tasks.is_paused() {
+            let name = &self.node.config.name;
+            return Err(ApiError::Unavailable(format!(
+                "the kubelet of node {name} stands still and does not answer"
+            )));
+        }
         self.node.runtime.status().await.map_err(|error| api_error(&error))?;
         self.node.runtime.inspect(pod).await.map_err(|error| api_error(&error))
     }

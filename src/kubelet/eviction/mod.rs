@@ -39,9 +39,11 @@ pub(super) async fn watch(workers: Arc<PodWorkers>) {
         workers.context.clock.sleep(workers.context.timings.eviction_check.0).await;
         let nodes = workers.nodes();
         local_storage::enforce(&workers, &nodes).await;
-        let (hollow, real): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.config.hollow);
-        control(&workers, &real).await;
-        for node in hollow {
+        // One whose disk is full on purpose has it alone.
+        let is_alone = |node: &Arc<Node>| node.config.hollow || node.disk.is_full();
+        let (alone, together): (Vec<_>, Vec<_>) = nodes.into_iter().partition(is_alone);
+        control(&workers, &together).await;
+        for node in alone {
             control(&workers, &[node]).await;
         }
     }
@@ -49,7 +51,18 @@ pub(super) async fn watch(workers: Arc<PodWorkers>) {
 
 /// The machine under a node; none for a hollow node that was not told what to pretend.
 fn observe(node: &Node) -> Option<Observations> {
-    node.eviction.pretended().or_else(|| (!node.config.hollow).then(|| pressure::read(&node.config.pods_dir)))
+    let seen = node
+        .eviction
+        .pretended()
+        .or_else(|| (!node.config.hollow).then(|| pressure::read(&node.config.pods_dir)));
+    if !node.disk.is_full() {
+        // What a fault has left is taken back.
+        let is_left = seen.is_none() && !node.eviction.conditions().is_empty();
+        return seen.or_else(|| is_left.then(|| pressure::roomy(Signal::NodefsAvailable)));
+    }
+    let mut seen = seen.unwrap_or_default();
+    pressure::exhaust(&mut seen, Signal::NodefsAvailable);
+    Some(seen)
 }
 
 /// Brings the nodes of one machine up to date and gives up a pod where that is needed.
@@ -61,7 +74,13 @@ async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
         let (changed, threshold) = {
             let mut thresholds = node.eviction.thresholds.lock();
             let before = thresholds.conditions().to_vec();
-            let threshold = thresholds.update(&node.config.eviction, &observations, now);
+            let config = &node.config.eviction;
+            // A disk that is full on purpose is so wherever disks are not watched.
+            let threshold = if node.disk.is_full() {
+                thresholds.update(&config.watching(Signal::NodefsAvailable), &observations, now)
+            } else {
+                thresholds.update(config, &observations, now)
+            };
             (differences(&before, thresholds.conditions()), threshold)
         };
         if !changed.is_empty() {

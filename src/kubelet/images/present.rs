@@ -27,6 +27,11 @@ impl PresentImages {
         self.used.insert(short(reference), image);
     }
 
+    /// Whether it is here.
+    pub(crate) fn has(&self, reference: &str) -> bool {
+        self.used.contains_key(&short(reference))
+    }
+
     /// It is not here any more.
     pub(crate) fn forget(&mut self, reference: &str) {
         self.used.remove(&short(reference));

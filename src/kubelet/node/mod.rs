@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::disks::DisksInUse;
+use super::faults::NodeDisk;
 use super::images::PresentImages;
 use super::ips::{Ips, NodeIpv6};
 use super::pod_ips::{self, PodIps};
@@ -36,6 +37,9 @@ pub use static_manifest::StaticManifest;
 
 use super::admit::Taken;
 use super::pressure::{EvictionConfig, NodePressure};
+
+/// How many pods' volumes are written at a time on one node.
+const VOLUME_WRITERS: usize = 2;
 
 /// How a node is set up.
 #[derive(Clone, Debug)]
@@ -120,9 +124,15 @@ pub(super) struct Node {
     pub(super) disks: Mutex<DisksInUse>,
     /// Whether its runtime answers.
     pub(super) health: Health,
+    /// What its disk does wrong on purpose.
+    pub(super) disk: NodeDisk,
+    /// Few write volumes at a time: a thread of its own for each of many pods costs more than it saves. Of this node alone,
+    /// whose kubelet may stand still while it writes.
+    pub(super) volume_writers: Semaphore,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
     closing: watch::Sender<Option<Closed>>,
-    clock: Clock,
+    /// What its kubelet goes by: it can be off.
+    pub(super) clock: Clock,
 }
 
 /// A node that stops.
@@ -145,8 +155,9 @@ pub(super) enum Closing {
 impl Node {
     pub(super) fn new(api: &Api, config: NodeConfig, runtime: Arc<dyn Runtime>, tasks: Tasks) -> Self {
         let events = runtime.events();
+        let clock = api.clock().apart();
         Self {
-            recorder: Recorder::on_host(api, "kubelet", Some(&config.name)),
+            recorder: Recorder::on_host(&api.going_by(&clock), "kubelet", Some(&config.name)),
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
             meter: Mutex::default(),
@@ -157,7 +168,9 @@ impl Node {
             events: Mutex::new(Some(events)),
             health: Health::new(api.clock(), api.timings().pleg_relist_threshold.0),
             closing: watch::Sender::new(None),
-            clock: api.clock().clone(),
+            disk: NodeDisk::default(),
+            volume_writers: Semaphore::new(VOLUME_WRITERS),
+            clock,
             runtime,
             tasks,
             config,

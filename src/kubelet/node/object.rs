@@ -73,7 +73,7 @@ fn is_reported(context: &Context, node: &Node) -> bool {
 /// Writes the Node object as it should be; creates it when it is not there.
 pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
     let key = Key::new("", &node.config.name);
-    let now = context.clock.now();
+    let now = node.clock.now();
     match context.api.get_as::<NodeObject>(&key) {
         Err(error) if error.is_not_found() => {
             context.api.create_as(first_object(node, now))?;
@@ -122,7 +122,7 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
 
 /// Makes the node's object anew, with all that people have set.
 fn replace(context: &Context, node: &Node, old: &NodeObject) -> Result<(), ApiError> {
-    let mut new = first_object(node, context.clock.now());
+    let mut new = first_object(node, node.clock.now());
     let (given, own) = (&old.metadata, &mut new.metadata);
     let keep = |own: &mut Option<BTreeMap<String, String>>, given: &Option<BTreeMap<String, String>>| {
         own.get_or_insert_default().extend(given.clone().unwrap_or_default());
@@ -300,7 +300,7 @@ fn renew(context: &Context, node: &Node) -> Result<(), ApiError> {
     let renewed = context.api.modify::<Lease>(&key, |lease| {
         let spec = lease.spec.get_or_insert_default();
         spec.holder_identity = Some(node.config.name.clone());
-        spec.renew_time = Some(context.clock.micro_time());
+        spec.renew_time = Some(node.clock.micro_time());
         Ok(())
     });
     match renewed {
@@ -326,7 +326,7 @@ fn renew(context: &Context, node: &Node) -> Result<(), ApiError> {
         spec: Some(LeaseSpec {
             holder_identity: Some(node.config.name.clone()),
             lease_duration_seconds: Some(i32::try_from(grace).unwrap_or(i32::MAX)),
-            renew_time: Some(context.clock.micro_time()),
+            renew_time: Some(node.clock.micro_time()),
             ..LeaseSpec::default()
         }),
     };

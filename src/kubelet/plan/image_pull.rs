@@ -14,6 +14,9 @@ const PULL_ERROR_SHOWN: Duration = Duration::from_secs(1);
 /// Until when an image that failed is not tried again, and from when on that is shown as a back-off; none where it may
 /// be tried now.
 pub(super) fn back_off(image: &ImageState, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+    if let ImageState::Pulling { until, .. } = image {
+        return (*until > now).then_some((*until, *until));
+    }
     let ImageState::Failed { at, delay, .. } = image else { return None };
     let until = saturating_after(*at, *delay);
     (until > now).then(|| (until, saturating_after(*at, PULL_ERROR_SHOWN)))
@@ -22,7 +25,9 @@ pub(super) fn back_off(image: &ImageState, now: Timestamp) -> Option<(Timestamp,
 /// The wait after one more failed pull.
 pub(crate) fn next_delay(before: &ImageState, timings: &Timings) -> Duration {
     match before {
-        ImageState::Failed { delay, .. } => delay.saturating_mul(2).min(timings.image_back_off_max.0),
+        ImageState::Failed { delay, .. } | ImageState::Pulling { waited: Some(delay), .. } => {
+            delay.saturating_mul(2).min(timings.image_back_off_max.0)
+        }
         _ => timings.image_back_off_initial.0,
     }
 }

@@ -216,9 +216,9 @@ impl PodWorkers {
         awaited
     }
 
-    /// The nodes of this process.
+    /// The nodes of this process whose kubelets do not stand still.
     pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
-        self.nodes.read().values().cloned().collect()
+        self.nodes.read().values().filter(|node| !node.tasks.is_paused()).cloned().collect()
     }
 
     /// Whether this is still the node of its name.

@@ -72,6 +72,15 @@ pub struct EvictionConfig {
     pub(crate) pressure_transition_period: Seconds,
 }
 
+impl EvictionConfig {
+    /// The same, and where nothing is said of this signal, its pods are evicted when nothing is left of it.
+    pub(crate) fn watching(&self, signal: Signal) -> Self {
+        let mut config = self.clone();
+        config.hard.entry(signal).or_insert(Limit::Amount(1));
+        config
+    }
+}
+
 impl Default for EvictionConfig {
     fn default() -> Self {
         Self {

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::runtime::PodUid;
 pub use config::EvictionConfig;
-pub(super) use machine::read;
 pub use machine::{Observation, Observations, Signal};
+pub(super) use machine::{exhaust, read, roomy};
 use threshold::Thresholds;
 pub(super) use threshold::{Condition, Threshold};
 

@@ -108,6 +108,9 @@ pub trait Runtime: Send + Sync + 'static {
     /// Kills every process of the container; its exit follows as an event.
     fn kill_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
+    /// Kills every process of the container as the kernel does where memory runs out: its exit says so.
+    fn kill_for_memory<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;
+
     /// Forgets a container attempt that has ended, with its log.
     fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;
 

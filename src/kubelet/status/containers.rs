@@ -124,7 +124,7 @@ impl View<'_> {
         let image_id = match &memory.image {
             _ if record.exit.is_none() => record.image_id.clone(),
             ImageState::Present(image) => image.image_id.clone(),
-            ImageState::Failed { .. } => String::new(),
+            ImageState::Failed { .. } | ImageState::Pulling { .. } => String::new(),
             ImageState::Unknown => record.image_id.clone(),
         };
         ContainerStatus {
@@ -258,6 +258,9 @@ impl View<'_> {
                     spec::pod_label(self.pod)
                 )),
             ),
+            RestartState::ImageBackOff { .. } if matches!(memory.image, ImageState::Pulling { .. }) => {
+                (if initializing { "PodInitializing" } else { "ContainerCreating" }.into(), None)
+            }
             RestartState::ImageBackOff { shown_from, .. } => {
                 let ImageState::Failed { reason, message, .. } = &memory.image else {
                     return ("ErrImagePull".into(), None);

@@ -116,6 +116,7 @@ impl SyncPod<'_> {
         // Answers of probes and asking anew: unless something else comes, the status stays as it was written.
         let mut only_probes = !events.is_empty();
         self.take_events(events);
+        self.end_slow_pulls();
         if let Some(closed) = self.node.closing() {
             self.shut_down(closed);
         }

@@ -10,6 +10,8 @@ use super::{After, SyncPod};
 use crate::observed::ImageState;
 use crate::plan::image_pull;
 use crate::runtime::{Image, RuntimeError};
+use crate::spec;
+use base::clock::saturating_after;
 use reconcile::EventType;
 
 impl SyncPod<'_> {
@@ -17,6 +19,7 @@ impl SyncPod<'_> {
     pub(super) async fn ensure_image_exists(&mut self, container: &Container) -> Result<Image, After> {
         let name = &container.name;
         let image = container.image.clone().unwrap_or_default();
+        self.pull_on_purpose(container, &image)?;
         match self.node.runtime.image_status(&image).await {
             Ok(present) => {
                 // What was loaded is there until somebody removes it, not until nobody does.
@@ -41,6 +44,64 @@ impl SyncPod<'_> {
                     self.node.images.lock().forget(&image);
                 }
                 Err(self.pull_failed(name, &image, policy, &error))
+            }
+        }
+    }
+
+    /// Nothing is pulled here; where pulls are slow or fail on purpose, what a kubelet would pull meets that all the same.
+    fn pull_on_purpose(&mut self, container: &Container, image: &str) -> Result<(), After> {
+        let name = &container.name;
+        let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
+        let is_here = || self.node.runtime.is_image_loaded(image) || self.node.images.lock().has(image);
+        if policy == "Never" || policy != "Always" && is_here() {
+            return Ok(());
+        }
+        let Some((delay, fails)) = self.workers.context.pulls.of(&self.node.config.name, image) else {
+            return Ok(());
+        };
+        let now = self.now();
+        let known = &mut self.state.observed.memory_mut(name).image;
+        let is_pulled = matches!(known, ImageState::Pulling { until, .. } if *until <= now);
+        if !is_pulled && !delay.is_zero() {
+            let waited = match known {
+                ImageState::Failed { delay, .. } => Some(*delay),
+                _ => None,
+            };
+            *known = ImageState::Pulling { until: saturating_after(now, delay), waited };
+            self.container_event(name, EventType::Normal, "Pulling", format!("Pulling image \"{image}\""));
+            return Err(After::Next);
+        }
+        if fails {
+            if delay.is_zero() {
+                self.container_event(
+                    name,
+                    EventType::Normal,
+                    "Pulling",
+                    format!("Pulling image \"{image}\""),
+                );
+            }
+            let error = RuntimeError::Os(format!(
+                "failed to pull image \"{image}\": the registry cannot be reached (a fault)"
+            ));
+            return Err(self.pull_failed(name, image, policy, &error));
+        }
+        Ok(())
+    }
+
+    /// What is pulled slowly on purpose is there as soon as it is not any more.
+    pub(super) fn end_slow_pulls(&mut self) {
+        if !self.state.observed.pulls() {
+            return;
+        }
+        let spec = spec::spec(&self.pod).clone();
+        let containers = spec.init_containers.into_iter().flatten().chain(spec.containers);
+        for container in containers {
+            let image = container.image.unwrap_or_default();
+            let memory = self.state.observed.memory(&container.name);
+            if matches!(memory.image, ImageState::Pulling { .. })
+                && self.workers.context.pulls.of(&self.node.config.name, &image).is_none()
+            {
+                self.state.observed.memory_mut(&container.name).image = ImageState::Unknown;
             }
         }
     }

@@ -23,6 +23,7 @@ use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume, V
 
 use super::context::Context;
 use super::environment;
+use super::faults::NodeDiskFault;
 use super::node::Node;
 use super::observed::{Observed, Prepared};
 use super::resize;
@@ -202,7 +203,14 @@ pub(super) async fn prepare(
     }
     // What a hostPath shows may be on a disk that does not answer: nobody else is to wait for that.
     let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
-    let _turn = if alone { None } else { context.volume_writers.acquire().await.ok() };
+    let _turn = if alone { None } else { node.volume_writers.acquire().await.ok() };
+    let disk = node.disk.fault();
+    if let (Some(error), Some((volume, ..))) = (disk.and_then(NodeDiskFault::error), work.first()) {
+        return Err(VolumeError::set_up(&volume.name, error));
+    }
+    if let Some(NodeDiskFault::Slow(delay)) = disk {
+        context.clock.sleep(delay).await;
+    }
     let memory = memory.cloned();
     let done = tokio::task::spawn_blocking(move || {
         // Its paths mean what they should as long as it is there.

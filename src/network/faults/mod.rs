@@ -15,27 +15,25 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use base::clock::{saturating_after, until};
+use base::clock::until;
 use base::task::Tasks;
 use fabric::DelayCounts;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use tokio::sync::Notify;
 
 use api::Api;
 use object::fault::Fault;
 use object::{Kind, Shared};
-use reconcile::{Caches, Recorder};
+use reconcile::{Caches, FaultLives};
 
 use self::boxes::Boxes;
 use self::plan::{Planned, Slots, plan};
 use self::sides::{Needs, World};
-use self::status::Said;
 use crate::rules::{FaultSeam, How, Settled};
 
 pub use boxes::Detours;
@@ -90,18 +88,15 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
             caches.synced(Kind::Node),
             caches.synced(Kind::Namespace)
         );
-        let recorder = Recorder::new(&api, "podium-faults");
         let mut faults = Faults {
+            lives: FaultLives::new(&api, "podium-faults"),
             api,
             caches,
-            recorder,
             watched,
             rules: network.as_ref().map(|network| network.rules.clone()),
             refusal,
             boxes: None,
             slots: Slots::new(),
-            began: HashMap::new(),
-            known: HashMap::new(),
             settled: Settled::default(),
             is_behind: false,
         };
@@ -121,7 +116,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
 struct Faults {
     api: Api,
     caches: Caches,
-    recorder: Recorder,
+    lives: FaultLives,
     watched: Arc<Watched>,
     rules: Option<FaultSeam>,
     /// Why no fault of the network can be in force here.
@@ -129,10 +124,6 @@ struct Faults {
     /// None while they are at work elsewhere, and where there are none.
     boxes: Option<Boxes>,
     slots: Slots,
-    /// Since when faults have been in force, by their uids, on the steady clock.
-    began: HashMap<String, Timestamp>,
-    /// Faults that are in force, by their uids, for when they are gone.
-    known: HashMap<String, Shared<Fault>>,
     /// What the kernel has.
     settled: Settled,
     /// Something failed that is to be tried again.
@@ -142,7 +133,7 @@ struct Faults {
 impl Faults {
     /// Waits until there is something to look at.
     async fn wait(&self) {
-        let soonest = self.known.values().filter_map(|fault| self.deadline(fault)).min();
+        let soonest = self.lives.soonest();
         let over = async {
             match soonest {
                 None => std::future::pending().await,
@@ -170,27 +161,16 @@ impl Faults {
         }
     }
 
-    /// When a fault has had its time, on the steady clock.
-    fn deadline(&self, fault: &Fault) -> Option<Timestamp> {
-        let began = self.began.get(fault.metadata.uid.as_deref()?)?;
-        Some(saturating_after(*began, fault.duration()?))
-    }
-
     /// Brings what is in force to what faults ask for.
     async fn sync(&mut self) {
-        let all = self.caches.of::<Fault>().list();
+        let mut all = self.caches.of::<Fault>().list();
+        all.retain(|fault| fault.is_of_network());
         self.watch(&all);
         let now = self.api.clock().both();
-        for fault in &all {
-            // Of another process.
-            if let Some(at) = fault.status.as_ref().and_then(|status| status.started_at.as_ref()) {
-                self.began.entry(fault.uid().to_owned()).or_insert_with(|| now.steady_of(at.0));
-            }
-        }
-        self.began.retain(|uid, _| all.iter().any(|fault| fault.uid() == uid));
+        self.lives.see(&all, now);
         let world = self.world();
         let mut slots = std::mem::take(&mut self.slots);
-        let is_over = |fault: &Fault| self.deadline(fault).is_some_and(|at| at <= now.steady);
+        let is_over = |fault: &Fault| self.lives.is_over(fault, now);
         let mut planned = plan(&all, &world, &mut slots, self.refusal.as_deref(), is_over);
         self.slots = slots;
         self.is_behind = false;
@@ -212,18 +192,12 @@ impl Faults {
         let counts = self.close_boxes(&planned).await;
         let refused = std::mem::take(&mut self.settled.refused);
         for (fault, planned) in &planned {
-            self.say(fault, planned, &refused, counts.get(fault.uid()));
+            let state = status::state(fault, planned, refused.contains(fault.name()));
+            let ended = || status::ended("has had its time", fault, counts.get(fault.uid()));
+            self.lives.say(fault, &state, ended);
         }
         self.settled.refused = refused;
-        let uids: BTreeSet<&str> = all.iter().map(Shared::uid).collect();
-        let gone: Vec<String> =
-            self.known.keys().filter(|uid| !uids.contains(uid.as_str())).cloned().collect();
-        for uid in gone {
-            if let Some(fault) = self.known.remove(&uid) {
-                let message = status::ended("was deleted", &fault, counts.get(&uid));
-                self.recorder.normal(fault.object(), "FaultEnded", message);
-            }
-        }
+        self.lives.forget_gone(&all, |fault| status::ended("was deleted", fault, counts.get(fault.uid())));
     }
 
     /// Looks at those kinds that faults are about.
@@ -304,38 +278,6 @@ impl Faults {
         };
         self.boxes = boxes;
         counts
-    }
-
-    /// Says of a fault what has become of it, in its status and by an event where that is new.
-    fn say(
-        &mut self,
-        fault: &Shared<Fault>,
-        planned: &Planned,
-        refused: &BTreeSet<String>,
-        counts: Option<&DelayCounts>,
-    ) {
-        let said = Said::of(fault, planned, refused.contains(fault.name()));
-        let uid = fault.uid().to_owned();
-        if said.is_active {
-            self.began.entry(uid.clone()).or_insert_with(|| self.api.clock().steady());
-            self.known.insert(uid, fault.clone());
-        } else {
-            self.known.remove(&uid);
-        }
-        let was_active = status::was_active(fault);
-        let was = status::reason(fault);
-        if !said.write(&self.api, fault) {
-            return;
-        }
-        let about = fault.object();
-        if said.is_active && !was_active {
-            self.recorder.normal(about, "FaultStarted", said.message.clone());
-        } else if matches!(planned, Planned::Over) {
-            let message = status::ended("has had its time", fault, counts);
-            self.recorder.normal(about, "FaultEnded", message);
-        } else if !said.is_active && was.as_deref() != Some(said.reason) {
-            self.recorder.warning(about, said.reason, said.message.clone());
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fabric::nft::Reject;
 use fabric::{DETOURS, Delay};
 use object::Shared;
-use object::fault::{Fault, FaultPeer, NETWORK_TYPES};
+use object::fault::{Fault, FaultPeer};
 use object::owner::is_terminating;
 
 use super::sides::World;
@@ -51,7 +51,7 @@ pub(super) fn plan<'a>(
 ) -> Vec<(&'a Shared<Fault>, Planned)> {
     let mut all: Vec<&Shared<Fault>> =
         faults.iter().filter(|fault| !fault.has_ended() && !is_terminating(&fault.metadata)).collect();
-    all.retain(|fault| NETWORK_TYPES.contains(&fault.spec.type_.as_str()));
+    all.retain(|fault| fault.is_of_network());
     all.sort_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
     let slow = |fault: &Fault| fault.spec.latency.is_some();
     let keeps = |uid: &String| all.iter().any(|fault| fault.uid() == uid && slow(fault) && !is_over(fault));

@@ -4,6 +4,7 @@ mod connections;
 mod custom;
 mod definitions;
 mod dialogs;
+mod drills;
 mod edit;
 mod journal;
 mod links;

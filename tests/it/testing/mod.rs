@@ -8,7 +8,9 @@ mod faults;
 mod fencing;
 mod nodes;
 mod pods;
+mod scenarios;
 mod snapshots;
+mod target_faults;
 mod time;
 
 use k8s_openapi::api::core::v1::Pod;

@@ -62,7 +62,7 @@ fn declines(meta: &ObjectMeta) -> bool {
 }
 
 fn warning(api: &Api, pod: &ObjectMeta, message: &str) -> Event {
-    let time = api.clock().time();
+    let time = api.server_clock().time();
     let name = generated_name(&format!("{}.", pod.name.clone().unwrap_or_default()));
     Event {
         metadata: ObjectMeta { name: Some(name), namespace: pod.namespace.clone(), ..ObjectMeta::default() },

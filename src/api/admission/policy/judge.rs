@@ -7,7 +7,7 @@ use crate::cel::{Budget, Composed, Program, Val};
 use crate::kinds::admission_policy::{Expressions, Mutation, Validation};
 use crate::managed_fields::{self, Type};
 use crate::patch::{MAX_PATCH_BYTES, PatchType, apply_patch_value};
-use crate::rules;
+use crate::validate::depth;
 
 /// What a message may have of an expression.
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
@@ -124,7 +124,7 @@ fn applied(judged: &Judged<'_>, mut config: Value) -> Result<Option<Value>, Stri
             fields.insert(field.into(), judged.object[field].clone());
         }
     }
-    rules::check_value_depth(&config).map_err(|error| failed(error.to_string()))?;
+    depth::check_value(&config).map_err(|error| failed(error.to_string()))?;
     if let Some(faults) = managed_fields::faults(of, &config) {
         return Err(failed(format!("failed to convert patch object to typed object: {faults}")));
     }

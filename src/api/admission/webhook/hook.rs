@@ -16,7 +16,7 @@ use crate::admission::judged::Judged;
 use crate::admission::matching::{Rules, Selectors};
 use crate::kinds::match_conditions::Conditions;
 use crate::validate::{FieldErrors, Path};
-use crate::webhook_client::{Party, ServiceTarget, Target};
+use crate::webhook_client::{Party, ServiceTarget, TOO_LATE, Target};
 use crate::{Api, ApiError};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
@@ -174,7 +174,14 @@ impl Webhook {
         let timeout = patience.map_or(self.timeout, |patience| patience.min(self.timeout));
         let answered =
             target.call(api, review.to_string().into(), timeout, MAX_ANSWER_BYTES).map_err(failed)?;
-        Ok(async move { answered.await.map_err(|why| format!("failed to call webhook: {why}")) })
+        let hangs = api.hangs_webhooks_of(&self.configuration);
+        Ok(async move {
+            if hangs {
+                tokio::time::sleep(timeout).await;
+                return Err(format!("failed to call webhook: {TOO_LATE}"));
+            }
+            answered.await.map_err(|why| format!("failed to call webhook: {why}"))
+        })
     }
 }
 

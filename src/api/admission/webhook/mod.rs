@@ -225,7 +225,7 @@ fn ask(
         let request = asked.admission_request(api, *matched, &uid)?;
         match hook.call(api, request, patience) {
             Ok(call) => {
-                let clock = api.clock().clone();
+                let clock = api.server_clock().clone();
                 let call = async move {
                     let begun = clock.monotonic();
                     let answered = call.await;

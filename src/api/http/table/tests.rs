@@ -304,6 +304,12 @@ fn every_kind_has_a_cell_a_column_api_6() {
                 "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
             "n|Fenced|it hangs|30m|m",
         ),
+        (Kind::Scenario, json!({"spec": {"title": "t"}}), "n|t|Pending|<none>|30m|"),
+        (
+            Kind::Scenario,
+            json!({"spec": {"title": "t"}, "status": {"phase": "Passed", "score": 90, "message": "m"}}),
+            "n|t|Passed|90|30m|m",
+        ),
         (Kind::Role, json!({}), "n|2026-01-01T00:30:00Z"),
         (Kind::ClusterRole, json!({}), "n|2026-01-01T00:30:00Z"),
         (

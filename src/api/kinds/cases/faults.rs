@@ -21,10 +21,14 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
             ("spec: {type: Refuse, from: {node: a}}", &[]),
             ("spec: {}", &["spec.type: Required value"]),
             (
-                "spec: {type: PowerOff, from: {node: a}}",
+                "spec: {type: Fire, from: {node: a}}",
                 &[
-                    "spec.type: Unsupported value: \"PowerOff\": supported values: \"Latency\", \"Loss\", \"Partition\", \"Rate\", \"Refuse\"",
+                    "spec.type: Unsupported value: \"Fire\": supported values: \"ClockSkew\", \"Crash\", \"Disk\", \"ImagePull\", \"Latency\", \"Loss\", \"OutOfMemory\", \"Partition\", \"Pause\", \"PowerOff\", \"Rate\", \"Refuse\", \"Webhook\"",
                 ],
+            ),
+            (
+                "spec: {type: Partition, from: {node: a}, target: {node: a}}",
+                &["spec.target: Forbidden: may not be set where `type` is one of the network"],
             ),
             ("spec: {type: Partition}", &["spec.from: Required value: must specify `from`, `to` or both"]),
             ("spec: {type: Partition, from: {node: a, cidr: 10.0.0.0/8}, to: {}}", &[&both, &none]),
@@ -79,6 +83,130 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
                 "spec: {type: Partition, from: {node: a}}",
                 "spec: {type: Partition, from: {node: b}}",
                 &["spec: Forbidden: field is immutable"],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
+    check(
+        Kind::Fault,
+        &[
+            ("spec: {type: Crash, target: {component: kubelet, node: a}, duration: 30s}", &[]),
+            ("spec: {type: Crash, target: {component: kubelet, nodeSelector: {matchLabels: {a: b}}}}", &[]),
+            ("spec: {type: Crash, target: {component: scheduler}}", &[]),
+            ("spec: {type: Pause, target: {component: controllers}}", &[]),
+            ("spec: {type: Pause, target: {component: store}}", &[]),
+            ("spec: {type: Pause, target: {component: job}}", &[]),
+            ("spec: {type: PowerOff, target: {node: a}}", &[]),
+            ("spec: {type: PowerOff, target: {nodeSelector: {}}}", &[]),
+            ("spec: {type: Disk, target: {node: a}, disk: {failure: Full}}", &[]),
+            ("spec: {type: Disk, target: {component: store}, disk: {failure: Slow, delay: 200ms}}", &[]),
+            ("spec: {type: Disk, target: {component: store}, disk: {failure: Failing}, duration: 30s}", &[]),
+            ("spec: {type: ClockSkew, target: {component: kubelet, node: a}, skew: {by: -5m}}", &[]),
+            ("spec: {type: ClockSkew, target: {node: a}, skew: {by: 8760h}}", &[]),
+            ("spec: {type: ClockSkew, target: {component: controllers}, skew: {by: 1s}}", &[]),
+            ("spec: {type: OutOfMemory, target: {pod: a, namespace: b, container: c}}", &[]),
+            ("spec: {type: OutOfMemory, target: {podSelector: {}}}", &[]),
+            ("spec: {type: Webhook, target: {webhook: a.b}}", &[]),
+            ("spec: {type: ImagePull, image: {delay: 30s, failing: true, pattern: '*/web:*'}}", &[]),
+            ("spec: {type: ImagePull, target: {node: a}, image: {failing: true}}", &[]),
+            ("spec: {type: Crash}", &["spec.target: Required value: must specify a component"]),
+            (
+                "spec: {type: Crash, target: {component: kubelet}}",
+                &["spec.target: Required value: must specify the kubelet's node by node or nodeSelector"],
+            ),
+            (
+                "spec: {type: Crash, target: {component: kubelet, node: a, nodeSelector: {}}}",
+                &["spec.target.nodeSelector: Forbidden: may not be set beside the name"],
+            ),
+            (
+                "spec: {type: Crash, target: {component: scheduler, node: a}}",
+                &[
+                    "spec.target.node: Forbidden: may only be set beside kubelet as the component, or where `type` is of nodes",
+                ],
+            ),
+            (
+                "spec: {type: Crash, target: {component: store}}",
+                &[
+                    "spec.target.component: Invalid value: \"store\": the store does not crash alone, but with the whole control plane",
+                ],
+            ),
+            (
+                "spec: {type: Pause, target: {component: A_b}, from: {node: a}, direction: Both}",
+                &[
+                    "spec.from: Forbidden: may only be set where `type` is one of the network",
+                    "spec.direction: Forbidden: may only be set where `type` is one of the network",
+                    "spec.target.component: Invalid value: \"A_b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+                ],
+            ),
+            (
+                "spec: {type: PowerOff, target: {pod: a, component: kubelet}}",
+                &[
+                    "spec.target.component: Forbidden: may not be set where `type` is PowerOff",
+                    "spec.target.pod: Forbidden: may not be set where `type` is PowerOff",
+                ],
+            ),
+            ("spec: {type: PowerOff}", &["spec.target: Required value: must specify node or nodeSelector"]),
+            (
+                "spec: {type: Disk, target: {component: scheduler}, disk: {failure: Wet}}",
+                &[
+                    "spec.target.component: Invalid value: \"scheduler\": must be store where `type` is Disk; the kubelet's disk is that of its node",
+                    "spec.disk.failure: Unsupported value: \"Wet\": supported values: \"Failing\", \"Full\", \"Slow\"",
+                ],
+            ),
+            (
+                "spec: {type: Disk, target: {component: store}, disk: {failure: Full, delay: 1s}}",
+                &[
+                    "spec.duration: Required value: must be set where the store takes no writes: it would not take the fault's deletion either",
+                    "spec.disk.delay: Forbidden: may only be set where `failure` is Slow",
+                ],
+            ),
+            (
+                "spec: {type: Disk, target: {component: store}, disk: {failure: Full}, duration: 61m}",
+                &[
+                    "spec.duration: Invalid value: \"61m\": must be 1h at most where the store takes no writes",
+                ],
+            ),
+            (
+                "spec: {type: Disk, target: {node: a}, disk: {failure: Slow}, skew: {by: 0s}}",
+                &[
+                    "spec.skew: Forbidden: may only be set where `type` is ClockSkew",
+                    "spec.disk.delay: Required value: must be set where `failure` is Slow",
+                    "spec.skew.by: Invalid value: \"0s\": must be other than nothing",
+                ],
+            ),
+            (
+                "spec: {type: Disk, target: {node: a}, disk: {failure: Slow, delay: 61s}}",
+                &["spec.disk.delay: Invalid value: \"61s\": must be 1m0s at most"],
+            ),
+            (
+                "spec: {type: ClockSkew, target: {component: job}, skew: {by: -8761h}}",
+                &[
+                    "spec.target.component: Invalid value: \"job\": controllers share one clock: specify controllers",
+                    "spec.skew.by: Invalid value: \"-8761h\": must be a year (8760h) at most, either way",
+                ],
+            ),
+            (
+                "spec: {type: OutOfMemory, target: {webhook: a}, duration: 1s}",
+                &[
+                    "spec.duration: Forbidden: may not be set where `type` is OutOfMemory: it happens once",
+                    "spec.target.webhook: Forbidden: may not be set where `type` is OutOfMemory",
+                    "spec.target: Required value: must specify pod or podSelector",
+                ],
+            ),
+            ("spec: {type: Webhook, target: {}}", &["spec.target: Required value: must specify webhook"]),
+            (
+                "spec: {type: ImagePull, image: {delay: 0s, pattern: ''}}",
+                &[
+                    "spec.image.delay: Invalid value: \"0s\": must be longer than nothing",
+                    "spec.image.pattern: Required value",
+                ],
+            ),
+            (
+                "spec: {type: ImagePull, image: {failing: false}}",
+                &["spec.image: Required value: must specify delay, failing or both"],
             ),
         ],
     );

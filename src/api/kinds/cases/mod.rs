@@ -19,6 +19,7 @@ mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod roles;
+mod scenarios;
 mod service;
 mod stateful_set;
 mod status;

@@ -176,6 +176,14 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
+    fn kill_for_memory<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async {
+            self.faults.answering().await?;
+            self.state.lock().end_for_memory(id, (self.wall)())
+        }
+        .boxed()
+    }
+
     fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
             let mut state = self.state.lock();

@@ -113,4 +113,15 @@ impl State {
             }
         }
     }
+
+    /// Ends a running container as the kernel does where memory runs out.
+    pub(super) fn end_for_memory(&mut self, id: &ContainerId, now: Timestamp) -> Result<(), RuntimeError> {
+        if self.container(id)?.exit.is_none() {
+            self.end(id, 137, Some(9), now);
+            if let Some(exit) = &mut self.container(id)?.exit {
+                exit.oom_killed = true;
+            }
+        }
+        Ok(())
+    }
 }

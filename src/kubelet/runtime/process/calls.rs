@@ -135,6 +135,10 @@ impl Runtime for ProcessRuntime {
         async { self.shared.ask(Request::Kill(id.clone())).await.map(drop) }.boxed()
     }
 
+    fn kill_for_memory<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { self.shared.ask(Request::KillForMemory(id.clone())).await.map(drop) }.boxed()
+    }
+
     fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
             match self.shared.ask(Request::RemoveContainer(id.clone())).await {

@@ -1,7 +1,9 @@
 //! `podium.dev/v1alpha1` Fault: something that is broken on purpose, for as long as the object is there or for a time.
 //!
-//! A fault has a type, and the type says which other fields count: [`NETWORK_TYPES`] are between two sides. Other types
-//! bring fields of their own beside these.
+//! A fault has a type, and the type says which other fields count: [`NETWORK_TYPES`] are between two sides, the
+//! [others](OTHER_TYPES) have a [target](FaultTarget).
+
+mod target;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,8 +13,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, T
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::own_kind::{own_kind, text};
-use super::time::read_go_duration;
+use crate::own_kind::{own_kind, text};
+use crate::time::read_go_duration;
+
+pub use target::{Component, DISK_FAILURES, FaultDisk, FaultImage, FaultSkew, FaultTarget};
 
 /// The condition that says whether a fault is in force.
 pub const ACTIVE: &str = "Active";
@@ -23,6 +27,9 @@ pub const EXPIRED: &str = "Expired";
 
 /// Faults between two sides of the pods' network.
 pub const NETWORK_TYPES: &[&str] = &["Latency", "Loss", "Partition", "Rate", "Refuse"];
+/// Faults of one target each.
+pub const OTHER_TYPES: &[&str] =
+    &["ClockSkew", "Crash", "Disk", "ImagePull", "OutOfMemory", "Pause", "PowerOff", "Webhook"];
 /// Both ways, or from one side to the other alone.
 pub const DIRECTIONS: &[&str] = &["Both", "OneWay"];
 /// How a fault refuses: by a reset and where that is none by ICMP, or by ICMP alone.
@@ -43,6 +50,9 @@ pub struct FaultSpec {
     /// Of which type the fault is.
     #[serde(default, rename = "type")]
     pub type_: String,
+    /// Of faults that are not the network's: who is met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<FaultTarget>,
     /// One side; everybody who is not on the other without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FaultPeer>,
@@ -64,6 +74,15 @@ pub struct FaultSpec {
     /// Of a fault of this type: how the sender is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuse: Option<FaultRefuse>,
+    /// Of a fault of this type: what the disk does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<FaultDisk>,
+    /// Of a fault of this type: what the clock reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew: Option<FaultSkew>,
+    /// Of a fault of this type: what becomes of pulls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<FaultImage>,
     /// How long it is in force, such as `30s`; until it is deleted without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
@@ -160,6 +179,11 @@ impl Fault {
         read_go_duration(self.spec.duration.as_deref()?)
     }
 
+    /// Whether it is one of the pods' network.
+    pub fn is_of_network(&self) -> bool {
+        NETWORK_TYPES.contains(&self.spec.type_.as_str())
+    }
+
     /// Whether it goes one way alone.
     pub fn is_one_way(&self) -> bool {
         self.spec.direction.as_deref() == Some("OneWay")
@@ -183,15 +207,7 @@ impl FaultLatency {
 impl fmt::Display for FaultPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let namespace = self.namespace.as_deref().unwrap_or("default");
-        let text = |selector: &LabelSelector| {
-            let labels = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
-            let more = selector.match_expressions.iter().flatten();
-            let more = more.map(|one| {
-                let values = one.values.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ");
-                format!("{} {} ({values})", one.key, one.operator)
-            });
-            labels.chain(more).collect::<Vec<_>>().join(",")
-        };
+        let text = labels;
         match self {
             Self { node: Some(node), .. } => write!(f, "node/{node}"),
             Self { node_selector: Some(nodes), .. } => write!(f, "nodes:{}", text(nodes)),
@@ -207,6 +223,17 @@ impl fmt::Display for FaultPeer {
     }
 }
 
+/// A selector as people write it: `app=web,tier In (a b)`.
+fn labels(selector: &LabelSelector) -> String {
+    let labels = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
+    let more = selector.match_expressions.iter().flatten();
+    let more = more.map(|one| {
+        let values = one.values.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ");
+        format!("{} {} ({values})", one.key, one.operator)
+    });
+    labels.chain(more).collect::<Vec<_>>().join(",")
+}
+
 impl JsonSchema for FaultSpec {
     fn schema_name() -> Cow<'static, str> {
         "io.k8s.api.podium.v1alpha1.FaultSpec".into()
@@ -217,7 +244,8 @@ impl JsonSchema for FaultSpec {
             "description": "FaultSpec is what is broken; it cannot be changed.",
             "type": "object",
             "properties": {
-                "type": text("Partition, Latency, Loss, Rate or Refuse: faults of the pods' network, between two sides."),
+                "type": text("Partition, Latency, Loss, Rate or Refuse: faults of the pods' network, between two sides. Crash, Pause, PowerOff, Disk, ClockSkew, OutOfMemory, Webhook or ImagePull: faults of a target."),
+                "target": generator.subschema_for::<FaultTarget>(),
                 "from": generator.subschema_for::<FaultPeer>(),
                 "to": generator.subschema_for::<FaultPeer>(),
                 "direction": text("Both, or OneWay: what goes from `from` to `to` alone. Defaults to Both."),
@@ -225,6 +253,9 @@ impl JsonSchema for FaultSpec {
                 "loss": generator.subschema_for::<FaultLoss>(),
                 "rate": generator.subschema_for::<FaultRate>(),
                 "refuse": generator.subschema_for::<FaultRefuse>(),
+                "disk": generator.subschema_for::<FaultDisk>(),
+                "skew": generator.subschema_for::<FaultSkew>(),
+                "image": generator.subschema_for::<FaultImage>(),
                 "duration": text("How long it is in force, such as 30s or 1h30m; until it is deleted without."),
             },
             "required": ["type"],

@@ -1,16 +1,12 @@
-//! Faults: what is broken on purpose (`podium.dev`). Those of the network are put in force by `network::faults`.
+//! Faults of the pods' network: between two sides, and what their types ask for.
 
 use std::time::Duration;
 
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::json;
 
-use super::columns::Column;
-use super::resource::Resource;
 use crate::validate::{FieldErrors, Path, names, selector};
-use object::conditions;
-use object::fault::{ACTIVE, DIRECTIONS, Fault, FaultPeer, FaultSpec, NETWORK_TYPES, REFUSALS};
+use object::fault::{FaultPeer, FaultSpec, REFUSALS};
 use object::time::{go_duration, read_go_duration};
 
 /// No packet is kept longer, before chance comes in and by chance.
@@ -20,62 +16,8 @@ const SLOWEST: i64 = 1_000;
 /// Beyond this nothing here is as fast.
 const FASTEST: i64 = 100_000_000_000;
 
-impl Resource for Fault {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::name(),
-        Column::text("Type", "What is broken.", |fault, _| json!(fault.spec.type_)),
-        Column::text("From", "One side.", |fault, _| json!(side(fault.spec.from.as_ref()))),
-        Column::text("To", "The other side.", |fault, _| json!(side(fault.spec.to.as_ref()))),
-        Column::text("Active", "Whether it is in force.", |fault, _| json!(active(fault))),
-        Column::text("Duration", "How long it is in force.", |fault, _| {
-            json!(fault.spec.duration.as_deref().unwrap_or("<none>"))
-        }),
-        Column::age(),
-        Column::wide("Meets", "Whom it meets.", |fault, _| {
-            json!(fault.status.as_ref().and_then(|status| status.meets.as_deref()).unwrap_or_default())
-        }),
-    ];
-
-    fn apply_defaults(&mut self) {
-        if NETWORK_TYPES.contains(&self.spec.type_.as_str()) {
-            self.spec.direction.get_or_insert_with(|| "Both".into());
-        }
-        if self.spec.type_ == "Refuse" {
-            self.spec.refuse.get_or_insert_default().with.get_or_insert_with(|| "Reset".into());
-        }
-    }
-
-    fn validate(&self, errors: &mut FieldErrors) {
-        let (spec, path) = (&self.spec, Path::root("spec"));
-        if spec.type_.is_empty() {
-            return errors.required(&path.child("type"), "");
-        }
-        errors.one_of(&path.child("type"), &spec.type_, NETWORK_TYPES);
-        if let Some(direction) = &spec.direction {
-            errors.one_of(&path.child("direction"), direction, DIRECTIONS);
-        }
-        sides(errors, &path, spec);
-        parameters(errors, &path, spec);
-        if let Some(text) = &spec.duration {
-            let at = path.child("duration");
-            match read_go_duration(text) {
-                None => errors.invalid(&at, text, "must be a duration such as 30s or 1h30m"),
-                Some(Duration::ZERO) => errors.invalid(&at, text, "must be longer than nothing"),
-                Some(_) => {}
-            }
-        }
-    }
-
-    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        // What was there before a rule came stays as it is.
-        if self.spec != old.spec {
-            errors.forbidden(&Path::root("spec"), "field is immutable");
-        }
-    }
-}
-
 /// What there is for a type belongs to this type, and to no other.
-fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
+pub(super) fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
     for (type_, field, is_there, is_needed) in [
         ("Latency", "latency", spec.latency.is_some(), true),
         ("Loss", "loss", spec.loss.is_some(), true),
@@ -121,7 +63,7 @@ fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
     }
 }
 
-fn sides(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
+pub(super) fn sides(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
     if spec.from.is_none() && spec.to.is_none() {
         errors.required(&path.child("from"), "must specify `from`, `to` or both");
     }
@@ -176,20 +118,5 @@ fn peer(errors: &mut FieldErrors, path: &Path<'_>, peer: &FaultPeer) {
     {
         let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
         errors.invalid(&path.child("cidr"), cidr, detail);
-    }
-}
-
-/// A side in a cell.
-fn side(peer: Option<&FaultPeer>) -> String {
-    peer.map_or_else(|| "<all>".into(), ToString::to_string)
-}
-
-/// Whether it is in force, and why not.
-fn active(fault: &Fault) -> String {
-    let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
-    match conditions::get(conditions, ACTIVE) {
-        Some(active) if active.status == "True" => "True".into(),
-        Some(active) => format!("{} ({})", active.status, active.reason),
-        None => "Unknown".into(),
     }
 }

@@ -1,0 +1,95 @@
+//! Expressions in CEL over objects as they are shown, for actors that are told in expressions what to look for: compiled
+//! once, judged many times, each time within the budget that a rule of a user has.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::cel::{Budget, Program, Type, Val};
+
+/// What an expression comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comes {
+    /// Whether something holds.
+    ToTruth,
+    /// A text.
+    ToText,
+}
+
+/// An expression that was read.
+#[derive(Debug)]
+pub struct Expression {
+    program: Program,
+    comes: Comes,
+}
+
+impl Expression {
+    /// Reads an expression over these variables and `now`; the error says what is wrong, and where.
+    pub fn compile(source: &str, variables: &[&str], comes: Comes) -> Result<Self, String> {
+        let mut known: Vec<(&str, Type<'_>)> = variables.iter().map(|name| (*name, Type::Dyn)).collect();
+        known.push(("now", Type::Time));
+        let result = match comes {
+            Comes::ToTruth => Type::Bool,
+            Comes::ToText => Type::Text,
+        };
+        Ok(Self { program: Program::compile(source, &known, &[result])?, comes })
+    }
+
+    /// Whether it holds with these values. The error says why that cannot be told: what it reads is not there, or it
+    /// takes too many steps.
+    pub fn holds(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<bool, String> {
+        debug_assert_eq!(self.comes, Comes::ToTruth);
+        self.run(variables, now, |value| match value {
+            Val::Bool(holds) => Ok(*holds),
+            _ => Err("it comes to no truth".to_owned()),
+        })
+    }
+
+    /// The text that it comes to with these values; an error as of [`Expression::holds`].
+    pub fn text(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<String, String> {
+        debug_assert_eq!(self.comes, Comes::ToText);
+        self.run(variables, now, |value| {
+            value.as_text().map(str::to_owned).ok_or_else(|| "it comes to no text".to_owned())
+        })
+    }
+
+    fn run<T>(
+        &self,
+        variables: &[(&str, &Value)],
+        now: Timestamp,
+        read: impl FnOnce(&Val<'_>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let mut values: Vec<(&str, Val<'_>)> =
+            variables.iter().map(|(name, value)| (*name, Val::of_json(value, None))).collect();
+        values.push(("now", Val::Time(now)));
+        let value = self.program.run(&values, &mut Budget::default()).map_err(|error| error.to_string())?;
+        read(&value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn expressions_come_to_what_was_asked_for_fault_2() {
+        let now = "2026-11-21T00:00:00Z".parse().unwrap();
+        let pod = json!({"status": {"phase": "Running"}, "spec": {"nodeName": "n"}});
+        let truth = |source: &str| {
+            let read = Expression::compile(source, &["object"], Comes::ToTruth)?;
+            read.holds(&[("object", &pod)], now)
+        };
+        assert_eq!(truth("object.status.phase == 'Running'"), Ok(true));
+        assert_eq!(truth("now < timestamp('2026-01-01T00:00:00Z')"), Ok(false));
+        assert!(truth("object.status.nothing").unwrap_err().contains("no such key"));
+        assert!(truth("other").unwrap_err().contains("undeclared reference"));
+        assert!(truth("object.").is_err() && truth("'a'").is_err());
+        let endless =
+            (0..9).fold("true".to_owned(), |inner, n| format!("[1,2,3,4,5,6,7,8,9].all(x{n}, {inner})"));
+        assert!(truth(&endless).unwrap_err().contains("cost limit"), "it ends");
+        let text = Expression::compile("object.spec.nodeName", &["object"], Comes::ToText).unwrap();
+        assert_eq!(text.text(&[("object", &pod)], now), Ok("n".to_owned()));
+        assert!(text.text(&[("object", &json!({"spec": {"nodeName": 1}}))], now).is_err());
+    }
+}

@@ -1,0 +1,242 @@
+//! Faults of one target: whom each type may have, and what it asks for.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::validate::{FieldErrors, Path, names, selector};
+use object::fault::{Component, DISK_FAILURES, FaultSpec, FaultTarget};
+use object::time::{go_duration, read_go_duration};
+
+/// No write takes longer on purpose.
+const LONGEST_WRITE: Duration = Duration::from_mins(1);
+/// No pull takes longer on purpose.
+const LONGEST_PULL: Duration = Duration::from_hours(1);
+/// No store refuses writes for longer.
+const LONGEST_REFUSAL: Duration = Duration::from_hours(1);
+/// No clock is off by more: a year.
+const FURTHEST: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// Names of images have no more either.
+const LONGEST_PATTERN: usize = 512;
+
+/// One way to say whom a fault meets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Component,
+    Node,
+    Pod,
+    Webhook,
+}
+
+/// What only faults of the network have.
+pub(super) fn only(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
+    for (field, is_there) in
+        [("from", spec.from.is_some()), ("to", spec.to.is_some()), ("direction", spec.direction.is_some())]
+    {
+        if is_there {
+            errors.forbidden(&path.child(field), "may only be set where `type` is one of the network");
+        }
+    }
+    if spec.type_ == "OutOfMemory" && spec.duration.is_some() {
+        errors.forbidden(
+            &path.child("duration"),
+            "may not be set where `type` is OutOfMemory: it happens once",
+        );
+    }
+    let refuses = spec.disk.as_ref().is_some_and(|disk| disk.failure != "Slow");
+    let is_store = spec.target.as_ref().and_then(FaultTarget::component) == Some(Component::Store);
+    if spec.type_ == "Disk" && refuses && is_store {
+        let at = path.child("duration");
+        match &spec.duration {
+            None => errors.required(
+                &at,
+                "must be set where the store takes no writes: it would not take the fault's deletion either",
+            ),
+            Some(text) if read_go_duration(text).is_some_and(|time| time > LONGEST_REFUSAL) => {
+                errors.invalid(&at, text, "must be 1h at most where the store takes no writes");
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Whom a fault meets: what its type needs, and nothing else.
+pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
+    let (ways, needed): (&[Way], _) = match spec.type_.as_str() {
+        "Crash" | "Pause" => (&[Way::Component], "must specify a component"),
+        "PowerOff" => (&[Way::Node], "must specify node or nodeSelector"),
+        "ImagePull" => (&[Way::Node], ""),
+        "Disk" => {
+            (&[Way::Node, Way::Component], "must specify node, nodeSelector, or store as the component")
+        }
+        "ClockSkew" => (&[Way::Node, Way::Component], "must specify node, nodeSelector or a component"),
+        "OutOfMemory" => (&[Way::Pod], "must specify pod or podSelector"),
+        _ => (&[Way::Webhook], "must specify webhook"),
+    };
+    let at = path.child("target");
+    let empty = FaultTarget::default();
+    let target = spec.target.as_ref().unwrap_or(&empty);
+    let is_kubelet = target.component() == Some(Component::Kubelet);
+    let component = ways.contains(&Way::Component);
+    let nodes = if target.component.is_some() { component && is_kubelet } else { ways.contains(&Way::Node) };
+    let pods = ways.contains(&Way::Pod);
+    for (field, is_there, is_allowed) in [
+        ("component", target.component.is_some(), component),
+        ("node", target.node.is_some(), nodes),
+        ("nodeSelector", target.node_selector.is_some(), nodes),
+        ("pod", target.pod.is_some(), pods),
+        ("podSelector", target.pod_selector.is_some(), pods),
+        ("namespace", target.namespace.is_some(), pods),
+        ("container", target.container.is_some(), pods),
+        ("webhook", target.webhook.is_some(), ways.contains(&Way::Webhook)),
+    ] {
+        if is_there && !is_allowed {
+            let why = if field.starts_with("node") && component {
+                "may only be set beside kubelet as the component, or where `type` is of nodes".to_owned()
+            } else {
+                format!("may not be set where `type` is {}", spec.type_)
+            };
+            errors.forbidden(&at.child(field), why);
+        }
+    }
+    let needed = if is_kubelet { "must specify the kubelet's node by node or nodeSelector" } else { needed };
+    if nodes {
+        let is_selected = target.node_selector.is_some();
+        exactly_one(errors, &at, target.node.is_some(), (is_selected, "nodeSelector"), needed);
+    } else if pods {
+        let is_selected = target.pod_selector.is_some();
+        exactly_one(errors, &at, target.pod.is_some(), (is_selected, "podSelector"), needed);
+    } else if component && target.component.is_none() || ways == [Way::Webhook] && target.webhook.is_none() {
+        errors.required(&at, needed);
+    }
+    fields(errors, &at, target);
+    if component {
+        which_component(errors, &at, spec, target);
+    }
+}
+
+/// Which of the components a type may have.
+fn which_component(errors: &mut FieldErrors, at: &Path<'_>, spec: &FaultSpec, target: &FaultTarget) {
+    let Some(name) = &target.component else { return };
+    let component = target.component();
+    let why = match (spec.type_.as_str(), component) {
+        ("Crash", Some(Component::Store)) => {
+            "the store does not crash alone, but with the whole control plane"
+        }
+        ("ClockSkew", Some(Component::Store)) => "the store goes by no clock",
+        ("ClockSkew", Some(Component::Controller(_))) => "controllers share one clock: specify controllers",
+        ("Disk", Some(Component::Store)) => return,
+        ("Disk", _) => "must be store where `type` is Disk; the kubelet's disk is that of its node",
+        _ => return,
+    };
+    errors.invalid(&at.child("component"), name, why);
+}
+
+fn exactly_one(
+    errors: &mut FieldErrors,
+    at: &Path<'_>,
+    first: bool,
+    (second, field): (bool, &str),
+    needed: &str,
+) {
+    match (first, second) {
+        (false, false) if !needed.is_empty() => errors.required(at, needed),
+        (true, true) => errors.forbidden(&at.child(field), "may not be set beside the name"),
+        _ => {}
+    }
+}
+
+/// What stands in the fields.
+fn fields(errors: &mut FieldErrors, at: &Path<'_>, target: &FaultTarget) {
+    let subdomain: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
+    for (field, text, rule) in [
+        ("component", &target.component, subdomain),
+        ("node", &target.node, subdomain),
+        ("pod", &target.pod, subdomain),
+        ("namespace", &target.namespace, names::dns_1123_label),
+        ("container", &target.container, names::dns_1123_label),
+        ("webhook", &target.webhook, subdomain),
+    ] {
+        if let Some(text) = text {
+            errors.required_name(&at.child(field), text, rule);
+        }
+    }
+    for (field, own) in [("nodeSelector", &target.node_selector), ("podSelector", &target.pod_selector)] {
+        if let Some(own) = own {
+            selector::label_selector(errors, &at.child(field), own);
+        }
+    }
+}
+
+/// What there is for a type belongs to this type, and to no other.
+pub(super) fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
+    for (type_, field, is_there) in [
+        ("Disk", "disk", spec.disk.is_some()),
+        ("ClockSkew", "skew", spec.skew.is_some()),
+        ("ImagePull", "image", spec.image.is_some()),
+    ] {
+        if is_there && spec.type_ != type_ {
+            errors.forbidden(&path.child(field), format!("may only be set where `type` is {type_}"));
+        } else if !is_there && spec.type_ == type_ {
+            errors.required(&path.child(field), format!("must be set where `type` is {type_}"));
+        }
+    }
+    if let Some(disk) = &spec.disk {
+        let path = path.child("disk");
+        errors.required_one_of(
+            &path.child("failure"),
+            Some(disk.failure.as_str()).filter(|failure| !failure.is_empty()),
+            DISK_FAILURES,
+        );
+        delay(errors, &path, disk.delay.as_deref(), LONGEST_WRITE);
+        match (disk.failure.as_str(), &disk.delay) {
+            ("Slow", None) => errors.required(&path.child("delay"), "must be set where `failure` is Slow"),
+            ("Full" | "Failing", Some(_)) => {
+                errors.forbidden(&path.child("delay"), "may only be set where `failure` is Slow");
+            }
+            _ => {}
+        }
+    }
+    if let Some(skew) = &spec.skew {
+        let path = path.child("skew");
+        let at = path.child("by");
+        match skew.by() {
+            _ if skew.by.is_empty() => errors.required(&at, ""),
+            None => errors.invalid(&at, &skew.by, "must be a duration such as 5m or -1h30m"),
+            Some(by) if by.is_zero() => errors.invalid(&at, &skew.by, "must be other than nothing"),
+            Some(by) if by.abs() > FURTHEST => {
+                errors.invalid(&at, &skew.by, "must be a year (8760h) at most, either way");
+            }
+            Some(_) => {}
+        }
+    }
+    if let Some(image) = &spec.image {
+        let path = path.child("image");
+        delay(errors, &path, image.delay.as_deref(), LONGEST_PULL);
+        if image.delay.is_none() && image.failing != Some(true) {
+            errors.required(&path, "must specify delay, failing or both");
+        }
+        if let Some(pattern) = &image.pattern {
+            let at = path.child("pattern");
+            if pattern.is_empty() {
+                errors.required(&at, "");
+            } else if pattern.len() > LONGEST_PATTERN {
+                errors.too_long(&at, LONGEST_PATTERN);
+            }
+        }
+    }
+}
+
+fn delay(errors: &mut FieldErrors, path: &Path<'_>, text: Option<&str>, longest: Duration) {
+    let at = path.child("delay");
+    match text.map(|text| (text, read_go_duration(text))) {
+        Some((text, None)) => errors.invalid(&at, text, "must be a duration such as 200ms"),
+        Some((text, Some(time))) if time.is_zero() => {
+            errors.invalid(&at, text, "must be longer than nothing");
+        }
+        Some((text, Some(time))) if time > longest => {
+            errors.invalid(&at, text, format!("must be {} at most", go_duration(longest)));
+        }
+        None | Some(_) => {}
+    }
+}

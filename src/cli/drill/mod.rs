@@ -1,0 +1,340 @@
+//! `podium run` and `podium drill`: scenarios played, followed, hinted at and stopped, over the API as `podium apply` works
+//! (FAULT-2).
+//!
+//! The control plane plays them: who ends this command ends nothing, unless that is asked for.
+
+mod news;
+
+use std::io::{BufRead, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use kube::Client;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::json;
+
+use super::apply::{self, DEFAULT_NAMESPACE, Depth, client_of, read_files};
+use super::flags::InstanceArgs;
+use super::output::{note, said, say, say_table};
+use super::runtime::runtime;
+use manifest::Document;
+use manifest::drills::{DRILLS, Drill};
+use object::scenario::{Scenario, ScenarioPhase};
+use object::time::read_go_duration;
+
+/// How often it is looked how a scenario stands.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long one that is over may take to go, with all that it has made.
+const TO_GO: Duration = Duration::from_mins(2);
+/// How long it may take until a hint is shown.
+const TO_ANSWER: Duration = Duration::from_secs(15);
+/// The exit code of wrong usage.
+const USAGE: u8 = 2;
+
+/// Plays a scenario of a file.
+#[derive(Debug, Args)]
+pub(super) struct RunRequest {
+    #[command(flatten)]
+    instance: InstanceArgs,
+    /// The file: one Scenario of podium.dev/v1alpha1.
+    scenario: PathBuf,
+    /// Stop it when it is not over by then, such as 5m.
+    #[arg(long, value_parser = duration)]
+    timeout: Option<Duration>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DrillCommand {
+    /// The drills there are, and what was played.
+    List {
+        #[command(flatten)]
+        instance: InstanceArgs,
+    },
+    /// Begin a drill.
+    Run {
+        #[command(flatten)]
+        instance: InstanceArgs,
+        /// Its name.
+        name: String,
+        /// Tell how it goes until it is over.
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Ask for the next hint: it costs points.
+    Hint(Named),
+    /// Give up: what was made is removed, and faults end.
+    Stop(Named),
+}
+
+/// A scenario that is played.
+#[derive(Debug, Args)]
+pub(super) struct Named {
+    #[command(flatten)]
+    instance: InstanceArgs,
+    /// Its name [default: the one that is played].
+    name: Option<String>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    read_go_duration(text).ok_or_else(|| "a duration such as 30s or 5m".to_owned())
+}
+
+/// `podium run`: 0 when it was passed, 1 when not, 2 for what is no scenario.
+pub(super) fn run_file(request: &RunRequest) -> Result<ExitCode> {
+    let (document, name) = match scenario_of(&request.scenario) {
+        Ok(found) => found,
+        Err(error) => {
+            note(&format!("podium: {error}"));
+            return Ok(ExitCode::from(USAGE));
+        }
+    };
+    runtime()?.block_on(async {
+        let client = client_of(&request.instance).await?;
+        begin(&client, document, &name).await?;
+        follow(&client, &name, request.timeout).await
+    })
+}
+
+/// The one scenario of a file, and its name.
+fn scenario_of(path: &PathBuf) -> Result<(Document, String)> {
+    let mut documents = read_files(std::slice::from_ref(path), Depth::Flat)?;
+    let Some(document) = documents.pop().filter(|_| documents.is_empty()) else {
+        bail!("{}: it is to hold one Scenario, and nothing else", path.display());
+    };
+    let text = |pointer: &str| document.value.pointer(pointer).and_then(serde_json::Value::as_str);
+    if text("/kind") != Some("Scenario") || text("/apiVersion") != Some("podium.dev/v1alpha1") {
+        bail!("{}: it holds no Scenario of podium.dev/v1alpha1", path.display());
+    }
+    let Some(name) = text("/metadata/name").map(str::to_owned) else {
+        bail!("{}: the scenario has no name", path.display());
+    };
+    Ok((document, name))
+}
+
+pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
+    match command {
+        DrillCommand::List { instance } => with(&instance, async |client| list(&client).await),
+        DrillCommand::Run { instance, name, follow: follows } => {
+            let Some(drill) = Drill::named(&name) else {
+                let known: Vec<&str> = DRILLS.iter().map(|drill| drill.name).collect();
+                note(&format!("podium: there is no drill {name}; there are {}", known.join(", ")));
+                return Ok(ExitCode::from(USAGE));
+            };
+            with(&instance, async |client| {
+                let document = document_of(drill)?;
+                begin(&client, document, drill.name).await?;
+                if follows {
+                    return follow(&client, drill.name, None).await;
+                }
+                say(&format!(
+                    "scenario.podium.dev/{name} begins; podium drill run {name} --follow tells how it goes"
+                ));
+                Ok(ExitCode::SUCCESS)
+            })
+        }
+        DrillCommand::Hint(named) => {
+            with(&named.instance, async |client| hint(&client, named.name.as_deref()).await)
+        }
+        DrillCommand::Stop(named) => {
+            with(&named.instance, async |client| stop(&client, named.name.as_deref()).await)
+        }
+    }
+}
+
+fn with(instance: &InstanceArgs, work: impl AsyncFnOnce(Client) -> Result<ExitCode>) -> Result<ExitCode> {
+    runtime()?.block_on(async { work(client_of(instance).await?).await })
+}
+
+/// The manifest of a drill that is shipped.
+fn document_of(drill: Drill) -> Result<Document> {
+    let mut documents = manifest::parse(drill.text, drill.name);
+    documents.pop().context("the drill is empty")?.map_err(anyhow::Error::new)
+}
+
+async fn list(client: &Client) -> Result<ExitCode> {
+    let all = Api::<Scenario>::all(client.clone()).list(&ListParams::default()).await.map_err(said)?.items;
+    let mut rows = vec![["NAME", "TITLE", "PHASE", "SCORE"].map(str::to_owned)];
+    let row = |name: &str, title: &str, played: Option<&Scenario>| {
+        let score = played.and_then(|one| one.status.as_ref()?.score);
+        [
+            name.to_owned(),
+            title.to_owned(),
+            played.map_or_else(|| "-".to_owned(), |one| format!("{:?}", one.phase())),
+            score.map_or_else(|| "-".to_owned(), |score| score.to_string()),
+        ]
+    };
+    let named = |name: &str| all.iter().find(|one| one.metadata.name.as_deref() == Some(name));
+    for drill in DRILLS {
+        let document = document_of(*drill)?;
+        let title = document.value.pointer("/spec/title").and_then(serde_json::Value::as_str);
+        rows.push(row(drill.name, title.unwrap_or_default(), named(drill.name)));
+    }
+    for other in &all {
+        let name = other.metadata.name.as_deref().unwrap_or_default();
+        if Drill::named(name).is_none() {
+            rows.push(row(name, &other.spec.title, Some(other)));
+        }
+    }
+    say_table(&rows);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Begins a scenario; one of this name that is over goes first, one that is played is gone on with.
+async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
+    let scenarios = Api::<Scenario>::all(client.clone());
+    if let Some(known) = scenarios.get_opt(name).await.map_err(said)? {
+        if !known.phase().has_ended() && known.metadata.deletion_timestamp.is_none() {
+            note(&format!("scenario {name} is being played"));
+            return Ok(());
+        }
+        if known.metadata.deletion_timestamp.is_none() {
+            scenarios.delete(name, &DeleteParams::default()).await.map_err(said)?;
+        }
+        let gone = async {
+            while scenarios.get_opt(name).await.map_err(said)?.is_some() {
+                tokio::time::sleep(LOOK).await;
+            }
+            anyhow::Ok(())
+        };
+        let waited = tokio::time::timeout(TO_GO, gone).await;
+        waited.with_context(|| {
+            format!("what scenario {name} has made is not gone after {} s", TO_GO.as_secs())
+        })??;
+    }
+    apply::apply_documents(client, vec![document], DEFAULT_NAMESPACE).await
+}
+
+/// Tells how a scenario goes until it is over. Ctrl-C asks whether it is to end.
+async fn follow(client: &Client, name: &str, timeout: Option<Duration>) -> Result<ExitCode> {
+    let scenarios = Api::<Scenario>::all(client.clone());
+    let mut known = None;
+    let limit = async {
+        match timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(limit);
+    let mut is_limited = true;
+    loop {
+        let Some(scenario) = scenarios.get_opt(name).await.map_err(said)? else {
+            bail!("scenario {name} was deleted");
+        };
+        for line in news::news(known.as_ref(), &scenario) {
+            say(&line);
+        }
+        let is_over = scenario.phase().has_ended();
+        if is_over && scenario.status.as_ref().is_some_and(|status| status.cleaned) {
+            let passed = scenario.phase() == ScenarioPhase::Passed;
+            return Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        known = scenario.status;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = &mut limit, if is_limited => {
+                is_limited = false;
+                note("its time here is over: it is stopped");
+                ask_to_stop(&scenarios, name).await?;
+            }
+            _ = tokio::signal::ctrl_c() => {
+                if is_over || !wants_to_stop(name).await {
+                    note(&format!("scenario {name} goes on without us; podium drill stop {name} ends it"));
+                    return Ok(ExitCode::FAILURE);
+                }
+                ask_to_stop(&scenarios, name).await?;
+            }
+        }
+    }
+}
+
+/// Whether the user wants a scenario to end; without a terminal nobody can be asked, and it ends with us.
+async fn wants_to_stop(name: &str) -> bool {
+    if !std::io::stdin().is_terminal() {
+        return true;
+    }
+    note(&format!("\nStop scenario {name}? It is given up then, and cleaned up. [y/N]"));
+    let read = tokio::task::spawn_blocking(|| {
+        let mut answer = String::new();
+        std::io::stdin().lock().read_line(&mut answer).map(|_| answer)
+    });
+    tokio::select! {
+        answer = read => matches!(answer, Ok(Ok(answer)) if answer.trim().eq_ignore_ascii_case("y")),
+        // Who asks twice wants to go.
+        _ = tokio::signal::ctrl_c() => false,
+    }
+}
+
+async fn ask_to_stop(scenarios: &Api<Scenario>, name: &str) -> Result<()> {
+    change(scenarios, name, json!({"stop": true})).await.map(drop)
+}
+
+async fn change(scenarios: &Api<Scenario>, name: &str, spec: serde_json::Value) -> Result<Scenario> {
+    let patch = Patch::Merge(json!({"spec": spec}));
+    scenarios.patch(name, &PatchParams::default(), &patch).await.map_err(said)
+}
+
+/// The scenario that is meant: of this name, or the only one that is played.
+async fn meant(scenarios: &Api<Scenario>, name: Option<&str>) -> Result<Scenario> {
+    if let Some(name) = name {
+        return scenarios.get(name).await.map_err(said);
+    }
+    let all = scenarios.list(&ListParams::default()).await.map_err(said)?.items;
+    let mut played = all.into_iter().filter(|one| !one.phase().has_ended());
+    match (played.next(), played.next()) {
+        (Some(one), None) => Ok(one),
+        (None, _) => bail!("nothing is played; podium drill list names the drills"),
+        (Some(_), Some(_)) => bail!("more than one is played: say which"),
+    }
+}
+
+async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
+    let scenarios = Api::<Scenario>::all(client.clone());
+    let scenario = meant(&scenarios, name).await?;
+    let name = scenario.metadata.name.clone().unwrap_or_default();
+    if scenario.phase() != ScenarioPhase::Running {
+        bail!("scenario {name} is not being played: it is {:?}", scenario.phase());
+    }
+    let shown = scenario.hints_shown().len();
+    let Some(text) = scenario.spec.hints.get(shown).cloned() else {
+        bail!("scenario {name} has no more hints");
+    };
+    change(&scenarios, &name, json!({"hintsAsked": shown + 1})).await?;
+    let shows = async {
+        while scenarios.get(&name).await.map_err(said)?.hints_shown().len() <= shown {
+            tokio::time::sleep(LOOK).await;
+        }
+        anyhow::Ok(())
+    };
+    // It is known to cost something before it is read.
+    tokio::time::timeout(TO_ANSWER, shows)
+        .await
+        .context("nobody answers: the control plane does not play")??;
+    say(&format!(
+        "hint {} of {} (−{}): {text}",
+        shown + 1,
+        scenario.spec.hints.len(),
+        scenario.spec.hint_cost()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn stop(client: &Client, name: Option<&str>) -> Result<ExitCode> {
+    let scenarios = Api::<Scenario>::all(client.clone());
+    let scenario = meant(&scenarios, name).await?;
+    let name = scenario.metadata.name.clone().unwrap_or_default();
+    if !scenario.phase().has_ended() {
+        ask_to_stop(&scenarios, &name).await?;
+    }
+    let over = async {
+        while !scenarios.get(&name).await.map_err(said)?.status.is_some_and(|status| status.cleaned) {
+            tokio::time::sleep(LOOK).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(TO_GO, over).await.context("what it has made is not gone yet")??;
+    say(&format!("scenario.podium.dev/{name} is over, and what it has made is gone"));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,100 @@
+//! The target of a fault as it is said on the command line.
+
+use super::side::selector;
+use object::fault::FaultTarget;
+
+/// Reads `kubelet/NODE`, `kubelets:LABEL=VALUE,…`, `node/NODE`, `nodes:LABEL=VALUE,…`, `scheduler`, `controllers`,
+/// `controller/NAME`, `store`, `pod/[NAMESPACE/]NAME[/CONTAINER]`, `pods[/NAMESPACE]:LABEL=VALUE,…`, `webhook/NAME`.
+pub(super) fn target(text: &str) -> Result<FaultTarget, String> {
+    let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
+    let name = |name: &str| {
+        if name.is_empty() { Err(format!("{text:?} names nobody")) } else { Ok(Some(name.to_owned())) }
+    };
+    let component = |name: &str| Some(name.to_owned());
+    let mut target = FaultTarget::default();
+    match (word, rest.strip_prefix('/'), rest.strip_prefix(':')) {
+        ("scheduler" | "controllers" | "store", None, None) => target.component = component(word),
+        ("controller", Some(controller), None) => target.component = name(controller)?,
+        ("kubelet", Some(node), None) => {
+            (target.component, target.node) = (component("kubelet"), name(node)?);
+        }
+        ("kubelets", None, Some(labels)) => {
+            (target.component, target.node_selector) = (component("kubelet"), Some(selector(labels)?));
+        }
+        ("node", Some(node), None) => target.node = name(node)?,
+        ("nodes", None, Some(labels)) => target.node_selector = Some(selector(labels)?),
+        ("pod", Some(pod), None) => match pod.split('/').collect::<Vec<_>>()[..] {
+            [pod] => target.pod = name(pod)?,
+            [namespace, pod] => (target.namespace, target.pod) = (name(namespace)?, name(pod)?),
+            [namespace, pod, container] => {
+                (target.namespace, target.pod) = (name(namespace)?, name(pod)?);
+                target.container = name(container)?;
+            }
+            _ => return Err(format!("{text:?} is no pod/[NAMESPACE/]NAME[/CONTAINER]")),
+        },
+        ("pods", None, Some(labels)) => target.pod_selector = Some(selector(labels)?),
+        ("pods", Some(pods), None) => {
+            let (namespace, labels) = pods.split_once(':').unwrap_or((pods, ""));
+            (target.namespace, target.pod_selector) = (name(namespace)?, Some(selector(labels)?));
+        }
+        ("webhook", Some(webhook), None) => target.webhook = name(webhook)?,
+        _ => {
+            return Err(format!(
+                "{text:?} is no target of a fault: kubelet/NODE, kubelets:LABEL=VALUE, node/NODE, nodes:LABEL=VALUE, \
+                 scheduler, controllers, controller/NAME, store, pod/[NAMESPACE/]NAME[/CONTAINER], \
+                 pods[/NAMESPACE]:LABEL=VALUE, webhook/NAME"
+            ));
+        }
+    }
+    Ok(target)
+}
+
+/// A node, by its name alone or as a target.
+pub(super) fn node(text: &str) -> Result<FaultTarget, String> {
+    if text.contains(['/', ':']) { target(text) } else { target(&format!("node/{text}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn targets_are_read_as_they_are_shown_fault_1() {
+        for (text, expected) in [
+            ("scheduler", json!({"component": "scheduler"})),
+            ("controllers", json!({"component": "controllers"})),
+            ("controller/job", json!({"component": "job"})),
+            ("store", json!({"component": "store"})),
+            ("kubelet/node-1", json!({"component": "kubelet", "node": "node-1"})),
+            (
+                "kubelets:zone=a",
+                json!({"component": "kubelet", "nodeSelector": {"matchLabels": {"zone": "a"}}}),
+            ),
+            ("node/node-1", json!({"node": "node-1"})),
+            ("nodes:zone=a", json!({"nodeSelector": {"matchLabels": {"zone": "a"}}})),
+            ("pod/web-0", json!({"pod": "web-0"})),
+            ("pod/shop/web-0", json!({"pod": "web-0", "namespace": "shop"})),
+            ("pod/shop/web-0/app", json!({"pod": "web-0", "namespace": "shop", "container": "app"})),
+            ("pods:app=web", json!({"podSelector": {"matchLabels": {"app": "web"}}})),
+            (
+                "pods/shop:app=web",
+                json!({"namespace": "shop", "podSelector": {"matchLabels": {"app": "web"}}}),
+            ),
+            ("webhook/checks", json!({"webhook": "checks"})),
+        ] {
+            let read = target(text).unwrap();
+            assert_eq!(serde_json::to_value(&read).unwrap(), expected, "{text}");
+            let again = target(&read.to_string()).unwrap();
+            assert_eq!(again.to_string(), read.to_string());
+        }
+        for text in
+            ["", "node", "node/", "scheduler/1", "pod/a/b/c/d", "pod//b", "pods:app", "web", "store:a=b"]
+        {
+            assert!(target(text).is_err(), "{text:?}");
+        }
+        assert_eq!(node("node-1"), target("node/node-1"));
+        assert_eq!(node("nodes:a=b"), target("nodes:a=b"));
+    }
+}

@@ -1,0 +1,336 @@
+//! Faults that are not of the network (FAULT-1): what Fault objects ask for is put in force, and taken back: components that are
+//! down or stand still, nodes that are switched off, disks, clocks, pulls of images, webhooks, containers out of memory.
+//!
+//! [`mod@plan`] decides purely; actors, nodes, store and API each bring their part about. Objects are the only state: a control
+//! plane that starts has what is in force so before anything runs ([`standing`]), and goes on from there.
+//!
+//! Architecture Invariant: what is met by a fault never keeps this from healing it: it is no controller among those that
+//! crash, its time runs by the cluster's own clock, and a store that refuses writes does so for a time alone.
+
+mod plan;
+#[cfg(test)]
+mod plan_tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use tokio::sync::Notify;
+
+use super::actors::Actors;
+use super::nodes::{Nodes, NotDone};
+use api::Api;
+use base::clock::{Now, until};
+use base::task::Tasks;
+use object::fault::Fault;
+use object::{Kind, Shared};
+use plan::{Effect, InForce, NOBODY, Needs, Parts, Planned, StoreFault, Victim, World, plan};
+use reconcile::{Caches, FaultLives, FaultState};
+use store::Store;
+use store::faults::DiskFault;
+
+/// Changes that come together are looked at together.
+const BURST: Duration = Duration::from_millis(10);
+/// How soon what failed is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How long what is said of a fault may take to be durable before the store takes nothing more.
+const TO_SAY: Duration = Duration::from_secs(5);
+
+/// What faults meet.
+pub(super) struct Broken {
+    pub(super) actors: Arc<Actors>,
+    pub(super) nodes: Nodes,
+    pub(super) store: Store,
+}
+
+/// What was in force when the last control plane ended and still is, before anything of this one runs.
+pub(super) fn standing(api: &Api, actors: &Actors) -> InForce {
+    let mut faults = api.list_as::<Fault>(None);
+    faults.retain(|fault| fault.status.as_ref().is_some_and(|status| status.started_at.is_some()));
+    let mut lives = FaultLives::new(api, "podium-faults");
+    let now = api.clock().both();
+    lives.see(&faults, now);
+    let world = World { nodes: api.list_as::<Node>(None), actors: actors.names(), ..World::default() };
+    let planned = plan(&faults, &world, |fault| lives.is_over(fault, now));
+    InForce::of(planned.iter().map(|(_, planned)| planned))
+}
+
+/// What is looked at beside faults, for as long as one is about it.
+#[derive(Default)]
+struct Watched {
+    nodes: AtomicBool,
+    pods: AtomicBool,
+    webhooks: AtomicBool,
+    changed: Notify,
+}
+
+/// Starts putting faults in force; it ends with `tasks`, and what it is that processes have to be told ends with them.
+pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
+    let watched = Arc::new(Watched::default());
+    let follow = |kind: Kind, is_wanted: fn(&Watched) -> bool| {
+        let weak = Arc::downgrade(&watched);
+        caches.on_any_change(kind, move |_| {
+            if let Some(watched) = weak.upgrade().filter(|watched| is_wanted(watched)) {
+                watched.changed.notify_one();
+            }
+        });
+    };
+    follow(Kind::Fault, |_| true);
+    follow(Kind::Node, |watched| watched.nodes.load(Ordering::Acquire));
+    follow(Kind::Pod, |watched| watched.pods.load(Ordering::Acquire));
+    for kind in WEBHOOKS {
+        follow(kind, |watched| watched.webhooks.load(Ordering::Acquire));
+    }
+    let faults = Faults {
+        lives: FaultLives::new(api, "podium-faults"),
+        api: api.clone(),
+        caches: caches.clone(),
+        broken,
+        watched,
+        killed: BTreeSet::new(),
+        is_behind: false,
+    };
+    tasks.spawn("faults", faults.run());
+}
+
+/// The kinds that configure webhooks.
+const WEBHOOKS: [Kind; 2] = [Kind::MutatingWebhookConfiguration, Kind::ValidatingWebhookConfiguration];
+
+/// The controller.
+struct Faults {
+    api: Api,
+    caches: Caches,
+    broken: Broken,
+    watched: Arc<Watched>,
+    lives: FaultLives,
+    /// Faults that have had their containers killed, by their uids: what caches show may be older.
+    killed: BTreeSet<String>,
+    /// Something is to be tried again.
+    is_behind: bool,
+}
+
+impl Faults {
+    async fn run(mut self) {
+        for kind in [Kind::Fault, Kind::Node, Kind::Pod].into_iter().chain(WEBHOOKS) {
+            self.caches.synced(kind).await;
+        }
+        loop {
+            self.sync().await;
+            self.wait().await;
+            tokio::time::sleep(BURST).await;
+        }
+    }
+
+    /// Waits until there is something to look at.
+    async fn wait(&self) {
+        let over = async {
+            match self.lives.soonest() {
+                None => std::future::pending().await,
+                Some(at) => tokio::time::sleep(until(self.api.clock().steady(), at)).await,
+            }
+        };
+        let again = async {
+            if self.is_behind {
+                tokio::time::sleep(AGAIN).await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = self.watched.changed.notified() => {}
+            () = over => {}
+            () = again => {}
+        }
+    }
+
+    /// Brings what is in force to what faults ask for.
+    async fn sync(&mut self) {
+        let mut all = self.caches.of::<Fault>().list();
+        all.retain(|fault| !fault.is_of_network());
+        let world = self.world(Needs::of(&all));
+        let now = self.api.clock().both();
+        self.lives.see(&all, now);
+        self.killed.retain(|uid| all.iter().any(|fault| fault.uid() == uid));
+        let mut planned = plan(&all, &world, |fault| self.lives.is_over(fault, now));
+        planned.retain(|(fault, _)| !self.killed.contains(fault.uid()));
+        self.is_behind = false;
+        let wanted = InForce::of(planned.iter().map(|(_, planned)| planned));
+        self.broken.actors.set_faults(wanted.actors.clone()).await;
+        let not_done = self.broken.nodes.bring_about(&wanted.nodes).await;
+        self.is_behind |= !not_done.is_empty();
+        self.api.hang_webhooks(wanted.webhooks.clone());
+        // What heals the store comes before what is said, and what breaks it after.
+        if !matches!(wanted.store, StoreFault::Refuses(_)) {
+            self.break_store(&wanted.store);
+        }
+        for (fault, planned) in &planned {
+            let state = self.state(fault, planned, &not_done);
+            self.lives.say(fault, &state, || ended("has had its time", fault));
+        }
+        self.lives.forget_gone(&all, |fault| ended("was deleted", fault));
+        for (fault, planned) in &planned {
+            if let Planned::InForce(met) = planned
+                && let Effect::OutOfMemory(victims, container) = &met.effect
+            {
+                self.kill_for_memory(fault, victims, container.as_deref(), now).await;
+            }
+        }
+        if matches!(wanted.store, StoreFault::Refuses(_)) {
+            // What was said of it is to be seen.
+            let said = self.api.durable(self.api.revision());
+            let _ = tokio::time::timeout(TO_SAY, said).await;
+            self.break_store(&wanted.store);
+        }
+    }
+
+    fn world(&self, needs: Needs) -> World {
+        // Before anything is read: what changes from here on is heard of.
+        self.watched.nodes.store(needs.nodes, Ordering::Release);
+        self.watched.pods.store(needs.pods, Ordering::Release);
+        self.watched.webhooks.store(needs.webhooks, Ordering::Release);
+        let mut world = World {
+            actors: self.broken.actors.names(),
+            has_disk: self.broken.store.has_disk(),
+            ..World::default()
+        };
+        if needs.nodes {
+            world.nodes = self.caches.of::<Node>().list();
+        }
+        if needs.pods {
+            world.pods = self.caches.of::<Pod>().list();
+        }
+        if needs.webhooks {
+            let mutating = self.caches.of::<MutatingWebhookConfiguration>().list();
+            let validating = self.caches.of::<ValidatingWebhookConfiguration>().list();
+            let names = mutating.iter().map(|one| one.name().to_owned());
+            world.webhooks = names.chain(validating.iter().map(|one| one.name().to_owned())).collect();
+        }
+        world
+    }
+
+    fn break_store(&self, fault: &StoreFault) {
+        let faults = self.broken.store.faults();
+        let (disk, refusal) = match fault {
+            StoreFault::None => (DiskFault::None, None),
+            StoreFault::Hangs => (DiskFault::Hang, None),
+            StoreFault::Slow(delay) => (DiskFault::Slow(*delay), None),
+            StoreFault::Refuses(why) => (DiskFault::None, Some(*why)),
+        };
+        faults.set_disk(disk);
+        faults.refuse(refusal);
+    }
+
+    /// What is said of a fault.
+    fn state(&self, fault: &Fault, planned: &Planned, not_done: &BTreeMap<String, NotDone>) -> FaultState {
+        match planned {
+            Planned::Over => FaultState::expired(fault),
+            Planned::Not { reason, message } => {
+                let selected = (*reason == NOBODY).then(|| (false, NOBODY, message.clone()));
+                FaultState { selected, ..FaultState::inactive(reason, message.clone()) }
+            }
+            Planned::InForce(met) => {
+                let of_nodes = nodes_of(&met.effect);
+                let late = of_nodes.into_iter().flatten().find_map(|name| not_done.get(name));
+                match late {
+                    // A node that is just being started does not end what is in force on others.
+                    Some(late) if !(late.is_busy && self.lives.is_in_force(fault)) => {
+                        let reason = if late.is_busy { "NodeBusy" } else { "Failed" };
+                        FaultState::inactive(reason, late.why.clone())
+                    }
+                    _ => FaultState {
+                        is_active: true,
+                        reason: "InForce",
+                        message: format!("{} of {}", what(fault), met.words),
+                        meets: Some(met.words.clone()),
+                        selected: Some((true, "Found", met.words.clone())),
+                        is_over: false,
+                    },
+                }
+            }
+        }
+    }
+
+    /// Kills containers, once; what fails is tried again.
+    async fn kill_for_memory(
+        &mut self,
+        fault: &Shared<Fault>,
+        victims: &[Victim],
+        container: Option<&str>,
+        now: Now,
+    ) {
+        // Those that are started anew after this are not meant. Times of objects are whole seconds.
+        let began = fault.status.as_ref().and_then(|status| status.started_at.as_ref());
+        let began = began.map_or(now.wall, |at| at.0);
+        let until = began.checked_add(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MAX);
+        let mut killed = 0;
+        for victim in victims {
+            let Some(kubelet) = self.broken.nodes.kubelet(&victim.node) else {
+                // Nobody answers there: what ran has gone with the node, or is told when it is back.
+                self.is_behind = true;
+                return;
+            };
+            let outcome = kubelet.kill_for_memory(&victim.uid, container, until).await;
+            match outcome {
+                Ok(count) => killed += count,
+                Err(error) => {
+                    tracing::warn!(pod = %victim.pod, "its containers are not killed yet: {error}");
+                    self.is_behind = true;
+                    return;
+                }
+            }
+        }
+        self.killed.insert(fault.uid().to_owned());
+        let message = format!("{killed} containers were killed");
+        let state = FaultState { is_over: true, ..FaultState::inactive("Done", message.clone()) };
+        self.lives.say(fault, &state, || format!("{}: {message}", what(fault)));
+    }
+}
+
+/// The nodes that an effect is on.
+fn nodes_of(effect: &Effect) -> Option<&BTreeSet<String>> {
+    match effect {
+        Effect::PowerOff(nodes)
+        | Effect::Disk(nodes, _)
+        | Effect::Crash(Parts::Kubelets(nodes))
+        | Effect::Pause(Parts::Kubelets(nodes))
+        | Effect::Skew(Parts::Kubelets(nodes), _) => Some(nodes),
+        _ => None,
+    }
+}
+
+/// `Crash`, `Slow disk (200ms)`, `Clock skew by -5m`.
+fn what(fault: &Fault) -> String {
+    let spec = &fault.spec;
+    if let Some(disk) = &spec.disk {
+        let delay = disk.delay.as_ref().map(|delay| format!(" ({delay})")).unwrap_or_default();
+        return format!("{} disk{delay}", disk.failure);
+    }
+    if let Some(skew) = &spec.skew {
+        return format!("Clock skew by {}", skew.by);
+    }
+    if let Some(image) = &spec.image {
+        let slow = image.delay.as_ref().map(|delay| format!("Slow ({delay})"));
+        let fails = (image.failing == Some(true)).then(|| "failing".to_owned());
+        let how: Vec<String> = slow.into_iter().chain(fails).collect();
+        let which = image.pattern.as_ref().map(|pattern| format!(" of {pattern}")).unwrap_or_default();
+        return format!("{} image pulls{which}", how.join(" and "));
+    }
+    match spec.type_.as_str() {
+        "PowerOff" => "Power off".into(),
+        "OutOfMemory" => "Out of memory".into(),
+        "Webhook" => "Hanging".into(),
+        other => other.into(),
+    }
+}
+
+/// What an event says of a fault that ended.
+fn ended(how: &str, fault: &Fault) -> String {
+    let target = fault.spec.target.as_ref().map(|target| format!(" of {target}")).unwrap_or_default();
+    format!("{}{target} {how}", what(fault))
+}

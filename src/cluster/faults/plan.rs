@@ -1,0 +1,416 @@
+//! What each fault that is not one of the network is to be now, and what all of them are together. Pure: faults and the cluster
+//! in, what is wanted of actors, nodes, store and API out.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+use crate::cluster::actors::{ActorFaults, SCHEDULER_ACTOR};
+use crate::cluster::nodes::NodeFaults;
+use kubelet::{NodeDiskFault, PullFault};
+use object::fault::{Component, Fault, FaultDisk, FaultTarget};
+use object::owner::is_terminating;
+use object::pod::{is_terminal, node_name};
+use object::selector::Selector;
+use object::{Key, Shared};
+
+/// So many of these faults may be in force at once.
+pub(super) const MOST: usize = 64;
+/// So many names are said, and how many more there are.
+const NAMED: usize = 3;
+
+/// The cluster as it is now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct World {
+    pub(super) nodes: Vec<Shared<Node>>,
+    pub(super) pods: Vec<Shared<Pod>>,
+    /// The configurations of webhooks, mutating or validating.
+    pub(super) webhooks: BTreeSet<String>,
+    /// The controllers and the scheduler that are not disabled.
+    pub(super) actors: BTreeSet<&'static str>,
+    /// What is written outlives the process.
+    pub(super) has_disk: bool,
+}
+
+/// What a fault is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Planned {
+    /// In force.
+    InForce(Met),
+    /// Not in force, for a reason.
+    Not { reason: &'static str, message: String },
+    /// Over: it has had its time.
+    Over,
+}
+
+/// Whom a fault meets that is in force, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Met {
+    pub(super) effect: Effect,
+    /// Who, in words.
+    pub(super) words: String,
+}
+
+/// What is done to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Crash(Parts),
+    Pause(Parts),
+    PowerOff(BTreeSet<String>),
+    /// The disks of nodes.
+    Disk(BTreeSet<String>, NodeDiskFault),
+    /// That of the store.
+    StoreDisk(StoreFault),
+    /// By so many milliseconds.
+    Skew(Parts, i64),
+    Pulls(PullFault),
+    /// Configurations of webhooks.
+    Hang(BTreeSet<String>),
+    /// Of these pods, by key and uid, each on its node: one container, or all.
+    OutOfMemory(Vec<Victim>, Option<String>),
+}
+
+/// A pod whose containers are to be killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Victim {
+    pub(super) pod: Key,
+    pub(super) uid: String,
+    pub(super) node: String,
+}
+
+/// Components that are met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Parts {
+    /// The kubelets of nodes.
+    Kubelets(BTreeSet<String>),
+    /// Controllers, or the scheduler.
+    Actors(BTreeSet<&'static str>),
+    /// The store.
+    Store,
+}
+
+/// What is wrong with the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum StoreFault {
+    /// Nothing.
+    #[default]
+    None,
+    /// Writes do not end.
+    Hangs,
+    /// They take so much longer.
+    Slow(Duration),
+    /// None is taken, for this reason.
+    Refuses(&'static str),
+}
+
+/// Everything that is in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::cluster) struct InForce {
+    pub(in crate::cluster) actors: ActorFaults,
+    pub(in crate::cluster) nodes: NodeFaults,
+    pub(super) store: StoreFault,
+    pub(super) webhooks: BTreeSet<String>,
+}
+
+impl InForce {
+    /// Of all faults together.
+    pub(super) fn of<'a>(planned: impl IntoIterator<Item = &'a Planned>) -> Self {
+        let mut all = Self::default();
+        for one in planned {
+            if let Planned::InForce(met) = one {
+                all.take(&met.effect);
+            }
+        }
+        all
+    }
+
+    fn take(&mut self, effect: &Effect) {
+        let (actors, nodes) = (&mut self.actors, &mut self.nodes);
+        match effect {
+            Effect::Crash(Parts::Kubelets(names)) => nodes.crashed.extend(names.iter().cloned()),
+            Effect::Crash(Parts::Actors(names)) => actors.crashed.extend(names),
+            Effect::Pause(Parts::Kubelets(names)) => nodes.paused.extend(names.iter().cloned()),
+            Effect::Pause(Parts::Actors(names)) => actors.paused.extend(names),
+            Effect::Crash(Parts::Store) | Effect::Pause(Parts::Store) => self.worsen(&StoreFault::Hangs),
+            Effect::PowerOff(names) => nodes.off.extend(names.iter().cloned()),
+            Effect::Disk(names, fault) => {
+                for name in names {
+                    let known = nodes.disks.entry(name.clone()).or_insert(*fault);
+                    *known = worse(*known, *fault);
+                }
+            }
+            Effect::StoreDisk(fault) => self.worsen(fault),
+            Effect::Skew(Parts::Kubelets(names), by) => {
+                for name in names {
+                    let known = nodes.skews.entry(name.clone()).or_default();
+                    *known = known.saturating_add(*by);
+                }
+            }
+            Effect::Skew(Parts::Actors(names), by) => {
+                if names.contains(SCHEDULER_ACTOR) {
+                    actors.scheduler_skew = actors.scheduler_skew.saturating_add(*by);
+                } else {
+                    actors.controllers_skew = actors.controllers_skew.saturating_add(*by);
+                }
+            }
+            Effect::Skew(Parts::Store, _) | Effect::OutOfMemory(..) => {}
+            Effect::Pulls(fault) => nodes.pulls.push(fault.clone()),
+            Effect::Hang(names) => self.webhooks.extend(names.iter().cloned()),
+        }
+    }
+
+    /// Of several faults of the store the worst counts.
+    fn worsen(&mut self, fault: &StoreFault) {
+        let rank = |fault: &StoreFault| match fault {
+            StoreFault::None => (0, Duration::ZERO),
+            StoreFault::Slow(delay) => (1, *delay),
+            StoreFault::Hangs => (2, Duration::ZERO),
+            StoreFault::Refuses(_) => (3, Duration::ZERO),
+        };
+        if rank(fault) > rank(&self.store) {
+            self.store = fault.clone();
+        }
+    }
+}
+
+/// Of two faults of a disk the worse.
+fn worse(one: NodeDiskFault, other: NodeDiskFault) -> NodeDiskFault {
+    let rank = |fault: NodeDiskFault| match fault {
+        NodeDiskFault::Slow(delay) => (0, delay),
+        NodeDiskFault::Failing => (1, Duration::ZERO),
+        NodeDiskFault::Full => (2, Duration::ZERO),
+    };
+    if rank(other) > rank(one) { other } else { one }
+}
+
+/// What is to become of all faults that have not ended. `is_over` says whether a fault has had its time. Those that came
+/// first go first.
+pub(super) fn plan<'a>(
+    faults: &'a [Shared<Fault>],
+    world: &World,
+    is_over: impl Fn(&Fault) -> bool,
+) -> Vec<(&'a Shared<Fault>, Planned)> {
+    let is_meant = |fault: &&Shared<Fault>| {
+        !fault.has_ended() && !is_terminating(&fault.metadata) && !fault.is_of_network()
+    };
+    let mut all: Vec<&Shared<Fault>> = faults.iter().filter(is_meant).collect();
+    all.sort_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
+    let mut count = 0;
+    let mut one = |fault: &Fault| {
+        if is_over(fault) {
+            return Planned::Over;
+        }
+        if count >= MOST {
+            let message = format!("{MOST} faults are in force, and no more can be");
+            return Planned::Not { reason: "TooManyFaults", message };
+        }
+        let planned = world.meet(fault);
+        count += usize::from(matches!(planned, Planned::InForce(_)));
+        planned
+    };
+    all.into_iter().map(|fault| (fault, one(fault))).collect()
+}
+
+impl World {
+    fn meet(&self, fault: &Fault) -> Planned {
+        let spec = &fault.spec;
+        let none = FaultTarget::default();
+        let target = spec.target.as_ref().unwrap_or(&none);
+        let in_force = |effect, words| Planned::InForce(Met { effect, words });
+        match (spec.type_.as_str(), target.component()) {
+            ("Crash" | "Pause" | "ClockSkew", Some(_)) => match self.parts(target) {
+                Ok((parts, words)) => in_force(effect(fault, parts), words),
+                Err(not) => not,
+            },
+            ("ClockSkew", None) => {
+                self.of_nodes(target, |nodes| Effect::Skew(Parts::Kubelets(nodes), skew(fault)))
+            }
+            ("PowerOff", _) => self.of_nodes(target, Effect::PowerOff),
+            ("Disk", component) => {
+                let disk = spec.disk.clone().unwrap_or_default();
+                if component.is_some() { self.store_disk(&disk) } else { self.of_disks(target, &disk) }
+            }
+            ("ImagePull", _) => {
+                let image = spec.image.clone().unwrap_or_default();
+                let pulls = |nodes| {
+                    let (delay, fails) = (image.delay(), image.failing == Some(true));
+                    Effect::Pulls(PullFault { nodes, delay, fails, pattern: image.pattern.clone() })
+                };
+                if target.node.is_none() && target.node_selector.is_none() {
+                    return in_force(pulls(None), "all nodes".into());
+                }
+                self.of_nodes(target, |nodes| pulls(Some(nodes)))
+            }
+            ("Webhook", _) => {
+                let name = target.webhook.clone().unwrap_or_default();
+                if !self.webhooks.contains(&name) {
+                    return nobody(format!("there is no configuration of webhooks {name}"));
+                }
+                let words = format!("the webhooks of {name}");
+                in_force(Effect::Hang(BTreeSet::from([name])), words)
+            }
+            ("OutOfMemory", _) => self.victims(target),
+            (other, _) => {
+                Planned::Not { reason: "UnknownType", message: format!("nobody knows the type {other}") }
+            }
+        }
+    }
+
+    fn parts(&self, target: &FaultTarget) -> Result<(Parts, String), Planned> {
+        let actors = |names: BTreeSet<&'static str>, what: &str| {
+            if names.is_empty() {
+                return Err(nobody(format!("{what} does not run here")));
+            }
+            Ok((Parts::Actors(names), what.to_owned()))
+        };
+        let those = |is_meant: &dyn Fn(&str) -> bool| -> BTreeSet<&'static str> {
+            self.actors.iter().copied().filter(|name| is_meant(name)).collect()
+        };
+        match target.component() {
+            Some(Component::Scheduler) => actors(those(&|name| name == SCHEDULER_ACTOR), "the scheduler"),
+            Some(Component::Controllers) => actors(those(&|name| name != SCHEDULER_ACTOR), "all controllers"),
+            Some(Component::Controller(wanted)) => actors(
+                those(&|name| name == wanted && name != SCHEDULER_ACTOR),
+                &format!("controller {wanted}"),
+            ),
+            Some(Component::Store) if self.has_disk => Ok((Parts::Store, "the store".into())),
+            Some(Component::Store) => Err(no_disk()),
+            Some(Component::Kubelet) | None => {
+                let nodes = self.nodes(target);
+                if nodes.is_empty() {
+                    return Err(nobody("there is no such node".into()));
+                }
+                let words = format!("the kubelet of {}", words("node", &nodes));
+                Ok((Parts::Kubelets(nodes), words))
+            }
+        }
+    }
+
+    fn nodes(&self, target: &FaultTarget) -> BTreeSet<String> {
+        let selector = target.node_selector.as_ref().map(Selector::from_field);
+        let is_meant = |node: &&Shared<Node>| match (&target.node, &selector) {
+            (Some(name), _) => node.name() == name,
+            (None, Some(selector)) => selector.matches(node.metadata.labels.as_ref()),
+            (None, None) => false,
+        };
+        self.nodes.iter().filter(is_meant).map(|node| node.name().to_owned()).collect()
+    }
+
+    fn of_nodes(&self, target: &FaultTarget, effect: impl FnOnce(BTreeSet<String>) -> Effect) -> Planned {
+        let nodes = self.nodes(target);
+        if nodes.is_empty() {
+            return nobody("there is no such node".into());
+        }
+        let words = words("node", &nodes);
+        Planned::InForce(Met { effect: effect(nodes), words })
+    }
+
+    fn of_disks(&self, target: &FaultTarget, disk: &FaultDisk) -> Planned {
+        let fault = match disk.failure.as_str() {
+            "Full" => NodeDiskFault::Full,
+            "Slow" => NodeDiskFault::Slow(disk.delay()),
+            _ => NodeDiskFault::Failing,
+        };
+        self.of_nodes(target, |nodes| Effect::Disk(nodes, fault))
+    }
+
+    fn store_disk(&self, disk: &FaultDisk) -> Planned {
+        let fault = match disk.failure.as_str() {
+            "Full" => StoreFault::Refuses("No space left on device"),
+            "Slow" if !self.has_disk => return no_disk(),
+            "Slow" => StoreFault::Slow(disk.delay()),
+            _ => StoreFault::Refuses("Input/output error"),
+        };
+        Planned::InForce(Met { effect: Effect::StoreDisk(fault), words: "the store".into() })
+    }
+
+    fn victims(&self, target: &FaultTarget) -> Planned {
+        let own = target.namespace.as_deref().unwrap_or("default");
+        let selector = target.pod_selector.as_ref().map(Selector::from_field);
+        let is_meant = |pod: &&Shared<Pod>| {
+            pod.namespace() == own
+                && match (&target.pod, &selector) {
+                    (Some(name), _) => pod.name() == name,
+                    (None, Some(selector)) => selector.matches(pod.metadata.labels.as_ref()),
+                    (None, None) => false,
+                }
+        };
+        let runs = |pod: &&Shared<Pod>| {
+            let statuses = pod.status.iter().flat_map(|status| {
+                let apps = status.container_statuses.iter().flatten();
+                apps.chain(status.init_container_statuses.iter().flatten())
+            });
+            let running =
+                statuses.filter(|one| one.state.as_ref().is_some_and(|state| state.running.is_some()));
+            let mut running =
+                running.filter(|one| target.container.as_ref().is_none_or(|name| *name == one.name));
+            !is_terminal(pod) && running.next().is_some()
+        };
+        let victim = |pod: &Shared<Pod>| {
+            Some(Victim { pod: pod.key(), uid: pod.uid().to_owned(), node: node_name(pod)?.to_owned() })
+        };
+        let victims: Vec<Victim> =
+            self.pods.iter().filter(is_meant).filter(runs).filter_map(victim).collect();
+        if victims.is_empty() {
+            return nobody("no such container runs".into());
+        }
+        let names: BTreeSet<String> = victims.iter().map(|victim| victim.pod.to_string()).collect();
+        let words = words("pod", &names);
+        Planned::InForce(Met { effect: Effect::OutOfMemory(victims, target.container.clone()), words })
+    }
+}
+
+fn effect(fault: &Fault, parts: Parts) -> Effect {
+    match fault.spec.type_.as_str() {
+        "Crash" => Effect::Crash(parts),
+        "Pause" => Effect::Pause(parts),
+        _ => Effect::Skew(parts, skew(fault)),
+    }
+}
+
+fn skew(fault: &Fault) -> i64 {
+    let by = fault.spec.skew.as_ref().and_then(object::fault::FaultSkew::by).unwrap_or_default();
+    i64::try_from(by.as_millis()).unwrap_or_default()
+}
+
+fn nobody(message: String) -> Planned {
+    Planned::Not { reason: NOBODY, message }
+}
+
+fn no_disk() -> Planned {
+    let message = "this cluster's state is in memory alone".to_owned();
+    Planned::Not { reason: "NoDisk", message }
+}
+
+/// Why a fault is not in force that meets nobody.
+pub(super) const NOBODY: &str = "NobodyFound";
+
+/// `node a`, `nodes a, b`, `nodes a, b, c and 7 more`.
+fn words(what: &str, names: &BTreeSet<String>) -> String {
+    let first: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+    let plural = if names.len() == 1 { "" } else { "s" };
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{what}{plural} {}{more}", first.join(", "))
+}
+
+/// Which kinds of objects faults are told by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    pub(super) nodes: bool,
+    pub(super) pods: bool,
+    pub(super) webhooks: bool,
+}
+
+impl Needs {
+    /// What all that have not ended are about.
+    pub(super) fn of(faults: &[Shared<Fault>]) -> Self {
+        let open = faults.iter().filter(|fault| !fault.has_ended());
+        open.filter_map(|fault| fault.spec.target.as_ref()).fold(Self::default(), |needs, target| Self {
+            nodes: needs.nodes || target.node.is_some() || target.node_selector.is_some(),
+            pods: needs.pods || target.pod.is_some() || target.pod_selector.is_some(),
+            webhooks: needs.webhooks || target.webhook.is_some(),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! What faults are to be, as a table.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::plan::{InForce, MOST, Needs, Planned, World, plan};
+use object::Shared;
+use object::fault::Fault;
+
+fn fault(name: &str, spec: &Value) -> Shared<Fault> {
+    let value = json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": spec});
+    Shared::from_value(serde_json::from_value(value).unwrap())
+}
+
+fn world() -> World {
+    let node = |name: &str, zone: &str| {
+        let node = json!({"metadata": {"name": name, "labels": {"zone": zone}}});
+        Shared::from_value(serde_json::from_value(node).unwrap())
+    };
+    let pod = |name: &str, state: Value| {
+        let pod = json!({"metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": "web"}},
+            "spec": {"nodeName": "a", "containers": []}, "status": {"phase": "Running", "containerStatuses": [
+                {"name": "app", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": state}]}});
+        Shared::from_value(serde_json::from_value(pod).unwrap())
+    };
+    World {
+        nodes: vec![node("a", "x"), node("b", "y"), node("c", "y")],
+        pods: vec![pod("web-0", json!({"running": {}})), pod("web-1", json!({"waiting": {}}))],
+        webhooks: BTreeSet::from(["checks".to_owned()]),
+        actors: BTreeSet::from(["deployment", "job", "scheduler"]),
+        has_disk: true,
+    }
+}
+
+fn outcome(planned: &Planned) -> String {
+    match planned {
+        Planned::InForce(met) => met.words.clone(),
+        Planned::Not { reason, message } => format!("{reason}: {message}"),
+        Planned::Over => "over".to_owned(),
+    }
+}
+
+#[test]
+fn each_type_meets_whom_it_says_fault_1() {
+    for (spec, expected) in [
+        (json!({"type": "Crash", "target": {"component": "scheduler"}}), "the scheduler"),
+        (json!({"type": "Crash", "target": {"component": "controllers"}}), "all controllers"),
+        (json!({"type": "Pause", "target": {"component": "job"}}), "controller job"),
+        (
+            json!({"type": "Pause", "target": {"component": "cronjob"}}),
+            "NobodyFound: controller cronjob does not run here",
+        ),
+        (json!({"type": "Pause", "target": {"component": "store"}}), "the store"),
+        (json!({"type": "Crash", "target": {"component": "kubelet", "node": "a"}}), "the kubelet of node a"),
+        (
+            json!({"type": "Pause", "target": {"component": "kubelet", "nodeSelector": {"matchLabels": {"zone": "y"}}}}),
+            "the kubelet of nodes b, c",
+        ),
+        (json!({"type": "PowerOff", "target": {"node": "gone"}}), "NobodyFound: there is no such node"),
+        (json!({"type": "PowerOff", "target": {"nodeSelector": {}}}), "nodes a, b, c"),
+        (json!({"type": "Disk", "target": {"node": "b"}, "disk": {"failure": "Full"}}), "node b"),
+        (json!({"type": "Disk", "target": {"component": "store"}, "disk": {"failure": "Full"}}), "the store"),
+        (json!({"type": "ClockSkew", "target": {"node": "b"}, "skew": {"by": "-5m"}}), "node b"),
+        (
+            json!({"type": "ClockSkew", "target": {"component": "controllers"}, "skew": {"by": "5m"}}),
+            "all controllers",
+        ),
+        (json!({"type": "ImagePull", "image": {"failing": true}}), "all nodes"),
+        (json!({"type": "Webhook", "target": {"webhook": "checks"}}), "the webhooks of checks"),
+        (
+            json!({"type": "Webhook", "target": {"webhook": "none"}}),
+            "NobodyFound: there is no configuration of webhooks none",
+        ),
+        (json!({"type": "OutOfMemory", "target": {"podSelector": {}}}), "pod default/web-0"),
+        (json!({"type": "OutOfMemory", "target": {"pod": "web-1"}}), "NobodyFound: no such container runs"),
+        (
+            json!({"type": "OutOfMemory", "target": {"pod": "web-0", "container": "other"}}),
+            "NobodyFound: no such container runs",
+        ),
+    ] {
+        let all = [fault("f", &spec)];
+        assert_eq!(outcome(&plan(&all, &world(), |_| false)[0].1), expected, "{spec}");
+        assert_eq!(outcome(&plan(&all, &world(), |_| true)[0].1), "over");
+    }
+    let slow =
+        json!({"type": "Disk", "target": {"component": "store"}, "disk": {"failure": "Slow", "delay": "1s"}});
+    let without_disk = World { has_disk: false, ..world() };
+    let all = [fault("f", &slow)];
+    assert!(outcome(&plan(&all, &without_disk, |_| false)[0].1).starts_with("NoDisk"));
+}
+
+#[test]
+fn what_is_in_force_adds_up_and_the_worse_counts_fault_1() {
+    let all = [
+        fault("1", &json!({"type": "Crash", "target": {"component": "kubelet", "node": "a"}})),
+        fault("2", &json!({"type": "PowerOff", "target": {"nodeSelector": {"matchLabels": {"zone": "y"}}}})),
+        fault("3", &json!({"type": "Pause", "target": {"component": "scheduler"}})),
+        fault("4", &json!({"type": "Crash", "target": {"component": "controllers"}})),
+        fault("5", &json!({"type": "ClockSkew", "target": {"node": "a"}, "skew": {"by": "5m"}})),
+        fault("6", &json!({"type": "ClockSkew", "target": {"node": "a"}, "skew": {"by": "-2m"}})),
+        fault("7", &json!({"type": "Disk", "target": {"node": "a"}, "disk": {"failure": "Full"}})),
+        fault(
+            "8",
+            &json!({"type": "Disk", "target": {"node": "a"}, "disk": {"failure": "Slow", "delay": "1m"}}),
+        ),
+        fault("9", &json!({"type": "Partition", "from": {"node": "a"}})),
+    ];
+    let planned = plan(&all, &world(), |_| false);
+    assert_eq!(planned.len(), 8, "those of the network are others' business");
+    let in_force = InForce::of(planned.iter().map(|(_, planned)| planned));
+    let names = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!((names(&in_force.nodes.crashed).as_str(), names(&in_force.nodes.off).as_str()), ("a", "b c"));
+    assert_eq!(in_force.actors.paused, BTreeSet::from(["scheduler"]));
+    assert_eq!(in_force.actors.crashed, BTreeSet::from(["deployment", "job"]));
+    assert_eq!(in_force.nodes.skews["a"], 180_000);
+    assert_eq!(in_force.nodes.disks["a"], kubelet::NodeDiskFault::Full);
+    assert_eq!(InForce::of([]), InForce::default());
+    assert_eq!(Needs::of(&all), Needs { nodes: true, pods: false, webhooks: false });
+}
+
+#[test]
+fn what_has_ended_or_is_going_is_left_alone_and_there_is_a_most_fault_1() {
+    let spec = json!({"type": "Crash", "target": {"component": "scheduler"}});
+    let mut ended = (*fault("ended", &spec)).clone();
+    ended.status = Some(serde_json::from_value(json!({"endedAt": "2026-01-01T00:00:30Z"})).unwrap());
+    let mut going = (*fault("going", &spec)).clone();
+    going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
+    let none = [Shared::from_value(ended), Shared::from_value(going)];
+    assert!(plan(&none, &world(), |_| false).is_empty());
+    let many: Vec<Shared<Fault>> = (0..=MOST).map(|number| fault(&format!("{number:03}"), &spec)).collect();
+    let planned = plan(&many, &world(), |_| false);
+    assert_eq!(outcome(&planned[MOST - 1].1), "the scheduler");
+    assert!(outcome(&planned[MOST].1).starts_with("TooManyFaults"));
+}

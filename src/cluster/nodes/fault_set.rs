@@ -1,0 +1,43 @@
+//! What is broken on purpose on which nodes (FAULT-1), as plain data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kubelet::{NodeDiskFault, PullFault};
+
+/// Everything that is in force on nodes, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::cluster) struct NodeFaults {
+    /// They are switched off.
+    pub(in crate::cluster) off: BTreeSet<String>,
+    /// Their kubelets are down.
+    pub(in crate::cluster) crashed: BTreeSet<String>,
+    /// Their kubelets stand still.
+    pub(in crate::cluster) paused: BTreeSet<String>,
+    /// Their kubelets' clocks are off by so many milliseconds.
+    pub(in crate::cluster) skews: BTreeMap<String, i64>,
+    /// Their disks do this wrong.
+    pub(in crate::cluster) disks: BTreeMap<String, NodeDiskFault>,
+    /// Pulls of images are slow or fail.
+    pub(in crate::cluster) pulls: Vec<PullFault>,
+}
+
+/// A node is not as it should be yet: why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cluster) struct NotDone {
+    /// It is tried again by itself: the node is just being started or removed.
+    pub(in crate::cluster) is_busy: bool,
+    pub(in crate::cluster) why: String,
+}
+
+impl NodeFaults {
+    /// Whether a node's kubelet is not to run.
+    pub(super) fn is_down(&self, name: &str) -> bool {
+        self.off.contains(name) || self.crashed.contains(name)
+    }
+
+    /// The nodes that meet anything of their own.
+    pub(super) fn names(&self) -> BTreeSet<&str> {
+        let sets = self.off.iter().chain(&self.crashed).chain(&self.paused);
+        sets.chain(self.skews.keys()).chain(self.disks.keys()).map(String::as_str).collect()
+    }
+}

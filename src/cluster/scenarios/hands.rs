@@ -1,0 +1,194 @@
+//! What scenarios do: objects applied and deleted, faults begun and ended, all through the API as any client does it.
+//!
+//! Nothing is changed and nothing taken away that the scenario has not made, or that is not in a namespace that it has made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::observe::fault_name;
+use super::subject::{is_made_by, key_of, kind_of, objects, value_with, variables_of};
+use api::{Api, ApiError, DeleteOptions};
+use object::scenario::{MADE_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
+use object::{Key, Kind, Object};
+use reconcile::ignore_gone;
+
+/// A request takes no longer: what hangs is tried again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It may succeed later.
+    Later(String),
+    /// It never will.
+    Never(String),
+}
+
+/// The hands of one scenario.
+pub(super) struct Hands<'a> {
+    pub(super) api: &'a Api,
+    pub(super) client: &'a kube::Client,
+    pub(super) scenario: &'a Scenario,
+    pub(super) uid: &'a str,
+}
+
+impl Hands<'_> {
+    /// Does what a step says. Done twice it is as done once.
+    pub(super) async fn step(&self, step: &ScenarioStep) -> Result<(), Refusal> {
+        let variables = variables_of(self.scenario);
+        if let Some(fault) = &step.fault {
+            let object = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "Fault",
+                "metadata": {"name": fault_name(self.scenario, &fault.name)}, "spec": value_with(&fault.spec, &variables)});
+            self.apply(&object).await?;
+        }
+        if let Some(name) = &step.heal {
+            self.end_fault(name)?;
+        }
+        for manifest in &step.apply {
+            self.apply(&value_with(manifest, &variables)).await?;
+        }
+        for asked in &step.delete {
+            self.delete(asked, &variables)?;
+        }
+        Ok(())
+    }
+
+    /// Applies an object: a new one, or one that this scenario has made.
+    pub(super) async fn apply(&self, manifest: &Value) -> Result<(), Refusal> {
+        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
+        let (api_version, name) =
+            (text("/apiVersion").unwrap_or_default(), text("/metadata/name").unwrap_or_default());
+        // Its definition may have been applied just now.
+        let kind = kind_of(api_version, text("/kind").unwrap_or_default()).map_err(Refusal::Later)?;
+        let key = key_of(kind, text("/metadata/namespace"), name);
+        let what = format!("{} {key}", kind.info().singular);
+        if let Ok(found) = self.api.get(kind, &key) {
+            if !is_made_by(&found, self.uid) {
+                return Err(Refusal::Never(format!(
+                    "{what} is there already, and this scenario has not made it"
+                )));
+            }
+            if found.meta().deletion_timestamp.is_some() {
+                return Err(Refusal::Later(format!("{what} is on its way out")));
+            }
+        }
+        let mut object = manifest.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+            if !annotations.is_object() {
+                *annotations = json!({});
+            }
+            annotations[MADE_BY] = self.uid.into();
+        }
+        let objects = self.objects(kind, api_version, &key);
+        let params = PatchParams {
+            field_validation: Some(kube::api::ValidationDirective::Strict),
+            ..PatchParams::apply(SCENARIO_MANAGER).force()
+        };
+        let patch = Patch::Apply(&object);
+        let asked = objects.patch(name, &params, &patch);
+        match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(kube::Error::Api(status))) if is_final(status.code, &status.message) => {
+                Err(Refusal::Never(format!("{what}: {}", status.message)))
+            }
+            Ok(Err(kube::Error::Api(status))) => Err(Refusal::Later(format!("{what}: {}", status.message))),
+            Ok(Err(error)) => Err(Refusal::Later(format!("{what}: {error}"))),
+            Err(_) => Err(Refusal::Later(format!("{what}: no answer in {} s", PATIENCE.as_secs()))),
+        }
+    }
+
+    fn objects(&self, kind: Kind, api_version: &str, key: &Key) -> kube::Api<DynamicObject> {
+        let info = kind.info();
+        let (group, version) = object::split_api_version(api_version);
+        let resource = ApiResource {
+            group: group.into(),
+            version: version.into(),
+            api_version: api_version.into(),
+            kind: info.name.into(),
+            plural: info.plural.into(),
+        };
+        if kind.namespaced() {
+            kube::Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
+        } else {
+            kube::Api::all_with(self.client.clone(), &resource)
+        }
+    }
+
+    /// Whether an object may be taken away: this scenario has made it, or the namespace that it is in.
+    fn may_delete(&self, object: &Object) -> bool {
+        let namespace = || self.api.get(Kind::Namespace, &Key::new("", object.namespace()));
+        is_made_by(object, self.uid)
+            || !object.namespace().is_empty()
+                && namespace().is_ok_and(|namespace| is_made_by(&namespace, self.uid))
+    }
+
+    fn delete(&self, asked: &ScenarioObject, variables: &BTreeMap<String, String>) -> Result<(), Refusal> {
+        for object in objects(self.api, asked, variables).map_err(Refusal::Never)? {
+            if !self.may_delete(&object) {
+                let what = format!("{} {}", object.kind().info().singular, object.key());
+                return Err(Refusal::Never(format!("{what} is not deleted: this scenario has not made it")));
+            }
+            self.remove(&object)?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, object: &Object) -> Result<(), Refusal> {
+        if object.meta().deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let removed = self.api.delete(object.kind(), &object.key(), &DeleteOptions::uid(object.uid()));
+        ignore_gone(removed).map_err(|error: ApiError| Refusal::Later(error.to_string()))
+    }
+
+    fn end_fault(&self, name: &str) -> Result<(), Refusal> {
+        match self.api.get(Kind::Fault, &Key::new("", fault_name(self.scenario, name))) {
+            Ok(fault) if is_made_by(&fault, self.uid) => self.remove(&fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends its faults, and asks what it has made to go, last things first, as far as it is to. Whether nothing of that is
+    /// left.
+    pub(super) fn clean_up(&self) -> Result<bool, Refusal> {
+        let spec = &self.scenario.spec;
+        let mut left: Vec<Arc<Object>> = Vec::new();
+        for fault in spec.steps.iter().filter_map(|step| step.fault.as_ref()) {
+            self.end_fault(&fault.name)?;
+            let key = Key::new("", fault_name(self.scenario, &fault.name));
+            left.extend(self.api.get(Kind::Fault, &key).ok().filter(|fault| is_made_by(fault, self.uid)));
+        }
+        if spec.cleans_up() {
+            let variables = variables_of(self.scenario);
+            let applied = spec.steps.iter().flat_map(|step| &step.apply);
+            for manifest in spec.setup.iter().chain(applied).rev() {
+                let Some(object) = self.made(&value_with(manifest, &variables)) else { continue };
+                self.remove(&object)?;
+                left.push(object);
+            }
+        }
+        Ok(left.iter().all(|object| {
+            let now = self.api.get(object.kind(), &object.key());
+            !now.is_ok_and(|now| now.uid() == object.uid())
+        }))
+    }
+
+    /// The object of a manifest, where this scenario has made it.
+    fn made(&self, manifest: &Value) -> Option<Arc<Object>> {
+        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
+        let kind = kind_of(text("/apiVersion")?, text("/kind")?).ok()?;
+        let key = key_of(kind, text("/metadata/namespace"), text("/metadata/name")?);
+        self.api.get(kind, &key).ok().filter(|object| is_made_by(object, self.uid))
+    }
+}
+
+/// Whether an answer is one for good. What is not found or forbidden may come to be: a namespace's account, a quota. A field
+/// that is not known is no fault of the client's in server-side apply, as in Kubernetes.
+fn is_final(code: u16, message: &str) -> bool {
+    matches!(code, 400 | 405 | 413 | 415 | 422) || message.starts_with("failed to create typed patch object")
+}

@@ -1,0 +1,285 @@
+//! Plays scenarios, as Scenario objects ask for (FAULT-2).
+//!
+//! The object is the only state: who dies in the middle leaves it to the next one, which goes on where the status says.
+//! It is no controller of the registry, because those may be what a scenario throws down.
+//!
+//! `progress` and `score` decide, purely; `observe` says what is seen; `hands` does things, by the API alone.
+
+mod hands;
+mod observe;
+mod progress;
+mod score;
+mod subject;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use api::{Api, ApiError};
+use base::task::Tasks;
+use hands::{Hands, Refusal};
+use object::owner::is_terminating;
+use object::scenario::{READY_LIMIT, SCENARIO_FINALIZER, Scenario, ScenarioPhase, ScenarioStatus};
+use object::{Kind, Shared};
+use observe::Expressions;
+use progress::{Act, Seen};
+use reconcile::{Caches, Recorder, ignore_not_found};
+
+/// How often it is looked how a scenario stands.
+const AGAIN: Duration = Duration::from_secs(1);
+/// So many are played at once; others wait for their turn.
+const MOST_AT_ONCE: usize = 4;
+/// So many things are done for a scenario at one look.
+const MOST_ACTS: usize = 256;
+
+/// Plays scenarios until `tasks` end.
+pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, client: kube::Client) {
+    let changed = Arc::new(Notify::new());
+    let notified = changed.clone();
+    caches.on_any_change(Kind::Scenario, move |_| notified.notify_one());
+    let api = api.acting_as("podium-scenarios");
+    let recorder = Recorder::new(&api, "podium-scenarios");
+    let director = Director { recorder, api, client, changed, expressions: Arc::default() };
+    tasks.spawn_restarting("scenarios", move || director.clone().run());
+}
+
+/// The controller.
+#[derive(Clone)]
+struct Director {
+    api: Api,
+    client: kube::Client,
+    recorder: Recorder,
+    changed: Arc<Notify>,
+    /// By uid, of those that are being played.
+    expressions: Arc<Mutex<BTreeMap<String, Arc<Expressions>>>>,
+}
+
+impl Director {
+    async fn run(self) {
+        loop {
+            let mut all = self.api.list_as::<Scenario>(None);
+            all.retain(|one| is_terminating(&one.metadata) || !is_done(one));
+            all.sort_by_key(|one| {
+                (one.metadata.creation_timestamp.clone().map(|at| at.0), one.name().to_owned())
+            });
+            let (going, playing): (Vec<_>, Vec<_>) =
+                all.into_iter().partition(|one| is_terminating(&one.metadata) || one.phase().has_ended());
+            let playing = &playing[..playing.len().min(MOST_AT_ONCE)];
+            self.expressions.lock().retain(|uid, _| playing.iter().any(|one| one.uid() == uid));
+            futures::future::join_all(going.iter().chain(playing).map(|one| self.sync(one))).await;
+            let rests = going.is_empty() && playing.is_empty();
+            let again = async {
+                if rests {
+                    std::future::pending::<()>().await;
+                } else {
+                    self.api.clock().sleep(AGAIN).await;
+                }
+            };
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = again => {}
+            }
+        }
+    }
+
+    async fn sync(&self, scenario: &Shared<Scenario>) {
+        let outcome =
+            if is_terminating(&scenario.metadata) { self.end(scenario) } else { self.go_on(scenario).await };
+        if let Err(error) = outcome {
+            tracing::warn!(scenario = scenario.name(), "the scenario is looked at again: {error}");
+        }
+    }
+
+    /// It was deleted: what it has made goes, then the object.
+    fn end(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
+        let hands = Hands { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
+        match hands.clean_up() {
+            Ok(true) => ignore_not_found(self.api.modify::<Scenario>(&scenario.key(), |fresh| {
+                if fresh.metadata.uid.as_deref() == Some(scenario.uid())
+                    && let Some(finalizers) = &mut fresh.metadata.finalizers
+                {
+                    finalizers.retain(|one| one != SCENARIO_FINALIZER);
+                }
+                Ok(())
+            })),
+            Ok(false) => Ok(()),
+            Err(Refusal::Later(why) | Refusal::Never(why)) => {
+                tracing::warn!(scenario = scenario.name(), "it is not cleaned up yet: {why}");
+                Ok(())
+            }
+        }
+    }
+
+    /// Does what there is to do now, and writes how it stands.
+    async fn go_on(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
+        if scenario.phase() == ScenarioPhase::Pending {
+            self.hold(scenario)?;
+        }
+        let mut current: Scenario = (**scenario).clone();
+        for _ in 0..MOST_ACTS {
+            let before = current.status.clone().unwrap_or_default();
+            let now = self.api.clock().now();
+            let seen = self.look(&current, scenario.uid());
+            let (mut status, act) = progress::next(&current, &seen, now);
+            let goes_on = self.act(&current, scenario, act, &mut status, now).await;
+            let is_same = status == before;
+            if !is_same {
+                self.write(scenario, &before, &status)?;
+            }
+            current.status = Some(status);
+            if is_same || !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&self, scenario: &Scenario, uid: &str) -> Seen {
+        let checks = progress::checks_of(scenario);
+        let expressions = self.expressions_of(scenario, uid);
+        let checks = observe::judged(&self.api, scenario, checks, &expressions);
+        let status = scenario.status.as_ref();
+        let since =
+            status.filter(|status| status.detected_at.is_none() && status.phase == ScenarioPhase::Running);
+        let since = since.and_then(|status| status.troubled_at.as_ref());
+        let action = since.and_then(|since| observe::first_action(&self.api, scenario, uid, since.0));
+        Seen { checks, action }
+    }
+
+    fn expressions_of(&self, scenario: &Scenario, uid: &str) -> Arc<Expressions> {
+        let mut known = self.expressions.lock();
+        known.entry(uid.to_owned()).or_insert_with(|| Arc::new(Expressions::of(&scenario.spec))).clone()
+    }
+
+    /// Does something and says in the status what has become of it; whether there may be more to do at once.
+    async fn act(
+        &self,
+        current: &Scenario,
+        scenario: &Shared<Scenario>,
+        act: Act,
+        status: &mut ScenarioStatus,
+        now: Timestamp,
+    ) -> bool {
+        let spec = &current.spec;
+        let hands = Hands { api: &self.api, client: &self.client, scenario: current, uid: scenario.uid() };
+        let outcome = match act {
+            Act::Wait => return status.phase != current.phase(),
+            Act::SetUp(index) => hands.apply(&spec.setup[index]).await.map(|()| {
+                status.setup_done = i32::try_from(index + 1).unwrap_or(i32::MAX);
+            }),
+            Act::Begin => self.begin(current, scenario.uid(), status, now),
+            Act::Step(index) => hands.step(&spec.steps[index]).await.map(|()| {
+                progress::step_done(status, index, self.api.clock().now());
+                let at = &spec.steps[index].at;
+                self.recorder.normal(
+                    scenario.object(),
+                    "StepDone",
+                    format!("Step {} of {at} is done", index + 1),
+                );
+            }),
+            Act::CleanUp => hands.clean_up().map(|is_done| status.cleaned = is_done),
+        };
+        match outcome {
+            Ok(()) => act != Act::CleanUp,
+            Err(Refusal::Later(why)) => {
+                if !status.phase.has_ended() {
+                    status.message = Some(why);
+                }
+                false
+            }
+            Err(Refusal::Never(why)) if act == Act::CleanUp => {
+                tracing::warn!(scenario = scenario.name(), "it is not cleaned up: {why}");
+                false
+            }
+            Err(Refusal::Never(why)) => {
+                progress::fail(spec, status, "CannotBePlayed", &why, now);
+                true
+            }
+        }
+    }
+
+    fn begin(
+        &self,
+        current: &Scenario,
+        uid: &str,
+        status: &mut ScenarioStatus,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        let found = observe::looked_up(&self.api, &current.spec, &self.expressions_of(current, uid));
+        let found = found.map_err(|why| {
+            let prepared = status.prepared_at.as_ref().map_or(now, |at| at.0);
+            if base::clock::since(now, prepared) >= READY_LIMIT {
+                Refusal::Never(why)
+            } else {
+                Refusal::Later(why)
+            }
+        })?;
+        status.variables = found.into_iter().collect();
+        let briefing = subject::text_with(&current.spec.briefing, &status.variables);
+        progress::begin(&current.spec, status, briefing, now);
+        Ok(())
+    }
+
+    fn hold(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
+        ignore_not_found(self.api.modify::<Scenario>(&scenario.key(), |fresh| {
+            let meta = &mut fresh.metadata;
+            if meta.uid.as_deref() == Some(scenario.uid()) && meta.deletion_timestamp.is_none() {
+                let finalizers = meta.finalizers.get_or_insert_default();
+                if !finalizers.iter().any(|one| one == SCENARIO_FINALIZER) {
+                    finalizers.push(SCENARIO_FINALIZER.to_owned());
+                }
+            }
+            Ok(())
+        }))
+    }
+
+    /// Writes how a scenario stands; what it has come to is an event.
+    fn write(
+        &self,
+        scenario: &Shared<Scenario>,
+        before: &ScenarioStatus,
+        status: &ScenarioStatus,
+    ) -> Result<(), ApiError> {
+        ignore_not_found(self.api.modify_status::<Scenario>(&scenario.key(), |fresh| {
+            if fresh.metadata.uid.as_deref() == Some(scenario.uid()) {
+                fresh.status = Some(status.clone());
+            }
+            Ok(())
+        }))?;
+        if before.phase != status.phase {
+            let title = &scenario.spec.title;
+            let message = status.message.as_deref().unwrap_or_default();
+            match status.phase {
+                ScenarioPhase::Pending | ScenarioPhase::Preparing => {}
+                ScenarioPhase::Running => {
+                    self.recorder.normal(
+                        scenario.object(),
+                        "ScenarioBegan",
+                        format!("{title}: it is played"),
+                    );
+                }
+                ScenarioPhase::Passed => {
+                    let score = status.score.unwrap_or_default();
+                    self.recorder.normal(
+                        scenario.object(),
+                        "ScenarioPassed",
+                        format!("{title}: {score} of 100: {message}"),
+                    );
+                }
+                ScenarioPhase::Failed => {
+                    self.recorder.warning(scenario.object(), "ScenarioFailed", format!("{title}: {message}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is nothing more to do for it.
+fn is_done(scenario: &Scenario) -> bool {
+    scenario.phase().has_ended() && scenario.status.as_ref().is_some_and(|status| status.cleaned)
+}

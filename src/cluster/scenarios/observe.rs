@@ -1,0 +1,210 @@
+//! What is seen of a scenario: how its checks judge the objects there are, and whether somebody has done anything yet.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::subject::{is_made_by, key_of, kind_of, objects, variables_of};
+use api::Api;
+use api::certificates::described;
+use api::expression::{Comes, Expression};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use object::node_fence::NodeFence;
+use object::scenario::{Scenario, ScenarioCheck, ScenarioObject, ScenarioSpec};
+use object::{Key, Kind, Object};
+
+/// Who writes for the control plane; all whose names begin with `podium-` do, too.
+const CONTROL_PLANE: &[&str] = &["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
+/// Of one Secret no longer chain of certificates is read, in bytes.
+const LONGEST_CHAIN: usize = 256 * 1024;
+
+/// The expressions of a scenario, compiled. What cannot be read says so when it is asked.
+#[derive(Debug)]
+pub(super) struct Expressions {
+    ready: Vec<Result<Expression, String>>,
+    check: Vec<Result<Expression, String>>,
+    variables: Vec<Result<Expression, String>>,
+}
+
+impl Expressions {
+    pub(super) fn of(spec: &ScenarioSpec) -> Self {
+        let compile = |checks: &[ScenarioCheck]| {
+            let one = |check: &ScenarioCheck| {
+                let more = check.with.keys().map(String::as_str);
+                let known = ["object", "objects", "chosen", "certificates"].into_iter().chain(more);
+                Expression::compile(&check.holds, &known.collect::<Vec<_>>(), Comes::ToTruth)
+            };
+            checks.iter().map(one).collect()
+        };
+        let variables = spec.variables.iter();
+        let variables = variables
+            .map(|variable| Expression::compile(&variable.value, &["object", "objects"], Comes::ToText));
+        Self { ready: compile(&spec.ready), check: compile(&spec.check), variables: variables.collect() }
+    }
+
+    /// Those of the checks that count in the phase of a scenario.
+    fn of_phase(&self, scenario: &Scenario) -> &[Result<Expression, String>] {
+        match scenario.phase() {
+            object::scenario::ScenarioPhase::Preparing => &self.ready,
+            _ => &self.check,
+        }
+    }
+}
+
+/// Whether each of these checks of a scenario holds now.
+pub(super) fn judged(
+    api: &Api,
+    scenario: &Scenario,
+    checks: &[ScenarioCheck],
+    expressions: &Expressions,
+) -> Vec<Result<bool, String>> {
+    let variables = &variables_of(scenario);
+    let chosen = variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+    let chosen = Value::Object(chosen);
+    let now = api.clock().now();
+    let each = checks.iter().zip(expressions.of_phase(scenario));
+    each.map(|(check, expression)| {
+        let expression = expression.as_ref().map_err(Clone::clone)?;
+        let subject = Subject::of(api, &check.object, variables)?;
+        let mut more = Vec::new();
+        for (name, asked) in &check.with {
+            more.push((name.as_str(), Subject::of(api, asked, variables)?.alone(asked)));
+        }
+        let mut values = vec![
+            ("object", &subject.object),
+            ("objects", &subject.objects),
+            ("chosen", &chosen),
+            ("certificates", &subject.certificates),
+        ];
+        values.extend(more.iter().map(|(name, value)| (*name, value)));
+        expression.holds(&values, now)
+    })
+    .collect()
+}
+
+/// What is looked up when a scenario begins: each variable with its text. The error names the variable.
+pub(super) fn looked_up(
+    api: &Api,
+    spec: &ScenarioSpec,
+    expressions: &Expressions,
+) -> Result<Vec<(String, String)>, String> {
+    let each = spec.variables.iter().zip(&expressions.variables);
+    each.map(|(variable, expression)| {
+        let name = &variable.name;
+        let of = |why: String| format!("variable {name}: {why}");
+        let expression = expression.as_ref().map_err(|why| of(why.clone()))?;
+        let subject = Subject::of(api, &variable.object, &BTreeMap::new()).map_err(of)?;
+        let values = [("object", &subject.object), ("objects", &subject.objects)];
+        expression.text(&values, api.clock().now()).map(|text| (name.clone(), text)).map_err(of)
+    })
+    .collect()
+}
+
+/// The objects that an expression is about, as values.
+struct Subject {
+    object: Value,
+    objects: Value,
+    certificates: Value,
+}
+
+impl Subject {
+    fn of(api: &Api, asked: &ScenarioObject, variables: &BTreeMap<String, String>) -> Result<Self, String> {
+        let found = objects(api, asked, variables)?;
+        let objects: Vec<Value> = found.iter().map(|object| object.content()).collect();
+        let object = asked.name.as_ref().and_then(|_| objects.first().cloned()).unwrap_or_default();
+        let certificates =
+            if asked.kind == "Secret" { objects.iter().flat_map(certificates).collect() } else { Vec::new() };
+        Ok(Self { object, objects: Value::Array(objects), certificates: Value::Array(certificates) })
+    }
+
+    /// The one value for what was asked: an object, or several.
+    fn alone(self, asked: &ScenarioObject) -> Value {
+        if asked.name.is_some() { self.object } else { self.objects }
+    }
+}
+
+/// What the certificates of a Secret of the type `kubernetes.io/tls` say.
+fn certificates(secret: &Value) -> Vec<Value> {
+    let text = secret.pointer("/data/tls.crt").and_then(Value::as_str).unwrap_or_default();
+    if text.len() > LONGEST_CHAIN {
+        return Vec::new();
+    }
+    STANDARD.decode(text).map(|pem| described(&pem)).unwrap_or_default()
+}
+
+/// What somebody who is not of the control plane has done first since then to what a scenario is about.
+pub(super) fn first_action(
+    api: &Api,
+    scenario: &Scenario,
+    uid: &str,
+    since: Timestamp,
+) -> Option<(Timestamp, String)> {
+    let (spec, variables) = (&scenario.spec, &variables_of(scenario));
+    let asked = spec.check.iter().flat_map(|check| std::iter::once(&check.object).chain(check.with.values()));
+    let mut concerned: Vec<_> =
+        asked.filter_map(|asked| objects(api, asked, variables).ok()).flatten().collect();
+    concerned.extend(spec.setup.iter().filter_map(|manifest| made(api, manifest)));
+    concerned.extend(api.list(Kind::Node, None).objects);
+    let changed = concerned.iter().filter_map(|object| changed(object, since)).min_by_key(|(at, _)| *at);
+    let fences = api.list_as::<NodeFence>(None);
+    let fenced = fences.iter().filter_map(|fence| {
+        let at = fence.metadata.creation_timestamp.as_ref()?.0;
+        (at >= since).then(|| (at, format!("node {} was fenced", fence.name())))
+    });
+    let now = api.clock().now();
+    let missing = gone(api, scenario, uid).map(|what| (now, what));
+    changed.into_iter().chain(fenced).chain(missing).min_by_key(|(at, _)| *at)
+}
+
+/// The object of a manifest of a scenario, if it is there.
+fn made(api: &Api, manifest: &Value) -> Option<std::sync::Arc<Object>> {
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
+    let kind = kind_of(text("/apiVersion")?, text("/kind")?).ok()?;
+    api.get(kind, &key_of(kind, text("/metadata/namespace"), text("/metadata/name")?)).ok()
+}
+
+/// When somebody else has changed an object first, and who.
+fn changed(object: &Object, since: Timestamp) -> Option<(Timestamp, String)> {
+    let entries = object.managed_fields().entries().iter();
+    let others = entries.filter(|entry| {
+        let name = entry.manager().name.as_str();
+        !CONTROL_PLANE.contains(&name) && !name.starts_with("podium-")
+    });
+    let times = others.filter_map(|entry| {
+        let at = Timestamp::from_second(entry.time()?).ok()?;
+        let by = &entry.manager().name;
+        (at >= since)
+            .then(|| (at, format!("{by} changed {} {}", object.kind().info().singular, object.name())))
+    });
+    times.min_by_key(|(at, _)| *at)
+}
+
+/// What a scenario has made, has not taken away itself, and is gone.
+fn gone(api: &Api, scenario: &Scenario, uid: &str) -> Option<String> {
+    let (spec, status) = (&scenario.spec, scenario.status.as_ref()?);
+    let done = usize::try_from(status.steps_done).unwrap_or_default().min(spec.steps.len());
+    let healed = spec.steps[..done].iter().filter_map(|step| step.heal.as_deref()).collect::<Vec<_>>();
+    let faults = spec.steps[..done].iter().filter_map(|step| step.fault.as_ref());
+    let ended = faults.filter(|fault| !healed.contains(&fault.name.as_str())).find(|fault| {
+        let found = api.get(Kind::Fault, &Key::new("", fault_name(scenario, &fault.name)));
+        !found.is_ok_and(|found| is_made_by(&found, uid))
+    });
+    if let Some(fault) = ended {
+        return Some(format!("fault {} was ended", fault.name));
+    }
+    let taken: Vec<&str> =
+        spec.steps.iter().flat_map(|step| &step.delete).map(|object| object.kind.as_str()).collect();
+    let kinds = spec
+        .setup
+        .iter()
+        .filter(|manifest| manifest["kind"].as_str().is_some_and(|kind| !taken.contains(&kind)));
+    let lost = kinds.into_iter().find(|manifest| made(api, manifest).is_none())?;
+    Some(format!("{} {} was deleted", lost["kind"].as_str()?, lost["metadata"]["name"].as_str()?))
+}
+
+/// The name of the object of a fault of a scenario.
+pub(super) fn fault_name(scenario: &Scenario, fault: &str) -> String {
+    format!("{}-{fault}", scenario.metadata.name.as_deref().unwrap_or_default())
+}

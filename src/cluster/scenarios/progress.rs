@@ -1,0 +1,406 @@
+//! How a scenario goes on, by what is seen: pure. The status is all the memory there is.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::score::{score, times};
+use base::clock::{saturating_after, since};
+use object::scenario::{
+    READY_LIMIT, Scenario, ScenarioCheck, ScenarioCheckStatus, ScenarioPhase, ScenarioSpec, ScenarioStatus,
+};
+use object::time::go_duration;
+
+/// What is seen of a scenario.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Whether each check holds, of those that count in this phase; or why that cannot be told.
+    pub(super) checks: Vec<Result<bool, String>>,
+    /// What somebody who is not of the control plane did first since the trouble began.
+    pub(super) action: Option<(Timestamp, String)>,
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Nothing but to look again.
+    Wait,
+    /// The object of its setup at this place is made.
+    SetUp(usize),
+    /// What it is about is there: the variables are looked up, and it begins ([`begin`]).
+    Begin,
+    /// The step at this place is due.
+    Step(usize),
+    /// It is over: faults end, and what was made is removed.
+    CleanUp,
+}
+
+/// The checks that count in a phase.
+pub(super) fn checks_of(scenario: &Scenario) -> &[ScenarioCheck] {
+    match scenario.phase() {
+        ScenarioPhase::Preparing => &scenario.spec.ready,
+        ScenarioPhase::Running => &scenario.spec.check,
+        _ => &[],
+    }
+}
+
+/// How a scenario stands now, and what is to be done. A status of another phase is to be written before anything else.
+pub(super) fn next(scenario: &Scenario, seen: &Seen, now: Timestamp) -> (ScenarioStatus, Act) {
+    let spec = &scenario.spec;
+    let mut status = scenario.status.clone().unwrap_or_default();
+    if !status.phase.has_ended() && spec.stop == Some(true) {
+        fail(spec, &mut status, "GivenUp", "it was given up", now);
+        return (status, Act::Wait);
+    }
+    let act = match status.phase {
+        ScenarioPhase::Pending => {
+            status.phase = ScenarioPhase::Preparing;
+            status.prepared_at = Some(Time(now));
+            status.message = Some("what it is played with is made".into());
+            Act::Wait
+        }
+        ScenarioPhase::Preparing => prepare(spec, &mut status, seen, now),
+        ScenarioPhase::Running => play(spec, &mut status, seen, now),
+        ScenarioPhase::Passed | ScenarioPhase::Failed if status.cleaned => Act::Wait,
+        ScenarioPhase::Passed | ScenarioPhase::Failed => Act::CleanUp,
+    };
+    (status, act)
+}
+
+/// The status of one that begins now, with what was looked up.
+pub(super) fn begin(spec: &ScenarioSpec, status: &mut ScenarioStatus, briefing: String, now: Timestamp) {
+    status.phase = ScenarioPhase::Running;
+    status.started_at = Some(Time(now));
+    status.briefing = Some(briefing).filter(|text| !text.is_empty());
+    status.message = None;
+    status.checks = Vec::new();
+    if spec.steps.is_empty() {
+        status.troubled_at = Some(Time(now));
+    }
+}
+
+/// A step was done.
+pub(super) fn step_done(status: &mut ScenarioStatus, index: usize, now: Timestamp) {
+    status.steps_done = i32::try_from(index + 1).unwrap_or(i32::MAX);
+    status.troubled_at.get_or_insert(Time(now));
+}
+
+/// It cannot be passed any more.
+pub(super) fn fail(
+    spec: &ScenarioSpec,
+    status: &mut ScenarioStatus,
+    reason: &str,
+    why: &str,
+    now: Timestamp,
+) {
+    let text = spec.verdict.as_ref().map(|verdict| verdict.failed.trim()).unwrap_or_default();
+    // Of one that was never played there is nothing to learn.
+    let text = if status.started_at.is_some() { text } else { "" };
+    status.phase = ScenarioPhase::Failed;
+    status.reason = Some(reason.into());
+    status.message = Some(if text.is_empty() { why.to_owned() } else { format!("{why}. {text}") });
+    status.ended_at = Some(Time(now));
+    status.score = Some(0);
+}
+
+fn pass(spec: &ScenarioSpec, status: &mut ScenarioStatus, now: Timestamp) {
+    status.phase = ScenarioPhase::Passed;
+    status.reason = Some("Repaired".into());
+    status.ended_at = Some(Time(now));
+    let (sum, points) = score(spec, status);
+    (status.score, status.points) = (Some(sum), points);
+    let (noticed, repaired) = times(status);
+    let said = |time: Option<Duration>| time.map(go_duration).unwrap_or_default();
+    let mut message = format!("noticed after {}, repaired after {}", said(noticed), said(repaired));
+    if let Some(text) =
+        spec.verdict.as_ref().map(|verdict| verdict.passed.trim()).filter(|text| !text.is_empty())
+    {
+        message = format!("{message}. {text}");
+    }
+    status.message = Some(message);
+}
+
+fn prepare(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Timestamp) -> Act {
+    let prepared = status.prepared_at.get_or_insert(Time(now)).0;
+    let done = usize::try_from(status.setup_done).unwrap_or_default();
+    let is_late = since(now, prepared) >= READY_LIMIT;
+    if done < spec.setup.len() {
+        if is_late {
+            let why = status.message.clone().unwrap_or_default();
+            let why =
+                format!("what it is played with could not be made in {}: {why}", go_duration(READY_LIMIT));
+            fail(spec, status, "NotReady", &why, now);
+            return Act::Wait;
+        }
+        return Act::SetUp(done);
+    }
+    status.checks = settle(&spec.ready, &status.checks, seen, true, now);
+    if status.checks.iter().all(|check| check.settled) {
+        return Act::Begin;
+    }
+    let waits: Vec<String> = status.checks.iter().filter(|check| !check.settled).map(told).collect();
+    if is_late {
+        let why = format!("it was not ready in {}: {}", go_duration(READY_LIMIT), waits.join("; "));
+        fail(spec, status, "NotReady", &why, now);
+    } else {
+        status.message = Some(format!("waits for {}", waits.join("; ")));
+    }
+    Act::Wait
+}
+
+/// A check with why it does not hold.
+fn told(check: &ScenarioCheckStatus) -> String {
+    match &check.message {
+        Some(message) => format!("{} ({message})", check.name),
+        None => check.name.clone(),
+    }
+}
+
+fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Timestamp) -> Act {
+    let most = i32::try_from(spec.hints.len()).unwrap_or(i32::MAX);
+    status.hints_shown = spec.hints_asked.unwrap_or_default().clamp(0, most).max(status.hints_shown);
+    status.checks = settle(&spec.check, &status.checks, seen, status.troubled_at.is_some(), now);
+    let of = |kind: &str| status.checks.iter().filter(move |check| check.kind == kind).collect::<Vec<_>>();
+    if let Some(broken) = of("Always").into_iter().find(|check| check.settled) {
+        let why = format!("what was to hold all the time was broken: {}", told(broken));
+        fail(spec, status, "Broken", &why, now);
+        return Act::Wait;
+    }
+    let started = status.started_at.get_or_insert(Time(now)).0;
+    let done = usize::try_from(status.steps_done).unwrap_or_default();
+    if let Some(step) = spec.steps.get(done)
+        && now >= saturating_after(started, step.at())
+    {
+        return Act::Step(done);
+    }
+    if let Some(troubled) = status.troubled_at.as_ref().map(|at| at.0) {
+        let all = |kind: &str| of(kind).iter().all(|check| check.settled);
+        let has_detect = !of("Detect").is_empty();
+        let noticed = if has_detect {
+            all("Detect").then(|| (now, "its checks".to_owned()))
+        } else {
+            seen.action.clone()
+        };
+        let repaired = done >= spec.steps.len() && all("Trouble") && all("Detect") && all("Repair");
+        let whole = of("Repair").iter().filter_map(|check| Some(check.since.as_ref()?.0)).max();
+        if let Some((at, by)) = noticed.filter(|_| status.detected_at.is_none()) {
+            status.detected_at = Some(Time(at.clamp(troubled, now)));
+            status.detected_by = Some(by);
+        }
+        if repaired {
+            let at = whole.unwrap_or(now).clamp(troubled, now);
+            status.repaired_at = Some(Time(at));
+            // What takes a field away leaves no owner of it: then the repair is the first that is seen.
+            if status.detected_at.is_none() {
+                status.detected_at = Some(Time(at));
+                status.detected_by = Some("its repair".into());
+            }
+            pass(spec, status, now);
+            return Act::Wait;
+        }
+    }
+    if since(now, started) >= spec.time_limit() {
+        let open: Vec<String> =
+            status.checks.iter().filter(|check| check.kind != "Always" && !check.settled).map(told).collect();
+        let why =
+            format!("the time of {} is over without {}", go_duration(spec.time_limit()), open.join("; "));
+        fail(spec, status, "TimeOver", &why, now);
+    }
+    Act::Wait
+}
+
+/// How checks stand by what is seen. While the trouble has not begun only what is to hold always counts.
+fn settle(
+    checks: &[ScenarioCheck],
+    known: &[ScenarioCheckStatus],
+    seen: &Seen,
+    counts: bool,
+    now: Timestamp,
+) -> Vec<ScenarioCheckStatus> {
+    let one = |(index, check): (usize, &ScenarioCheck)| {
+        let (holds, message) = match seen.checks.get(index) {
+            Some(Ok(holds)) => (*holds, None),
+            Some(Err(why)) => (false, Some(why.clone())),
+            None => (false, Some("it was not looked at".to_owned())),
+        };
+        let before = known.iter().find(|before| before.name == check.name && before.kind == check.kind());
+        let is_always = check.kind() == "Always";
+        let counts = counts || is_always;
+        let since_when = match before {
+            Some(before) if before.holds == holds && counts => before.since.as_ref().map_or(now, |at| at.0),
+            _ => now,
+        };
+        let is_due = since(now, since_when) >= check.patience();
+        // What was seen once stays seen; what is to be well in the end has to be well then.
+        let stays = before.is_some_and(|before| before.settled) && check.kind() != "Repair";
+        ScenarioCheckStatus {
+            name: check.name.clone(),
+            kind: check.kind().to_owned(),
+            holds,
+            since: counts.then_some(Time(since_when)),
+            settled: stays && check.kind() != "Ready" || counts && is_due && holds != is_always,
+            message,
+        }
+    };
+    checks.iter().enumerate().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+    }
+
+    fn scenario(spec: &Value) -> Scenario {
+        serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": spec})).unwrap()
+    }
+
+    fn check(name: &str, kind: &str, patience: &str) -> Value {
+        json!({"name": name, "kind": kind, "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": "true", "for": patience})
+    }
+
+    /// Plays one: at each of these seconds these checks hold. Steps are done as they are due. The last status.
+    fn played(scenario: &mut Scenario, looks: &[(i64, &[bool])], action: Option<i64>) -> ScenarioStatus {
+        for (second, checks) in looks {
+            let now = at(*second);
+            loop {
+                let seen = Seen {
+                    checks: checks.iter().map(|holds| Ok(*holds)).collect(),
+                    action: action
+                        .filter(|when| when <= second)
+                        .map(|when| (at(when), "somebody".to_owned())),
+                };
+                let (mut status, act) = next(scenario, &seen, now);
+                match act {
+                    Act::Begin => begin(&scenario.spec, &mut status, "go".into(), now),
+                    Act::Step(index) => step_done(&mut status, index, now),
+                    Act::SetUp(index) => status.setup_done = i32::try_from(index).unwrap() + 1,
+                    Act::Wait | Act::CleanUp => {}
+                }
+                let is_same = scenario.status.as_ref() == Some(&status);
+                scenario.status = Some(status);
+                if is_same || act == Act::CleanUp {
+                    break;
+                }
+            }
+        }
+        scenario.status.clone().unwrap()
+    }
+
+    /// Trouble at 10 s; checks: trouble shows, repaired for 5 s.
+    fn ordinary() -> Scenario {
+        scenario(&json!({"title": "t", "timeLimit": "5m", "steps": [{"at": "10s", "heal": "x"}],
+            "check": [check("shows", "Trouble", "0s"), check("well", "Repair", "5s")],
+            "verdict": {"passed": "Well done", "failed": "Try again"}}))
+    }
+
+    #[test]
+    fn nothing_is_repaired_before_the_trouble_has_shown_fault_2() {
+        let mut one = ordinary();
+        let status = played(&mut one, &[(0, &[false, true]), (9, &[true, true]), (30, &[false, true])], None);
+        assert_eq!((status.phase, status.steps_done), (ScenarioPhase::Running, 1));
+        assert!(!status.checks[0].settled, "what showed before the trouble is another's");
+        assert!(status.checks[1].settled && status.repaired_at.is_none());
+        let looks: &[(i64, &[bool])] =
+            &[(40, &[true, false]), (50, &[false, true]), (54, &[false, true]), (55, &[false, true])];
+        let status = played(&mut one, looks, Some(45));
+        assert_eq!(status.phase, ScenarioPhase::Passed);
+        let seconds = |time: Option<Time>| time.map(|time| time.0.as_second() - at(0).as_second());
+        assert_eq!(
+            (
+                seconds(status.troubled_at),
+                seconds(status.detected_at),
+                seconds(status.repaired_at),
+                seconds(status.ended_at)
+            ),
+            (Some(30), Some(45), Some(50), Some(55)),
+            "it was repaired when it began to be well"
+        );
+        assert_eq!(status.score, Some(100));
+        assert_eq!(status.message.as_deref(), Some("noticed after 15s, repaired after 20s. Well done"));
+    }
+
+    #[test]
+    fn what_does_not_stay_well_is_not_repaired_and_the_time_ends_fault_2() {
+        let mut one = ordinary();
+        let looks: &[(i64, &[bool])] =
+            &[(0, &[false, true]), (10, &[true, false]), (20, &[true, true]), (24, &[true, false])];
+        assert_eq!(played(&mut one, looks, None).phase, ScenarioPhase::Running);
+        let status = played(&mut one, &[(299, &[true, false])], None);
+        assert_eq!(status.phase, ScenarioPhase::Running);
+        let status = played(&mut one, &[(300, &[true, false])], None);
+        assert_eq!(
+            (status.phase, status.reason.as_deref(), status.score),
+            (ScenarioPhase::Failed, Some("TimeOver"), Some(0))
+        );
+        assert_eq!(status.message.as_deref(), Some("the time of 5m0s is over without well. Try again"));
+        // What is over stays as it is.
+        assert_eq!(played(&mut one, &[(400, &[true, true])], None), status);
+    }
+
+    #[test]
+    fn what_must_always_hold_may_be_broken_no_longer_than_it_says_fault_2() {
+        let spec = json!({"title": "t", "check": [check("up", "Always", "3s"), check("well", "Repair", "0s"),
+            check("shows", "Trouble", "0s")]});
+        let mut one = scenario(&spec);
+        let looks: &[(i64, &[bool])] = &[
+            (0, &[true, false, false]),
+            (1, &[false, false, false]),
+            (3, &[false, false, false]),
+            (4, &[true, false, false]),
+            (6, &[false, false, false]),
+        ];
+        assert_eq!(played(&mut one, looks, None).phase, ScenarioPhase::Running);
+        let status = played(&mut one, &[(9, &[false, true, true])], None);
+        assert_eq!((status.phase, status.reason.as_deref()), (ScenarioPhase::Failed, Some("Broken")));
+    }
+
+    #[test]
+    fn a_check_may_say_when_it_was_noticed_fault_2() {
+        let spec =
+            json!({"title": "t", "check": [check("alert", "Detect", "0s"), check("well", "Repair", "0s")]});
+        let mut one = scenario(&spec);
+        let looks: &[(i64, &[bool])] = &[(0, &[false, true]), (20, &[true, false]), (60, &[false, true])];
+        let status = played(&mut one, looks, Some(1));
+        let seconds = |time: &Option<Time>| time.as_ref().map(|time| time.0.as_second() - at(0).as_second());
+        assert_eq!((status.phase, seconds(&status.detected_at)), (ScenarioPhase::Passed, Some(20)));
+        assert_eq!(status.detected_by.as_deref(), Some("its checks"));
+    }
+
+    #[test]
+    fn what_is_not_ready_in_time_is_not_played_fault_2() {
+        let ready =
+            json!({"name": "r", "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": "true", "for": "2s"});
+        let spec = json!({"title": "t", "setup": [{}, {}], "ready": [ready], "check": [check("well", "Repair", "0s")]});
+        let mut one = scenario(&spec);
+        let status = played(&mut one, &[(0, &[false]), (1, &[true]), (2, &[true])], None);
+        assert_eq!((status.phase, status.setup_done), (ScenarioPhase::Preparing, 2));
+        assert_eq!(status.message.as_deref(), Some("waits for r"));
+        assert_eq!(played(&mut one, &[(3, &[true])], None).phase, ScenarioPhase::Running);
+        let mut late = scenario(&spec);
+        let status = played(&mut late, &[(0, &[false]), (300, &[false])], None);
+        assert_eq!((status.phase, status.reason.as_deref()), (ScenarioPhase::Failed, Some("NotReady")));
+    }
+
+    #[test]
+    fn who_gives_up_has_failed_wherever_it_is_and_hints_are_shown_as_asked_fault_2() {
+        let mut one = ordinary();
+        one.spec.hints = vec!["a".into(), "b".into()];
+        one.spec.hints_asked = Some(9);
+        let status = played(&mut one, &[(0, &[false, true])], None);
+        assert_eq!(status.hints_shown, 2);
+        one.spec.stop = Some(true);
+        let status = played(&mut one, &[(1, &[false, true])], None);
+        assert_eq!((status.phase, status.reason.as_deref()), (ScenarioPhase::Failed, Some("GivenUp")));
+        let (_, act) = next(&one, &Seen::default(), at(2));
+        assert_eq!(act, Act::CleanUp);
+        let mut fresh = ordinary();
+        fresh.spec.stop = Some(true);
+        assert_eq!(played(&mut fresh, &[(0, &[])], None).message.as_deref(), Some("it was given up"));
+    }
+}

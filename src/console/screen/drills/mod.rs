@@ -1,0 +1,338 @@
+//! The drills: trouble to find and repair, with a briefing, hints and a score (FAULT-2). The control plane plays them; this
+//! screen lists them, begins one, and shows how it stands.
+//!
+//! ```text
+//!  ╭ drills ─────────────────────────────────────────╮
+//!  │   NAME            TITLE              LAST        │
+//!  │ ▸ stuck-rollout   A rollout is …     playing     │
+//!  │──────────────────────────────────────────────────│
+//!  │ the briefing                                     │
+//!  │ 1m20s of 10m · ✔ rollout-is-stuck · ✖ all-of-one │
+//!  ╰──────────────────────────────────────────────────╯
+//! ```
+
+pub mod play;
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Dialog, Effect, Outbox};
+use crate::message::ScreenMessage;
+use crate::text::{clean, fit, wrapped};
+use crate::toast::Toast;
+use object::scenario::{Scenario, ScenarioPhase};
+use object::time::go_duration;
+use play::{DrillsData, Row};
+
+/// Between two looks at how scenarios stand.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Columns of a drill's name, and of how it was played.
+const NAME: usize = 24;
+const LAST: usize = 14;
+
+/// The screen.
+#[derive(Debug, Default)]
+pub struct Drills {
+    /// The name of the picked one.
+    cursor: Option<String>,
+    seen: Vec<Scenario>,
+    /// Why nothing is known; none while all is well.
+    failed: Option<String>,
+    is_served: bool,
+    /// Begins as soon as what is left of the last time is gone.
+    begins: Option<String>,
+}
+
+impl Drills {
+    fn at(&self, rows: &[Row]) -> usize {
+        let named = |row: &Row| self.cursor.as_ref() == Some(&row.name);
+        // What is played now is what one looks for.
+        rows.iter().position(named).or_else(|| rows.iter().position(Row::is_playing)).unwrap_or_default()
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let rows = play::rows(&self.seen);
+        let (at, last) = (self.at(&rows), rows.len().saturating_sub(1));
+        let to = match command {
+            Command::Up => at.saturating_sub(1),
+            Command::Down => (at + 1).min(last),
+            Command::Top | Command::PageUp => 0,
+            Command::Bottom | Command::PageDown => last,
+            Command::Back | Command::Leave => return vec![Effect::Back],
+            _ => {
+                let Some(row) = rows.get(at) else { return Vec::new() };
+                return self.act(cx, row, command);
+            }
+        };
+        self.cursor = rows.get(to).map(|row| row.name.clone());
+        Vec::new()
+    }
+
+    fn act(&mut self, cx: &Context<'_>, row: &Row, command: Command) -> Vec<Effect> {
+        let refuse = |why: String| vec![Effect::Toast(Toast::note(why))];
+        if let Some(why) = self.refuses(cx, command) {
+            return refuse(why);
+        }
+        match command {
+            Command::Enter => {
+                self.cursor = Some(row.name.clone());
+                vec![Effect::ShowDialog(Box::new(question(row)))]
+            }
+            Command::DrillHint => match row.ask_for_a_hint() {
+                Some(action) => {
+                    let cost = row.played.as_ref().map_or(0, |one| one.spec.hint_cost());
+                    let dialog = Dialog::new("Hint", "Show it", move |_, _| {
+                        Ok(vec![Effect::Act(Box::new(action.clone()))])
+                    });
+                    vec![Effect::ShowDialog(Box::new(
+                        dialog.line(format!("The next hint costs {cost} points.")),
+                    ))]
+                }
+                None => refuse("there are no more hints".into()),
+            },
+            Command::DrillStop => {
+                let action = row.stop();
+                let dialog = Dialog::new("Stop", "Give up", move |_, _| {
+                    Ok(vec![Effect::Act(Box::new(action.clone()))])
+                });
+                let text =
+                    format!("Drill {} is given up: faults end, and what it has made is removed.", row.name);
+                vec![Effect::ShowDialog(Box::new(dialog.warning(text)))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What was asked for is begun when nothing of the last time is left.
+    fn waiting(&mut self) -> Vec<Effect> {
+        let Some(name) = &self.begins else { return Vec::new() };
+        if self.seen.iter().any(|one| one.metadata.name.as_ref() == Some(name)) {
+            return Vec::new();
+        }
+        let row = play::rows(&self.seen).into_iter().find(|row| row.name == *name);
+        self.begins = None;
+        row.and_then(|row| row.begin()).map(|action| Effect::Act(Box::new(action))).into_iter().collect()
+    }
+
+    fn note(&self) -> Option<&str> {
+        if let Some(why) = &self.failed {
+            return Some(why);
+        }
+        (!self.is_served).then_some("asking the server …")
+    }
+}
+
+/// Asks whether to begin, with what it is about.
+fn question(row: &Row) -> Dialog {
+    let begins = row.clone();
+    let mut dialog = Dialog::new(row.title.clone(), "Begin", move |_, _| {
+        let mut effects = vec![Effect::send(Heard::Begin(begins.name.clone()))];
+        if begins.played.is_some() {
+            effects.push(Effect::Act(Box::new(begins.forget())));
+        }
+        Ok(effects)
+    });
+    for line in row.briefing().lines() {
+        dialog = dialog.line(line.to_owned());
+    }
+    dialog.line("").line(
+        "It breaks things on purpose, in a namespace of its own and on nodes, and mends them at its end.",
+    )
+}
+
+/// Looks until the screen is left.
+async fn look_on(out: Outbox) {
+    loop {
+        let seen = play::look(&out).await;
+        out.data(Heard::Seen(seen)).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// What the screen hears.
+#[derive(Debug)]
+pub enum Heard {
+    /// How scenarios stand.
+    Seen(DrillsData),
+    /// The player wants to begin the one of this name.
+    Begin(String),
+}
+
+impl View for Drills {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        "Drills".into()
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Drills, KeyContext::List]
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        let rows = play::rows(&self.seen);
+        let row = rows.get(self.at(&rows))?;
+        match command {
+            Command::Enter | Command::DrillHint | Command::DrillStop if cx.read_only => {
+                Some("read-only: drills change the cluster".into())
+            }
+            Command::Enter if !self.is_served => Some("this cluster plays no drills".into()),
+            Command::Enter if row.is_playing() => Some(format!("drill {} is being played", row.name)),
+            Command::Enter if row.manifest.is_none() => {
+                Some(format!("scenario {} is not one that is shipped: podium run plays its file", row.name))
+            }
+            Command::DrillHint | Command::DrillStop if !row.is_playing() => {
+                Some(format!("drill {} is not being played", row.name))
+            }
+            _ => None,
+        }
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => {
+                vec![Effect::task("look", look_on)]
+            }
+            ScreenMessage::Data(data) => self.heard(data),
+            ScreenMessage::Command(command) => self.command(cx, command),
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let block = cx.theme.block_focused("drills");
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        let rows = play::rows(&self.seen);
+        let at = self.at(&rows);
+        let listed =
+            u16::try_from(rows.len() + 1).unwrap_or(u16::MAX).min(inner.height.saturating_sub(4).max(2));
+        let [list, details] =
+            Layout::vertical([Constraint::Length(listed), Constraint::Fill(1)]).areas(inner);
+        let width = usize::from(inner.width);
+        let title = width.saturating_sub(NAME + LAST + 3).max(8);
+        let line = |lead: &str, name: &str, text: &str, last: &str| {
+            let (name, text) =
+                (fit(&clean(name), NAME - 1).into_owned(), fit(&clean(text), title - 1).into_owned());
+            format!("{lead}{name:<NAME$}{text:<title$}{last}")
+        };
+        let mut lines = vec![Line::styled(line("  ", "NAME", "TITLE", "LAST"), cx.theme.table.header)];
+        let height = usize::from(list.height).saturating_sub(1).max(1);
+        let top = (at + 1).saturating_sub(height);
+        lines.extend(rows.iter().enumerate().skip(top).take(height).map(|(index, row)| {
+            let lead = if index == at { "▸ " } else { "  " };
+            let style = if index == at { cx.theme.table.cursor } else { Style::default() };
+            Line::styled(line(lead, &row.name, &row.title, &last(row)), style)
+        }));
+        frame.render_widget(Paragraph::new(lines), list);
+        let mut lines = Vec::new();
+        if let Some(note) = self.note() {
+            lines.push((note.to_owned(), cx.theme.status.failed));
+        }
+        if let Some(row) = rows.get(at) {
+            lines.extend(told(cx, row));
+        }
+        let wide = lines.into_iter().flat_map(|(text, style)| {
+            let text = clean(&text).into_owned();
+            wrapped(&text, width.max(8)).into_iter().map(move |piece| Line::styled(piece, style))
+        });
+        let shown: Vec<Line<'static>> = wide.take(usize::from(details.height)).collect();
+        frame.render_widget(Paragraph::new(shown), details);
+    }
+}
+
+impl Drills {
+    fn heard(&mut self, data: crate::message::Data) -> Vec<Effect> {
+        let data = match data.take() {
+            Some(Heard::Seen(data)) => data,
+            Some(Heard::Begin(name)) => {
+                self.begins = Some(name);
+                return self.waiting();
+            }
+            None => return Vec::new(),
+        };
+        match data {
+            DrillsData::Seen(seen) => {
+                (self.seen, self.failed, self.is_served) = (seen, None, true);
+                self.waiting()
+            }
+            DrillsData::NotServed => {
+                self.is_served = false;
+                self.failed = Some("this cluster is not Podium's: nobody plays drills here".into());
+                Vec::new()
+            }
+            DrillsData::Failed(why) => {
+                self.failed = Some(why);
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// How a drill was played last, or that it is played.
+fn last(row: &Row) -> String {
+    let Some(one) = &row.played else { return "–".into() };
+    match one.phase() {
+        ScenarioPhase::Passed => {
+            format!("{} of 100", one.status.as_ref().and_then(|status| status.score).unwrap_or_default())
+        }
+        ScenarioPhase::Failed => "failed".into(),
+        ScenarioPhase::Running => "playing".into(),
+        ScenarioPhase::Pending | ScenarioPhase::Preparing => "preparing".into(),
+    }
+}
+
+/// What there is to say of a drill, a paragraph each.
+fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
+    let theme = cx.theme;
+    let mut lines = vec![(String::new(), theme.body.text)];
+    let status = row.played.as_ref().and_then(|one| one.status.as_ref());
+    if let (Some(one), Some(status)) = (&row.played, status) {
+        if let Some(started) = status.started_at.as_ref().filter(|_| one.phase() == ScenarioPhase::Running) {
+            let limit = go_duration(one.spec.time_limit());
+            lines.push((format!("{} of {limit}", elapsed(cx, started.0)), theme.body.accent));
+        }
+        if one.phase().has_ended() || one.phase() == ScenarioPhase::Preparing {
+            let style = match one.phase() {
+                ScenarioPhase::Passed => theme.status.running,
+                ScenarioPhase::Failed => theme.status.failed,
+                _ => theme.body.dim,
+            };
+            let score = status.score.map(|score| format!("{score} of 100: ")).unwrap_or_default();
+            lines.push((format!("{score}{}", status.message.as_deref().unwrap_or_default()), style));
+            for part in &status.points {
+                let why = part.message.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+                lines.push((format!("  {:>3} {}{why}", part.points, part.name), theme.body.dim));
+            }
+        }
+        for check in &status.checks {
+            let (mark, style) =
+                if check.holds { ('✔', theme.status.running) } else { ('✖', theme.status.failed) };
+            lines.push((format!("{mark} {} ({})", check.name, check.kind.to_lowercase()), style));
+        }
+        let hints = one.hints_shown().iter().enumerate();
+        lines.extend(hints.map(|(index, hint)| {
+            (format!("hint {} of {}: {hint}", index + 1, one.spec.hints.len()), theme.body.text)
+        }));
+        lines.push((String::new(), theme.body.text));
+    }
+    let briefing = row.briefing();
+    lines.extend(briefing.split("\n\n").map(|part| (part.replace('\n', " "), theme.body.text)));
+    lines
+}
+
+/// How long ago that was; it is drawn again each second.
+fn elapsed(cx: &Context<'_>, since: Timestamp) -> String {
+    let seconds = cx.now.duration_since(since).as_secs().max(0);
+    if let Ok(next) = cx.now.checked_add(SignedDuration::from_secs(1)) {
+        cx.redraw_at(next);
+    }
+    go_duration(Duration::from_secs(seconds.unsigned_abs()))
+}

@@ -1,0 +1,152 @@
+//! What drills there are, how they stand, and the changes by which a player speaks.
+
+use std::borrow::Cow;
+
+use kube::api::{Api, DeleteParams, ListParams};
+use manifest::drills::DRILLS;
+use object::scenario::Scenario;
+use serde_json::{Value, json};
+
+use crate::action::{Action, Mutation, PatchKind, error_text};
+use crate::effect::Outbox;
+use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
+
+/// The resource that only Podium's API has.
+const PLURAL: &str = "scenarios";
+
+/// A drill, or another scenario of the cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) title: String,
+    /// Its manifest, where it is one that is shipped.
+    pub(super) manifest: Option<Value>,
+    /// How it was played last, or is played now.
+    pub(super) played: Option<Scenario>,
+}
+
+/// What its task sends the screen.
+#[derive(Debug)]
+pub enum DrillsData {
+    /// The scenarios of the cluster.
+    Seen(Vec<Scenario>),
+    /// The server does not know of any.
+    NotServed,
+    /// Why they are not known.
+    Failed(String),
+}
+
+/// Asks the server for its scenarios.
+pub(super) async fn look(out: &Outbox) -> DrillsData {
+    let scenarios: Api<Scenario> = Api::all(out.client());
+    match scenarios.list(&ListParams::default()).await {
+        Ok(list) => DrillsData::Seen(list.items),
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => DrillsData::NotServed,
+        Err(error) => DrillsData::Failed(error_text(&error)),
+    }
+}
+
+/// The drills that are shipped, then what else is there, each as it was played.
+pub(super) fn rows(seen: &[Scenario]) -> Vec<Row> {
+    let of = |name: &str| seen.iter().find(|one| one.metadata.name.as_deref() == Some(name)).cloned();
+    let mut rows: Vec<Row> = Vec::new();
+    for drill in DRILLS {
+        // A test holds that each can be read.
+        let Ok(manifest) = manifest::from_yaml(drill.text) else { continue };
+        let title = manifest["spec"]["title"].as_str().unwrap_or_default().to_owned();
+        rows.push(Row { name: drill.name.into(), title, manifest: Some(manifest), played: of(drill.name) });
+    }
+    for other in seen {
+        let name = other.metadata.name.clone().unwrap_or_default();
+        if !rows.iter().any(|row| row.name == name) {
+            let title = other.spec.title.clone();
+            rows.push(Row { name, title, manifest: None, played: Some(other.clone()) });
+        }
+    }
+    rows
+}
+
+impl Row {
+    /// What it is made of: of the one that is played, or of its manifest.
+    pub(super) fn briefing(&self) -> String {
+        let played = self.played.as_ref();
+        let told = played.and_then(|one| one.status.as_ref()?.briefing.clone());
+        let written = self.manifest.as_ref().and_then(|manifest| manifest["spec"]["briefing"].as_str());
+        let written = written.or_else(|| played.map(|one| one.spec.briefing.as_str()));
+        told.unwrap_or_else(|| written.unwrap_or_default().to_owned())
+    }
+
+    /// Whether it is played now.
+    pub(super) fn is_playing(&self) -> bool {
+        self.played.as_ref().is_some_and(|one| !one.phase().has_ended())
+    }
+
+    fn target(&self) -> ObjectRef {
+        let resource = ResourceKey {
+            group: Cow::Borrowed("podium.dev"),
+            version: Cow::Borrowed("v1alpha1"),
+            plural: Cow::Borrowed(PLURAL),
+        };
+        let kind = Kind::new(KindFacts {
+            resource,
+            kind: "Scenario".into(),
+            singular: "scenario".into(),
+            namespaced: false,
+            short_names: Vec::new(),
+            verbs: ["create", "delete", "get", "list", "patch"].map(str::to_owned).into(),
+            subresources: std::collections::BTreeMap::new(),
+        });
+        let uid = self.played.as_ref().and_then(|one| one.metadata.uid.as_deref()).map(Uid::from);
+        ObjectRef { kind, namespace: None, name: self.name.clone(), uid }
+    }
+
+    fn action(&self, title: String, kubectl: String, mutation: Mutation) -> Action {
+        Action { title, target: self.target(), kubectl, mutation, inverse: None, undoes: None, quiet: false }
+    }
+
+    /// Begins it; nothing where there is no manifest of it here.
+    pub(super) fn begin(&self) -> Option<Action> {
+        let body = self.manifest.clone()?;
+        let mutation = Mutation::Create { target: ObjectRef { uid: None, ..self.target() }, body };
+        Some(self.action(
+            format!("begin drill {}", self.name),
+            format!("podium drill run {}", self.name),
+            mutation,
+        ))
+    }
+
+    /// Takes away how it was played last, which stands in the way of another time.
+    pub(super) fn forget(&self) -> Action {
+        let mutation = Mutation::Delete { target: self.target(), params: DeleteParams::default() };
+        self.action(
+            format!("clear what is left of drill {}", self.name),
+            format!("kubectl delete scenario {}", self.name),
+            mutation,
+        )
+    }
+
+    fn patch(&self, title: &str, kubectl: String, spec: &Value) -> Action {
+        let mutation = Mutation::Patch {
+            target: self.target(),
+            subresource: None,
+            kind: PatchKind::Merge,
+            body: json!({"spec": spec}),
+        };
+        self.action(format!("{title} {}", self.name), kubectl, mutation)
+    }
+
+    /// Asks for the next hint; nothing where there is none.
+    pub(super) fn ask_for_a_hint(&self) -> Option<Action> {
+        let one = self.played.as_ref()?;
+        let asked = one.hints_shown().len() + 1;
+        (asked <= one.spec.hints.len()).then(|| {
+            let spec = json!({"hintsAsked": asked});
+            self.patch("ask for a hint in", format!("podium drill hint {}", self.name), &spec)
+        })
+    }
+
+    /// Gives up.
+    pub(super) fn stop(&self) -> Action {
+        self.patch("stop drill", format!("podium drill stop {}", self.name), &json!({"stop": true}))
+    }
+}

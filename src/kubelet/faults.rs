@@ -1,0 +1,146 @@
+//! What is broken on purpose in a kubelet (FAULT-1): pulls of images, the node's disk.
+//!
+//! Architecture Invariant: nothing here knows Fault objects; who puts them in force says what is wanted.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+
+/// Pulls that are slow or fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullFault {
+    /// On these nodes; none = on all.
+    pub nodes: Option<BTreeSet<String>>,
+    /// How much longer a pull takes.
+    pub delay: Duration,
+    /// It then fails.
+    pub fails: bool,
+    /// Of images whose names, as containers have them, are this; `*` stands for any text. None = of all.
+    pub pattern: Option<String>,
+}
+
+/// What a node's disk does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeDiskFault {
+    /// There is no room.
+    Full,
+    /// The device fails.
+    Failing,
+    /// What the kubelet writes takes so much longer.
+    Slow(Duration),
+}
+
+impl NodeDiskFault {
+    /// What a write fails with; none where it does not.
+    pub(crate) fn error(self) -> Option<&'static str> {
+        match self {
+            Self::Full => Some("no space left on device"),
+            Self::Failing => Some("input/output error"),
+            Self::Slow(_) => None,
+        }
+    }
+}
+
+/// The faults of pulls that are in force, of all nodes of this process.
+#[derive(Debug, Default)]
+pub(crate) struct PullFaults(RwLock<Vec<PullFault>>);
+
+impl PullFaults {
+    /// These are in force, and no others; whether that is news.
+    pub(crate) fn set(&self, faults: Vec<PullFault>) -> bool {
+        let mut known = self.0.write();
+        let is_new = *known != faults;
+        *known = faults;
+        is_new
+    }
+
+    /// How much longer a pull of an image takes on a node, and whether it then fails; none where it is as ever.
+    pub(crate) fn of(&self, node: &str, image: &str) -> Option<(Duration, bool)> {
+        let known = self.0.read();
+        let meets = |fault: &&PullFault| {
+            fault.nodes.as_ref().is_none_or(|nodes| nodes.contains(node))
+                && fault.pattern.as_deref().is_none_or(|pattern| matches(pattern, image))
+        };
+        known.iter().filter(meets).fold(None, |found: Option<(Duration, bool)>, fault| {
+            let (delay, fails) = found.unwrap_or_default();
+            Some((delay.max(fault.delay), fails || fault.fails))
+        })
+    }
+}
+
+/// What a node's disk does wrong, if anything.
+#[derive(Debug, Default)]
+pub(crate) struct NodeDisk(Mutex<Option<NodeDiskFault>>);
+
+impl NodeDisk {
+    pub(crate) fn set(&self, fault: Option<NodeDiskFault>) {
+        *self.0.lock() = fault;
+    }
+
+    pub(crate) fn fault(&self) -> Option<NodeDiskFault> {
+        *self.0.lock()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.fault() == Some(NodeDiskFault::Full)
+    }
+}
+
+/// Whether a text is what a pattern says, in which `*` stands for any text. Takes no more than the product of both lengths.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_means_any_text_where_it_has_a_star_fault_1() {
+        for (pattern, text, expected) in [
+            ("nginx", "nginx", true),
+            ("nginx", "nginx:1", false),
+            ("nginx*", "nginx:1", true),
+            ("*", "", true),
+            ("*/web:*", "registry.local/shop/web:v2", true),
+            ("*/web:*", "web:v2", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("ab*ba", "aba", false),
+            ("**", "ünfug", true),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn faults_of_pulls_add_up_and_meet_their_nodes_alone_fault_1() {
+        let fault = |nodes: Option<&str>, seconds, fails, pattern: Option<&str>| PullFault {
+            nodes: nodes.map(|node| BTreeSet::from([node.to_owned()])),
+            delay: Duration::from_secs(seconds),
+            fails,
+            pattern: pattern.map(str::to_owned),
+        };
+        let faults = PullFaults::default();
+        assert_eq!(faults.of("a", "web"), None);
+        let both = vec![fault(None, 5, false, None), fault(Some("a"), 3, true, Some("we*"))];
+        assert!(faults.set(both.clone()) && !faults.set(both));
+        assert_eq!(faults.of("a", "web"), Some((Duration::from_secs(5), true)));
+        assert_eq!(faults.of("a", "db"), Some((Duration::from_secs(5), false)));
+        assert_eq!(faults.of("b", "web"), Some((Duration::from_secs(5), false)));
+    }
+}

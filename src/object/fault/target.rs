@@ -1,0 +1,279 @@
+//! Whom a fault meets that is not one of the network: a component, nodes, pods or a webhook; and what befalls a disk, a
+//! clock and pulls of images.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::labels;
+use crate::own_kind::text;
+use crate::time::read_go_duration;
+
+/// What a disk may do.
+pub const DISK_FAILURES: &[&str] = &["Failing", "Full", "Slow"];
+
+/// Whom a fault meets: exactly what its type needs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultTarget {
+    /// `kubelet` (of `node` or `nodeSelector`), `scheduler`, `controllers`, `store`, or one controller by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// A node by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Nodes by their labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_selector: Option<LabelSelector>,
+    /// A pod by its name, in `namespace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// Of `pod` and `podSelector`; `default` without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Pods by their labels, in `namespace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_selector: Option<LabelSelector>,
+    /// Of `pod` and `podSelector`: one of the containers; all without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// A configuration of webhooks by its name, mutating or validating.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
+}
+
+/// A part of Podium that a fault can meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Component<'a> {
+    /// Of the nodes that are said beside it.
+    Kubelet,
+    /// The one scheduler.
+    Scheduler,
+    /// All controllers.
+    Controllers,
+    /// Where objects are kept.
+    Store,
+    /// One controller, by its name in kube-controller-manager.
+    Controller(&'a str),
+}
+
+/// What a disk does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultDisk {
+    /// `Full`: what is written fails for want of room; `Failing`: by an error of the device; `Slow`: it takes `delay` longer.
+    #[serde(default)]
+    pub failure: String,
+    /// Of a slow disk: how much longer each write takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<String>,
+}
+
+/// What a clock reads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultSkew {
+    /// So much more than it should, such as `5m` or `-1h30m`.
+    #[serde(default)]
+    pub by: String,
+}
+
+/// What becomes of pulls of images.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultImage {
+    /// How much longer a pull takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<String>,
+    /// It then fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing: Option<bool>,
+    /// Of these images alone, by the name that containers have; `*` stands for any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+}
+
+impl FaultTarget {
+    /// Which component it names, if any.
+    pub fn component(&self) -> Option<Component<'_>> {
+        Some(match self.component.as_deref()? {
+            "kubelet" => Component::Kubelet,
+            "scheduler" => Component::Scheduler,
+            "controllers" => Component::Controllers,
+            "store" => Component::Store,
+            name => Component::Controller(name),
+        })
+    }
+}
+
+impl FaultDisk {
+    /// How much longer a write takes; zero for what cannot be read.
+    pub fn delay(&self) -> Duration {
+        self.delay.as_deref().and_then(read_go_duration).unwrap_or_default()
+    }
+}
+
+impl FaultSkew {
+    /// How much more the clock reads than it should; none for what cannot be read.
+    pub fn by(&self) -> Option<SignedDuration> {
+        let (is_less, text) = match self.by.strip_prefix('-') {
+            Some(text) => (true, text),
+            None => (false, self.by.strip_prefix('+').unwrap_or(&self.by)),
+        };
+        let by = SignedDuration::try_from(read_go_duration(text)?).ok()?;
+        Some(if is_less { -by } else { by })
+    }
+}
+
+impl FaultImage {
+    /// How much longer a pull takes; zero for what cannot be read.
+    pub fn delay(&self) -> Duration {
+        self.delay.as_deref().and_then(read_go_duration).unwrap_or_default()
+    }
+}
+
+/// A target as `podium fault` takes it: `kubelet/node-1`, `scheduler`, `pod/default/web/app`.
+impl fmt::Display for FaultTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = |f: &mut fmt::Formatter<'_>, of: &str| match (&self.node, &self.node_selector) {
+            (Some(node), _) => write!(f, "{of}/{node}"),
+            (None, Some(nodes)) => write!(f, "{of}s:{}", labels(nodes)),
+            (None, None) => f.write_str("?"),
+        };
+        let namespace = self.namespace.as_deref().unwrap_or("default");
+        match self.component() {
+            Some(Component::Kubelet) => return nodes(f, "kubelet"),
+            Some(Component::Controller(name)) => return write!(f, "controller/{name}"),
+            Some(_) => return f.write_str(self.component.as_deref().unwrap_or_default()),
+            None => {}
+        }
+        match (&self.pod, &self.pod_selector, &self.webhook) {
+            (Some(pod), ..) => write!(f, "pod/{namespace}/{pod}")?,
+            (None, Some(pods), _) => write!(f, "pods/{namespace}:{}", labels(pods))?,
+            (None, None, Some(webhook)) => return write!(f, "webhook/{webhook}"),
+            (None, None, None) => return nodes(f, "node"),
+        }
+        self.container.as_ref().map_or(Ok(()), |container| write!(f, "/{container}"))
+    }
+}
+
+impl JsonSchema for FaultTarget {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultTarget".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultTarget is whom a fault meets that is not one of the network: exactly what its type needs.",
+            "type": "object",
+            "properties": {
+                "component": text("kubelet (of `node` or `nodeSelector`), scheduler, controllers, store, or one controller by its name in kube-controller-manager. Of Crash, Pause, Disk and ClockSkew."),
+                "node": text("A node by its name. Of a kubelet, and of PowerOff, Disk, ClockSkew and ImagePull."),
+                "nodeSelector": generator.subschema_for::<LabelSelector>(),
+                "pod": text("A pod by its name, in `namespace`. Of OutOfMemory."),
+                "namespace": text("Of `pod` and `podSelector`. Defaults to default."),
+                "podSelector": generator.subschema_for::<LabelSelector>(),
+                "container": text("One of the pods' containers; all where it is left out. Of OutOfMemory."),
+                "webhook": text("A configuration of webhooks by its name, mutating or validating. Of Webhook."),
+            },
+        })
+    }
+}
+
+impl JsonSchema for FaultDisk {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultDisk".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultDisk is what a disk does.",
+            "type": "object",
+            "properties": {
+                "failure": text("Full: what is written fails for want of room; Failing: by an error of the device; Slow: it takes `delay` longer."),
+                "delay": text("Of a slow disk: how much longer each write takes, such as 200ms; 1m at most."),
+            },
+            "required": ["failure"],
+        })
+    }
+}
+
+impl JsonSchema for FaultSkew {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultSkew".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultSkew is what a clock reads.",
+            "type": "object",
+            "properties": {"by": text("So much more than it should, such as 5m or -1h30m; a year at most.")},
+            "required": ["by"],
+        })
+    }
+}
+
+impl JsonSchema for FaultImage {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.podium.v1alpha1.FaultImage".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "FaultImage is what becomes of pulls of images.",
+            "type": "object",
+            "properties": {
+                "delay": text("How much longer a pull takes, such as 30s; 1h at most."),
+                "failing": {"description": "It then fails.", "type": "boolean"},
+                "pattern": text("Of these images alone, by the name that containers have; * stands for any text."),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_target_reads_as_the_command_line_takes_it_fault_1() {
+        for (target, text) in [
+            (json!({"component": "kubelet", "node": "a"}), "kubelet/a"),
+            (
+                json!({"component": "kubelet", "nodeSelector": {"matchLabels": {"zone": "z"}}}),
+                "kubelets:zone=z",
+            ),
+            (json!({"component": "scheduler"}), "scheduler"),
+            (json!({"component": "job"}), "controller/job"),
+            (json!({"node": "a"}), "node/a"),
+            (json!({"nodeSelector": {"matchLabels": {"zone": "z"}}}), "nodes:zone=z"),
+            (json!({"pod": "web"}), "pod/default/web"),
+            (json!({"pod": "web", "namespace": "n", "container": "app"}), "pod/n/web/app"),
+            (json!({"podSelector": {"matchLabels": {"app": "web"}}}), "pods/default:app=web"),
+            (json!({"webhook": "checks"}), "webhook/checks"),
+        ] {
+            let read: FaultTarget = serde_json::from_value(target.clone()).unwrap();
+            assert_eq!(read.to_string(), text);
+            assert_eq!(serde_json::to_value(&read).unwrap(), target);
+        }
+    }
+
+    #[test]
+    fn a_clock_is_off_either_way_fault_1() {
+        for (text, seconds) in [
+            ("5m", Some(300)),
+            ("-1h30m", Some(-5400)),
+            ("+2s", Some(2)),
+            ("--2s", None),
+            ("soon", None),
+            ("-", None),
+        ] {
+            let by = FaultSkew { by: text.into() }.by();
+            assert_eq!(by, seconds.map(SignedDuration::from_secs), "{text}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The life of Fault objects, whatever they break: since when each is in force and until when, what its status says, the
+//! events of its beginning and end (FAULT-1).
+//!
+//! Architecture Invariant: nothing here knows what a type does. Objects are the only state: what is remembered is read from
+//! them again by whoever comes next.
+
+use std::collections::{BTreeSet, HashMap};
+
+use base::clock::{Now, saturating_after};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use api::{Api, ApiError};
+use object::Shared;
+use object::conditions::{self, ConditionStatus};
+use object::fault::{ACTIVE, EXPIRED, Fault, FaultStatus, SELECTED};
+use object::time::go_duration;
+
+use super::outcome::ignore_not_found;
+use super::recorder::Recorder;
+
+/// What is said of a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultState {
+    /// It is in force.
+    pub is_active: bool,
+    /// Why, or why not.
+    pub reason: &'static str,
+    /// The same in words.
+    pub message: String,
+    /// Whom it meets.
+    pub meets: Option<String>,
+    /// Whether there is anybody, with a reason and words; none where that is not looked at.
+    pub selected: Option<(bool, &'static str, String)>,
+    /// It ends for good.
+    pub is_over: bool,
+}
+
+impl FaultState {
+    /// It is not in force.
+    pub fn inactive(reason: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { is_active: false, reason, message, meets: None, selected: None, is_over: false }
+    }
+
+    /// It has had its time.
+    pub fn expired(fault: &Fault) -> Self {
+        let lasted = fault.duration().map(go_duration).unwrap_or_default();
+        Self { is_over: true, ..Self::inactive(EXPIRED, format!("it was in force for {lasted}")) }
+    }
+
+    fn status(&self, fault: &Fault, now: &Time) -> FaultStatus {
+        let mut status = fault.status.clone().unwrap_or_default();
+        status.observed_generation = fault.metadata.generation;
+        if self.is_active {
+            status.started_at.get_or_insert_with(|| now.clone());
+        }
+        if self.meets.is_some() {
+            status.meets.clone_from(&self.meets);
+        }
+        if self.is_over {
+            status.ended_at.get_or_insert_with(|| now.clone());
+        }
+        let condition = |type_: &str, holds: bool, reason: &str, message: &str| Condition {
+            type_: type_.to_owned(),
+            status: ConditionStatus::from(holds).into(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            observed_generation: fault.metadata.generation,
+            last_transition_time: now.clone(),
+        };
+        let all = status.conditions.get_or_insert_default();
+        conditions::set(all, condition(ACTIVE, self.is_active, self.reason, &self.message));
+        if let Some((is_somebody, reason, message)) = &self.selected {
+            conditions::set(all, condition(SELECTED, *is_somebody, reason, message));
+        }
+        status
+    }
+
+    /// Writes it into the status, where that says something else; whether it did.
+    fn write(&self, api: &Api, fault: &Shared<Fault>) -> bool {
+        let now = api.clock().time();
+        if Some(&self.status(fault, &now)) == fault.status.as_ref() {
+            return false;
+        }
+        let uid = fault.uid();
+        let written = api.modify_status::<Fault>(&fault.key(), |fault| {
+            // Another of its name is none of this one's business.
+            if fault.metadata.uid.as_deref() == Some(uid) {
+                fault.status = Some(self.status(fault, &now));
+            }
+            Ok::<(), ApiError>(())
+        });
+        match ignore_not_found(written) {
+            Ok(()) => true,
+            Err(error) => {
+                // The next change of anything tries again.
+                tracing::warn!("the status of fault {} was not written: {error}", fault.name());
+                false
+            }
+        }
+    }
+}
+
+/// The faults that somebody puts in force.
+pub struct FaultLives {
+    api: Api,
+    recorder: Recorder,
+    /// Since when faults have been in force, by their uids, on the steady clock.
+    began: HashMap<String, Timestamp>,
+    /// Faults that are in force, by their uids, for when they are gone.
+    known: HashMap<String, Shared<Fault>>,
+}
+
+impl FaultLives {
+    /// None yet; events are of this component's.
+    pub fn new(api: &Api, component: &'static str) -> Self {
+        Self {
+            api: api.clone(),
+            recorder: Recorder::new(api, component),
+            began: HashMap::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// These are all there are: what an earlier process has begun goes on from when it did.
+    pub fn see(&mut self, all: &[Shared<Fault>], now: Now) {
+        for fault in all {
+            if let Some(at) = fault.status.as_ref().and_then(|status| status.started_at.as_ref()) {
+                self.began.entry(fault.uid().to_owned()).or_insert_with(|| now.steady_of(at.0));
+            }
+        }
+        self.began.retain(|uid, _| all.iter().any(|fault| fault.uid() == uid));
+    }
+
+    /// When a fault has had its time, on the steady clock; none = never, or it has not begun.
+    fn deadline(&self, fault: &Fault) -> Option<Timestamp> {
+        let began = self.began.get(fault.metadata.uid.as_deref()?)?;
+        Some(saturating_after(*began, fault.duration()?))
+    }
+
+    /// Whether a fault has had its time.
+    pub fn is_over(&self, fault: &Fault, now: Now) -> bool {
+        self.deadline(fault).is_some_and(|at| at <= now.steady)
+    }
+
+    /// When the next fault that is in force has had its time, on the steady clock.
+    pub fn soonest(&self) -> Option<Timestamp> {
+        self.known.values().filter_map(|fault| self.deadline(fault)).min()
+    }
+
+    /// Whether a fault is in force as far as is remembered.
+    pub fn is_in_force(&self, fault: &Fault) -> bool {
+        fault.metadata.uid.as_ref().is_some_and(|uid| self.known.contains_key(uid))
+    }
+
+    /// Says of a fault what has become of it, in its status and by an event where that is new. `ended` makes the event of
+    /// one whose time is over.
+    pub fn say(&mut self, fault: &Shared<Fault>, state: &FaultState, ended: impl FnOnce() -> String) {
+        let uid = fault.uid().to_owned();
+        if state.is_active {
+            self.began.entry(uid.clone()).or_insert_with(|| self.api.clock().steady());
+            self.known.insert(uid, fault.clone());
+        } else {
+            self.known.remove(&uid);
+        }
+        let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let was_active = conditions::is_true(conditions, ACTIVE);
+        let was = conditions::get(conditions, ACTIVE).map(|active| active.reason.clone());
+        if !state.write(&self.api, fault) {
+            return;
+        }
+        let about = fault.object();
+        if state.is_active && !was_active {
+            self.recorder.normal(about, "FaultStarted", state.message.clone());
+        } else if state.is_over {
+            self.recorder.normal(about, "FaultEnded", ended());
+        } else if !state.is_active && was.as_deref() != Some(state.reason) {
+            self.recorder.warning(about, state.reason, state.message.clone());
+        }
+    }
+
+    /// These are all there are: an event for each that was in force and is gone, in the words that `ended` makes.
+    pub fn forget_gone(&mut self, all: &[Shared<Fault>], ended: impl Fn(&Shared<Fault>) -> String) {
+        let uids: BTreeSet<&str> = all.iter().map(Shared::uid).collect();
+        let gone: Vec<String> =
+            self.known.keys().filter(|uid| !uids.contains(uid.as_str())).cloned().collect();
+        for uid in gone {
+            if let Some(fault) = self.known.remove(&uid) {
+                self.recorder.normal(fault.object(), "FaultEnded", ended(&fault));
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The drills as the console shows them (FAULT-2).
+
+use object_of::scenario;
+use podium::console::message::{Data, Message};
+use podium::console::screen::drills::Heard;
+use podium::console::screen::drills::play::DrillsData;
+use serde_json::{Value, json};
+
+use super::stage::{Stage, cluster};
+use super::{acted, shows};
+
+mod object_of {
+    use podium::object::scenario::Scenario;
+    use serde_json::{Value, json};
+
+    /// The drill of a stuck rollout as it is played.
+    pub(super) fn scenario(spec: &Value, status: &Value) -> Scenario {
+        let mut one = json!({"metadata": {"name": "stuck-rollout", "uid": "u1"}, "spec": {"title": "A rollout is stuck",
+            "hints": ["look", "undo"], "timeLimit": "10m"}, "status": status});
+        for (name, value) in spec.as_object().unwrap() {
+            one["spec"][name] = value.clone();
+        }
+        serde_json::from_value(one).unwrap()
+    }
+}
+
+/// What the screen's task would send.
+fn tell(stage: &mut Stage, data: DrillsData) {
+    let (screen, _) = stage.model.top();
+    let screen = *screen;
+    stage.send(Message::Data(screen, Data::new(Heard::Seen(data))));
+}
+
+fn playing(more: &Value) -> Value {
+    let mut status = json!({"phase": "Running", "startedAt": "2026-05-01T11:58:00Z", "briefing": "Bring it to rest.",
+        "checks": [{"name": "all-of-one-version", "kind": "Repair", "holds": false}]});
+    for (name, value) in more.as_object().unwrap() {
+        status[name] = value.clone();
+    }
+    status
+}
+
+#[test]
+fn drills_are_listed_begun_hinted_and_scored_fault_2() {
+    let mut stage = Stage::new(120, 40);
+    stage.feed(cluster());
+    stage.press(": \"drills\" enter");
+    shows(
+        &stage.screen(),
+        &["NAME TITLE LAST", "▸ stuck-rollout A rollout is stuck –", "node-lost", "asking the server"],
+    );
+    tell(&mut stage, DrillsData::Seen(Vec::new()));
+    stage.press("enter");
+    shows(&stage.screen(), &["A rollout is stuck", "The shop (Deployment shop"]);
+    let begun = stage.press("right enter");
+    assert_eq!(acted(&begun), ["podium drill run stuck-rollout"]);
+
+    tell(&mut stage, DrillsData::Seen(vec![scenario(&json!({}), &playing(&json!({})))]));
+    shows(
+        &stage.screen(),
+        &[
+            "stuck-rollout A rollout is stuck playing",
+            "of 10m0s",
+            "✖ all-of-one-version (repair)",
+            "Bring it to rest.",
+        ],
+    );
+    stage.press("h");
+    shows(&stage.screen(), &["The next hint costs 10 points."]);
+    assert_eq!(acted(&stage.press("right enter")), ["podium drill hint stuck-rollout"]);
+    tell(
+        &mut stage,
+        DrillsData::Seen(vec![scenario(&json!({"hintsAsked": 1}), &playing(&json!({"hintsShown": 1})))]),
+    );
+    shows(&stage.screen(), &["hint 1 of 2: look"]);
+    stage.press("x");
+    shows(&stage.screen(), &["Drill stuck-rollout is given up"]);
+    stage.press("esc");
+
+    let over = json!({"phase": "Passed", "score": 88, "message": "Well done.", "cleaned": true});
+    tell(&mut stage, DrillsData::Seen(vec![scenario(&json!({}), &playing(&over))]));
+    shows(&stage.screen(), &["stuck-rollout A rollout is stuck 88 of 100", "88 of 100: Well done."]);
+    // Another time: what is left goes first.
+    stage.press("enter");
+    assert_eq!(acted(&stage.press("right enter")), ["kubectl delete scenario stuck-rollout"]);
+}
+
+#[test]
+fn a_cluster_without_drills_says_so_fault_2() {
+    let mut stage = Stage::new(120, 40);
+    stage.feed(cluster());
+    stage.press(": \"drills\" enter");
+    tell(&mut stage, DrillsData::NotServed);
+    shows(&stage.screen(), &["this cluster is not Podium's: nobody plays drills here"]);
+    assert_eq!(acted(&stage.press("enter")), Vec::<String>::new());
+    tell(&mut stage, DrillsData::Failed("no route to host".into()));
+    shows(&stage.screen(), &["no route to host"]);
+}

@@ -1,0 +1,118 @@
+//! Faults of a node with real processes (FAULT-1): its kubelet is thrown down, it is switched off, a container runs out of
+//! memory; and the control plane is killed in the middle of each.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
+use crate::needs::needs;
+
+struct Lab {
+    home: Home,
+    instance: Instance,
+    seconds: u32,
+}
+
+impl Lab {
+    /// One node, and a pod on it that sleeps.
+    fn start() -> Self {
+        let (home, seconds) = (Home::new(), seconds_of_its_own());
+        let instance = home.start(&["--nodes", "1"]);
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [
+            {"name": "c", "image": "busybox", "command": ["sh", "-c", format!("exec sleep {seconds}")]}]}});
+        let manifest = home.path("pod.json");
+        std::fs::write(&manifest, pod.to_string()).unwrap();
+        instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+        let lab = Self { home, instance, seconds };
+        wait_for("the pod to run", || (lab.shows("Running true 0") && !lab.pids().is_empty()).then_some(()));
+        lab
+    }
+
+    /// The control plane is killed, and another begins.
+    fn restart(self) -> Self {
+        let Self { home, instance, seconds } = self;
+        instance.crash();
+        let instance = home.start(&["--nodes", "1"]);
+        Self { home, instance, seconds }
+    }
+
+    fn fault(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        command.arg("fault").args(arguments).arg("--data-dir").arg(self.home.data_dir());
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Phase, readiness and restarts of the pod.
+    fn shows(&self, wanted: &str) -> bool {
+        let path = "jsonpath={.status.phase} {.status.containerStatuses[0].ready} {.status.containerStatuses[0].restartCount}";
+        self.instance.kubectl(&["get", "pod", "a", "-o", path]) == wanted
+    }
+
+    fn is_active(&self, name: &str) -> bool {
+        let path = "jsonpath={.status.conditions[?(@.type=='Active')].status}";
+        self.instance.kubectl(&["get", "fault", name, "-o", path]) == "True"
+    }
+
+    /// The processes of the pod's container.
+    fn pids(&self) -> Vec<u32> {
+        let wanted = self.seconds.to_string();
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut numbers: Vec<u32> = entries
+            .filter_map(|entry| {
+                let pid = entry.file_name().to_str()?.parse().ok()?;
+                let command = std::fs::read(entry.path().join("cmdline")).ok()?;
+                let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
+                (words.first()?.ends_with(b"sleep") && words.get(1) == Some(&wanted.as_bytes()))
+                    .then_some(pid)
+            })
+            .collect();
+        numbers.sort_unstable();
+        numbers
+    }
+}
+
+#[test]
+fn what_runs_outlives_a_kubelet_that_is_down_and_is_found_again_fault_1_safe_7() {
+    needs!(Kubectl);
+    let lab = Lab::start();
+    let before = lab.pids();
+    let said = lab.fault(&["crash", "kubelet/node-1", "--name", "down"]);
+    assert_eq!(said.trim(), "fault/down is in force: Crash of the kubelet of node node-1");
+    assert_eq!(lab.pids(), before);
+    // Another control plane finds the fault, and leaves the kubelet down.
+    let lab = lab.restart();
+    wait_for("the fault", || lab.is_active("down").then_some(()));
+    assert_eq!(lab.pids(), before);
+    lab.instance.kubectl(&["delete", "pod", "a", "--grace-period=1", "--wait=false"]);
+    assert_eq!(lab.pids(), before, "nobody is there to end it");
+    lab.fault(&["heal", "down"]);
+    wait_for("the pod's end", || lab.pids().is_empty().then_some(()));
+    lab.instance.stop();
+}
+
+#[test]
+fn a_node_that_is_switched_off_is_dead_until_it_boots_and_memory_runs_out_once_fault_1() {
+    needs!(Kubectl);
+    let lab = Lab::start();
+    let before = lab.pids();
+    lab.fault(&["poweroff", "node-1", "--name", "off"]);
+    assert!(lab.pids().is_empty());
+    let lab = lab.restart();
+    wait_for("the fault", || lab.is_active("off").then_some(()));
+    assert!(lab.pids().is_empty());
+    lab.fault(&["poweron", "node-1"]);
+    wait_for("the pod to run again", || lab.shows("Running true 1").then_some(()));
+    let after = lab.pids();
+    assert!(!after.is_empty() && after != before, "{after:?}");
+
+    let said = lab.fault(&["oom", "pod/default/a/c"]);
+    assert!(said.contains("in force"), "{said}");
+    wait_for("the pod to run once more", || lab.shows("Running true 2").then_some(()));
+    let path = "jsonpath={.status.containerStatuses[0].lastState.terminated.reason} {.status.containerStatuses[0].lastState.terminated.exitCode}";
+    assert_eq!(lab.instance.kubectl(&["get", "pod", "a", "-o", path]), "OOMKilled 137");
+    lab.instance.stop();
+}
