@@ -138,6 +138,16 @@ pub async fn preview_undo(
     };
     let api = inverse.target.api(client.clone());
     let name = &inverse.target.name;
+    if let Mutation::Create { .. } = &inverse.mutation {
+        return match api.get_opt(name).await {
+            Ok(None) => {
+                try_out(client, &inverse.mutation).await.map_err(gone)?;
+                Ok(UndoPreview::default())
+            }
+            Ok(Some(_)) => Err(format!("{} is there again", inverse.target.describe())),
+            Err(error) => Err(error_text(&error)),
+        };
+    }
     let now = match &inverse.mutation {
         Mutation::Patch { subresource: Some(subresource), .. } => {
             api.get_subresource(subresource, name).await

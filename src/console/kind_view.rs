@@ -10,8 +10,10 @@ use kube::Resource;
 
 use super::command::KeyContext;
 use super::resource::{Kind, ResourceKey, Uid};
-use super::rows::{Column, Row, event, network, node, pod, workload};
+use super::rows::{Column, Row, event, fault, network, node, pod, workload};
 use super::store::{Object, Stores};
+use object::fault::Fault;
+use object::node_fence::NodeFence;
 
 /// Columns and rows that tell more than the server's Table.
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +143,18 @@ const VIEWS: &[KindView] = &[
             "policy",
             "poddisruptionbudgets",
             rows!(PodDisruptionBudget, network::budget_columns, |object, _| network::budget_row(object)),
+        )
+    },
+    KindView {
+        key_contexts: &[KeyContext::Faults],
+        ..view("podium.dev", "faults", rows!(Fault, fault::fault_columns, |object, _| fault::fault_row(object)))
+    },
+    KindView {
+        key_contexts: &[KeyContext::Fences],
+        ..view(
+            "podium.dev",
+            "nodefences",
+            rows!(NodeFence, fault::fence_columns, |object, _| fault::fence_row(object)),
         )
     },
 ];

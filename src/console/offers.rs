@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::kind_view::{self, Pods, Template};
+use super::operations;
 use super::resource::Kind;
 
 /// What a command asks the server for.
@@ -22,7 +23,7 @@ fn needs(command: Command) -> Option<Needs> {
     Some(match command {
         Command::Describe | Command::Yaml | Command::DescribeYaml => Needs::Verb("get"),
         Command::Edit | Command::YamlEdit => Needs::Verb("update"),
-        Command::Delete | Command::Kill => Needs::Verb("delete"),
+        Command::Delete | Command::Kill | Command::Heal | Command::Unfence => Needs::Verb("delete"),
         Command::Label
         | Command::Taint
         | Command::Cordon
@@ -78,6 +79,8 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, mark
             Some(format!("the images of {heading} are set by editing them"))
         }
         Command::SetImage if marked > 1 => Some(format!("images are set one by one; {marked} are marked")),
+        Command::Fence if marked > 1 => Some(format!("nodes are fenced one by one; {marked} are marked")),
+        Command::Fence => operations::fence::refuses(catalogue),
         Command::WorkloadLogs | Command::DescribeLogs if !has_logs(view.pods) => {
             Some(format!("no pods with logs are known to belong to {heading}"))
         }

@@ -30,6 +30,10 @@ pub enum KeyContext {
     Deployments,
     /// Nodes.
     Nodes,
+    /// Faults.
+    Faults,
+    /// Fences of nodes.
+    Fences,
     /// Namespaces.
     Namespaces,
     /// Events.
@@ -77,6 +81,8 @@ impl KeyContext {
             Self::Workloads => "Deployments, replica sets",
             Self::Deployments => "Deployments",
             Self::Nodes => "Nodes",
+            Self::Faults => "Faults",
+            Self::Fences => "Fences of nodes",
             Self::Namespaces => "Namespaces",
             Self::Events => "Events",
             Self::Overview => "Overview",
@@ -233,7 +239,14 @@ commands! {
         Uncordon "uncordon" ["u"] "uncordon" Cluster "Let pods come again";
         OpenDrain "drain" ["r"] "drain" Cluster "Drain: preview, then evict with progress";
         Taint "taint" ["t"] "taint" Cluster "Set or take away taints";
+        Fence "fence" ["F"] "fence" Cluster "Fence: kill its processes for certain, after asking; or take it back";
         AddNode "add-node" ["a"] "add" Cluster "Add a node, where Podium runs the nodes";
+    }
+    Faults {
+        Heal "heal" ["H"] "heal" Cluster "End a fault now";
+    }
+    Fences {
+        Unfence "unfence" ["u"] "take back" Cluster "Take the node back, after asking: it starts with nothing running";
     }
     Namespaces {
         UseNamespace "use-namespace" ["u"] "use" Nothing "Show this namespace only";

@@ -35,6 +35,8 @@ use super::resource::{Kind, ResourceKey};
 use super::store::{Change, Delta, Object};
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
+use object::fault::Fault;
+use object::node_fence::NodeFence;
 
 /// Changes taken from a watch in one go; keeps a burst from being one message an object.
 const BATCH: usize = 512;
@@ -101,6 +103,8 @@ impl Feed {
         by_namespace::<Event>(&context, fallback, &mut watches);
         by_namespace::<Service>(&context, fallback, &mut watches);
         by_namespace::<PodDisruptionBudget>(&context, fallback, &mut watches);
+        everywhere::<Fault>(&context, &mut watches);
+        everywhere::<NodeFence>(&context, &mut watches);
         watches.spawn(usage::follow(context.clone()));
         let mut feed = Self { context, _watches: watches, tables: HashMap::new(), discovery: JoinSet::new() };
         feed.discover();

@@ -98,6 +98,8 @@ pub(crate) enum Cell {
     Ratio(i64, i64),
     /// When it began.
     Age(Option<Timestamp>),
+    /// When it ends.
+    Until(Timestamp),
     /// Restarts, and when the last was.
     Restarts(i64, Option<Timestamp>),
 }
@@ -126,6 +128,7 @@ impl Cell {
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(since)) => Cow::Owned(cx.age(*since)),
             Self::Age(None) => Cow::Borrowed("<unknown>"),
+            Self::Until(at) => Cow::Owned(cx.left(*at)),
             Self::Restarts(count, Some(last)) if *count > 0 => {
                 Cow::Owned(format!("{count} ({} ago)", cx.age(*last)))
             }
@@ -141,7 +144,7 @@ impl Cell {
             }
             Self::Number(number) | Self::Restarts(number, _) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
-            Self::Age(Some(since)) => Cow::Owned(since.to_string()),
+            Self::Age(Some(time)) | Self::Until(time) => Cow::Owned(time.to_string()),
             Self::Age(None) => Cow::Borrowed(""),
         }
     }
@@ -155,6 +158,7 @@ impl Cell {
                 (a * d.max(&1)).cmp(&(c * b.max(&1))).then_with(|| b.cmp(d))
             }
             (Self::Age(a), Self::Age(b)) => b.cmp(a),
+            (Self::Until(a), Self::Until(b)) => a.cmp(b),
             _ => natural(&self.plain(), &other.plain()),
         }
     }

@@ -5,6 +5,7 @@
 
 pub(crate) mod cell;
 pub(crate) mod event;
+pub(crate) mod fault;
 pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod pod;

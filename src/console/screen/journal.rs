@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::View;
-use crate::action::EntryId;
+use crate::action::{EntryId, Mutation};
 use crate::changes::merge::{Change, plain};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
@@ -120,7 +120,14 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
                 dialog = dialog.line(format!("… and {} more", changes.len() - LISTED));
             }
         }
-        None => dialog = dialog.line("What it changes cannot be said beforehand."),
+        None => {
+            let words = match done.inverse.as_ref().map(|inverse| &inverse.mutation) {
+                Some(Mutation::Create { .. }) => "It is made again, as it was.",
+                Some(Mutation::Delete { .. }) => "It is deleted.",
+                _ => "What it changes cannot be said beforehand.",
+            };
+            dialog = dialog.line(words);
+        }
     }
     for change in seen.since.iter().take(LISTED) {
         let text = format!("changed since: {} was {} then, is {} now", change.path, from(change), to(change));

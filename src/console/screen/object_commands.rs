@@ -73,6 +73,9 @@ pub(crate) fn run(
             Effect::Scope(Scope::One(current.name.clone())),
             Effect::done(format!("namespace {}", current.name)),
         ],
+        Command::Heal => vec![operations::fault::heal(targets)],
+        Command::Fence => operations::fence::show_dialog(cx, &current),
+        Command::Unfence => vec![Effect::ShowDialog(Box::new(operations::fence::unfence_dialog(current)))],
         Command::EventObject => navigate::event_object(cx, &current),
         _ => Vec::new(),
     }

@@ -24,6 +24,8 @@ pub(crate) use objects::{Store, Typed, controller, controller_of, uid_of};
 use super::health::Health;
 use super::pod_status;
 use super::resource::{ResourceKey, Uid};
+use object::fault::Fault;
+use object::node_fence::NodeFence;
 
 /// What a node really uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +73,10 @@ impl Stores {
         namespaces: Namespace;
         /// Pod disruption budgets.
         budgets: PodDisruptionBudget;
+        /// What is broken on purpose, where the server is ours.
+        faults: Fault;
+        /// Nodes that are fenced, where the server is ours.
+        node_fences: NodeFence;
     }
 
     /// The objects of a type.

@@ -5,6 +5,7 @@ mod custom;
 mod definitions;
 mod dialogs;
 mod edit;
+mod faults;
 mod journal;
 mod links;
 mod nodes;

@@ -36,6 +36,7 @@ use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::{Column, Row};
 use crate::store::{Touched, controller, controller_of};
 use crate::text::clean;
+use object::node_fence::NodeFence;
 use shape::Widths;
 
 /// How long a changed cell is shown as changed.
@@ -205,6 +206,10 @@ impl Table {
         let own = self.kind.resource == *resource;
         // The pods of a node are counted in its row.
         let counted = self.kind.is::<Node>() && *resource == ResourceKey::of::<Pod>();
+        // How far a node's fence is stands in its row, too.
+        if self.kind.is::<Node>() && *resource == ResourceKey::of::<NodeFence>() {
+            return self.rebuild(cx);
+        }
         // Which pods a deployment owns shows only once its replica sets are known.
         let owners = matches!(self.only, Only::OwnedBy(_)) && *resource == ResourceKey::of::<ReplicaSet>();
         if counted {

@@ -187,7 +187,7 @@ impl Cell {
             Self::Text(text) | Self::Dim(text) => text.width(),
             Self::Status(text, health) => text.width() + health.glyph().width() + 1,
             Self::Warning(text) => text.width() + 2,
-            Self::Age(Some(_)) => AGE,
+            Self::Age(Some(_)) | Self::Until(_) => AGE,
             Self::Restarts(count, Some(_)) if *count > 0 => count.to_string().len() + AGE + " ( ago)".len(),
             Self::Age(None) => "<unknown>".len(),
             Self::Number(_) | Self::Ratio(..) | Self::Restarts(..) => self.plain().width(),

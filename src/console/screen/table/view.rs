@@ -265,7 +265,7 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     match cell {
         Cell::Status(_, health) => theme.health(*health),
         Cell::Warning(_) => theme.status.pending,
-        Cell::Dim(_) | Cell::Age(_) | Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
+        Cell::Dim(_) | Cell::Age(_) | Cell::Until(_) | Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
         Cell::Restarts(..) => theme.status.crashing,
         Cell::Ratio(have, want) if have < want && row.health != Some(Health::Succeeded) => {
             theme.status.pending
