@@ -12,7 +12,12 @@ use super::resource::ObjectRef;
 
 /// Names a line of the journal for as long as the console runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryId(pub(super) usize);
+pub struct EntryId(pub(super) u64);
+
+impl EntryId {
+    /// Of a line that has not got its name yet, or is not known any more.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+}
 
 /// How a patch is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +81,10 @@ impl Mutation {
     pub(crate) fn delete(target: &ObjectRef) -> Self {
         let uid = target.uid.as_ref().map(ToString::to_string);
         let preconditions = uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
-        Self::Delete { target: target.clone(), params: DeleteParams { preconditions, ..DeleteParams::default() } }
+        Self::Delete {
+            target: target.clone(),
+            params: DeleteParams { preconditions, ..DeleteParams::default() },
+        }
     }
 }
 
@@ -167,9 +175,7 @@ pub(crate) async fn try_out(client: &Client, mutation: &Mutation) -> Result<Opti
             let made = target.api(client.clone()).create(&params, &typed(body)?).await?;
             Ok(Some(value_of(&made)))
         }
-        Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::All(_) => {
-            Ok(None)
-        }
+        Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::All(_) => Ok(None),
     }
 }
 

@@ -49,6 +49,7 @@ const ALL: [Builtin; 8] = [
             ("log", &["get"]),
             ("exec", &["create", "get"]),
             ("attach", &["create", "get"]),
+            ("portforward", &["create", "get"]),
             ("ephemeralcontainers", &["get", "patch", "update"]),
             ("eviction", &["create"]),
         ],

@@ -94,7 +94,7 @@ const VIEWS: &[KindView] = &[
     KindView {
         key_contexts: &[KeyContext::Pods, KeyContext::Ends],
         pods: Pods::Itself,
-        ..view("", "pods", rows!(Pod, pod::columns, |pod, _| pod::row(pod)))
+        ..view("", "pods", rows!(Pod, pod::columns, |pod, stores| pod::row(pod, pod::used(pod, stores))))
     },
     KindView {
         rows: rows!(Deployment, workload::deployment_columns, |object, _| workload::deployment_row(object)),
@@ -110,6 +110,8 @@ const VIEWS: &[KindView] = &[
     workload("apps", "daemonsets", Template::Rolls),
     workload("", "replicationcontrollers", Template::Images),
     workload("batch", "jobs", Template::None),
+    KindView { key_contexts: &[KeyContext::CronJobs], ..view("batch", "cronjobs", None) },
+    KindView { key_contexts: &[KeyContext::Secrets], ..view("", "secrets", None) },
     KindView {
         key_contexts: &[KeyContext::Nodes],
         pods: Pods::OnNode,
@@ -147,7 +149,11 @@ const VIEWS: &[KindView] = &[
     },
     KindView {
         key_contexts: &[KeyContext::Faults],
-        ..view("podium.dev", "faults", rows!(Fault, fault::fault_columns, |object, _| fault::fault_row(object)))
+        ..view(
+            "podium.dev",
+            "faults",
+            rows!(Fault, fault::fault_columns, |object, _| fault::fault_row(object)),
+        )
     },
     KindView {
         key_contexts: &[KeyContext::Fences],

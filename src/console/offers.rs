@@ -35,6 +35,13 @@ fn needs(command: Command) -> Option<Needs> {
         | Command::RolloutRestart
         | Command::RolloutSetImage
         | Command::DrainUncordon => Needs::Verb("patch"),
+        Command::Suspend => Needs::Verb("patch"),
+        Command::Decode => Needs::Verb("get"),
+        Command::ContainerLogs | Command::ContainerPrevious => Needs::OfPods("log", &["get"]),
+        Command::ContainerShell => Needs::OfPods("exec", &["get", "create"]),
+        Command::ContainerAttach => Needs::OfPods("attach", &["get", "create"]),
+        Command::PortForward | Command::ContainerForward => Needs::OfPods("portforward", &["get", "create"]),
+        Command::ContainerDebug => Needs::OfPods("ephemeralcontainers", &["patch"]),
         Command::Scale | Command::RolloutScale => Needs::Subresource("scale", "patch"),
         Command::Logs | Command::PreviousLogs | Command::WorkloadLogs | Command::DescribeLogs => {
             Needs::OfPods("log", &["get"])
@@ -79,6 +86,15 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, mark
             Some(format!("the images of {heading} are set by editing them"))
         }
         Command::SetImage if marked > 1 => Some(format!("images are set one by one; {marked} are marked")),
+        Command::Explain if matches!(view.pods, Pods::None | Pods::InNamespace) => {
+            Some(format!("nothing is known that keeps {heading} from being ready"))
+        }
+        Command::Trigger if marked > 1 => {
+            Some(format!("cron jobs are triggered one by one; {marked} are marked"))
+        }
+        Command::YamlDecode if &*kind.resource.plural != "secrets" => {
+            Some("only a Secret has data to decode".into())
+        }
         Command::Fence if marked > 1 => Some(format!("nodes are fenced one by one; {marked} are marked")),
         Command::Fence => operations::fence::refuses(catalogue),
         Command::WorkloadLogs | Command::DescribeLogs if !has_logs(view.pods) => {

@@ -110,7 +110,8 @@ pub(crate) fn action(target: &ObjectRef, reason: Option<&str>) -> Action {
         "apiVersion": target.kind.api_version(), "kind": target.kind.kind,
         "metadata": {"name": target.name}, "spec": spec,
     });
-    let words = reason.map(|reason| format!(" --reason '{}'", reason.replace('\'', r"'\''"))).unwrap_or_default();
+    let words =
+        reason.map(|reason| format!(" --reason '{}'", reason.replace('\'', r"'\''"))).unwrap_or_default();
     Action {
         title: format!("fence Node {}", target.name),
         target: target.clone(),

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::context::Context;
 use crate::health::Health;
+use crate::rows::usage::{Nearness, bytes_in_words};
 use crate::text::clean;
 
 /// Where a column's text stands.
@@ -94,6 +95,15 @@ pub(crate) enum Cell {
     Dim(String),
     /// A number.
     Number(i64),
+    /// An amount that is used, in words, and how near its limit it is.
+    Used {
+        /// How much.
+        amount: i64,
+        /// In words.
+        text: String,
+        /// How near.
+        nearness: Nearness,
+    },
     /// So many of so many.
     Ratio(i64, i64),
     /// When it began.
@@ -113,6 +123,16 @@ impl Cell {
         }
     }
 
+    /// Thousandths of a CPU, and how near their limit they are.
+    pub(crate) fn cpu(millis: i64, limit: Option<i64>) -> Self {
+        Self::Used { amount: millis, text: format!("{millis}m"), nearness: Nearness::of(millis, limit) }
+    }
+
+    /// Bytes, and how near their limit they are.
+    pub(crate) fn memory(bytes: i64, limit: Option<i64>) -> Self {
+        Self::Used { amount: bytes, text: bytes_in_words(bytes), nearness: Nearness::of(bytes, limit) }
+    }
+
     /// Text of the server.
     pub(crate) fn said(text: &str) -> Self {
         Self::Text(clean(text).into_owned())
@@ -124,6 +144,7 @@ impl Cell {
             Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
                 Cow::Borrowed(text)
             }
+            Self::Used { text, nearness, .. } => Cow::Owned(format!("{}{text}", nearness.mark())),
             Self::Number(number) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(since)) => Cow::Owned(cx.age(*since)),
@@ -139,9 +160,11 @@ impl Cell {
     /// What filters match against and CSV holds; no ages.
     pub(crate) fn plain(&self) -> Cow<'_, str> {
         match self {
-            Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
-                Cow::Borrowed(text)
-            }
+            Self::Text(text)
+            | Self::Warning(text)
+            | Self::Dim(text)
+            | Self::Status(text, _)
+            | Self::Used { text, .. } => Cow::Borrowed(text),
             Self::Number(number) | Self::Restarts(number, _) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(time)) | Self::Until(time) => Cow::Owned(time.to_string()),
@@ -153,6 +176,10 @@ impl Cell {
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.cmp(b),
+            (Self::Used { amount: a, .. }, Self::Used { amount: b, .. }) => a.cmp(b),
+            // What is not measured is less than anything that is.
+            (Self::Used { .. }, Self::Dim(_)) => Ordering::Greater,
+            (Self::Dim(_), Self::Used { .. }) => Ordering::Less,
             (Self::Restarts(a, x), Self::Restarts(b, y)) => a.cmp(b).then_with(|| x.cmp(y)),
             (Self::Ratio(a, b), Self::Ratio(c, d)) => {
                 (a * d.max(&1)).cmp(&(c * b.max(&1))).then_with(|| b.cmp(d))

@@ -68,9 +68,8 @@ fn words(faults: &[&Fault], now: Timestamp, room: usize) -> String {
 /// `Partition cut (node/node-1 ↔ node/node-2), 25s left`.
 fn one(fault: &Fault, now: Timestamp) -> String {
     let name = fault.metadata.name.as_deref().unwrap_or_default();
-    let side = |peer: Option<&object::fault::FaultPeer>| {
-        peer.map_or_else(|| "all".to_owned(), ToString::to_string)
-    };
+    let side =
+        |peer: Option<&object::fault::FaultPeer>| peer.map_or_else(|| "all".to_owned(), ToString::to_string);
     let whom = match (&fault.spec.from, &fault.spec.to) {
         (None, None) => String::new(),
         (from, to) => {

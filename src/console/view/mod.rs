@@ -89,7 +89,9 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     };
     toasts::draw(model.toasts.iter(), toast_area, &cx, frame, room);
     if foot > 0 {
-        if model.prompt.is_some() {
+        if let Some((_, dialog)) = &model.dialog {
+            footer::draw_dialog(dialog, &cx, frame, footer);
+        } else if model.prompt.is_some() {
             footer::draw_prompt(model, &cx, frame, footer, body);
         } else {
             footer::draw_keys(model, &cx, frame, footer);

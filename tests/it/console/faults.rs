@@ -162,7 +162,9 @@ fn a_node_is_fenced_by_its_name_after_what_is_killed_was_told_safe_5() {
     stage.press("esc");
     let jobs = stage.press("F \"node-1\" enter \"it's_stuck\" enter");
     assert_eq!(acted(&jobs), [r"podium fence node-1 --yes --reason 'it'\''s stuck'"]);
-    let Some(Job::Act(action)) = jobs.iter().find(|job| matches!(job, Job::Act(_))) else { panic!("{jobs:?}") };
+    let Some(Job::Act(action)) = jobs.iter().find(|job| matches!(job, Job::Act(_))) else {
+        panic!("{jobs:?}")
+    };
     let Mutation::Create { body, .. } = &action.mutation else { panic!("it makes a fence") };
     assert_eq!(
         body,

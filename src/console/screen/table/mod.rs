@@ -9,6 +9,7 @@
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
 //! rows anew when it is shown again.
 
+mod groups;
 mod keys;
 mod shape;
 mod view;
@@ -36,6 +37,7 @@ use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::{Column, Row};
 use crate::store::{Touched, controller, controller_of};
 use crate::text::clean;
+use groups::Groups;
 use object::node_fence::NodeFence;
 use shape::Widths;
 
@@ -61,6 +63,10 @@ pub struct Table {
     pub(super) loaded: bool,
     /// Events are held: what is drawn stays.
     pub(super) held: bool,
+    /// How many changes were not shown since they are held.
+    pub(super) missed: usize,
+    /// Events in groups, where they are shown so.
+    groups: Option<Groups>,
     pub(super) warnings: bool,
     widths: Widths,
     rebuilt: Option<Timestamp>,
@@ -91,6 +97,8 @@ impl Table {
             picked: None,
             loaded: false,
             held: false,
+            missed: 0,
+            groups: None,
             warnings: false,
             widths: Widths::default(),
             rebuilt: None,
@@ -183,9 +191,14 @@ impl Table {
         self.rebuilt = Some(cx.now);
         self.loaded = cx.stores.synced(resource);
         self.columns = kind_view::columns(cx.stores, resource);
-        let all = kind_view::uids(cx.stores, resource).into_iter();
-        let all = all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid));
-        let all: Vec<Row> = all.filter(|row| self.belongs(cx, row)).collect();
+        let all: Vec<Row> = match &mut self.groups {
+            Some(groups) => groups.rebuild(cx.stores),
+            None => {
+                let all = kind_view::uids(cx.stores, resource).into_iter();
+                all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid)).collect()
+            }
+        };
+        let all: Vec<Row> = all.into_iter().filter(|row| self.belongs(cx, row)).collect();
         self.reset(all);
     }
 
@@ -201,6 +214,12 @@ impl Table {
 
     fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) {
         if self.held {
+            if self.kind.resource == *resource {
+                self.missed += match touched {
+                    Touched::Some(uids) => uids.len(),
+                    Touched::All => 1,
+                };
+            }
             return;
         }
         let own = self.kind.resource == *resource;
@@ -222,6 +241,11 @@ impl Table {
         }
         match touched {
             Touched::All if own || owners => self.rebuild(cx),
+            Touched::Some(uids)
+                if own && self.groups.is_some() && uids.len() <= 64 + self.index.total() / 8 =>
+            {
+                self.change_groups(cx, uids);
+            }
             Touched::Some(uids) if own && uids.len() <= 64 + self.index.total() / 8 => {
                 for uid in uids {
                     let row = kind_view::row(cx.stores, resource, uid).filter(|row| self.belongs(cx, row));
@@ -293,6 +317,8 @@ impl View for Table {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
+            // What is held stays as it is until it is let go.
+            ScreenMessage::Shown if self.held => {}
             ScreenMessage::Shown => self.rebuild(cx),
             ScreenMessage::Opened | ScreenMessage::Scoped => {
                 self.widths.clear();

@@ -16,12 +16,20 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value) {
     let stamp = |path: &str| time(object.pointer(path).unwrap_or(&Value::Null));
     let mut steps = vec![
         ("asked for", time(&object["metadata"]["creationTimestamp"]), true),
-        ("nothing is heard of the node any more; its processes are being killed", stamp("/status/startedAt"), phase != "Pending"),
+        (
+            "nothing is heard of the node any more; its processes are being killed",
+            stamp("/status/startedAt"),
+            phase != "Pending",
+        ),
         ("every process is known to be dead", stamp("/status/fencedAt"), phase == "Fenced"),
         ("out of service: its pods and disks go elsewhere", stamp("/status/fencedAt"), phase == "Fenced"),
     ];
     if returning {
-        steps.push(("taken back; it starts with nothing running", time(&object["metadata"]["deletionTimestamp"]), false));
+        steps.push((
+            "taken back; it starts with nothing running",
+            time(&object["metadata"]["deletionTimestamp"]),
+            false,
+        ));
     }
     // The first that is not done is the one under way.
     let mut under_way = true;
@@ -39,7 +47,10 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value) {
     if !said.is_empty() {
         let status = fenced.and_then(|fenced| fenced["status"].as_str());
         let reason = fenced.map(|fenced| text(&fenced["reason"])).unwrap_or_default();
-        let stuck = matches!(reason.as_str(), "NotRunHere" | "NoSuchNode" | "DeathNotConfirmed" | "NodeBusy" | "NotStarted");
+        let stuck = matches!(
+            reason.as_str(),
+            "NotRunHere" | "NoSuchNode" | "DeathNotConfirmed" | "NodeBusy" | "NotStarted"
+        );
         let tone = match (status, stuck) {
             (_, true) => Tone::Bad,
             (Some("True"), _) => Tone::Good,
