@@ -21,7 +21,7 @@ enum Needs {
 
 fn needs(command: Command) -> Option<Needs> {
     Some(match command {
-        Command::Describe | Command::Yaml | Command::DescribeYaml => Needs::Verb("get"),
+        Command::Describe | Command::Yaml | Command::DescribeYaml | Command::Decode => Needs::Verb("get"),
         Command::Edit | Command::YamlEdit => Needs::Verb("update"),
         Command::Delete | Command::Kill | Command::Heal | Command::Unfence => Needs::Verb("delete"),
         Command::Label
@@ -34,22 +34,20 @@ fn needs(command: Command) -> Option<Needs> {
         | Command::RolloutPause
         | Command::RolloutRestart
         | Command::RolloutSetImage
-        | Command::DrainUncordon => Needs::Verb("patch"),
-        Command::Suspend => Needs::Verb("patch"),
-        Command::Decode => Needs::Verb("get"),
-        Command::ContainerLogs | Command::ContainerPrevious => Needs::OfPods("log", &["get"]),
-        Command::ContainerShell => Needs::OfPods("exec", &["get", "create"]),
-        Command::ContainerAttach => Needs::OfPods("attach", &["get", "create"]),
+        | Command::DrainUncordon
+        | Command::Suspend => Needs::Verb("patch"),
         Command::PortForward | Command::ContainerForward => Needs::OfPods("portforward", &["get", "create"]),
-        Command::ContainerDebug => Needs::OfPods("ephemeralcontainers", &["patch"]),
         Command::Scale | Command::RolloutScale => Needs::Subresource("scale", "patch"),
-        Command::Logs | Command::PreviousLogs | Command::WorkloadLogs | Command::DescribeLogs => {
-            Needs::OfPods("log", &["get"])
-        }
+        Command::Logs
+        | Command::PreviousLogs
+        | Command::WorkloadLogs
+        | Command::DescribeLogs
+        | Command::ContainerLogs
+        | Command::ContainerPrevious => Needs::OfPods("log", &["get"]),
         // kubectl opens these with either: GET for WebSockets, POST for SPDY.
-        Command::Shell => Needs::OfPods("exec", &["get", "create"]),
-        Command::Attach => Needs::OfPods("attach", &["get", "create"]),
-        Command::Debug => Needs::OfPods("ephemeralcontainers", &["patch"]),
+        Command::Shell | Command::ContainerShell => Needs::OfPods("exec", &["get", "create"]),
+        Command::Attach | Command::ContainerAttach => Needs::OfPods("attach", &["get", "create"]),
+        Command::Debug | Command::ContainerDebug => Needs::OfPods("ephemeralcontainers", &["patch"]),
         Command::OpenDrain | Command::DrainStart => Needs::OfPods("eviction", &["create"]),
         _ => return None,
     })

@@ -48,8 +48,8 @@ impl Explain {
 
     /// The object that the cursor stands for: that of its line, or of the nearest line above.
     fn selected(&self, links: &[Link]) -> Option<ObjectRef> {
-        let upto = links.iter().take(self.cursor + 1);
-        upto.filter_map(|link| link.object.clone()).last()
+        let upto = links[..links.len().min(self.cursor + 1)].iter();
+        upto.rev().find_map(|link| link.object.clone())
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {

@@ -152,7 +152,7 @@ async fn listen(client: Client, id: u64, forward: Forward, tell: Tell) {
             counts.open.fetch_add(1, Ordering::Relaxed);
             counts.all.fetch_add(1, Ordering::Relaxed);
             counts.report(None).await;
-            let ended = connect(&api, &forward, &labels, stream).await;
+            let ended = connect(&api, &forward, (*labels).as_ref(), stream).await;
             counts.open.fetch_sub(1, Ordering::Relaxed);
             counts.report(ended.err()).await;
             drop(place);
@@ -175,7 +175,7 @@ fn labels_of_its_like(pod: &Pod) -> Option<BTreeMap<String, String>> {
 async fn find(
     api: &Api<Pod>,
     forward: &Forward,
-    labels: &Option<BTreeMap<String, String>>,
+    labels: Option<&BTreeMap<String, String>>,
 ) -> Result<String, String> {
     let asked = api.get_opt(&forward.pod.name).await.map_err(|error| error_text(&error))?;
     if asked.is_some_and(|pod| serves(&pod)) {
@@ -202,7 +202,7 @@ fn serves(pod: &Pod) -> bool {
 async fn connect(
     api: &Api<Pod>,
     forward: &Forward,
-    labels: &Option<BTreeMap<String, String>>,
+    labels: Option<&BTreeMap<String, String>>,
     mut local: TcpStream,
 ) -> Result<(), String> {
     let opened = async {
